@@ -1,0 +1,195 @@
+//! What the server and the agent say to each other, and how it looks on the wire.
+//!
+//! A frame is a little-endian `u32` length and that many bytes of [postcard]. The first frame each
+//! way is a `Hello` with the protocol's version. Anything that does not decode, is longer than
+//! [`MAX_FRAME`] or leaves bytes over is garbage, and garbage ends the connection.
+//!
+//!     server ── Spawn ▶ Signal ▶ Kill ──▶ agent ──▶ keeper
+//!     server ◀── Started ◀ Exited ◀ Gone ── agent ◀── keeper
+//!
+//! A run is always told in this order: `Failed`, or `Started`, `Exited` and, unless `Exited` said
+//! that nothing was left, `Gone`. `Lost` can take the place of any of them and is the last word.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Raised whenever a frame changes its meaning or its bytes.
+pub const VERSION: u16 = 1;
+
+/// The longest frame either side accepts.
+pub const MAX_FRAME: usize = 16 << 20;
+
+const HEADER: usize = 4;
+
+/// Names one run on one connection; never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RunId(pub u64);
+
+/// What the server asks.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    Hello {
+        version: u16,
+    },
+    Spawn {
+        run: RunId,
+        spawn: Spawn,
+    },
+    /// Sends one signal to the run's first process.
+    Signal {
+        run: RunId,
+        signal: i32,
+    },
+    /// Ends the whole tree: SIGTERM now, SIGKILL after the grace.
+    Kill {
+        run: RunId,
+        grace: Duration,
+    },
+}
+
+/// What the agent tells.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    Hello {
+        version: u16,
+        cgroup: Option<PathBuf>,
+    },
+    /// The program runs. On a local stream, `fds` descriptors travel with this frame: the read
+    /// ends of stdout and stderr, then the write end of stdin if one was asked for.
+    Started {
+        run: RunId,
+        pid: i32,
+        fds: u8,
+    },
+    Failed {
+        run: RunId,
+        failure: Failure,
+    },
+    /// The first process ended. With `gone`, so did everything it started.
+    Exited {
+        run: RunId,
+        exit: Exit,
+        gone: bool,
+    },
+    /// The tree ended, but for `survivors` that even SIGKILL did not end in time.
+    Gone {
+        run: RunId,
+        survivors: Vec<i32>,
+    },
+    /// The keeper of this run was killed; what it kept has been killed too.
+    Lost {
+        run: RunId,
+    },
+}
+
+/// One program to start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spawn {
+    pub program: Program,
+    /// Where it starts; `None` is the agent's own directory.
+    pub directory: Option<PathBuf>,
+    /// Changes to the agent's own environment: a value sets, `None` removes.
+    pub environment: Vec<(OsString, Option<OsString>)>,
+    pub stdin: Stdin,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Program {
+    /// A program and its arguments; a name without a slash is looked up on `PATH`.
+    Argv(Vec<OsString>),
+    /// A text for a shell, of any length.
+    Script { shell: OsString, text: OsString },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stdin {
+    Null,
+    Pipe,
+}
+
+/// Why a program could not be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub stage: Stage,
+    pub errno: i32,
+}
+
+/// What was being done when starting failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Stage {
+    /// Making pipes, processes or other things of the system.
+    Resources,
+    /// Entering the working directory.
+    Directory,
+    /// Executing the program.
+    Program,
+}
+
+/// How a run's first process ended and what the tree used until then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exit {
+    pub status: Status,
+    pub usage: Usage,
+    /// Processes of the run that were still alive.
+    pub left: Vec<i32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Status {
+    Code(i32),
+    Signal(i32),
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub wall: Duration,
+    pub cpu: Duration,
+    pub max_rss_bytes: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FrameError {
+    #[error("a frame of {0} bytes is over the limit of {MAX_FRAME}")]
+    TooLong(usize),
+    #[error("a frame does not decode")]
+    Garbage(#[source] postcard::Error),
+    #[error("a frame has {0} bytes too many")]
+    Trailing(usize),
+}
+
+/// Appends `message` to `out` as one frame.
+pub fn encode<T: Serialize>(message: &T, out: &mut Vec<u8>) -> Result<(), FrameError> {
+    let start = out.len();
+    let body = postcard::to_allocvec(message).map_err(FrameError::Garbage)?;
+    if body.len() > MAX_FRAME {
+        return Err(FrameError::TooLong(body.len()));
+    }
+    out.reserve(HEADER + body.len());
+    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
+    out.extend_from_slice(&body);
+    debug_assert_eq!(out.len(), start + HEADER + body.len());
+    Ok(())
+}
+
+/// Reads the first frame of `bytes`: the message and how many bytes it took, or `None` when the
+/// frame is not complete yet.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(T, usize)>, FrameError> {
+    let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
+        return Ok(None);
+    };
+    let length = u32::from_le_bytes(*header) as usize;
+    if length > MAX_FRAME {
+        return Err(FrameError::TooLong(length));
+    }
+    let Some(body) = rest.get(..length) else {
+        return Ok(None);
+    };
+    match postcard::take_from_bytes(body).map_err(FrameError::Garbage)? {
+        (message, []) => Ok(Some((message, HEADER + length))),
+        (_, rest) => Err(FrameError::Trailing(rest.len())),
+    }
+}

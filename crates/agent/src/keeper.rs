@@ -1,0 +1,322 @@
+//! The process that minds one run at a time.
+//!
+//! A keeper is a child subreaper: whatever its run starts, and however often that forks and starts
+//! sessions of its own, comes back to the keeper as a child when its parent ends. So "no child left"
+//! means "nothing of the run is left", and the keeper can be used for the next one.
+//!
+//!     idle ── Spawn ──▶ running ── first process ended ──▶ left-overs ── none left ──▶ idle
+//!                          └── Kill, or the stream ended ──▶ SIGTERM ── grace ──▶ SIGKILL …
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::cgroup::Group;
+use crate::child::{Launched, Launcher};
+use crate::frame::{self, Event, Exit, Request, RunId, Spawn, Status, Usage};
+use crate::wire::{self, Inbox};
+use crate::{signals, tree};
+
+/// How long processes that outlive the first one may take to end by themselves before they are
+/// reported: the far end of `>(cat)` needs a moment.
+const LINGER: Duration = Duration::from_millis(40);
+
+/// What the tree is given when nobody is left to say how long.
+const ORPHAN_GRACE: Duration = Duration::from_millis(200);
+
+/// How long SIGKILL is tried before what is left is reported as surviving.
+const KILL_TIME: Duration = Duration::from_secs(3);
+
+/// Between two looks while killing: a process that forks must be looked at often.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+pub struct Keeper {
+    socket: OwnedFd,
+    inbox: Inbox,
+    launcher: Launcher,
+    group: Option<Group>,
+}
+
+/// The agent hung up, or spoke garbage: the keeper ends.
+struct Hangup;
+
+/// How far ending the tree has come.
+enum Ending {
+    /// SIGTERM was sent; SIGKILL follows at this time.
+    Asked { until: Instant },
+    /// SIGKILL is sent again and again until this time.
+    Killing { until: Instant },
+    /// SIGKILL did not do it. What is left was reported.
+    GivenUp,
+}
+
+impl Keeper {
+    pub fn new(socket: OwnedFd, group: Option<Group>) -> std::io::Result<Self> {
+        Ok(Self { socket, inbox: Inbox::default(), launcher: Launcher::new()?, group })
+    }
+
+    /// Minds one run after the other until the agent hangs up.
+    pub fn serve(mut self) {
+        while let Ok((run, spawn)) = self.next_spawn() {
+            if self.mind(run, &spawn).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn next_spawn(&mut self) -> Result<(RunId, Spawn), Hangup> {
+        loop {
+            match self.next_request()? {
+                Some(Request::Spawn { run, spawn }) => return Ok((run, spawn)),
+                // About a run that has ended meanwhile.
+                Some(_) => {}
+                None => self.receive(RecvFlags::empty())?,
+            }
+        }
+    }
+
+    /// One run, from its start until nothing of it is left.
+    fn mind(&mut self, run: RunId, spawn: &Spawn) -> Result<(), Hangup> {
+        let began = Instant::now();
+        let group = self.group.as_ref().map(|group| group.folder().as_fd());
+        let launched = match self.launcher.launch(spawn, group) {
+            Ok(launched) => launched,
+            Err(failure) => return self.tell(&Event::Failed { run, failure }, &[]),
+        };
+        let pid = launched.pid;
+        let started = self.tell_started(run, launched);
+
+        let mut minding = Minding { run, pid, began, exit: None, reported: false, ending: None };
+        let mut hung_up = started.is_err();
+        loop {
+            if hung_up {
+                minding.end_within(ORPHAN_GRACE);
+            }
+            let empty = minding.reap();
+            if self.report(&mut minding, empty).is_err() {
+                hung_up = true;
+            }
+            if empty {
+                return if hung_up { Err(Hangup) } else { Ok(()) };
+            }
+            if minding.advance(self.group.as_ref()) {
+                let survivors = tree::descendants(std::process::id() as i32);
+                let _ = self.tell(&Event::Gone { run, survivors }, &[]);
+            }
+            if hung_up && matches!(minding.ending, Some(Ending::GivenUp)) {
+                return Err(Hangup);
+            }
+            if hung_up {
+                poll(None, minding.timer());
+                continue;
+            }
+            hung_up = self.wait(minding.timer()).is_err();
+            while !hung_up {
+                match self.next_request() {
+                    Ok(Some(request)) => minding.obey(&request),
+                    Ok(None) => break,
+                    Err(Hangup) => hung_up = true,
+                }
+            }
+        }
+    }
+
+    /// Tells what there is to tell and was not told yet.
+    fn report(&self, minding: &mut Minding, empty: bool) -> Result<(), Hangup> {
+        let run = minding.run;
+        if let Some((status, usage, ended)) = minding.exit
+            && !minding.reported
+        {
+            let ending = minding.ending.is_some();
+            if !empty && !ending && ended.elapsed() < LINGER {
+                return Ok(());
+            }
+            let left = match empty || ending {
+                true => Vec::new(),
+                false => tree::descendants(std::process::id() as i32),
+            };
+            minding.reported = true;
+            let exit = Exit { status, usage, left };
+            self.tell(&Event::Exited { run, exit, gone: empty }, &[])
+        } else if empty && !matches!(minding.ending, Some(Ending::GivenUp)) {
+            self.tell(&Event::Gone { run, survivors: Vec::new() }, &[])
+        } else {
+            Ok(())
+        }
+    }
+
+    fn tell_started(&self, run: RunId, launched: Launched) -> Result<(), Hangup> {
+        let Launched { pid, stdout, stderr, stdin } = launched;
+        let mut fds = vec![stdout.as_fd(), stderr.as_fd()];
+        fds.extend(stdin.as_ref().map(AsFd::as_fd));
+        self.tell(&Event::Started { run, pid, fds: fds.len() as u8 }, &fds)
+    }
+
+    fn tell(&self, event: &Event, fds: &[BorrowedFd<'_>]) -> Result<(), Hangup> {
+        let mut bytes = Vec::new();
+        frame::encode(event, &mut bytes).map_err(|_| Hangup)?;
+        wire::send_all(self.socket.as_fd(), &bytes, fds).map_err(|_| Hangup)
+    }
+
+    fn next_request(&mut self) -> Result<Option<Request>, Hangup> {
+        let next = self.inbox.next().map_err(|_| Hangup)?;
+        Ok(next.map(|(request, _)| request))
+    }
+
+    /// Waits for the agent's word, the end of a child or the timer, whichever comes first, and
+    /// takes in what the agent said.
+    fn wait(&mut self, timer: Option<Duration>) -> Result<(), Hangup> {
+        match poll(Some(self.socket.as_fd()), timer) {
+            true => self.receive(RecvFlags::DONTWAIT),
+            false => Ok(()),
+        }
+    }
+
+    fn receive(&mut self, flags: RecvFlags) -> Result<(), Hangup> {
+        match self.inbox.fill(self.socket.as_fd(), flags) {
+            Ok(0) => Err(Hangup),
+            Ok(_) | Err(Errno::AGAIN) => Ok(()),
+            Err(_) => Err(Hangup),
+        }
+    }
+}
+
+/// What a keeper knows of its run.
+struct Minding {
+    run: RunId,
+    pid: i32,
+    began: Instant,
+    exit: Option<(Status, Usage, Instant)>,
+    reported: bool,
+    ending: Option<Ending>,
+}
+
+impl Minding {
+    fn obey(&mut self, request: &Request) {
+        match request {
+            Request::Kill { run, grace } if *run == self.run => self.end_within(*grace),
+            Request::Signal { run, signal } if *run == self.run && self.exit.is_none() => {
+                // SAFETY: a plain system call. The first process was not reaped yet, so its id
+                // still names it.
+                unsafe { libc::kill(self.pid, *signal) };
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks the tree to end. A stopped process is woken, or it could not hear.
+    fn end_within(&mut self, grace: Duration) {
+        let until = Instant::now() + grace;
+        match &mut self.ending {
+            None => {
+                let tree = tree::descendants(std::process::id() as i32);
+                tree::signal(&tree, Signal::TERM);
+                tree::signal(&tree, Signal::CONT);
+                self.ending = Some(Ending::Asked { until });
+            }
+            Some(Ending::Asked { until: before }) => *before = until.min(*before),
+            Some(Ending::Killing { .. } | Ending::GivenUp) => {}
+        }
+    }
+
+    /// Goes on with ending the tree, if it is time. True when it is given up now.
+    fn advance(&mut self, group: Option<&Group>) -> bool {
+        let now = Instant::now();
+        match self.ending {
+            Some(Ending::Asked { until }) if now >= until => {
+                self.ending = Some(Ending::Killing { until: now + KILL_TIME });
+                kill_tree(group);
+                false
+            }
+            Some(Ending::Killing { until }) if now >= until => {
+                self.ending = Some(Ending::GivenUp);
+                true
+            }
+            Some(Ending::Killing { .. }) => {
+                kill_tree(group);
+                false
+            }
+            _ => false,
+        }
+    }
+
+    /// When to look again although nothing happened.
+    fn timer(&self) -> Option<Duration> {
+        let now = Instant::now();
+        match (&self.ending, &self.exit) {
+            (Some(Ending::Asked { until }), _) => Some(until.saturating_duration_since(now)),
+            (Some(Ending::Killing { .. }), _) => Some(LOOK_AGAIN),
+            (None, Some((_, _, ended))) if !self.reported => {
+                Some((*ended + LINGER).saturating_duration_since(now))
+            }
+            _ => None,
+        }
+    }
+
+    /// Collects every child that has ended. True when none is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            let mut status = 0;
+            // SAFETY: all zeroes is a valid `rusage`.
+            let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both pointers are to live values of the right type.
+            match unsafe { libc::wait4(-1, &mut status, libc::WNOHANG, &mut used) } {
+                0 => return false,
+                // No children: the only way this can fail.
+                -1 => return true,
+                pid if pid == self.pid && self.exit.is_none() => {
+                    let usage = usage(&used, self.began.elapsed());
+                    self.exit = Some((decode_status(status), usage, Instant::now()));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Kills all there is now; what is being forked meanwhile is met at the next look.
+fn kill_tree(group: Option<&Group>) {
+    if let Some(group) = group {
+        group.kill();
+    }
+    for pid in tree::descendants(std::process::id() as i32) {
+        if let Some(pid) = Pid::from_raw(pid) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+fn decode_status(status: i32) -> Status {
+    match libc::WIFSIGNALED(status) {
+        true => Status::Signal(libc::WTERMSIG(status)),
+        false => Status::Code(libc::WEXITSTATUS(status)),
+    }
+}
+
+fn usage(used: &libc::rusage, wall: Duration) -> Usage {
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
+    Usage {
+        wall,
+        cpu: time(used.ru_utime) + time(used.ru_stime),
+        max_rss_bytes: used.ru_maxrss as u64 * 1024,
+    }
+}
+
+/// Waits until `socket` is readable, a child ends or the time is over. True when it is readable.
+fn poll(socket: Option<BorrowedFd<'_>>, timer: Option<Duration>) -> bool {
+    let fd = socket.map_or(-1, |socket| socket.as_raw_fd());
+    let mut waiting = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let time = timer.map(|timer| libc::timespec {
+        tv_sec: timer.as_secs() as libc::time_t,
+        tv_nsec: timer.subsec_nanos().into(),
+    });
+    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    // SAFETY: all pointers are to live values; a negative descriptor is passed over by the kernel.
+    let ready = unsafe { libc::ppoll(&mut waiting, 1, time, &signals::while_waiting()) };
+    ready > 0 && waiting.revents != 0
+}

@@ -1,0 +1,22 @@
+//! The process that starts and ends all others, and how to talk to it.
+//!
+//! [`serve_stdin`] is the agent's whole life; [`Link`] is the other side. This is the only crate
+//! with `unsafe` code: starting a program and waiting for it cannot be done without.
+
+#![expect(unsafe_code, reason = "processes are made of system calls")]
+
+mod agent;
+mod cgroup;
+mod child;
+mod frame;
+mod keeper;
+mod link;
+mod signals;
+mod tree;
+mod wire;
+
+pub use agent::{AgentError, serve_stdin};
+pub use frame::{
+    Exit, Failure, FrameError, MAX_FRAME, Program, Spawn, Stage, Status, Stdin, Usage,
+};
+pub use link::{Happening, Link, LinkError, Process, Started};

@@ -1,0 +1,90 @@
+//! The processes below one process, as `/proc` shows them.
+//!
+//! A look at `/proc` is not a snapshot: processes come and go meanwhile. Whoever must end them all
+//! looks again until nothing is left.
+
+use std::collections::HashMap;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Every living descendant of `root`, parents before children. Those that have ended and wait to
+/// be reaped are not living.
+pub fn descendants(root: i32) -> Vec<i32> {
+    let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
+    for entry in processes() {
+        children.entry(entry.parent).or_default().push(entry);
+    }
+    let mut found = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for child in children.remove(&parent).unwrap_or_default() {
+            parents.push(child.pid);
+            if !child.ended {
+                found.push(child.pid);
+            }
+        }
+    }
+    found
+}
+
+/// The direct children of `parent`, those included that wait to be reaped.
+pub fn children(parent: i32) -> Vec<i32> {
+    processes().filter(|entry| entry.parent == parent).map(|entry| entry.pid).collect()
+}
+
+/// Signals each of `pids`. One that has gone meanwhile is no failure.
+pub fn signal(pids: &[i32], signal: Signal) {
+    for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+struct Entry {
+    pid: i32,
+    parent: i32,
+    ended: bool,
+}
+
+fn processes() -> impl Iterator<Item = Entry> {
+    let folder = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    folder.filter_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        parse(pid, &stat)
+    })
+}
+
+/// Reads the state and the parent out of a `stat` line. The name before them is in parentheses and
+/// may itself contain anything, parentheses and newlines included, so they are found from the end.
+fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(&stat[close + 1..]).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let state = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    Some(Entry { pid, parent, ended: matches!(state, "Z" | "X") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_full_of_parentheses_does_not_hide_the_parent() {
+        let entry = parse(7, b"7 (a) Z 1 (b\n) S 42 7 7 0 -1").unwrap();
+        assert_eq!((entry.pid, entry.parent, entry.ended), (7, 42, false));
+    }
+
+    #[test]
+    fn a_process_that_waits_to_be_reaped_has_ended() {
+        assert!(parse(7, b"7 (sh) Z 42 7 7 0 -1").unwrap().ended);
+    }
+
+    #[test]
+    fn this_process_is_a_descendant_of_its_parent() {
+        let me = std::process::id() as i32;
+        let parent = std::os::unix::process::parent_id() as i32;
+        assert!(descendants(parent).contains(&me));
+        assert!(children(parent).contains(&me));
+    }
+}

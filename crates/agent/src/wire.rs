@@ -1,0 +1,119 @@
+//! Frames and file descriptors over a unix stream socket.
+//!
+//! The kernel keeps descriptors in order with the bytes they were sent with, so the descriptors of
+//! a frame are here by the time the frame is. [`Inbox`] queues both; whoever decodes a frame that
+//! announces descriptors takes that many from the front.
+
+use std::collections::VecDeque;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+
+use crate::frame::{self, FrameError};
+
+/// The most descriptors that travel with one frame: stdout, stderr, stdin.
+pub const MAX_FDS: usize = 3;
+
+/// How much room a read finds at least; a longer frame makes the buffer grow to its length.
+const READ_SIZE: usize = 16 << 10;
+
+/// What has arrived on a socket and was not taken yet: `bytes[start..end]`.
+#[derive(Default)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    fds: VecDeque<OwnedFd>,
+}
+
+impl Inbox {
+    /// Receives once. `Ok(0)` is the end of the stream.
+    pub fn fill(&mut self, socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<usize, Errno> {
+        self.make_room();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let received = loop {
+            let target = &mut [IoSliceMut::new(&mut self.bytes[self.end..])];
+            let flags = flags | RecvFlags::CMSG_CLOEXEC;
+            match recvmsg(socket, target, &mut ancillary, flags) {
+                Err(Errno::INTR) => continue,
+                other => break other?.bytes,
+            }
+        };
+        self.end += received;
+        for message in ancillary.drain() {
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                self.fds.extend(fds);
+            }
+        }
+        Ok(received)
+    }
+
+    fn make_room(&mut self) {
+        self.bytes.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.bytes.len() - self.end < READ_SIZE {
+            self.bytes.resize((self.bytes.len() * 2).max(2 * READ_SIZE), 0);
+        }
+    }
+
+    /// The next whole message with the bytes it came in, if one is here.
+    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<(T, &[u8])>, FrameError> {
+        let waiting = &self.bytes[self.start..self.end];
+        let Some((message, length)) = frame::decode(waiting)? else {
+            return Ok(None);
+        };
+        let start = self.start;
+        self.start += length;
+        Ok(Some((message, &self.bytes[start..self.start])))
+    }
+
+    /// The next `count` descriptors, or `None` if fewer came than were announced.
+    pub fn take_fds(&mut self, count: usize) -> Option<Vec<OwnedFd>> {
+        (count <= self.fds.len()).then(|| self.fds.drain(..count).collect())
+    }
+}
+
+/// Sends as much of `bytes` as the socket takes, and `fds` with the first of them.
+pub fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    fds: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        let fits = ancillary.push(SendAncillaryMessage::ScmRights(fds));
+        debug_assert!(fits, "no frame carries more than MAX_FDS descriptors");
+    }
+    loop {
+        let flags = flags | SendFlags::NOSIGNAL;
+        match sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, flags) {
+            Err(Errno::INTR) => continue,
+            other => return other,
+        }
+    }
+}
+
+/// Sends all of `bytes`, waiting as long as it takes.
+pub fn send_all(
+    socket: BorrowedFd<'_>,
+    mut bytes: &[u8],
+    mut fds: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    while !bytes.is_empty() {
+        let sent = send(socket, bytes, fds, SendFlags::empty())?;
+        bytes = &bytes[sent..];
+        fds = &[];
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! The configuration file.
+//!
+//! It is never looked for in the working directory: what is there, a model can write.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+/// What a file may say. Unknown keys are errors: a misspelt rule would protect nobody.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    pub shell_tool: ShellTool,
+    pub policy: Policy,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ShellTool {
+    pub working_dir: Option<PathBuf>,
+    pub timeout: Option<u64>,
+    pub shell: Option<PathBuf>,
+    pub no_stderr: Option<bool>,
+    pub tools: Option<Vec<String>>,
+    pub verbose: Option<bool>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    pub allow: Option<Vec<String>>,
+    pub deny: Option<Vec<String>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("cannot read the configuration file {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+    #[error("the configuration file {} is not right: {problem}", path.display())]
+    Content { path: PathBuf, problem: toml::de::Error },
+}
+
+/// Reads the file that was named, by flag or in the environment, or else the first of the usual
+/// ones that is there.
+pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
+    let named = named.map(Path::to_owned).or_else(|| variable("MCPZ_CONFIG").map(PathBuf::from));
+    if let Some(path) = named {
+        return read(&path);
+    }
+    match usual_paths().into_iter().find(|path| path.exists()) {
+        Some(path) => read(&path),
+        None => Ok(Config::default()),
+    }
+}
+
+fn read(path: &Path) -> Result<Config, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    toml::from_str(&text).map_err(|problem| ConfigError::Content { path: path.to_owned(), problem })
+}
+
+fn usual_paths() -> Vec<PathBuf> {
+    let home = || variable("HOME").map(|home| Path::new(&home).join(".config"));
+    let own = variable("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
+    own.into_iter().chain(["/etc".into()]).map(|dir| dir.join("mcpz/config.toml")).collect()
+}
+
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}

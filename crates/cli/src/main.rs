@@ -1,0 +1,39 @@
+//! The `mcpz` program. Reads flags, files and the environment, and is the only one that prints.
+
+mod args;
+mod arguments;
+mod call;
+mod config;
+mod log;
+mod server;
+mod settings;
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Args, Command, Server};
+
+fn main() -> ExitCode {
+    let result = match Args::parse().command {
+        Command::Server { server: Server::Shell(flags) } => server::run(&flags),
+        Command::Call(flags) => call::run(&flags),
+        Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
+    };
+    result.unwrap_or_else(|error| {
+        complain(error.as_ref());
+        ExitCode::FAILURE
+    })
+}
+
+#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
+fn complain(error: &dyn Error) {
+    eprint!("mcpz: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        eprint!(": {error}");
+        cause = error.source();
+    }
+    eprintln!();
+}

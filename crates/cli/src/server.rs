@@ -1,0 +1,54 @@
+//! `mcpz server shell`
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use mcpz_server::serve_stdio;
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::args::ShellFlags;
+use crate::log;
+use crate::settings::Settings;
+
+pub fn run(flags: &ShellFlags) -> Result<ExitCode, Box<dyn Error>> {
+    let settings = Settings::load(flags)?;
+    if settings.verbose {
+        log::start();
+    }
+    hide();
+    let runtime = runtime()?;
+    let served = runtime.block_on(async {
+        tracing::info!("mcpz shell server started");
+        serve_stdio(settings.shell(), shutdown()?).await
+    });
+    // A thread may still wait for a terminal's input; there is nothing to wait for.
+    runtime.shutdown_background();
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One thread is enough for a client, and the fastest: no call waits for another thread to wake.
+pub fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// Keeps our memory and environment from the commands we run.
+pub fn hide() {
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+}
+
+/// Done when we are asked to end.
+pub fn shutdown() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    })
+}

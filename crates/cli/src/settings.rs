@@ -1,0 +1,107 @@
+//! What the server is to do: flags first, then the configuration file, then the defaults.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mcpz_engine::{Engine, Pattern, Policy, SpillSettings};
+use mcpz_server::{Shell, ToolSet, UnknownTool};
+use rustix::fs::Access;
+
+use crate::args::ShellFlags;
+use crate::config::{self, Config, ConfigError};
+
+/// The longest timeout, in seconds: a day.
+pub const MAX_TIMEOUT: u64 = 86_400;
+
+const DEFAULT_TIMEOUT: u64 = 30;
+
+const DEFAULT_SHELL: &str = "/bin/sh";
+
+#[derive(Debug)]
+pub struct Settings {
+    pub engine: mcpz_engine::Settings,
+    pub tools: ToolSet,
+    pub no_stderr: bool,
+    pub verbose: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    #[error(transparent)]
+    Tools(#[from] UnknownTool),
+    #[error("the timeout is {0} seconds, but must be from 1 to {MAX_TIMEOUT}")]
+    Timeout(u64),
+    #[error("cannot use {} as the working directory", path.display())]
+    WorkingDir { path: PathBuf, source: io::Error },
+    #[error("cannot use {} as the shell", path.display())]
+    Shell { path: PathBuf, source: io::Error },
+}
+
+impl Settings {
+    pub fn load(flags: &ShellFlags) -> Result<Self, SettingsError> {
+        let Config { shell_tool: file, policy } = config::load(flags.config.as_deref())?;
+        let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        if !(1..=MAX_TIMEOUT).contains(&timeout) {
+            return Err(SettingsError::Timeout(timeout));
+        }
+        let tools = flags.tools.clone().or(file.tools.map(|names| names.join(",")));
+        let engine = mcpz_engine::Settings {
+            agent: "/proc/self/exe".into(),
+            working_directory: working_dir(flags.working_dir.clone().or(file.working_dir))?,
+            shell: shell(flags.shell.clone().or(file.shell))?,
+            timeout: Duration::from_secs(timeout),
+            policy: Policy {
+                allow: patterns(flags.allow.as_deref(), policy.allow),
+                deny: patterns(flags.deny.as_deref(), policy.deny),
+            },
+            spill: SpillSettings::new(std::env::temp_dir()),
+        };
+        Ok(Self {
+            engine,
+            tools: tools.map_or_else(|| Ok(ToolSet::default()), |list| list.parse())?,
+            no_stderr: flags.no_stderr || file.no_stderr.unwrap_or(false),
+            verbose: flags.verbose || file.verbose.unwrap_or(false),
+        })
+    }
+
+    /// The server these settings describe.
+    pub fn shell(self) -> Shell {
+        let shell = Shell::new(Engine::new(self.engine), self.tools);
+        if self.no_stderr { shell.without_stderr() } else { shell }
+    }
+}
+
+fn working_dir(wanted: Option<PathBuf>) -> Result<PathBuf, SettingsError> {
+    let path = wanted.unwrap_or_else(|| ".".into());
+    let usable = || {
+        let full = std::path::absolute(&path)?;
+        match std::fs::metadata(&full)?.is_dir() {
+            true => Ok(full),
+            false => Err(io::ErrorKind::NotADirectory.into()),
+        }
+    };
+    usable().map_err(|source| SettingsError::WorkingDir { path: path.clone(), source })
+}
+
+/// A shell given by its name alone is looked for on `PATH` when it is used.
+fn shell(wanted: Option<PathBuf>) -> Result<PathBuf, SettingsError> {
+    let path = wanted.unwrap_or_else(|| DEFAULT_SHELL.into());
+    if path.components().count() == 1 && !path.starts_with("/") {
+        return Ok(path);
+    }
+    match rustix::fs::access(&path, Access::EXEC_OK) {
+        Ok(()) => Ok(path),
+        Err(errno) => Err(SettingsError::Shell { path, source: errno.into() }),
+    }
+}
+
+/// Patterns on the command line take the place of those in the file.
+fn patterns(flag: Option<&str>, file: Option<Vec<String>>) -> Vec<Pattern> {
+    match flag {
+        Some(list) => Pattern::list(list),
+        None => file.unwrap_or_default().iter().map(|text| Pattern::new(text)).collect(),
+    }
+}

@@ -1,0 +1,50 @@
+//! Why a command has no outcome.
+
+use std::io;
+use std::path::PathBuf;
+
+use mcpz_agent::{Failure, LinkError, Stage};
+use mcpz_policy::Denial;
+
+/// A command that ran and failed is not among these: it has an outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("refused by the policy: {0}")]
+    Refused(Denial),
+    #[error("the {what} contains a NUL byte, which no program can be given")]
+    NulByte { what: &'static str },
+    #[error("`{0}` is not the name of an environment variable")]
+    BadVariable(String),
+    #[error("cannot enter the working directory {}", path.display())]
+    Directory { path: PathBuf, source: io::Error },
+    #[error("cannot execute the shell {}", shell.display())]
+    Shell { shell: PathBuf, source: io::Error },
+    #[error("the system cannot start another process")]
+    Resources(#[source] io::Error),
+    #[error("cannot reach the agent that starts processes")]
+    Agent(#[from] LinkError),
+    #[error("the process that minded this command was killed, and the command with it")]
+    Lost,
+}
+
+impl Error {
+    pub(crate) fn from_failure(failure: Failure, shell: PathBuf, directory: PathBuf) -> Self {
+        let source = io::Error::from_raw_os_error(failure.errno);
+        match failure.stage {
+            Stage::Resources => Self::Resources(source),
+            Stage::Directory => Self::Directory { path: directory, source },
+            Stage::Program => Self::Shell { shell, source },
+        }
+    }
+
+    /// The error with all its causes, on one line.
+    pub fn chain(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+}

@@ -1,0 +1,26 @@
+//! Runs commands. Has not heard of MCP, HTTP, configuration files or terminals.
+//!
+//!     RunRequest ─▶ gate ─Cleared▶ agent ─pipes▶ run task ─▶ Output
+//!                     │                              │
+//!                  Refused                        Outcome
+
+mod channel;
+mod engine;
+mod error;
+mod gate;
+mod outcome;
+mod output;
+mod request;
+mod run;
+mod spill;
+mod text;
+
+pub use engine::{Engine, Settings};
+pub use error::Error;
+pub use mcpz_policy::{Denial, Pattern, Policy};
+pub use outcome::{End, Outcome, Usage, signal_name, signal_number};
+pub use output::{Excerpt, Output, Stream};
+pub use request::RunRequest;
+pub use run::Run;
+pub use spill::SpillSettings;
+pub use text::plain;

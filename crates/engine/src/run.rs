@@ -1,0 +1,205 @@
+//! One run: the task that owns it, and the handle others have.
+//!
+//! The task lives as long as anything of the command does. It answers once, when the first process
+//! has ended and all that was written until then is kept, or when the whole tree has been ended.
+//! Afterwards it goes on reading what processes left running print, so that they do not stop or die
+//! of a pipe nobody reads.
+
+use std::time::Duration;
+
+use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::Sender;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until};
+
+use crate::channel::Channel;
+use crate::error::Error;
+use crate::gate::Pending;
+use crate::outcome::{End, Outcome};
+use crate::output::{Output, Stream};
+
+/// What a command is given to end by itself before it is killed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// When the agent has not said that a tree is gone this long after it should be, it never will.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A command that was started. Dropped before its outcome was taken, it is cancelled.
+pub struct Run {
+    outcome: oneshot::Receiver<Result<Outcome, Error>>,
+    cancel: Option<oneshot::Sender<()>>,
+    output: Output,
+}
+
+impl Run {
+    pub(crate) fn start(process: Process, pending: Pending, output: Output) -> Self {
+        let (answer, outcome) = oneshot::channel();
+        let (cancel, cancelled) = oneshot::channel();
+        let minder = Minder {
+            stdout: Channel::closed(Stream::Stdout, output.clone()),
+            stderr: Channel::closed(Stream::Stderr, output.clone()),
+            output: output.clone(),
+            answer: Some(answer),
+            timer: Instant::now() + pending.timeout,
+            pending,
+            process,
+            exit: None,
+            stopped: None,
+            feeder: None,
+        };
+        tokio::spawn(minder.mind(cancelled));
+        Self { outcome, cancel: Some(cancel), output }
+    }
+
+    /// What it prints, while it prints it.
+    pub fn output(&self) -> &Output {
+        &self.output
+    }
+
+    /// Ends the command with all it started. The outcome comes as always.
+    pub fn cancel(&mut self) {
+        if let Some(cancel) = self.cancel.take() {
+            let _ = cancel.send(());
+        }
+    }
+
+    /// Waits for the outcome. Nothing is lost if it is dropped before it is done.
+    pub async fn outcome(&mut self) -> Result<Outcome, Error> {
+        (&mut self.outcome).await.unwrap_or(Err(Error::Lost))
+    }
+}
+
+struct Minder {
+    process: Process,
+    pending: Pending,
+    output: Output,
+    stdout: Channel,
+    stderr: Channel,
+    answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
+    /// The deadline; once the run was stopped, the end of our patience.
+    timer: Instant,
+    exit: Option<Exit>,
+    stopped: Option<End>,
+    feeder: Option<AbortHandle>,
+}
+
+impl Minder {
+    async fn mind(mut self, mut cancelled: oneshot::Receiver<()>) {
+        loop {
+            let waiting = self.answer.is_some();
+            tokio::select! {
+                biased;
+                happening = self.process.next() => {
+                    if self.happened(happening).await {
+                        return;
+                    }
+                }
+                // The handle that is dropped cancels too.
+                _ = &mut cancelled, if waiting && self.stopped.is_none() => {
+                    self.stop(End::Cancelled);
+                }
+                () = sleep_until(self.timer), if waiting => {
+                    match self.stopped {
+                        None => self.stop(End::TimedOut { after: self.pending.timeout }),
+                        Some(_) => self.answer_with(Err(Error::Lost)),
+                    }
+                }
+                () = self.stdout.step(), if self.stdout.is_open() => {}
+                () = self.stderr.step(), if self.stderr.is_open() => {}
+            }
+        }
+    }
+
+    /// Deals with what happened. True when nothing more will.
+    async fn happened(&mut self, happening: Happening) -> bool {
+        match happening {
+            Happening::Started(started) => {
+                self.started(started);
+                false
+            }
+            Happening::Failed(failure) => {
+                let Pending { shell, directory, .. } = &self.pending;
+                let error = Error::from_failure(failure, shell.clone(), directory.clone());
+                self.answer_with(Err(error));
+                true
+            }
+            Happening::Exited { exit, gone } => {
+                self.drain().await;
+                let left = exit.left.clone();
+                self.exit = Some(exit);
+                // A run that is being stopped is over when all of it is.
+                if gone || self.stopped.is_none() {
+                    self.answer_outcome(left);
+                }
+                gone
+            }
+            Happening::Gone { survivors } => {
+                self.drain().await;
+                self.answer_outcome(survivors);
+                true
+            }
+            Happening::Lost => {
+                self.drain().await;
+                self.answer_with(Err(Error::Lost));
+                true
+            }
+        }
+    }
+
+    fn started(&mut self, started: Started) {
+        let opened =
+            self.stdout.open(started.stdout).and_then(|()| self.stderr.open(started.stderr));
+        if let Err(source) = opened {
+            self.process.kill(Duration::ZERO);
+            self.answer_with(Err(Error::Resources(source)));
+        }
+        if let (Some(pipe), Some(bytes)) = (started.stdin, self.pending.stdin.take())
+            && let Ok(mut pipe) = Sender::from_owned_fd_unchecked(pipe)
+        {
+            // A program that does not read all of its input is no failure.
+            let feeding = tokio::spawn(async move {
+                let _ = pipe.write_all(&bytes).await;
+            });
+            self.feeder = Some(feeding.abort_handle());
+        }
+    }
+
+    fn stop(&mut self, why: End) {
+        self.stopped = Some(why);
+        self.timer = Instant::now() + GRACE + PATIENCE;
+        self.process.kill(GRACE);
+    }
+
+    async fn drain(&mut self) {
+        tokio::join!(self.stdout.drain(), self.stderr.drain());
+    }
+
+    fn answer_outcome(&mut self, background: Vec<i32>) {
+        let ended = self.exit.as_ref().map(|exit| match exit.status {
+            Status::Code(code) => End::Exited(code),
+            Status::Signal(signal) => End::Signalled(signal),
+        });
+        let usage = self.exit.as_ref().map_or(Usage::default(), |exit| exit.usage);
+        let answer = match self.stopped.or(ended) {
+            Some(end) => Ok(Outcome { end, usage, output: self.output.clone(), background }),
+            None => Err(Error::Lost),
+        };
+        self.answer_with(answer);
+    }
+
+    fn answer_with(&mut self, answer: Result<Outcome, Error>) {
+        if let Some(sender) = self.answer.take() {
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+impl Drop for Minder {
+    fn drop(&mut self) {
+        if let Some(feeder) = &self.feeder {
+            feeder.abort();
+        }
+    }
+}

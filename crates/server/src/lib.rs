@@ -1,0 +1,16 @@
+//! The engine's faces in the Model Context Protocol, and the transports they are served on.
+//!
+//! A face translates; the engine decides.
+
+mod handler;
+mod lines;
+mod message;
+mod progress;
+mod schema;
+mod serve;
+mod stdio;
+mod tool;
+
+pub use handler::Shell;
+pub use serve::{serve, serve_stdio};
+pub use tool::{Tool, ToolSet, UnknownTool};

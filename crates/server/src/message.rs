@@ -1,0 +1,213 @@
+//! JSON-RPC messages out of lines, and what to answer to a line that is none.
+
+use std::cell::RefCell;
+
+use rmcp::RoleServer;
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use rmcp::service::RxJsonRpcMessage;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
+
+use crate::lines::{Line, MAX_LINE};
+
+pub type Message = RxJsonRpcMessage<RoleServer>;
+
+/// What is wrong with a line, and whom to tell.
+#[derive(Debug, PartialEq)]
+pub struct Fault {
+    pub error: ErrorData,
+    pub id: Option<RequestId>,
+}
+
+const METHODS: &[&str] = &[
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tools/call",
+    "tools/list",
+];
+
+/// Whether the protocol has this method, whether or not this server answers it.
+pub fn is_known_method(method: &str) -> bool {
+    METHODS.contains(&method)
+}
+
+/// The messages of one line: one, or several in a batch, each whole or faulty.
+pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
+    let bytes = match line {
+        Line::Whole(bytes) => bytes,
+        Line::TooLong { start, end } => {
+            let id = id_at_start(&start).or_else(|| id_at_end(&end));
+            let message = format!("Parse error: a message has at most {MAX_LINE} bytes");
+            return vec![Err(Fault { error: parse_error(message), id })];
+        }
+    };
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
+    match bytes.first() {
+        None => Vec::new(),
+        Some(b'[') => read_batch(bytes),
+        Some(_) => vec![read_one(bytes)],
+    }
+}
+
+/// A batch is taken apart; each of its messages is answered by itself.
+fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
+    match serde_json::from_slice::<Vec<Value>>(bytes) {
+        Ok(values) if values.is_empty() => {
+            let error = ErrorData::invalid_request("Invalid Request: an empty batch", None);
+            vec![Err(Fault { error, id: None })]
+        }
+        Ok(values) => values.into_iter().map(from_value).collect(),
+        Err(error) => {
+            vec![Err(Fault { error: parse_error(format!("Parse error: {error}")), id: None })]
+        }
+    }
+}
+
+fn from_value(value: Value) -> Result<Message, Fault> {
+    let id = value.get("id").cloned().and_then(|id| serde_json::from_value(id).ok());
+    serde_json::from_value(value).map_err(|error| invalid(&error, id))
+}
+
+fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(message) => return Ok(message),
+        Err(error) => error,
+    };
+    // Only now, as few need it: is it no JSON, or JSON that is no message?
+    let not_json = match std::str::from_utf8(bytes) {
+        Ok(text) => serde_json::from_str::<IgnoredAny>(text).err().map(|error| error.to_string()),
+        Err(error) => Some(error.to_string()),
+    };
+    let id = id_at_start(bytes);
+    match not_json {
+        None => Err(invalid(&error, id)),
+        Some(why) => {
+            let error = parse_error(format!("Parse error: {why}"));
+            Err(Fault { error, id: id.or_else(|| id_at_end(bytes)) })
+        }
+    }
+}
+
+fn invalid(error: &serde_json::Error, id: Option<RequestId>) -> Fault {
+    Fault { error: ErrorData::invalid_request(format!("Invalid Request: {error}"), None), id }
+}
+
+fn parse_error(message: String) -> ErrorData {
+    ErrorData::new(ErrorCode::PARSE_ERROR, message, None)
+}
+
+/// The id of a message that is cut off or broken after it.
+fn id_at_start(bytes: &[u8]) -> Option<RequestId> {
+    let found = RefCell::new(None);
+    let text = String::from_utf8_lossy(bytes);
+    let mut json = serde_json::Deserializer::from_str(&text);
+    // It fails where the message is broken; what was found before stays found.
+    let _ = json.deserialize_map(IdFinder(&found));
+    found.into_inner()
+}
+
+/// The id of a message that is broken before it: many clients write it last.
+fn id_at_end(bytes: &[u8]) -> Option<RequestId> {
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.trim_end().strip_suffix('}')?;
+    let (_, id) = text.rsplit_once("\"id\"")?;
+    serde_json::from_str(id.trim_start().strip_prefix(':')?).ok()
+}
+
+struct IdFinder<'a>(&'a RefCell<Option<RequestId>>);
+
+impl<'de> Visitor<'de> for IdFinder<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            if key == "id" {
+                *self.0.borrow_mut() = Some(map.next_value::<RequestId>()?);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn fault(line: &[u8]) -> (ErrorCode, Option<RequestId>) {
+        let mut messages = read(Line::Whole(line.to_vec()));
+        assert_eq!(messages.len(), 1);
+        let fault = messages.remove(0).expect_err("the line is faulty");
+        (fault.error.code, fault.id)
+    }
+
+    fn number(id: i64) -> Option<RequestId> {
+        Some(RequestId::Number(id))
+    }
+
+    #[test]
+    fn a_broken_message_is_answered_to_its_id_wherever_that_stands() {
+        let parse = ErrorCode::PARSE_ERROR;
+        assert_eq!(fault(br#"{"jsonrpc":"2.0","id":7,"method":"#), (parse, number(7)));
+        assert_eq!(fault(br#"{"method":nonsense,"id":7}"#), (parse, number(7)));
+        assert_eq!(fault(b"{\"method\":\"\xff\",\"id\":7}"), (parse, number(7)));
+        let text = Some(RequestId::String("a}".into()));
+        assert_eq!(fault(br#"{"method":,"id" : "a}"}"#), (parse, text));
+        assert_eq!(fault(b"garbage"), (parse, None));
+        assert_eq!(fault(br#"{"params":{"id":9},"#), (parse, None));
+    }
+
+    #[test]
+    fn json_that_is_no_message_is_an_invalid_request() {
+        let invalid = ErrorCode::INVALID_REQUEST;
+        assert_eq!(fault(br#"{"id":3}"#), (invalid, number(3)));
+        assert_eq!(fault(br#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#), (invalid, number(3)));
+        assert_eq!(fault(b"42"), (invalid, None));
+        assert_eq!(fault(b"[]"), (invalid, None));
+    }
+
+    #[test]
+    fn nesting_without_end_is_a_parse_error() {
+        let deep = [b"{\"id\":1,\"params\":".as_slice(), &b"[".repeat(10_000)].concat();
+        assert_eq!(fault(&deep), (ErrorCode::PARSE_ERROR, number(1)));
+    }
+
+    #[test]
+    fn the_messages_of_a_batch_are_read_one_by_one() {
+        let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, 5, {"id":2}]"#;
+        let messages = read(Line::Whole(batch.to_vec()));
+        assert!(matches!(messages[0], Ok(Message::Request(_))));
+        assert!(matches!(&messages[1], Err(fault) if fault.id.is_none()));
+        assert!(matches!(&messages[2], Err(fault) if fault.id == number(2)));
+    }
+
+    #[test]
+    fn an_empty_line_is_no_message() {
+        assert!(read(Line::Whole(b"  ".to_vec())).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_too_strange_to_be_read(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            read(Line::Whole(bytes));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Follows one run for its caller: tells progress, passes a cancellation on, brings the outcome.
+//!
+//! The caller's answer is sent after the last progress was, never before: both go through here.
+
+use std::time::Duration;
+
+use mcpz_engine::{Engine, Error, Outcome, Output, RunRequest};
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotificationParam, ProgressToken};
+use rmcp::service::{Peer, RequestContext};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+/// The least time between two notifications.
+const PACE: Duration = Duration::from_millis(100);
+
+/// The most time between two while the command is silent.
+const HEARTBEAT: Duration = Duration::from_secs(5);
+
+/// Whoever waits for one call.
+pub struct Watcher {
+    peer: Peer<RoleServer>,
+    token: Option<ProgressToken>,
+    cancelled: CancellationToken,
+}
+
+impl Watcher {
+    pub fn new(context: &RequestContext<RoleServer>) -> Self {
+        Self {
+            peer: context.peer.clone(),
+            token: context.meta.get_progress_token(),
+            cancelled: context.ct.clone(),
+        }
+    }
+
+    /// Runs a command to its end, for as long as somebody waits for it.
+    pub async fn run(&self, engine: &Engine, request: RunRequest) -> Result<Outcome, Error> {
+        let mut run = engine.start(request)?;
+        let mut reporter = self.token.clone().map(|token| Reporter::new(token, run.output()));
+        let mut telling = None;
+        let mut outcome = None;
+        let mut cancelled = false;
+        loop {
+            tokio::select! {
+                biased;
+                result = run.outcome(), if outcome.is_none() => outcome = Some(result),
+                () = self.cancelled.cancelled(), if !cancelled => {
+                    cancelled = true;
+                    run.cancel();
+                }
+                () = finish(&mut telling) => telling = None,
+                news = next_news(&mut reporter), if telling.is_none() && outcome.is_none() => {
+                    telling = Some(Box::pin(self.tell(news)));
+                }
+            }
+            if telling.is_none() || cancelled {
+                match outcome {
+                    Some(outcome) => return outcome,
+                    None => continue,
+                }
+            }
+        }
+    }
+
+    async fn tell(&self, news: ProgressNotificationParam) {
+        // A client that cannot be told has left, which its own stream will tell.
+        let _ = self.peer.notify_progress(news).await;
+    }
+}
+
+async fn finish<F: Future<Output = ()> + Unpin>(telling: &mut Option<F>) {
+    match telling {
+        Some(telling) => telling.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_news(reporter: &mut Option<Reporter>) -> ProgressNotificationParam {
+    match reporter {
+        Some(reporter) => reporter.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Decides when there is something to tell, and what.
+struct Reporter {
+    token: ProgressToken,
+    output: Output,
+    arrived: watch::Receiver<u64>,
+    told: u64,
+    last: Option<Instant>,
+    began: Instant,
+}
+
+impl Reporter {
+    fn new(token: ProgressToken, output: &Output) -> Self {
+        let (output, arrived) = (output.clone(), output.watch());
+        Self { token, output, arrived, told: 0, last: None, began: Instant::now() }
+    }
+
+    /// The next thing to tell. Nothing is lost if it is dropped before it is done.
+    async fn next(&mut self) -> ProgressNotificationParam {
+        let silent_until = self.last.unwrap_or(self.began) + HEARTBEAT;
+        tokio::select! {
+            () = self.more() => {
+                if let Some(last) = self.last {
+                    sleep_until(last + PACE).await;
+                }
+            }
+            () = sleep_until(silent_until) => {}
+        }
+        // A silent command counts one up: progress always increases.
+        self.told = self.output.length().max(self.told + 1);
+        self.last = Some(Instant::now());
+        let news = ProgressNotificationParam::new(self.token.clone(), self.told as f64);
+        news.with_message(self.output.newest())
+    }
+
+    async fn more(&self) {
+        // The sender lives as long as the output we hold.
+        let _ = self.arrived.clone().wait_for(|arrived| *arrived > self.told).await;
+    }
+}

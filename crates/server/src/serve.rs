@@ -1,0 +1,48 @@
+//! Serving a client from its first word to its last.
+
+use std::io;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::service::{RunningService, ServerInitializeError, ServiceExt};
+use rmcp::transport::IntoTransport;
+
+use crate::handler::Shell;
+use crate::stdio::Stdio;
+
+/// How long answers that are under way may take once the client has closed its end.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Serves standard input and output until the client closes them or `shutdown` is done. Nothing
+/// that was started is left when this returns.
+pub async fn serve_stdio(shell: Shell, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+    let stdio = Stdio::open()?;
+    let closed = stdio.closed();
+    let engine = shell.engine().clone();
+    let session = tokio::spawn(async move {
+        // A conversation that never began has nothing to say.
+        if let Ok(running) = serve(shell, stdio).await {
+            let _ = running.waiting().await;
+        }
+    });
+    tokio::select! {
+        () = closed.cancelled() => {}
+        () = shutdown => {}
+    }
+    engine.close().await;
+    // The commands are gone, so what is still to be said is said at once.
+    let _ = tokio::time::timeout(LAST_WORDS, session).await;
+    Ok(())
+}
+
+/// Serves one client on any transport.
+pub async fn serve<T, E, A>(
+    shell: Shell,
+    transport: T,
+) -> Result<RunningService<RoleServer, Shell>, ServerInitializeError>
+where
+    T: IntoTransport<RoleServer, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    shell.serve(transport).await
+}

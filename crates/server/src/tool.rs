@@ -1,0 +1,142 @@
+//! The tools there are, and which of them are offered.
+
+pub mod execute_command;
+
+use std::str::FromStr;
+
+use mcpz_engine::Engine;
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
+use serde::de::DeserializeOwned;
+
+use crate::progress::Watcher;
+
+/// A tool, in the order of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    ExecuteCommand,
+}
+
+impl Tool {
+    pub const ALL: &[Self] = &[Self::ExecuteCommand];
+
+    const DEFAULT: &[Self] = &[Self::ExecuteCommand];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ExecuteCommand => "execute_command",
+        }
+    }
+
+    /// What a client is told about the tool.
+    pub fn definition(self) -> rmcp::model::Tool {
+        match self {
+            Self::ExecuteCommand => execute_command::definition(),
+        }
+    }
+
+    /// Carries out a call.
+    pub(crate) async fn call(self, call: Call<'_>) -> CallToolResult {
+        match self {
+            Self::ExecuteCommand => execute_command::call(call).await,
+        }
+    }
+}
+
+/// One call of a tool.
+pub(crate) struct Call<'a> {
+    pub engine: &'a Engine,
+    pub arguments: JsonObject,
+    pub include_stderr: bool,
+    pub watcher: Watcher,
+}
+
+impl Call<'_> {
+    /// The arguments as the tool knows them, or the answer that says what is wrong with them.
+    pub fn parse<T: DeserializeOwned>(&mut self) -> Result<T, CallToolResult> {
+        let arguments = std::mem::take(&mut self.arguments);
+        serde_json::from_value(arguments.into())
+            .map_err(|error| complaint(format!("Invalid arguments: {error}")))
+    }
+}
+
+/// An answer that says what went wrong.
+pub(crate) fn complaint(text: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// The tools that are listed and can be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolSet(Vec<Tool>);
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no tool `{name}`; there are: default, all, {}", names(Tool::ALL))]
+pub struct UnknownTool {
+    name: String,
+}
+
+impl ToolSet {
+    pub fn tools(&self) -> &[Tool] {
+        &self.0
+    }
+
+    pub fn find(&self, name: &str) -> Option<Tool> {
+        self.0.iter().copied().find(|tool| tool.name() == name)
+    }
+}
+
+impl Default for ToolSet {
+    fn default() -> Self {
+        Self(Tool::DEFAULT.to_vec())
+    }
+}
+
+/// Reads a comma-separated list of names; `default` and `all` stand for several.
+impl FromStr for ToolSet {
+    type Err = UnknownTool;
+
+    fn from_str(list: &str) -> Result<Self, UnknownTool> {
+        let mut wanted = Vec::new();
+        for name in list.split(',').map(str::trim) {
+            match name {
+                "default" => wanted.extend(Tool::DEFAULT),
+                "all" => wanted.extend(Tool::ALL),
+                name => match Tool::ALL.iter().find(|tool| tool.name() == name) {
+                    Some(tool) => wanted.push(*tool),
+                    None => return Err(UnknownTool { name: name.to_owned() }),
+                },
+            }
+        }
+        Ok(Self(Tool::ALL.iter().copied().filter(|tool| wanted.contains(tool)).collect()))
+    }
+}
+
+fn names(tools: &[Tool]) -> String {
+    tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_tools_names_them_or_a_group() {
+        assert_eq!("default".parse(), Ok(ToolSet::default()));
+        assert_eq!(" execute_command , all".parse(), Ok(ToolSet(Tool::ALL.to_vec())));
+    }
+
+    #[test]
+    fn an_unknown_tool_is_named_with_those_there_are() {
+        let error = "execute_comand".parse::<ToolSet>().unwrap_err();
+        insta::assert_snapshot!(
+            error,
+            @"there is no tool `execute_comand`; there are: default, all, execute_command"
+        );
+    }
+
+    #[test]
+    fn the_definitions_of_all_tools_are_as_recorded() {
+        for tool in Tool::ALL {
+            insta::assert_json_snapshot!(tool.name(), tool.definition());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The native tool: runs a command and answers with its output.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mcpz_engine::{End, Error, Outcome, RunRequest, Stream, signal_name};
+use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, complaint};
+use crate::schema::schema;
+
+const NAME: &str = "execute_command";
+
+const DESCRIPTION: &str = "Execute a shell command and return its output. Returns when the shell \
+    ends or the timeout is over; everything the command started is ended with a timeout.";
+
+/// The longest timeout that can be asked for: a day.
+const MAX_TIMEOUT: f64 = 86_400.0;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Shell command to execute
+    command: String,
+    /// Directory to run it in [default: the server's]
+    working_directory: Option<String>,
+    /// Seconds until it is ended [default: the server's]
+    #[schemars(range(max = MAX_TIMEOUT), extend("exclusiveMinimum" = 0))]
+    timeout: Option<f64>,
+    /// Variables to set
+    environment: Option<BTreeMap<String, String>>,
+    /// Text the command reads [default: none]
+    stdin: Option<String>,
+}
+
+impl From<Params> for RunRequest {
+    fn from(params: Params) -> Self {
+        Self {
+            directory: params.working_directory.map(Into::into),
+            timeout: params.timeout.map(Duration::from_secs_f64),
+            environment: params.environment.unwrap_or_default().into_iter().collect(),
+            stdin: params.stdin.map(String::into_bytes),
+            ..Self::new(params.command)
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Reply {
+    command: String,
+    /// stdout, then stderr
+    output: String,
+    /// Exit code; -1 if there is none
+    return_code: i32,
+    /// Signal that ended it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_out: Option<bool>,
+    /// What else there is to know
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_rss_bytes: Option<u64>,
+    /// Processes still running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_pids: Option<Vec<i32>>,
+    /// Bytes of output left out of the middle
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted_bytes: Option<u64>,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
+        .with_raw_output_schema(schema::<Reply>())
+        .with_annotations(ToolAnnotations::from_raw(
+            Some("Execute a command".into()),
+            Some(false),
+            Some(true),
+            Some(false),
+            Some(true),
+        ))
+}
+
+pub async fn call(mut call: Call<'_>) -> CallToolResult {
+    let params: Params = match call.parse() {
+        Ok(params) => params,
+        Err(answer) => return answer,
+    };
+    if params.timeout.is_some_and(|timeout| !(timeout > 0.0 && timeout <= MAX_TIMEOUT)) {
+        return complaint(format!(
+            "Invalid arguments: `timeout` must be more than 0 and at most {MAX_TIMEOUT} seconds"
+        ));
+    }
+    let command = params.command.clone();
+    let streams: &[_] = match call.include_stderr {
+        true => &[Stream::Stdout, Stream::Stderr],
+        false => &[Stream::Stdout],
+    };
+    match call.watcher.run(call.engine, params.into()).await {
+        Ok(outcome) => answer(&Reply::ran(command, &outcome, streams), timed_out(&outcome)),
+        Err(error) => answer(&Reply::did_not_run(command, &error), true),
+    }
+}
+
+impl Reply {
+    fn ran(command: String, outcome: &Outcome, streams: &[Stream]) -> Self {
+        let excerpt = outcome.output.excerpt(streams);
+        let lost = match outcome.output.lost() {
+            0 => None,
+            lost => Some(format!("{lost} bytes of output could not be kept")),
+        };
+        let reply = Self {
+            command,
+            output: excerpt.text,
+            return_code: -1,
+            message: lost,
+            duration_ms: Some(outcome.usage.wall.as_millis() as u64),
+            cpu_ms: Some(outcome.usage.cpu.as_millis() as u64),
+            max_rss_bytes: Some(outcome.usage.max_rss_bytes),
+            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+            omitted_bytes: Some(excerpt.omitted).filter(|omitted| *omitted > 0),
+            ..Self::default()
+        };
+        match outcome.end {
+            End::Exited(code) => Self { return_code: code, ..reply },
+            End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
+            End::TimedOut { after } => Self {
+                timed_out: Some(true),
+                message: Some(format!("timed out after {} seconds", after.as_secs_f64())),
+                ..reply
+            },
+            End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
+        }
+    }
+
+    fn did_not_run(command: String, error: &Error) -> Self {
+        let output = match error {
+            Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
+            error => format!("Failed to execute: {}", error.chain()),
+        };
+        Self { command, output, return_code: -1, ..Self::default() }
+    }
+}
+
+fn timed_out(outcome: &Outcome) -> bool {
+    matches!(outcome.end, End::TimedOut { .. })
+}
+
+/// The same answer twice: as text and as structure.
+fn answer(reply: &Reply, is_error: bool) -> CallToolResult {
+    let text = serde_json::to_string_pretty(reply).expect("strings and numbers are always JSON");
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = serde_json::to_value(reply).ok();
+    result.is_error = Some(is_error);
+    result
+}
