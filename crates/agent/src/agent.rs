@@ -1,40 +1,33 @@
-//! The agent: a small process that alone starts others.
+//! The agent: a small process that forks keepers for a server, and sees to what they leave behind.
 //!
-//! It hands each run to a keeper and passes frames on, in both directions. Keepers are forked ahead
-//! of need and used again, so that a run costs no fork of ours. It lives as long as the server's
-//! stream: when that ends, it hangs up on all keepers, which then end their runs, and leaves last.
+//! The server talks to each keeper itself; the agent is there because a fork of a large process
+//! with many threads is slow and dangerous, and one of a small process with one thread is neither.
+//! Should a keeper be killed, its processes come to the agent, which is a subreaper too, and are
+//! killed. It lives as long as the server's stream, and leaves when all keepers have.
 //!
-//!     server ═══ agent ═╦═ keeper ─ run
-//!                       ╠═ keeper ─ run
-//!                       ╚═ keeper   (idle)
+//!     server ══ agent
+//!        ║        ├─ keeper ─ run
+//!        ╠════════╡
+//!        ╚════════╧═ keeper   (idle)
 
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{Timespec, epoll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socketpair};
+use rustix::net::RecvFlags;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, waitpid};
 
 use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
-use crate::frame::{self, Event, Failure, FrameError, Request, RunId, Stage, VERSION};
+use crate::frame::{Event, Failure, FrameError, Order, Report, Stage, VERSION};
 use crate::keeper::Keeper;
 use crate::wire::{self, Inbox};
 use crate::{signals, tree};
 
-/// Keepers that are always ready.
-const SPARE: usize = 2;
-
-/// How long a keeper beyond those waits for more work before it is let go.
-const IDLE_TIME: Duration = Duration::from_secs(10);
-
 /// How long processes of a killed keeper are hunted.
 const SWEEP_TIME: Duration = Duration::from_secs(3);
-
-const SERVER: u64 = 0;
 
 /// Why an agent ended other than by its server leaving.
 #[derive(Debug, thiserror::Error)]
@@ -43,8 +36,10 @@ pub enum AgentError {
     Setup(#[source] io::Error),
     #[error("the server speaks version {theirs} of the protocol, this agent {VERSION}")]
     Version { theirs: u16 },
-    #[error("the server speaks before it has said hello")]
+    #[error("the server gives orders before it has said hello")]
     NoHello,
+    #[error("the server wants a keeper but sends no socket for it")]
+    NoSocket,
     #[error("the server sends garbage")]
     Garbage(#[from] FrameError),
 }
@@ -59,7 +54,13 @@ pub fn serve_stdin() -> Result<(), AgentError> {
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
-    let mut agent = Agent::new(socket).map_err(AgentError::Setup)?;
+    let mut agent = Agent {
+        server: socket,
+        inbox: Inbox::default(),
+        groups: Groups::create(),
+        keepers: HashMap::new(),
+        greeted: false,
+    };
     let result = agent.serve();
     agent.close();
     result
@@ -68,207 +69,89 @@ pub fn serve_stdin() -> Result<(), AgentError> {
 struct Agent {
     server: OwnedFd,
     inbox: Inbox,
-    epoll: OwnedFd,
     groups: Option<Groups>,
-    keepers: HashMap<u64, Handle>,
-    runs: HashMap<RunId, u64>,
-    idle: Vec<u64>,
-    forked: u64,
+    keepers: HashMap<Pid, Kept>,
     greeted: bool,
 }
 
-/// The agent's side of one keeper.
-struct Handle {
-    pid: Pid,
-    socket: OwnedFd,
-    inbox: Inbox,
+/// What the agent knows of one keeper.
+struct Kept {
+    keeper: u64,
     group: Option<Group>,
-    run: Option<RunId>,
-    idle_since: Instant,
 }
 
 impl Agent {
-    fn new(server: OwnedFd) -> io::Result<Self> {
-        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        listen(&epoll, server.as_fd(), SERVER)?;
-        Ok(Self {
-            server,
-            inbox: Inbox::default(),
-            epoll,
-            groups: Groups::create(),
-            keepers: HashMap::new(),
-            runs: HashMap::new(),
-            idle: Vec::new(),
-            forked: 0,
-            greeted: false,
-        })
-    }
-
     fn serve(&mut self) -> Result<(), AgentError> {
-        let mut ready = Vec::with_capacity(64);
         loop {
-            ready.clear();
-            let timer = self.idle_timer();
-            match epoll::wait(
-                &self.epoll,
-                rustix::buffer::spare_capacity(&mut ready),
-                timer.as_ref(),
-            ) {
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(AgentError::Setup(errno.into())),
-            }
-            for event in &ready {
-                match event.data.u64() {
-                    SERVER => {
-                        if !self.hear_server()? {
-                            return Ok(());
-                        }
-                    }
-                    keeper => self.hear_keeper(keeper),
+            if signals::wait(Some(self.server.as_fd()), None) {
+                match self.inbox.fill(self.server.as_fd(), RecvFlags::DONTWAIT) {
+                    Ok(0) => return Ok(()),
+                    Ok(_) | Err(Errno::AGAIN) => {}
+                    Err(_) => return Ok(()),
                 }
             }
-            self.let_go();
+            while let Some(order) = self.inbox.next()? {
+                self.obey(&order)?;
+            }
+            self.bury_ended();
         }
     }
 
-    /// Takes in what the server says. False when it has left.
-    fn hear_server(&mut self) -> Result<bool, AgentError> {
-        match self.inbox.fill(self.server.as_fd(), RecvFlags::DONTWAIT) {
-            Ok(0) => return Ok(false),
-            Ok(_) => {}
-            Err(Errno::AGAIN) => return Ok(true),
-            Err(_) => return Ok(false),
-        }
-        let mut inbox = std::mem::take(&mut self.inbox);
-        while let Some((request, bytes)) = inbox.next::<Request>()? {
-            self.obey(&request, bytes)?;
-        }
-        self.inbox = inbox;
-        Ok(true)
-    }
-
-    fn obey(&mut self, request: &Request, bytes: &[u8]) -> Result<(), AgentError> {
-        match request {
-            Request::Hello { version: VERSION } => {
+    fn obey(&mut self, order: &Order) -> Result<(), AgentError> {
+        match *order {
+            Order::Hello { version: VERSION } => {
                 self.greeted = true;
                 let cgroup = self.groups.as_ref().map(|groups| groups.path().to_owned());
-                self.tell(&Event::Hello { version: VERSION, cgroup });
-                while self.idle.len() < SPARE {
-                    let Ok(keeper) = self.fork_keeper() else {
-                        break;
-                    };
-                    self.idle.push(keeper);
-                }
+                self.report(&Report::Hello { version: VERSION, cgroup });
             }
-            Request::Hello { version } => return Err(AgentError::Version { theirs: *version }),
-            _ if !self.greeted => return Err(AgentError::NoHello),
-            Request::Spawn { run, .. } => self.hand_over(*run, bytes),
-            Request::Signal { run, .. } | Request::Kill { run, .. } => {
-                // A run that is not there has ended while the server spoke.
-                if let Some(handle) = self.runs.get(run).and_then(|keeper| self.keepers.get(keeper))
-                {
-                    let _ = wire::send_all(handle.socket.as_fd(), bytes, &[]);
-                }
+            Order::Hello { version } => return Err(AgentError::Version { theirs: version }),
+            Order::Keep { .. } if !self.greeted => return Err(AgentError::NoHello),
+            Order::Keep { keeper } => {
+                let socket = self.inbox.take_fds(1).and_then(|mut fds| fds.pop());
+                self.fork_keeper(keeper, socket.ok_or(AgentError::NoSocket)?);
             }
         }
         Ok(())
     }
 
-    /// Gives a run to a keeper. One that does not take it was killed while idle: the next gets it.
-    fn hand_over(&mut self, run: RunId, bytes: &[u8]) {
-        loop {
-            let keeper = match self.idle.pop().map_or_else(|| self.fork_keeper(), Ok) {
-                Ok(keeper) => keeper,
-                Err(error) => {
-                    let errno = error.raw_os_error().unwrap_or(libc::EAGAIN);
-                    let failure = Failure { stage: Stage::Resources, errno };
-                    return self.tell(&Event::Failed { run, failure });
-                }
-            };
-            let Some(handle) = self.keepers.get_mut(&keeper) else {
-                continue;
-            };
-            if wire::send_all(handle.socket.as_fd(), bytes, &[]).is_ok() {
-                handle.run = Some(run);
-                self.runs.insert(run, keeper);
-                return;
+    fn fork_keeper(&mut self, keeper: u64, socket: OwnedFd) {
+        let group = self.groups.as_mut().and_then(Groups::add);
+        // SAFETY: this process has one thread, so the child finds nothing half done. It never
+        // returns into our code: it serves and leaves.
+        match unsafe { libc::fork() } {
+            -1 => {
+                let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN);
+                let failure = Failure { stage: Stage::Resources, errno };
+                let _ = wire::tell(socket.as_fd(), &Event::Failed(failure), &[]);
+                self.report(&Report::Buried { keeper });
             }
-            self.bury(keeper);
-        }
-    }
-
-    /// Passes on what a keeper tells.
-    fn hear_keeper(&mut self, keeper: u64) {
-        let Some(handle) = self.keepers.get_mut(&keeper) else {
-            return;
-        };
-        match handle.inbox.fill(handle.socket.as_fd(), RecvFlags::DONTWAIT) {
-            Err(Errno::AGAIN) => return,
-            Ok(0) | Err(_) => return self.bury(keeper),
-            Ok(_) => {}
-        }
-        loop {
-            let Some(handle) = self.keepers.get_mut(&keeper) else {
-                return;
-            };
-            let (event, bytes) = match handle.inbox.next::<Event>() {
-                Ok(Some((event, bytes))) => (event, bytes.to_vec()),
-                Ok(None) => return,
-                Err(_) => return self.bury(keeper),
-            };
-            let fds = match event {
-                Event::Started { fds, .. } => handle.inbox.take_fds(fds.into()).unwrap_or_default(),
-                _ => Vec::new(),
-            };
-            let fds: Vec<_> = fds.iter().map(AsFd::as_fd).collect();
-            // A server that does not listen has left, which its own stream will tell.
-            let _ = wire::send_all(self.server.as_fd(), &bytes, &fds);
-            match event {
-                Event::Failed { run, .. } | Event::Exited { run, gone: true, .. } => {
-                    self.release(keeper, run);
-                }
-                Event::Gone { run, survivors } if survivors.is_empty() => {
-                    self.release(keeper, run);
-                }
-                // It stays with its survivors, and ends when they do.
-                Event::Gone { run, .. } => {
-                    self.runs.remove(&run);
-                }
-                _ => {}
+            0 => live_as_keeper(socket, group),
+            pid => {
+                let pid = Pid::from_raw(pid).expect("a child's id is positive");
+                self.keepers.insert(pid, Kept { keeper, group });
             }
         }
     }
 
-    fn release(&mut self, keeper: u64, run: RunId) {
-        self.runs.remove(&run);
-        if let Some(handle) = self.keepers.get_mut(&keeper) {
-            handle.run = None;
-            handle.idle_since = Instant::now();
-            self.idle.push(keeper);
+    /// Sees to every keeper that has ended.
+    fn bury_ended(&mut self) {
+        while let Ok(Some((pid, _))) = waitpid(None, WaitOptions::NOHANG) {
+            if let Some(kept) = self.keepers.remove(&pid) {
+                self.bury(kept);
+            }
         }
     }
 
-    /// Sees to what a keeper that is gone left behind: its processes are ours now.
-    fn bury(&mut self, keeper: u64) {
-        let Some(handle) = self.keepers.remove(&keeper) else {
-            return;
-        };
-        self.idle.retain(|idle| *idle != keeper);
-        drop(handle.socket);
-        let _ = rustix::process::kill_process(handle.pid, Signal::KILL);
-        let _ = waitpid(Some(handle.pid), WaitOptions::empty());
-        if let Some(group) = &handle.group {
+    /// Sees to what a keeper left behind: its processes are ours now.
+    fn bury(&mut self, kept: Kept) {
+        if let Some(group) = &kept.group {
             group.kill();
         }
         self.kill_orphans();
-        if let Some(group) = handle.group {
+        if let Some(group) = kept.group {
             group.remove();
         }
-        if let Some(run) = handle.run
-            && self.runs.remove(&run).is_some()
-        {
-            self.tell(&Event::Lost { run });
-        }
+        self.report(&Report::Buried { keeper: kept.keeper });
     }
 
     /// Kills every child that is no keeper, with all below it, until there is none.
@@ -276,97 +159,44 @@ impl Agent {
         let me = getpid().as_raw_nonzero().get();
         let until = Instant::now() + SWEEP_TIME;
         while Instant::now() < until {
-            let keepers = || self.keepers.values().map(|handle| handle.pid.as_raw_nonzero().get());
-            let orphans: Vec<_> = tree::children(me)
-                .into_iter()
-                .filter(|pid| !keepers().any(|k| k == *pid))
-                .collect();
+            let children = tree::children(me).into_iter().filter_map(Pid::from_raw);
+            let orphans: Vec<_> = children.filter(|pid| !self.keepers.contains_key(pid)).collect();
             if orphans.is_empty() {
                 return;
             }
             for orphan in orphans {
-                tree::signal(&[orphan], Signal::KILL);
-                tree::signal(&tree::descendants(orphan), Signal::KILL);
-                let _ = waitpid(Pid::from_raw(orphan), WaitOptions::NOHANG);
+                let pid = orphan.as_raw_nonzero().get();
+                tree::signal(&[pid], Signal::KILL);
+                tree::signal(&tree::descendants(pid), Signal::KILL);
+                let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    fn fork_keeper(&mut self) -> io::Result<u64> {
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        let group = self.groups.as_mut().and_then(Groups::add);
-        // SAFETY: this process has one thread, so the child finds nothing half done. It never
-        // returns into our code: it serves and leaves.
-        let pid = match unsafe { libc::fork() } {
-            -1 => return Err(io::Error::last_os_error()),
-            0 => live_as_keeper(theirs, group),
-            pid => Pid::from_raw(pid).expect("a child's id is positive"),
-        };
-        self.forked += 1;
-        let keeper = self.forked;
-        listen(&self.epoll, ours.as_fd(), keeper)?;
-        let handle = Handle {
-            pid,
-            socket: ours,
-            inbox: Inbox::default(),
-            group,
-            run: None,
-            idle_since: Instant::now(),
-        };
-        self.keepers.insert(keeper, handle);
-        Ok(keeper)
+    fn report(&self, report: &Report) {
+        // A server that does not listen has left, which its own stream will tell.
+        let _ = wire::tell(self.server.as_fd(), report, &[]);
     }
 
-    fn idle_timer(&self) -> Option<Timespec> {
-        let surplus = self.idle.len() > SPARE;
-        surplus.then_some(Timespec { tv_sec: IDLE_TIME.as_secs() as i64, tv_nsec: 0 })
-    }
-
-    /// Lets go of spare keepers that had nothing to do for long. The longest idle come first.
-    fn let_go(&mut self) {
-        while self.idle.len() > SPARE {
-            let keeper = self.idle[0];
-            let waits = self.keepers.get(&keeper).map(|handle| handle.idle_since.elapsed());
-            if waits.is_some_and(|waits| waits < IDLE_TIME) {
-                return;
-            }
-            self.bury(keeper);
-            self.idle.retain(|idle| *idle != keeper);
-        }
-    }
-
-    fn tell(&self, event: &Event) {
-        let mut bytes = Vec::new();
-        if frame::encode(event, &mut bytes).is_ok() {
-            // A server that does not listen has left, which its own stream will tell.
-            let _ = wire::send_all(self.server.as_fd(), &bytes, &[]);
-        }
-    }
-
-    /// Hangs up on all keepers and waits until they have ended their runs and themselves.
+    /// Waits until all keepers have ended: the server, by leaving or by hanging up on them, has
+    /// told them to.
     fn close(mut self) {
-        let handles: Vec<_> = self.keepers.drain().map(|(_, handle)| handle).collect();
-        let (pids, groups): (Vec<_>, Vec<_>) =
-            handles.into_iter().map(|handle| (handle.pid, handle.group)).unzip();
-        for pid in pids {
+        for (pid, kept) in std::mem::take(&mut self.keepers) {
             let _ = waitpid(Some(pid), WaitOptions::empty());
+            if let Some(group) = kept.group {
+                group.kill();
+                group.remove();
+            }
         }
         self.kill_orphans();
-        for group in groups.into_iter().flatten() {
-            group.remove();
-        }
     }
 }
 
 /// The rest of a forked process's life.
 fn live_as_keeper(socket: OwnedFd, group: Option<Group>) -> ! {
-    // Another keeper's socket held open here would hide from it that the agent is gone.
-    close_all_but(&[
-        socket.as_raw_fd(),
-        group.as_ref().map_or(-1, |group| group.folder().as_raw_fd()),
-    ]);
+    let group_fd = group.as_ref().map(|group| group.folder().as_raw_fd());
+    close_all_but(&[Some(socket.as_raw_fd()), group_fd]);
     become_subreaper();
     if let Ok(keeper) = Keeper::new(socket, group) {
         keeper.serve();
@@ -375,8 +205,10 @@ fn live_as_keeper(socket: OwnedFd, group: Option<Group>) -> ! {
     unsafe { libc::_exit(0) }
 }
 
-fn close_all_but(keep: &[RawFd]) {
-    let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
+/// Closes the descriptors of the forked agent: the server could not tell that the agent is gone as
+/// long as a keeper held its stream.
+fn close_all_but(keep: &[Option<RawFd>]) {
+    let mut keep: Vec<_> = keep.iter().flatten().filter_map(|fd| u32::try_from(*fd).ok()).collect();
     keep.sort_unstable();
     let mut first = 3;
     for fd in keep.into_iter().chain([u32::MAX]) {
@@ -399,10 +231,4 @@ fn detach_stdin() -> io::Result<OwnedFd> {
 
 fn become_subreaper() {
     let _ = rustix::process::set_child_subreaper(Some(getpid()));
-}
-
-fn listen(epoll: &OwnedFd, socket: BorrowedFd<'_>, token: u64) -> io::Result<()> {
-    let data = epoll::EventData::new_u64(token);
-    epoll::add(epoll, socket, data, epoll::EventFlags::IN)?;
-    Ok(())
 }

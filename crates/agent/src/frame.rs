@@ -1,14 +1,17 @@
-//! What the server and the agent say to each other, and how it looks on the wire.
+//! What server, agent and keepers say to each other, and how it looks on the wire.
 //!
-//! A frame is a little-endian `u32` length and that many bytes of [postcard]. The first frame each
-//! way is a `Hello` with the protocol's version. Anything that does not decode, is longer than
-//! [`MAX_FRAME`] or leaves bytes over is garbage, and garbage ends the connection.
+//! A frame is a little-endian `u32` length and that many bytes of [postcard]. Anything that does
+//! not decode, is longer than [`MAX_FRAME`] or leaves bytes over is garbage, and garbage ends the
+//! connection.
 //!
-//!     server ── Spawn ▶ Signal ▶ Kill ──▶ agent ──▶ keeper
-//!     server ◀── Started ◀ Exited ◀ Gone ── agent ◀── keeper
+//!     server ── Order ──▶ agent       makes keepers, a connection each
+//!     server ◀── Report ── agent
+//!
+//!     server ── Request ──▶ keeper    minds one run at a time
+//!     server ◀── Event ── keeper
 //!
 //! A run is always told in this order: `Failed`, or `Started`, `Exited` and, unless `Exited` said
-//! that nothing was left, `Gone`. `Lost` can take the place of any of them and is the last word.
+//! that nothing was left, `Gone`. A connection that ends before is a keeper that was killed.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -25,64 +28,61 @@ pub const MAX_FRAME: usize = 16 << 20;
 
 const HEADER: usize = 4;
 
-/// Names one run on one connection; never used twice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct RunId(pub u64);
-
-/// What the server asks.
+/// What the server wants of the agent. The first order is `Hello`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
+pub enum Order {
     Hello {
         version: u16,
     },
-    Spawn {
-        run: RunId,
-        spawn: Spawn,
-    },
-    /// Sends one signal to the run's first process.
-    Signal {
-        run: RunId,
-        signal: i32,
-    },
-    /// Ends the whole tree: SIGTERM now, SIGKILL after the grace.
-    Kill {
-        run: RunId,
-        grace: Duration,
+    /// Make a keeper that serves the socket which travels with this frame.
+    Keep {
+        keeper: u64,
     },
 }
 
-/// What the agent tells.
+/// What the agent has to say. The first report is `Hello`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Event {
+pub enum Report {
     Hello {
         version: u16,
         cgroup: Option<PathBuf>,
     },
-    /// The program runs. On a local stream, `fds` descriptors travel with this frame: the read
-    /// ends of stdout and stderr, then the write end of stdin if one was asked for.
+    /// The keeper ended, and whatever it left behind is gone.
+    Buried {
+        keeper: u64,
+    },
+}
+
+/// What the server wants of a keeper.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    Spawn(Spawn),
+    /// Sends one signal to the run's first process.
+    Signal(i32),
+    /// Ends the whole tree: SIGTERM now, SIGKILL after the grace.
+    Kill {
+        grace: Duration,
+    },
+}
+
+/// What a keeper tells about its run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    Failed(Failure),
+    /// The program runs. `fds` descriptors travel with this frame: the read ends of stdout and
+    /// stderr, then the write end of stdin if one was asked for.
     Started {
-        run: RunId,
         pid: i32,
         fds: u8,
     },
-    Failed {
-        run: RunId,
-        failure: Failure,
-    },
     /// The first process ended. With `gone`, so did everything it started.
     Exited {
-        run: RunId,
         exit: Exit,
         gone: bool,
     },
     /// The tree ended, but for `survivors` that even SIGKILL did not end in time.
     Gone {
-        run: RunId,
         survivors: Vec<i32>,
-    },
-    /// The keeper of this run was killed; what it kept has been killed too.
-    Lost {
-        run: RunId,
     },
 }
 

@@ -7,7 +7,7 @@
 //!     idle ── Spawn ──▶ running ── first process ended ──▶ left-overs ── none left ──▶ idle
 //!                          └── Kill, or the stream ended ──▶ SIGTERM ── grace ──▶ SIGKILL …
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cgroup::Group;
 use crate::child::{Launched, Launcher};
-use crate::frame::{self, Event, Exit, Request, RunId, Spawn, Status, Usage};
+use crate::frame::{Event, Exit, Request, Spawn, Status, Usage};
 use crate::wire::{self, Inbox};
 use crate::{signals, tree};
 
@@ -40,7 +40,7 @@ pub struct Keeper {
     group: Option<Group>,
 }
 
-/// The agent hung up, or spoke garbage: the keeper ends.
+/// The server hung up, or spoke garbage: the keeper ends.
 struct Hangup;
 
 /// How far ending the tree has come.
@@ -58,19 +58,19 @@ impl Keeper {
         Ok(Self { socket, inbox: Inbox::default(), launcher: Launcher::new()?, group })
     }
 
-    /// Minds one run after the other until the agent hangs up.
+    /// Minds one run after the other until the server hangs up.
     pub fn serve(mut self) {
-        while let Ok((run, spawn)) = self.next_spawn() {
-            if self.mind(run, &spawn).is_err() {
+        while let Ok(spawn) = self.next_spawn() {
+            if self.mind(&spawn).is_err() {
                 return;
             }
         }
     }
 
-    fn next_spawn(&mut self) -> Result<(RunId, Spawn), Hangup> {
+    fn next_spawn(&mut self) -> Result<Spawn, Hangup> {
         loop {
             match self.next_request()? {
-                Some(Request::Spawn { run, spawn }) => return Ok((run, spawn)),
+                Some(Request::Spawn(spawn)) => return Ok(spawn),
                 // About a run that has ended meanwhile.
                 Some(_) => {}
                 None => self.receive(RecvFlags::empty())?,
@@ -79,17 +79,17 @@ impl Keeper {
     }
 
     /// One run, from its start until nothing of it is left.
-    fn mind(&mut self, run: RunId, spawn: &Spawn) -> Result<(), Hangup> {
+    fn mind(&mut self, spawn: &Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
         let group = self.group.as_ref().map(|group| group.folder().as_fd());
         let launched = match self.launcher.launch(spawn, group) {
             Ok(launched) => launched,
-            Err(failure) => return self.tell(&Event::Failed { run, failure }, &[]),
+            Err(failure) => return self.tell(&Event::Failed(failure), &[]),
         };
         let pid = launched.pid;
-        let started = self.tell_started(run, launched);
+        let started = self.tell_started(launched);
 
-        let mut minding = Minding { run, pid, began, exit: None, reported: false, ending: None };
+        let mut minding = Minding { pid, began, exit: None, reported: false, ending: None };
         let mut hung_up = started.is_err();
         loop {
             if hung_up {
@@ -104,13 +104,13 @@ impl Keeper {
             }
             if minding.advance(self.group.as_ref()) {
                 let survivors = tree::descendants(std::process::id() as i32);
-                let _ = self.tell(&Event::Gone { run, survivors }, &[]);
+                let _ = self.tell(&Event::Gone { survivors }, &[]);
             }
             if hung_up && matches!(minding.ending, Some(Ending::GivenUp)) {
                 return Err(Hangup);
             }
             if hung_up {
-                poll(None, minding.timer());
+                signals::wait(None, minding.timer());
                 continue;
             }
             hung_up = self.wait(minding.timer()).is_err();
@@ -126,7 +126,6 @@ impl Keeper {
 
     /// Tells what there is to tell and was not told yet.
     fn report(&self, minding: &mut Minding, empty: bool) -> Result<(), Hangup> {
-        let run = minding.run;
         if let Some((status, usage, ended)) = minding.exit
             && !minding.reported
         {
@@ -140,36 +139,33 @@ impl Keeper {
             };
             minding.reported = true;
             let exit = Exit { status, usage, left };
-            self.tell(&Event::Exited { run, exit, gone: empty }, &[])
+            self.tell(&Event::Exited { exit, gone: empty }, &[])
         } else if empty && !matches!(minding.ending, Some(Ending::GivenUp)) {
-            self.tell(&Event::Gone { run, survivors: Vec::new() }, &[])
+            self.tell(&Event::Gone { survivors: Vec::new() }, &[])
         } else {
             Ok(())
         }
     }
 
-    fn tell_started(&self, run: RunId, launched: Launched) -> Result<(), Hangup> {
+    fn tell_started(&self, launched: Launched) -> Result<(), Hangup> {
         let Launched { pid, stdout, stderr, stdin } = launched;
         let mut fds = vec![stdout.as_fd(), stderr.as_fd()];
         fds.extend(stdin.as_ref().map(AsFd::as_fd));
-        self.tell(&Event::Started { run, pid, fds: fds.len() as u8 }, &fds)
+        self.tell(&Event::Started { pid, fds: fds.len() as u8 }, &fds)
     }
 
     fn tell(&self, event: &Event, fds: &[BorrowedFd<'_>]) -> Result<(), Hangup> {
-        let mut bytes = Vec::new();
-        frame::encode(event, &mut bytes).map_err(|_| Hangup)?;
-        wire::send_all(self.socket.as_fd(), &bytes, fds).map_err(|_| Hangup)
+        wire::tell(self.socket.as_fd(), event, fds).map_err(|_| Hangup)
     }
 
     fn next_request(&mut self) -> Result<Option<Request>, Hangup> {
-        let next = self.inbox.next().map_err(|_| Hangup)?;
-        Ok(next.map(|(request, _)| request))
+        self.inbox.next().map_err(|_| Hangup)
     }
 
-    /// Waits for the agent's word, the end of a child or the timer, whichever comes first, and
-    /// takes in what the agent said.
+    /// Waits for the server's word, the end of a child or the timer, whichever comes first, and
+    /// takes in what the server said.
     fn wait(&mut self, timer: Option<Duration>) -> Result<(), Hangup> {
-        match poll(Some(self.socket.as_fd()), timer) {
+        match signals::wait(Some(self.socket.as_fd()), timer) {
             true => self.receive(RecvFlags::DONTWAIT),
             false => Ok(()),
         }
@@ -186,7 +182,6 @@ impl Keeper {
 
 /// What a keeper knows of its run.
 struct Minding {
-    run: RunId,
     pid: i32,
     began: Instant,
     exit: Option<(Status, Usage, Instant)>,
@@ -197,8 +192,8 @@ struct Minding {
 impl Minding {
     fn obey(&mut self, request: &Request) {
         match request {
-            Request::Kill { run, grace } if *run == self.run => self.end_within(*grace),
-            Request::Signal { run, signal } if *run == self.run && self.exit.is_none() => {
+            Request::Kill { grace } => self.end_within(*grace),
+            Request::Signal(signal) if self.exit.is_none() => {
                 // SAFETY: a plain system call. The first process was not reaped yet, so its id
                 // still names it.
                 unsafe { libc::kill(self.pid, *signal) };
@@ -305,18 +300,4 @@ fn usage(used: &libc::rusage, wall: Duration) -> Usage {
         cpu: time(used.ru_utime) + time(used.ru_stime),
         max_rss_bytes: used.ru_maxrss as u64 * 1024,
     }
-}
-
-/// Waits until `socket` is readable, a child ends or the time is over. True when it is readable.
-fn poll(socket: Option<BorrowedFd<'_>>, timer: Option<Duration>) -> bool {
-    let fd = socket.map_or(-1, |socket| socket.as_raw_fd());
-    let mut waiting = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let time = timer.map(|timer| libc::timespec {
-        tv_sec: timer.as_secs() as libc::time_t,
-        tv_nsec: timer.subsec_nanos().into(),
-    });
-    let time = time.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: all pointers are to live values; a negative descriptor is passed over by the kernel.
-    let ready = unsafe { libc::ppoll(&mut waiting, 1, time, &signals::while_waiting()) };
-    ready > 0 && waiting.revents != 0
 }

@@ -11,6 +11,7 @@ mod child;
 mod frame;
 mod keeper;
 mod link;
+mod process;
 mod signals;
 mod tree;
 mod wire;
@@ -19,4 +20,5 @@ pub use agent::{AgentError, serve_stdin};
 pub use frame::{
     Exit, Failure, FrameError, MAX_FRAME, Program, Spawn, Stage, Status, Stdin, Usage,
 };
-pub use link::{Happening, Link, LinkError, Process, Started};
+pub use link::{Link, LinkError};
+pub use process::{Happening, Process, Started};

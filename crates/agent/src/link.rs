@@ -1,108 +1,108 @@
-//! The server's side of an agent: starts one, asks it, and tells each run what concerns it.
+//! The server's side: an agent, and a pool of keepers that are ready to run something.
 //!
-//! A [`Link`] is cheap to clone. One task reads what the agent tells and ends when the stream does;
-//! every run that is not over then hears that it is lost.
+//! A [`Link`] is cheap to clone. A run takes a keeper out of the pool and gives it back when
+//! nothing of the run is left; there is nobody between the run and its keeper. When the agent is
+//! killed, all keepers are told to end their runs.
 
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, socketpair,
 };
 use tokio::io::Interest;
 use tokio::net::UnixStream;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::cgroup;
-use crate::frame::{self, Event, Exit, Failure, FrameError, Request, RunId, Spawn, VERSION};
+use crate::frame::{self, FrameError, Order, Report, Request, Spawn, VERSION};
+use crate::process::Process;
 use crate::wire::{self, Inbox};
 
-/// Why the agent could not be asked.
+/// Keepers that are always ready.
+const SPARE: usize = 2;
+
+/// How long a keeper beyond those waits for more work before it is let go.
+const IDLE_TIME: Duration = Duration::from_secs(10);
+
+/// Why nothing could be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
     #[error("the agent could not be started")]
     Start(#[source] io::Error),
+    #[error("the agent cannot be asked for another keeper")]
+    Ask(#[source] io::Error),
     #[error("the agent is gone")]
     Gone,
     #[error("the request does not fit")]
     TooLong(#[source] FrameError),
 }
 
-/// What happens to one run, in this order.
-#[derive(Debug)]
-pub enum Happening {
-    Failed(Failure),
-    Started(Started),
-    Exited {
-        exit: Exit,
-        gone: bool,
-    },
-    Gone {
-        survivors: Vec<i32>,
-    },
-    /// The agent or the run's keeper was killed. Nothing of the run is left.
-    Lost,
-}
-
-/// A program that runs, and our ends of its pipes. They do not block.
-#[derive(Debug)]
-pub struct Started {
-    pub pid: i32,
-    pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
-    pub stdin: Option<OwnedFd>,
-}
-
-/// A connection to an agent.
+/// A connection to an agent and its keepers.
 #[derive(Clone)]
 pub struct Link {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    socket: UnixStream,
+    control: UnixStream,
     state: Mutex<State>,
-    /// Woken when there is something to send that the socket did not take at once.
-    backlog: Notify,
+    /// Told when there are more idle keepers than need to be.
+    surplus: Notify,
     closed: watch::Receiver<bool>,
 }
 
 #[derive(Default)]
 struct State {
-    runs: HashMap<RunId, mpsc::UnboundedSender<Happening>>,
-    unsent: Vec<u8>,
-    asked: u64,
+    idle: Vec<Keeper>,
+    /// The fewest that were idle at a time since the last look.
+    least_idle: usize,
+    all: HashMap<u64, Entry>,
+    made: u64,
     closed: bool,
+}
+
+/// What is known of a keeper, idle or not.
+struct Entry {
+    socket: Weak<UnixStream>,
+    _buried: oneshot::Sender<()>,
+}
+
+/// A keeper, in the hands of whoever may use it.
+pub struct Keeper {
+    pub socket: Arc<UnixStream>,
+    pub inbox: Inbox,
+    /// Done when the keeper has ended and nothing of it is left.
+    pub buried: oneshot::Receiver<()>,
 }
 
 impl Link {
     /// Starts `program agent` and connects to it. Must be called within a tokio runtime.
     pub fn start(program: &Path) -> Result<Self, LinkError> {
-        let (ours, theirs) =
-            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-                .map_err(|errno| LinkError::Start(errno.into()))?;
+        let (ours, theirs) = pair().map_err(LinkError::Start)?;
         let agent = Command::new(program)
             .arg("agent")
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .spawn()
             .map_err(LinkError::Start)?;
-        let socket = connect(ours).map_err(LinkError::Start)?;
+        let control = connect(ours).map_err(LinkError::Start)?;
         let (closing, closed) = watch::channel(false);
-        let shared =
-            Arc::new(Shared { socket, state: Mutex::default(), backlog: Notify::new(), closed });
-        let link = Self { shared: shared.clone() };
-        link.ask(&Request::Hello { version: VERSION })?;
+        let shared = Shared { control, state: Mutex::default(), surplus: Notify::new(), closed };
+        let link = Self { shared: Arc::new(shared) };
+        link.order(&Order::Hello { version: VERSION }, None)?;
+        for _ in 0..SPARE {
+            let keeper = link.make_keeper()?;
+            link.shared.lock().idle.push(keeper);
+        }
+        let reader = Reader { shared: link.shared.clone(), inbox: Inbox::default(), cgroup: None };
         tokio::spawn(async move {
-            let mut reader = Reader { shared, inbox: Inbox::default(), cgroup: None };
-            reader.read_all().await;
-            reader.close(agent);
+            reader.read_all(agent).await;
             let _ = closing.send(true);
         });
         Ok(link)
@@ -112,35 +112,87 @@ impl Link {
         self.shared.lock().closed
     }
 
-    /// Asks for a program to be started. What becomes of it is told by the returned [`Process`].
+    /// Has a program started. What becomes of it is told by the returned [`Process`].
     pub fn spawn(&self, spawn: Spawn) -> Result<Process, LinkError> {
-        let (sender, happenings) = mpsc::unbounded_channel();
-        let run = {
-            let mut state = self.shared.lock();
-            let run = RunId(state.asked);
-            state.asked += 1;
-            state.runs.insert(run, sender);
-            run
+        let mut bytes = Vec::new();
+        frame::encode(&Request::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
+        let keeper = match self.take_idle() {
+            Some(keeper) => keeper,
+            None => self.make_keeper()?,
         };
-        let asked = self.ask(&Request::Spawn { run, spawn });
-        if let Err(error) = asked {
-            self.shared.lock().runs.remove(&run);
-            return Err(error);
-        }
-        Ok(Process { run, happenings, link: self.clone() })
+        Ok(Process::new(keeper, bytes, self.clone()))
     }
 
     /// Ends the agent and with it every run, and waits until they are gone.
     pub async fn close(&self) {
-        let _ = rustix::net::shutdown(&self.shared.socket, Shutdown::Write);
+        self.shared.hang_up();
+        let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Write);
         let mut closed = self.shared.closed.clone();
         let _ = closed.wait_for(|closed| *closed).await;
     }
 
-    fn ask(&self, request: &Request) -> Result<(), LinkError> {
+    /// Takes back a keeper whose run is over.
+    pub(crate) fn give_back(&self, keeper: Keeper) {
+        let mut state = self.shared.lock();
+        if state.closed {
+            return;
+        }
+        state.idle.push(keeper);
+        if state.idle.len() > SPARE {
+            self.shared.surplus.notify_one();
+        }
+    }
+
+    /// A keeper that is idle and alive.
+    fn take_idle(&self) -> Option<Keeper> {
+        let mut state = self.shared.lock();
+        loop {
+            let keeper = state.idle.pop()?;
+            state.least_idle = state.least_idle.min(state.idle.len());
+            if keeper.is_alive() {
+                return Some(keeper);
+            }
+        }
+    }
+
+    fn make_keeper(&self) -> Result<Keeper, LinkError> {
+        let (ours, theirs) = pair().map_err(LinkError::Ask)?;
+        let socket = Arc::new(connect(ours).map_err(LinkError::Ask)?);
+        let (burying, buried) = oneshot::channel();
+        let keeper = {
+            let mut state = self.shared.lock();
+            if state.closed {
+                return Err(LinkError::Gone);
+            }
+            state.made += 1;
+            let keeper = state.made;
+            state.all.insert(keeper, Entry { socket: Arc::downgrade(&socket), _buried: burying });
+            keeper
+        };
+        self.order(&Order::Keep { keeper }, Some(theirs))?;
+        Ok(Keeper { socket, inbox: Inbox::default(), buried })
+    }
+
+    /// Orders are few and small: the socket takes them at once, or something is wrong.
+    fn order(&self, order: &Order, fd: Option<OwnedFd>) -> Result<(), LinkError> {
         let mut bytes = Vec::new();
-        frame::encode(request, &mut bytes).map_err(LinkError::TooLong)?;
-        self.shared.send(&bytes)
+        frame::encode(order, &mut bytes).map_err(LinkError::TooLong)?;
+        let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
+        let control = self.shared.control.as_fd();
+        match wire::send(control, &bytes, &fds, SendFlags::DONTWAIT) {
+            Ok(_) => Ok(()),
+            Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(LinkError::Gone),
+            Err(errno) => Err(LinkError::Ask(errno.into())),
+        }
+    }
+}
+
+impl Keeper {
+    /// An idle keeper says nothing: whatever can be read is the end of its stream.
+    fn is_alive(&self) -> bool {
+        let mut byte = [0];
+        let read = self.socket.try_read(&mut byte);
+        matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 }
 
@@ -150,44 +202,27 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends at once what the socket takes, and leaves the rest to the reader task.
-    fn send(&self, bytes: &[u8]) -> Result<(), LinkError> {
+    /// Tells every keeper that nobody is interested any more: it ends its run, and then itself.
+    fn hang_up(&self) {
         let mut state = self.lock();
-        if state.closed {
-            return Err(LinkError::Gone);
+        state.closed = true;
+        state.idle.clear();
+        for socket in state.all.values().filter_map(|entry| entry.socket.upgrade()) {
+            let _ = rustix::net::shutdown(&*socket, Shutdown::Write);
         }
-        let mut rest = bytes;
-        while state.unsent.is_empty() && !rest.is_empty() {
-            match wire::send(self.socket.as_fd(), rest, &[], SendFlags::DONTWAIT) {
-                Ok(sent) => rest = &rest[sent..],
-                Err(Errno::AGAIN) => break,
-                Err(_) => return Err(LinkError::Gone),
-            }
-        }
-        if !rest.is_empty() {
-            state.unsent.extend_from_slice(rest);
-            drop(state);
-            self.backlog.notify_one();
-        }
-        Ok(())
     }
 
-    /// Sends what was left over, as the socket takes it.
-    async fn send_backlog(&self) -> io::Result<()> {
+    /// Lets go of keepers that were not needed for a while.
+    async fn trim(&self) {
         loop {
-            self.backlog.notified().await;
-            while !self.lock().unsent.is_empty() {
-                self.socket.writable().await?;
-                let mut state = self.lock();
-                let sent = self.socket.try_io(Interest::WRITABLE, || {
-                    let flags = SendFlags::DONTWAIT;
-                    Ok(wire::send(self.socket.as_fd(), &state.unsent, &[], flags)?)
-                });
-                match sent {
-                    Ok(sent) => drop(state.unsent.drain(..sent)),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                    Err(error) => return Err(error),
-                }
+            self.surplus.notified().await;
+            self.lock().least_idle = usize::MAX;
+            tokio::time::sleep(IDLE_TIME).await;
+            let mut state = self.lock();
+            let unneeded = state.least_idle.min(state.idle.len()).saturating_sub(SPARE);
+            state.idle.drain(..unneeded);
+            if state.idle.len() > SPARE {
+                self.surplus.notify_one();
             }
         }
     }
@@ -200,22 +235,30 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until the stream ends or carries garbage.
-    async fn read_all(&mut self) {
+    /// Hears the agent until its stream ends or carries garbage, and sees it off.
+    async fn read_all(mut self, mut agent: Child) {
         let shared = self.shared.clone();
         tokio::select! {
             () = async { while self.read_once().await {} } => {}
-            _ = shared.send_backlog() => {}
+            () = shared.trim() => {}
         }
+        self.shared.hang_up();
+        // An agent that broke the protocol is still there.
+        let _ = agent.kill();
+        let _ = agent.wait();
+        if let Some(cgroup) = &self.cgroup {
+            cgroup::clear(cgroup);
+        }
+        self.shared.lock().all.clear();
     }
 
     async fn read_once(&mut self) -> bool {
-        let socket = &self.shared.socket;
-        if socket.readable().await.is_err() {
+        let control = &self.shared.control;
+        if control.readable().await.is_err() {
             return false;
         }
-        let received = socket.try_io(Interest::READABLE, || {
-            Ok(self.inbox.fill(socket.as_fd(), RecvFlags::DONTWAIT)?)
+        let received = control.try_io(Interest::READABLE, || {
+            Ok(self.inbox.fill(control.as_fd(), RecvFlags::DONTWAIT)?)
         });
         match received {
             Ok(0) => return false,
@@ -223,96 +266,25 @@ impl Reader {
             Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
         }
         loop {
-            match self.inbox.next::<Event>() {
-                Ok(Some((event, _))) => {
-                    if !self.dispatch(event) {
+            match self.inbox.next() {
+                Ok(Some(Report::Hello { version, cgroup })) => {
+                    self.cgroup = cgroup;
+                    if version != VERSION {
                         return false;
                     }
+                }
+                Ok(Some(Report::Buried { keeper })) => {
+                    self.shared.lock().all.remove(&keeper);
                 }
                 Ok(None) => return true,
                 Err(_) => return false,
             }
         }
     }
-
-    /// Tells the run. False when the agent breaks the protocol.
-    fn dispatch(&mut self, event: Event) -> bool {
-        let (run, happening, last) = match event {
-            Event::Hello { version, cgroup } => {
-                self.cgroup = cgroup;
-                return version == VERSION;
-            }
-            Event::Started { run, pid, fds } => {
-                let Some(fds) = self.inbox.take_fds(fds.into()) else {
-                    return false;
-                };
-                let mut fds = fds.into_iter();
-                let (Some(stdout), Some(stderr)) = (fds.next(), fds.next()) else {
-                    return false;
-                };
-                let stdin = fds.next();
-                (run, Happening::Started(Started { pid, stdout, stderr, stdin }), false)
-            }
-            Event::Failed { run, failure } => (run, Happening::Failed(failure), true),
-            Event::Exited { run, exit, gone } => (run, Happening::Exited { exit, gone }, gone),
-            Event::Gone { run, survivors } => (run, Happening::Gone { survivors }, true),
-            Event::Lost { run } => (run, Happening::Lost, true),
-        };
-        let mut state = self.shared.lock();
-        let listener = match last {
-            true => state.runs.remove(&run),
-            false => state.runs.get(&run).cloned(),
-        };
-        drop(state);
-        // A listener that is gone has no more interest in its run.
-        if let Some(listener) = listener {
-            let _ = listener.send(happening);
-        }
-        true
-    }
-
-    /// Sees the agent off and tells every run that is not over.
-    fn close(self, mut agent: Child) {
-        // An agent that broke the protocol is still there; its keepers end their runs when it dies.
-        let _ = agent.kill();
-        let _ = agent.wait();
-        if let Some(cgroup) = &self.cgroup {
-            cgroup::clear(cgroup);
-        }
-        let runs = {
-            let mut state = self.shared.lock();
-            state.closed = true;
-            std::mem::take(&mut state.runs)
-        };
-        for listener in runs.into_values() {
-            let _ = listener.send(Happening::Lost);
-        }
-    }
 }
 
-/// One run, as far as the agent knows it.
-pub struct Process {
-    run: RunId,
-    happenings: mpsc::UnboundedReceiver<Happening>,
-    link: Link,
-}
-
-impl Process {
-    /// What happens next. After the last happening, and when the agent is gone: `Lost`.
-    pub async fn next(&mut self) -> Happening {
-        self.happenings.recv().await.unwrap_or(Happening::Lost)
-    }
-
-    /// Asks the whole tree to end, and kills what is left of it after the grace.
-    pub fn kill(&self, grace: Duration) {
-        // An agent that is gone has taken the run along.
-        let _ = self.link.ask(&Request::Kill { run: self.run, grace });
-    }
-
-    /// Sends one signal to the first process.
-    pub fn signal(&self, signal: i32) {
-        let _ = self.link.ask(&Request::Signal { run: self.run, signal });
-    }
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
 }
 
 fn connect(socket: OwnedFd) -> io::Result<UnixStream> {

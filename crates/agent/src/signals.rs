@@ -5,7 +5,9 @@
 //! waiting, which turns "a child ended" into an interrupted wait. Blocking is not inherited by
 //! programs: the child clears its mask. Ignoring would be, so nothing is ignored.
 
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
+use std::time::Duration;
 
 use libc::{c_int, sigset_t};
 
@@ -26,12 +28,23 @@ pub fn take_over() {
     }
 }
 
-/// The mask to wait with: everything blocked but SIGCHLD.
-pub fn while_waiting() -> sigset_t {
+/// Waits until `socket` is readable, a child ends or the time is over. True when it is readable.
+pub fn wait(socket: Option<BorrowedFd<'_>>, timer: Option<Duration>) -> bool {
+    // A negative descriptor is passed over by the kernel.
+    let fd = socket.map_or(-1, |socket| socket.as_raw_fd());
+    let mut waiting = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let time = timer.map(|timer| libc::timespec {
+        tv_sec: timer.as_secs() as libc::time_t,
+        tv_nsec: timer.subsec_nanos().into(),
+    });
+    let time = time.as_ref().map_or(ptr::null(), ptr::from_ref);
     let mut mask = all();
-    // SAFETY: `mask` is an initialised set.
-    unsafe { libc::sigdelset(&mut mask, libc::SIGCHLD) };
-    mask
+    // SAFETY: all pointers are to live values, and `mask` is an initialised set.
+    let ready = unsafe {
+        libc::sigdelset(&mut mask, libc::SIGCHLD);
+        libc::ppoll(&mut waiting, 1, time, &mask)
+    };
+    ready > 0 && waiting.revents != 0
 }
 
 fn all() -> sigset_t {

@@ -5,7 +5,7 @@
 //! announces descriptors takes that many from the front.
 
 use std::collections::VecDeque;
-use std::io::{IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -14,6 +14,7 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::frame::{self, FrameError};
@@ -22,7 +23,7 @@ use crate::frame::{self, FrameError};
 pub const MAX_FDS: usize = 3;
 
 /// How much room a read finds at least; a longer frame makes the buffer grow to its length.
-const READ_SIZE: usize = 16 << 10;
+const READ_SIZE: usize = 4 << 10;
 
 /// What has arrived on a socket and was not taken yet: `bytes[start..end]`.
 #[derive(Default)]
@@ -65,15 +66,13 @@ impl Inbox {
         }
     }
 
-    /// The next whole message with the bytes it came in, if one is here.
-    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<(T, &[u8])>, FrameError> {
-        let waiting = &self.bytes[self.start..self.end];
-        let Some((message, length)) = frame::decode(waiting)? else {
+    /// The next whole message, if one is here.
+    pub fn next<T: DeserializeOwned>(&mut self) -> Result<Option<T>, FrameError> {
+        let Some((message, length)) = frame::decode(&self.bytes[self.start..self.end])? else {
             return Ok(None);
         };
-        let start = self.start;
         self.start += length;
-        Ok(Some((message, &self.bytes[start..self.start])))
+        Ok(Some(message))
     }
 
     /// The next `count` descriptors, or `None` if fewer came than were announced.
@@ -104,15 +103,18 @@ pub fn send(
     }
 }
 
-/// Sends all of `bytes`, waiting as long as it takes.
-pub fn send_all(
+/// Sends a whole message, waiting as long as it takes.
+pub fn tell<T: Serialize>(
     socket: BorrowedFd<'_>,
-    mut bytes: &[u8],
+    message: &T,
     mut fds: &[BorrowedFd<'_>],
-) -> Result<(), Errno> {
-    while !bytes.is_empty() {
-        let sent = send(socket, bytes, fds, SendFlags::empty())?;
-        bytes = &bytes[sent..];
+) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    frame::encode(message, &mut bytes).map_err(io::Error::other)?;
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        let sent = send(socket, rest, fds, SendFlags::empty())?;
+        rest = &rest[sent..];
         fds = &[];
     }
     Ok(())

@@ -43,6 +43,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             if let Some(line) = self.take_line() {
                 return Some(line);
             }
+            self.buffer.reserve(READ_SIZE);
             // Whatever the error: nothing more will come.
             let mut room = (&mut self.buffer).limit(READ_SIZE);
             let read = self.source.read_buf(&mut room).await.unwrap_or(0);
