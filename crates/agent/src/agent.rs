@@ -11,13 +11,14 @@
 //!        ╚════════╧═ keeper   (idle)
 
 use std::collections::HashMap;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::RecvFlags;
-use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, waitpid};
+use rustix::process::{DumpableBehavior, Pid, WaitOptions, getpid, waitpid};
 
 use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
@@ -54,6 +55,7 @@ pub fn serve_stdin() -> Result<(), AgentError> {
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
+    set_name(c"mcpz-agent");
     let mut agent = Agent {
         server: socket,
         inbox: Inbox::default(),
@@ -143,8 +145,8 @@ impl Agent {
     }
 
     /// Sees to what a keeper left behind: its processes are ours now.
-    fn bury(&mut self, kept: Kept) {
-        if let Some(group) = &kept.group {
+    fn bury(&mut self, mut kept: Kept) {
+        if let Some(group) = &mut kept.group {
             group.kill();
         }
         self.kill_orphans();
@@ -165,9 +167,7 @@ impl Agent {
                 return;
             }
             for orphan in orphans {
-                let pid = orphan.as_raw_nonzero().get();
-                tree::signal(&[pid], Signal::KILL);
-                tree::signal(&tree::descendants(pid), Signal::KILL);
+                tree::kill(orphan.as_raw_nonzero().get());
                 let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -184,7 +184,7 @@ impl Agent {
     fn close(mut self) {
         for (pid, kept) in std::mem::take(&mut self.keepers) {
             let _ = waitpid(Some(pid), WaitOptions::empty());
-            if let Some(group) = kept.group {
+            if let Some(mut group) = kept.group {
                 group.kill();
                 group.remove();
             }
@@ -198,6 +198,7 @@ fn live_as_keeper(socket: OwnedFd, group: Option<Group>) -> ! {
     let group_fd = group.as_ref().map(|group| group.folder().as_raw_fd());
     close_all_but(&[Some(socket.as_raw_fd()), group_fd]);
     become_subreaper();
+    set_name(c"mcpz-keeper");
     if let Ok(keeper) = Keeper::new(socket, group) {
         keeper.serve();
     }
@@ -227,6 +228,11 @@ fn detach_stdin() -> io::Result<OwnedFd> {
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdin(&null)?;
     Ok(socket)
+}
+
+/// What `ps` and `top` show.
+fn set_name(name: &CStr) {
+    let _ = rustix::thread::set_name(name);
 }
 
 fn become_subreaper() {

@@ -27,6 +27,7 @@ pub struct Groups {
 pub struct Group {
     path: PathBuf,
     folder: OwnedFd,
+    killed: bool,
 }
 
 impl Groups {
@@ -53,9 +54,7 @@ impl Groups {
     pub fn add(&mut self) -> Option<Group> {
         let path = self.path.join(format!("k{}", self.made));
         self.made += 1;
-        fs::create_dir(&path).ok()?;
-        let folder = File::open(&path).ok()?.into();
-        Some(Group { path, folder })
+        Group::create(path)
     }
 }
 
@@ -66,16 +65,35 @@ impl Drop for Groups {
 }
 
 impl Group {
+    fn create(path: PathBuf) -> Option<Self> {
+        fs::create_dir(&path).ok()?;
+        let folder = File::open(&path).ok()?.into();
+        Some(Self { path, folder, killed: false })
+    }
+
     pub fn folder(&self) -> &OwnedFd {
         &self.folder
     }
 
     /// Kills everything inside.
-    pub fn kill(&self) {
+    pub fn kill(&mut self) {
+        self.killed = true;
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
         if let Ok(file) = openat(self.folder.as_fd(), "cgroup.kill", flags, Mode::empty()) {
             let _ = rustix::io::write(&file, b"1");
         }
+    }
+
+    /// The folder for the next run: a new one if this one was used to kill. Linux compares a
+    /// folder's count of kills with that of the starting process's own folder, so what is started
+    /// inside a folder that was ever killed is killed at once.
+    pub fn renew(self) -> Option<Self> {
+        if !self.killed {
+            return Some(self);
+        }
+        let path = self.path.clone();
+        self.remove();
+        Self::create(path)
     }
 
     /// Removes the folder, with folders the run made inside it.
@@ -88,6 +106,18 @@ impl Group {
 pub fn clear(path: &Path) {
     let _ = fs::write(path.join("cgroup.kill"), "1");
     remove(path);
+}
+
+/// Lets go of a process that the freezer of cgroup version 1 holds, with the others it holds there:
+/// not even SIGKILL ends it before.
+pub fn thaw(pid: i32) {
+    let frozen = folder_of(&format!("/proc/{pid}/cgroup"), |line| {
+        line.split_once(":freezer:").map(|(_, path)| path)
+    });
+    let folder = frozen.and_then(|path| mounted_at(&path, "cgroup", Some("freezer")));
+    if let Some(folder) = folder {
+        let _ = fs::write(folder.join("freezer.state"), "THAWED");
+    }
 }
 
 /// Removes a folder and those below it. One that still has processes stays.
@@ -122,20 +152,34 @@ fn own_folder() -> Option<PathBuf> {
     if !cfg!(target_arch = "x86_64") {
         return None;
     }
-    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let own = own.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    mounts.lines().find_map(|line| folder_at(line, own))
+    let own = folder_of("/proc/self/cgroup", |line| line.strip_prefix("0::"))?;
+    mounted_at(&own, "cgroup2", None)
 }
 
-/// The folder of the cgroup `own`, if `mount` (a line of `mountinfo`) is a cgroup v2 mount that
-/// shows it.
-fn folder_at(mount: &str, own: &str) -> Option<PathBuf> {
-    let (mount, kind) = mount.split_once(" - ")?;
+/// What a line of a `cgroup` file says, the first that says anything.
+fn folder_of(file: &str, says: impl Fn(&str) -> Option<&str>) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    text.lines().find_map(says).map(str::to_owned)
+}
+
+/// Where a cgroup of this kind is in the file system.
+fn mounted_at(cgroup: &str, kind: &str, controller: Option<&str>) -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    mounts.lines().find_map(|mount| folder_at(mount, cgroup, kind, controller))
+}
+
+/// The folder of a cgroup, if `mount` (a line of `mountinfo`) is of the right kind and shows it.
+fn folder_at(mount: &str, cgroup: &str, kind: &str, controller: Option<&str>) -> Option<PathBuf> {
+    let (mount, rest) = mount.split_once(" - ")?;
+    let (mounted, options) = rest.split_once(' ')?;
+    let controls = |name| options.split([',', ' ']).any(|option| option == name);
+    if mounted != kind || !controller.is_none_or(controls) {
+        return None;
+    }
     let mut fields = mount.split(' ').skip(3);
     let (root, point) = (fields.next()?, fields.next()?);
-    let below = Path::new(own).strip_prefix(root).ok()?;
-    kind.starts_with("cgroup2 ").then(|| Path::new(point).join(below))
+    let below = Path::new(cgroup).strip_prefix(root).ok()?;
+    Some(Path::new(point).join(below))
 }
 
 #[cfg(test)]
@@ -145,20 +189,24 @@ mod tests {
     #[test]
     fn the_own_folder_is_found_below_the_mount() {
         let mount = "30 24 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw";
-        let folder = folder_at(mount, "/user.slice/a.scope");
+        let folder = folder_at(mount, "/user.slice/a.scope", "cgroup2", None);
         assert_eq!(folder, Some("/sys/fs/cgroup/user.slice/a.scope".into()));
     }
 
     #[test]
     fn a_mount_of_a_part_shows_only_that_part() {
         let mount = "30 24 0:26 /box /sys/fs/cgroup rw - cgroup2 cgroup2 rw";
-        assert_eq!(folder_at(mount, "/box/run"), Some("/sys/fs/cgroup/run".into()));
-        assert_eq!(folder_at(mount, "/other"), None);
+        let folder = folder_at(mount, "/box/run", "cgroup2", None);
+        assert_eq!(folder, Some("/sys/fs/cgroup/run".into()));
+        assert_eq!(folder_at(mount, "/other", "cgroup2", None), None);
     }
 
     #[test]
-    fn a_mount_of_version_one_is_not_taken() {
-        let mount = "31 24 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu";
-        assert_eq!(folder_at(mount, "/"), None);
+    fn version_one_has_a_mount_for_each_controller() {
+        let mount = "31 24 0:27 / /sys/fs/cgroup/freezer rw - cgroup cgroup rw,freezer";
+        assert_eq!(folder_at(mount, "/", "cgroup2", None), None);
+        assert_eq!(folder_at(mount, "/x", "cgroup", Some("cpu")), None);
+        let folder = folder_at(mount, "/x", "cgroup", Some("freezer"));
+        assert_eq!(folder, Some("/sys/fs/cgroup/freezer/x".into()));
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::cgroup::Group;
 use crate::child::{Launched, Launcher};
@@ -100,9 +100,10 @@ impl Keeper {
                 hung_up = true;
             }
             if empty {
+                self.group = self.group.take().and_then(Group::renew);
                 return if hung_up { Err(Hangup) } else { Ok(()) };
             }
-            if minding.advance(self.group.as_ref()) {
+            if minding.advance(self.group.as_mut()) {
                 let survivors = tree::descendants(std::process::id() as i32);
                 let _ = self.tell(&Event::Gone { survivors }, &[]);
             }
@@ -218,7 +219,7 @@ impl Minding {
     }
 
     /// Goes on with ending the tree, if it is time. True when it is given up now.
-    fn advance(&mut self, group: Option<&Group>) -> bool {
+    fn advance(&mut self, group: Option<&mut Group>) -> bool {
         let now = Instant::now();
         match self.ending {
             Some(Ending::Asked { until }) if now >= until => {
@@ -273,15 +274,11 @@ impl Minding {
 }
 
 /// Kills all there is now; what is being forked meanwhile is met at the next look.
-fn kill_tree(group: Option<&Group>) {
+fn kill_tree(group: Option<&mut Group>) {
     if let Some(group) = group {
         group.kill();
     }
-    for pid in tree::descendants(std::process::id() as i32) {
-        if let Some(pid) = Pid::from_raw(pid) {
-            let _ = kill_process(pid, Signal::KILL);
-        }
-    }
+    tree::kill_descendants(std::process::id() as i32);
 }
 
 fn decode_status(status: i32) -> Status {

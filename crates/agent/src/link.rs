@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -86,6 +87,7 @@ impl Link {
     pub fn start(program: &Path) -> Result<Self, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
         let agent = Command::new(program)
+            .arg0("mcpz")
             .arg("agent")
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())

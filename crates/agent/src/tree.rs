@@ -7,9 +7,34 @@ use std::collections::HashMap;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::cgroup;
+
 /// Every living descendant of `root`, parents before children. Those that have ended and wait to
 /// be reaped are not living.
 pub fn descendants(root: i32) -> Vec<i32> {
+    living(root).into_iter().map(|entry| entry.pid).collect()
+}
+
+/// Kills every descendant of `root` that is there now. One that is being forked meanwhile is met
+/// by who looks again.
+pub fn kill_descendants(root: i32) {
+    for entry in living(root) {
+        signal(&[entry.pid], Signal::KILL);
+        // What the old freezer holds dies only when it is let go.
+        if entry.state == State::Asleep {
+            cgroup::thaw(entry.pid);
+        }
+    }
+}
+
+/// Kills a process with every descendant that is there now.
+pub fn kill(root: i32) {
+    signal(&[root], Signal::KILL);
+    cgroup::thaw(root);
+    kill_descendants(root);
+}
+
+fn living(root: i32) -> Vec<Entry> {
     let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
     for entry in processes() {
         children.entry(entry.parent).or_default().push(entry);
@@ -19,8 +44,8 @@ pub fn descendants(root: i32) -> Vec<i32> {
     while let Some(parent) = parents.pop() {
         for child in children.remove(&parent).unwrap_or_default() {
             parents.push(child.pid);
-            if !child.ended {
-                found.push(child.pid);
+            if child.state != State::Ended {
+                found.push(child);
             }
         }
     }
@@ -42,7 +67,16 @@ pub fn signal(pids: &[i32], signal: Signal) {
 struct Entry {
     pid: i32,
     parent: i32,
-    ended: bool,
+    state: State,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    Alive,
+    /// Where signals do not reach it now.
+    Asleep,
+    /// Waits to be reaped.
+    Ended,
 }
 
 fn processes() -> impl Iterator<Item = Entry> {
@@ -60,9 +94,13 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(&stat[close + 1..]).ok()?;
     let mut fields = rest.split_ascii_whitespace();
-    let state = fields.next()?;
+    let state = match fields.next()? {
+        "Z" | "X" => State::Ended,
+        "D" => State::Asleep,
+        _ => State::Alive,
+    };
     let parent = fields.next()?.parse().ok()?;
-    Some(Entry { pid, parent, ended: matches!(state, "Z" | "X") })
+    Some(Entry { pid, parent, state })
 }
 
 #[cfg(test)]
@@ -72,12 +110,12 @@ mod tests {
     #[test]
     fn a_name_full_of_parentheses_does_not_hide_the_parent() {
         let entry = parse(7, b"7 (a) Z 1 (b\n) S 42 7 7 0 -1").unwrap();
-        assert_eq!((entry.pid, entry.parent, entry.ended), (7, 42, false));
+        assert_eq!((entry.pid, entry.parent, entry.state), (7, 42, State::Alive));
     }
 
     #[test]
     fn a_process_that_waits_to_be_reaped_has_ended() {
-        assert!(parse(7, b"7 (sh) Z 42 7 7 0 -1").unwrap().ended);
+        assert_eq!(parse(7, b"7 (sh) Z 42 7 7 0 -1").unwrap().state, State::Ended);
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use rustix::io::Errno;
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinHandle;
 
@@ -33,6 +32,8 @@ enum State {
     Moving(JoinHandle<Moved>),
     Closed,
 }
+
+type Read = fn(&Receiver, &mut [u8]) -> io::Result<usize>;
 
 struct Moved {
     pipe: Arc<Receiver>,
@@ -65,7 +66,7 @@ impl Channel {
                     self.state = State::Closed;
                     return;
                 }
-                self.read(usize::MAX);
+                self.read(Receiver::try_read, usize::MAX);
             }
         }
     }
@@ -81,19 +82,19 @@ impl Channel {
             _ => 0,
         };
         while left > 0 {
-            left = left.saturating_sub(self.read(left).max(1));
+            left = left.saturating_sub(self.read(read_now, left).max(1));
             self.finish_moving().await;
         }
     }
 
     /// Reads once, at most `limit` bytes. Returns how many.
-    fn read(&mut self, limit: usize) -> usize {
+    fn read(&mut self, read: Read, limit: usize) -> usize {
         let State::Open(pipe) = &self.state else { return 0 };
         if self.buffer.is_empty() {
             self.buffer.resize(SMALL_READ, 0);
         }
         let room = self.buffer.len().min(limit);
-        match pipe.try_read(&mut self.buffer[..room]) {
+        match read(pipe, &mut self.buffer[..room]) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Ok(0) | Err(_) => {
                 self.state = State::Closed;
@@ -133,6 +134,11 @@ impl Channel {
     }
 }
 
+/// Reads whether or not the runtime has heard that there is something: it may not have listened yet.
+fn read_now(pipe: &Receiver, buffer: &mut [u8]) -> io::Result<usize> {
+    Ok(rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut *buffer))?)
+}
+
 /// Keeps what was read and goes on reading while there is more, up to `stint` bytes.
 fn move_on(
     pipe: Arc<Receiver>,
@@ -151,18 +157,17 @@ fn move_on(
     let mut ended = false;
     while stint > 0 {
         let room = buffer.len().min(stint);
-        match rustix::io::read(pipe.as_ref(), &mut buffer[..room]) {
-            Ok(0) => ended = true,
-            Ok(length) => {
+        match read_now(&pipe, &mut buffer[..room]) {
+            Ok(length @ 1..) => {
                 output.append(stream, &buffer[..length]);
                 stint -= length;
-                continue;
             }
-            Err(Errno::INTR) => continue,
-            Err(Errno::AGAIN) => {}
-            Err(_) => ended = true,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Ok(0) | Err(_) => {
+                ended = true;
+                break;
+            }
         }
-        break;
     }
     Moved { pipe, buffer, ended }
 }

@@ -56,7 +56,9 @@ impl Engine {
 
     /// Starts a command, if the gate lets it through.
     pub fn start(&self, request: RunRequest) -> Result<Run, Error> {
-        let cleared = gate::clear(&self.shared.settings, request)?;
+        tracing::info!("executing {:?}", request.script);
+        let cleared = gate::clear(&self.shared.settings, request)
+            .inspect_err(|error| tracing::info!("not run: {}", error.chain()))?;
         self.launch(cleared)
     }
 

@@ -99,7 +99,11 @@ impl Output {
 
     /// The last few lines that arrived, as text.
     pub fn newest(&self) -> String {
-        text::plain(text::after_cut(&self.kept().newest))
+        let kept = self.kept();
+        match kept.length() > kept.newest.len() as u64 {
+            true => text::plain(text::after_cut(&kept.newest)),
+            false => text::plain(&kept.newest),
+        }
     }
 
     /// Which stream how many bytes came from, in order of arrival.
@@ -160,7 +164,7 @@ impl Output {
             keep_last(&mut lane.tail, rest, TAIL);
             keep_last(&mut kept.newest, bytes, NEWEST);
             kept.note(stream, bytes.len() as u64);
-            kept.stdout.length + kept.stderr.length
+            kept.length()
         };
         self.shared.arrived.send_replace(length);
     }
@@ -184,6 +188,10 @@ impl Kept {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
         }
+    }
+
+    fn length(&self) -> u64 {
+        self.stdout.length + self.stderr.length
     }
 
     fn note(&mut self, stream: Stream, bytes: u64) {

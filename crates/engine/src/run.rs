@@ -182,6 +182,10 @@ impl Minder {
             Status::Signal(signal) => End::Signalled(signal),
         });
         let usage = self.exit.as_ref().map_or(Usage::default(), |exit| exit.usage);
+        match self.stopped.or(ended) {
+            Some(End::Exited(code)) => tracing::info!("exit code {code}"),
+            other => tracing::info!("ended: {other:?}"),
+        }
         let answer = match self.stopped.or(ended) {
             Some(end) => Ok(Outcome { end, usage, output: self.output.clone(), background }),
             None => Err(Error::Lost),

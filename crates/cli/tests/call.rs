@@ -1,0 +1,132 @@
+//! `mcpz call` and the command line.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn mcpz(arguments: &[&str]) -> Output {
+    Command::new(support::MCPZ)
+        .args(arguments)
+        .env("XDG_CONFIG_HOME", "/nonexistent")
+        .env_remove("MCPZ_CONFIG")
+        .output()
+        .unwrap()
+}
+
+fn call(arguments: &[&str]) -> (String, String, i32) {
+    let output = mcpz(&[&["call"], arguments].concat());
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+#[test]
+fn a_call_prints_what_the_command_printed_and_ends_as_it_ended() {
+    let command = "command=echo out; echo err >&2; exit 7";
+    assert_eq!(call(&["execute_command", command]), ("out\nerr\n".into(), String::new(), 7));
+}
+
+#[test]
+fn arguments_are_read_by_the_tools_schema() {
+    let (stdout, _, code) = call(&[
+        "execute_command",
+        "command=echo $A $B; pwd; cat",
+        "environment.A=1",
+        "environment.B=x=y",
+        "working_directory=/",
+        "stdin=5",
+        "timeout=20",
+    ]);
+    assert_eq!((stdout.as_str(), code), ("1 x=y\n/\n5\n", 0));
+}
+
+#[test]
+fn the_whole_answer_is_there_as_json() {
+    let (stdout, _, code) = call(&["--json", "execute_command", "command=echo hi; exit 2"]);
+    let answer: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(answer["structuredContent"]["output"], "hi\n");
+    assert_eq!(code, 2);
+}
+
+#[test]
+fn a_timeout_ends_with_124_and_a_signal_with_128_and_its_number() {
+    let (stdout, stderr, code) = call(&["-t", "1", "execute_command", "command=echo a; sleep 300"]);
+    assert_eq!((stdout.as_str(), code), ("a\n", 124));
+    assert_eq!(stderr, "mcpz: timed out after 1 seconds\n");
+    assert_eq!(call(&["execute_command", "command=kill -TERM $$"]).2, 143);
+}
+
+#[test]
+fn a_refusal_ends_with_1() {
+    let (stdout, _, code) = call(&["--deny", "rm*", "execute_command", "command=rm x"]);
+    assert_eq!(code, 1);
+    assert_eq!(stdout, "Command denied by security policy: `rm` matches the deny pattern `rm*`\n");
+}
+
+#[test]
+fn mistakes_are_explained() {
+    for (arguments, explanation) in [
+        (
+            &["shel", "command=x"][..],
+            "mcpz: there is no tool `shel` here; there are: execute_command\n",
+        ),
+        (&["execute_command", "ls"], "mcpz: `ls` is not an argument: write it as KEY=VALUE\n"),
+        (
+            &["execute_command", "timeout=soon"],
+            "mcpz: `soon` is not a value for `timeout`, which is number\n",
+        ),
+        (
+            &["-w", "/no/such", "execute_command", "command=x"],
+            "mcpz: cannot use /no/such as the working directory: No such file or directory (os error 2)\n",
+        ),
+        (
+            &["-s", "/no/shell", "execute_command", "command=x"],
+            "mcpz: cannot use /no/shell as the shell: No such file or directory (os error 2)\n",
+        ),
+        (
+            &["--tools", "shall", "execute_command", "command=x"],
+            "mcpz: there is no tool `shall`; there are: default, all, execute_command\n",
+        ),
+    ] {
+        let (stdout, stderr, code) = call(arguments);
+        assert_eq!((stdout.as_str(), stderr.as_str(), code), ("", explanation, 1));
+    }
+}
+
+#[test]
+fn the_help_of_the_server_has_every_flag_of_its_document() {
+    let output = mcpz(&["server", "shell", "--help"]);
+    let help = String::from_utf8(output.stdout).unwrap();
+    for flag in [
+        "-w, --working-dir <PATH>",
+        "-t, --timeout <SECONDS>",
+        "-s, --shell <PATH>",
+        "--allow <PATTERNS>",
+        "--deny <PATTERNS>",
+        "--no-stderr",
+        "-v, --verbose",
+        "-h, --help",
+        "--tools <LIST>",
+        "--config <FILE>",
+    ] {
+        assert!(help.contains(flag), "{flag} is not in\n{help}");
+    }
+    assert!(!String::from_utf8(mcpz(&["--help"]).stdout).unwrap().contains("agent"));
+}
+
+#[test]
+fn a_call_that_is_interrupted_ends_its_command() {
+    let mark = support::mark();
+    let mut child = Command::new(support::MCPZ)
+        .args(["call", "execute_command", "command=sleep 300"])
+        .arg(format!("environment.MARK={mark}"))
+        .spawn()
+        .unwrap();
+    support::wait_until("it runs", || (!support::survivors(&mark).is_empty()).then_some(()));
+    support::kill("INT", child.id());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(support::survivors(&mark), [""; 0]);
+}

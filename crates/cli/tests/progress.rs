@@ -1,0 +1,79 @@
+//! Progress of a call, for those who asked for it.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::Server;
+
+fn is_progress(message: &Value) -> bool {
+    message["method"] == "notifications/progress"
+}
+
+/// All progress of one call, and its answer.
+fn follow(server: &mut Server, call: i64) -> (Vec<Value>, Value) {
+    let answer = server.answer(call);
+    let told = server.seen.drain(..).filter(is_progress).map(|message| message["params"].clone());
+    let told: Vec<_> = told.filter(|params| params["progressToken"] == call).collect();
+    (told, answer)
+}
+
+#[test]
+fn without_a_token_nothing_is_told() {
+    let mut server = Server::start(&[]);
+    server.run("echo one; sleep 0.3; echo two");
+    assert!(!server.seen.iter().any(is_progress));
+}
+
+#[test]
+fn the_newest_lines_are_told_while_the_command_runs() {
+    let mut server = Server::start(&[]);
+    let call = server.start_call(json!({"command": "echo one; read x; echo two", "stdin": ""}));
+    let (told, answer) = follow(&mut server, call);
+    assert_eq!(answer["result"]["structuredContent"]["output"], "one\ntwo\n");
+    assert!(told[0]["message"].as_str().unwrap().contains("one"), "{told:?}");
+}
+
+#[test]
+fn progress_counts_bytes_always_increases_and_comes_before_the_answer() {
+    let mut server = Server::start(&[]);
+    let command = "for i in 1 2 3 4 5 6 7 8 9 10; do echo line $i; sleep 0.05; done";
+    let began = Instant::now();
+    let call = server.start_call(json!({"command": command}));
+    let (told, _) = follow(&mut server, call);
+    let tenths = began.elapsed().as_millis() / 100;
+    assert!(!told.is_empty() && told.len() as u128 <= tenths + 2, "{} in {tenths}", told.len());
+    let progress: Vec<_> = told.iter().map(|news| news["progress"].as_f64().unwrap()).collect();
+    assert!(progress.windows(2).all(|pair| pair[0] < pair[1]), "{progress:?}");
+    assert_eq!(progress[0] % 7.0, 0.0, "whole lines of seven bytes: {progress:?}");
+    server.request("ping", json!({}));
+    assert!(!server.seen.iter().any(is_progress), "nothing comes after the answer");
+}
+
+#[test]
+fn a_silent_command_is_heard_of() {
+    let mut server = Server::start(&[]);
+    let call = server.start_call(json!({"command": "sleep 300"}));
+    let began = Instant::now();
+    let first = server.wait_for(is_progress);
+    let second = server.wait_for(is_progress);
+    assert_eq!(
+        (&first["params"]["progress"], &second["params"]["progress"]),
+        (&1.0.into(), &2.0.into())
+    );
+    assert!(began.elapsed() >= Duration::from_secs(9), "no more than needed");
+    server.notify("notifications/cancelled", json!({"requestId": call}));
+}
+
+#[test]
+fn what_is_told_has_no_control_characters() {
+    let mut server = Server::start(&[]);
+    let call = server
+        .start_call(json!({"command": r"printf '\033[1mbold\033[0m\r10%%\r20%%'; sleep 0.2"}));
+    let (told, _) = follow(&mut server, call);
+    let last = told.last().unwrap()["message"].as_str().unwrap();
+    assert_eq!(last, "20%d");
+}

@@ -1,0 +1,225 @@
+//! The protocol over standard input and output, and what it has to bear.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Server;
+
+fn modern(version: &str) -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    })
+}
+
+#[test]
+fn every_revision_with_a_handshake_is_spoken() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut server = Server::start_silent(&[]);
+        let answer = server.initialize(version);
+        assert_eq!(answer["result"]["protocolVersion"], version);
+        assert_eq!(answer["result"]["serverInfo"]["name"], "mcpz-shell");
+        assert_eq!(answer["result"]["capabilities"], json!({"tools": {}}));
+        assert_eq!(server.run("echo hi")["output"], "hi\n");
+    }
+}
+
+#[test]
+fn a_revision_nobody_knows_is_answered_with_one_we_know() {
+    let mut server = Server::start_silent(&[]);
+    let answer = server.initialize("1999-01-01");
+    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25");
+}
+
+#[test]
+fn the_revision_without_a_handshake_is_spoken() {
+    let mut server = Server::start_silent(&[]);
+    let meta = modern("2026-07-28");
+    let discovered = server.request("server/discover", json!({"_meta": meta}));
+    let versions = discovered["result"]["supportedVersions"].as_array().unwrap();
+    assert!(versions.contains(&json!("2026-07-28")), "{discovered}");
+    assert_eq!(discovered["result"]["capabilities"], json!({"tools": {}}));
+    let listed = server.request("tools/list", json!({"_meta": meta}));
+    assert_eq!(listed["result"]["tools"][0]["name"], "execute_command");
+    let params =
+        json!({"name": "execute_command", "arguments": {"command": "echo hi"}, "_meta": meta});
+    let called = server.request("tools/call", params);
+    assert_eq!(called["result"]["structuredContent"]["output"], "hi\n");
+    assert_eq!(called["result"]["resultType"], "complete");
+}
+
+#[test]
+fn a_client_that_only_probes_can_still_shake_hands() {
+    let mut server = Server::start_silent(&[]);
+    server.request("server/discover", json!({"_meta": modern("2026-07-28")}));
+    let answer = server.initialize("2025-06-18");
+    assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
+}
+
+#[test]
+fn a_request_of_a_revision_that_needs_more_is_told_so_and_the_next_is_served() {
+    let mut server = Server::start_silent(&[]);
+    let refused = server.request("tools/list", json!({}));
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    server.initialize("2025-11-25");
+    assert_eq!(server.run("echo hi")["output"], "hi\n");
+}
+
+#[test]
+fn initialized_without_its_prefix_is_accepted() {
+    let mut server = Server::start_silent(&[]);
+    server.request(
+        "initialize",
+        json!({
+            "protocolVersion": "2024-11-05",
+            "capabilities": {},
+            "clientInfo": {"name": "old", "version": "1"},
+        }),
+    );
+    server.send(&json!({"jsonrpc": "2.0", "method": "initialized"}));
+    assert_eq!(server.run("echo hi")["output"], "hi\n");
+}
+
+#[test]
+fn what_comes_before_the_handshake_does_no_harm() {
+    let mut server = Server::start_silent(&[]);
+    server.send(&json!({"jsonrpc": "2.0", "method": "initialized"}));
+    server.notify("notifications/cancelled", json!({"requestId": 9}));
+    server.send(&json!({"jsonrpc": "2.0", "id": 5, "result": {}}));
+    assert_eq!(server.request("ping", json!({}))["result"], json!({}));
+    server.initialize("2025-11-25");
+    assert_eq!(server.run("echo hi")["output"], "hi\n");
+}
+
+#[test]
+fn the_list_of_tools_is_short() {
+    let mut server = Server::start(&[]);
+    let answer = server.request("tools/list", json!({}));
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["execute_command"]);
+    assert!(answer.to_string().len() < 6000);
+}
+
+#[test]
+fn what_there_is_not_is_refused_by_name() {
+    let mut server = Server::start(&[]);
+    let unknown = server.request("tools/call", json!({"name": "rm", "arguments": {}}));
+    assert_eq!(unknown["error"]["code"], -32602);
+    assert_eq!(unknown["error"]["message"], "Unknown tool: rm");
+    let unknown = server.request("no/such", json!({}));
+    assert_eq!(unknown["error"]["code"], -32601);
+    assert_eq!(unknown["error"]["message"], "Method not found: no/such");
+    let wrong = server.request("tools/call", json!({"arguments": {}}));
+    assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
+    for undeclared in ["prompts/list", "resources/list", "resources/templates/list"] {
+        assert_eq!(server.request(undeclared, json!({}))["error"]["code"], -32601);
+    }
+}
+
+#[test]
+fn a_broken_line_is_answered_where_it_has_an_id_and_the_next_is_served() {
+    let mut server = Server::start(&[]);
+    let mut huge = br#"{"jsonrpc":"2.0","method":"tools/call","params":{"x":""#.to_vec();
+    huge.resize(20 << 20, b'x');
+    huge.extend(br#""},"id":1004}"#);
+    let lines: &[(&[u8], i64, i64)] = &[
+        (br#"{"jsonrpc":"2.0","id":1001,"method":"#, 1001, -32700),
+        (b"{\"jsonrpc\":\"2.0\",\"method\":\"p\xff\",\"id\":1002}", 1002, -32700),
+        (br#"{"jsonrpc":"2.0","id":1003}"#, 1003, -32600),
+        (&huge, 1004, -32700),
+    ];
+    for (line, id, code) in lines {
+        server.send_bytes(&[line, b"\n".as_slice()].concat());
+        let answer = server.answer(*id);
+        assert_eq!(answer["error"]["code"], *code, "{answer}");
+        assert_eq!(server.run("echo hi")["output"], "hi\n");
+    }
+}
+
+#[test]
+fn garbage_does_not_end_the_server() {
+    let mut server = Server::start(&[]);
+    server.send_bytes(b"garbage\n\n\r\n\x00\xff\xfe\n[]\n[1,2]\n{}\nnull\n");
+    server.send_bytes(&[b"[".repeat(100_000), b"\n".to_vec()].concat());
+    assert_eq!(server.run("echo hi")["output"], "hi\n");
+}
+
+#[test]
+fn the_messages_of_a_batch_are_all_answered() {
+    let mut server = Server::start(&[]);
+    let batch = json!([
+        {"jsonrpc": "2.0", "id": 1001, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 1002, "method": "ping"},
+    ]);
+    server.send(&batch);
+    assert_eq!(server.answer(1002)["result"], json!({}));
+    assert_eq!(server.answer(1001)["result"], json!({}));
+}
+
+#[test]
+fn an_id_that_is_in_use_is_refused() {
+    let mut server = Server::start(&[]);
+    let call = server.start_call(json!({"command": "echo begun; sleep 1; echo done"}));
+    server.wait_for_output(call, "begun");
+    server.send(&json!({"jsonrpc": "2.0", "id": call, "method": "ping"}));
+    assert_eq!(server.answer(call)["error"]["code"], -32600);
+    let reply = server.answer(call)["result"]["structuredContent"].clone();
+    assert_eq!(reply["output"], "begun\ndone\n");
+}
+
+#[test]
+fn a_cancelled_call_is_not_answered_and_its_id_is_free_again() {
+    let mut server = Server::start(&[]);
+    let call = server.start_call(json!({"command": "echo begun; sleep 300"}));
+    server.wait_for_output(call, "begun");
+    server.notify("notifications/cancelled", json!({"requestId": call, "reason": "test"}));
+    server.send(&json!({"jsonrpc": "2.0", "id": call, "method": "ping"}));
+    assert_eq!(server.answer(call)["result"], json!({}));
+}
+
+#[test]
+fn a_server_without_a_client_ends_at_once() {
+    let mut server = Server::start_silent(&[]);
+    server.close_stdin();
+    assert!(server.wait().success());
+}
+
+#[test]
+fn requests_from_a_file_are_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("requests");
+    let hello = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "file", "version": "1"},
+        },
+    });
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    std::fs::write(&file, format!("{hello}\n{list}\n")).unwrap();
+    let output = std::process::Command::new(support::MCPZ)
+        .args(["server", "shell"])
+        .stdin(std::fs::File::open(&file).unwrap())
+        .output()
+        .unwrap();
+    let answers = String::from_utf8(output.stdout).unwrap();
+    let ids: Vec<_> = answers
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone())
+        .collect();
+    assert_eq!(ids, [1, 2]);
+}
+
+#[test]
+fn a_client_that_does_not_read_harms_only_itself() {
+    let mut server = Server::start(&[]);
+    // Far more than a pipe holds; nobody reads until all is asked.
+    let calls: Vec<_> = (0..200).map(|_| server.ask("tools/list", json!({}))).collect();
+    for call in calls {
+        assert!(server.answer(call)["result"]["tools"].is_array());
+    }
+}

@@ -1,0 +1,297 @@
+//! A client for the built binary, and a look at the process table.
+
+#![allow(
+    dead_code,
+    clippy::allow_attributes,
+    clippy::unwrap_used,
+    reason = "tests, each of which uses a part of this"
+)]
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+/// Long enough for anything on a busy machine; reaching it is a failure.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub const MCPZ: &str = env!("CARGO_BIN_EXE_mcpz");
+
+/// A running `mcpz server shell` and its client.
+pub struct Server {
+    pub child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    /// What came while something else was waited for.
+    pub seen: VecDeque<Value>,
+    next_id: i64,
+}
+
+impl Server {
+    /// Starts a server and shakes hands.
+    pub fn start(flags: &[&str]) -> Self {
+        let mut server = Self::start_silent(flags);
+        server.initialize("2025-11-25");
+        server
+    }
+
+    /// Starts a server and says nothing yet.
+    pub fn start_silent(flags: &[&str]) -> Self {
+        Self::from_command(Command::new(MCPZ).args(["server", "shell"]).args(flags))
+    }
+
+    pub fn from_command(command: &mut Command) -> Self {
+        let mut child = command
+            .env_remove("MCPZ_CONFIG")
+            .env("XDG_CONFIG_HOME", "/nonexistent")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let stdin = child.stdin.take();
+        Self { child, stdin, lines, seen: VecDeque::new(), next_id: 1 }
+    }
+
+    /// Starts a server as an ordinary user, if we are root, and shakes hands. The folder is for the
+    /// program: where it was built, others may not look.
+    pub fn start_ordinary(folder: &Path) -> Self {
+        let program = folder.join("mcpz");
+        std::fs::copy(MCPZ, &program).unwrap();
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
+        let mut command = Command::new(&program);
+        command.args(["server", "shell"]).current_dir("/");
+        if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.uid(65534).gid(65534);
+        }
+        let mut server = Self::from_command(&mut command);
+        server.initialize("2025-11-25");
+        server
+    }
+
+    pub fn initialize(&mut self, version: &str) -> Value {
+        let answer = self.request(
+            "initialize",
+            json!({
+                "protocolVersion": version,
+                "capabilities": {},
+                "clientInfo": {"name": "test", "version": "1"},
+            }),
+        );
+        self.notify("notifications/initialized", json!({}));
+        answer
+    }
+
+    pub fn send_bytes(&mut self, bytes: &[u8]) {
+        let stdin = self.stdin.as_mut().unwrap();
+        stdin.write_all(bytes).unwrap();
+        stdin.flush().unwrap();
+    }
+
+    pub fn send(&mut self, message: &Value) {
+        self.send_bytes(format!("{message}\n").as_bytes());
+    }
+
+    pub fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Sends a request and returns its id without waiting.
+    pub fn ask(&mut self, method: &str, params: Value) -> i64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Sends a request and waits for its answer, result or error.
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        self.answer(id)
+    }
+
+    /// Starts a call of `execute_command` that reports progress; its id is its token.
+    pub fn start_call(&mut self, arguments: Value) -> i64 {
+        let token = self.next_id;
+        self.ask(
+            "tools/call",
+            json!({
+                "name": "execute_command",
+                "arguments": arguments,
+                "_meta": {"progressToken": token},
+            }),
+        )
+    }
+
+    /// Calls `execute_command` and returns the whole result.
+    pub fn call_raw(&mut self, arguments: Value) -> Value {
+        let params = json!({"name": "execute_command", "arguments": arguments});
+        let answer = self.request("tools/call", params);
+        assert!(answer["error"].is_null(), "{answer}");
+        answer["result"].clone()
+    }
+
+    /// Calls `execute_command` and returns its structure, having checked that the text says the
+    /// same.
+    pub fn call(&mut self, arguments: Value) -> Value {
+        let result = self.call_raw(arguments);
+        let text = result["content"][0]["text"].as_str().unwrap();
+        let structured = result["structuredContent"].clone();
+        assert_eq!(serde_json::from_str::<Value>(text).unwrap(), structured);
+        structured
+    }
+
+    pub fn run(&mut self, command: &str) -> Value {
+        self.call(json!({"command": command}))
+    }
+
+    pub fn answer(&mut self, id: i64) -> Value {
+        self.wait_for(|message| message["id"] == id)
+    }
+
+    /// The next message that fits; others are put aside in order.
+    pub fn wait_for(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.seen.iter().position(&fits) {
+            return self.seen.remove(at).unwrap();
+        }
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => {
+                    let message: Value =
+                        serde_json::from_str(&line).expect("nothing but protocol on stdout");
+                    if fits(&message) {
+                        return message;
+                    }
+                    self.seen.push_back(message);
+                }
+                Err(RecvTimeoutError::Timeout) => panic!("no answer; {}", self.last_seen()),
+                Err(RecvTimeoutError::Disconnected) => {
+                    panic!("the server left; {}", self.last_seen())
+                }
+            }
+        }
+    }
+
+    fn last_seen(&self) -> String {
+        let last: Vec<_> = self.seen.iter().rev().take(3).map(Value::to_string).collect();
+        format!("last seen: {}", last.join(" "))
+    }
+
+    /// Waits until the command of this call has printed `text`.
+    pub fn wait_for_output(&mut self, token: i64, text: &str) {
+        self.wait_for(|message| {
+            message["params"]["progressToken"] == token
+                && message["params"]["message"].as_str().is_some_and(|said| said.contains(text))
+        });
+    }
+
+    pub fn close_stdin(&mut self) {
+        self.stdin = None;
+    }
+
+    pub fn signal(&self, signal: &str) {
+        kill(signal, self.child.id());
+    }
+
+    pub fn wait(&mut self) -> ExitStatus {
+        wait_until("the server ends", || self.child.try_wait().unwrap())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stdin = None;
+        let until = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < until {
+            if let Ok(Some(_)) = self.child.try_wait() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn kill(signal: &str, pid: u32) {
+    let sent = Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).status();
+    assert!(sent.unwrap().success());
+}
+
+/// Looks again and again until there is something to see.
+pub fn wait_until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    let mut look = look;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(Instant::now() < until, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A value to put into a command's environment by which its processes can be told from all others.
+pub fn mark() -> String {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    format!("mark-{}-{}", std::process::id(), file.path().file_name().unwrap().display())
+}
+
+/// The living processes that carry the mark in their environment, with their command lines.
+pub fn survivors(mark: &str) -> Vec<String> {
+    processes()
+        .filter(|process| {
+            let environment = std::fs::read(process.join("environ")).unwrap_or_default();
+            contains(&environment, mark.as_bytes()) && is_living(process)
+        })
+        .map(|process| {
+            let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            format!("{}: {line}", process.display())
+        })
+        .collect()
+}
+
+/// The children of a process, whose ids are `parent`'s in their `stat`.
+pub fn children(parent: u32) -> Vec<u32> {
+    processes()
+        .filter(|process| fields(process).is_some_and(|(_, ppid)| ppid == parent))
+        .filter_map(|process| process.file_name()?.to_str()?.parse().ok())
+        .collect()
+}
+
+fn is_living(process: &Path) -> bool {
+    fields(process).is_some_and(|(state, _)| state != 'Z' && state != 'X')
+}
+
+fn fields(process: &Path) -> Option<(char, u32)> {
+    let stat = std::fs::read_to_string(process.join("stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
+fn processes() -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    entries
+        .filter(|entry| entry.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok()))
+        .map(|entry| entry.path())
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}

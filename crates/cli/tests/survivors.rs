@@ -1,0 +1,230 @@
+//! Nothing survives: whatever ends a command ends all of it.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use serde_json::json;
+use support::{Server, children, kill, mark, survivors, wait_until};
+
+/// Commands whose processes are hard to end. Each says `ready` when they are all there.
+const TREES: &[(&str, &str)] = &[
+    ("a pipeline", "sleep 300 | sleep 300 | sh -c 'echo ready; sleep 300'"),
+    ("a session of its own", "setsid sleep 300 & setsid -f sleep 300; echo ready; wait"),
+    (
+        "a double fork",
+        "(sh -c 'sleep 300 & sleep 300 & wait' &) ; (setsid sh -c '(sleep 300 &)'); echo ready; sleep 300",
+    ),
+    ("nohup in the background", "nohup sleep 300 >/dev/null 2>&1 & echo ready; sleep 300"),
+    ("deaf to TERM", "trap '' TERM HUP INT; sleep 300 & echo ready; while :; do sleep 1; done"),
+    ("a stopped child", "sleep 300 & kill -STOP $!; echo ready; wait"),
+    ("a stopped shell", "sleep 300 & echo ready; kill -STOP $$; sleep 300"),
+    ("job control", "set -m; sleep 300 & sleep 300 & echo ready; wait"),
+    (
+        "200 processes",
+        "i=0; while [ $i -lt 200 ]; do sleep 300 & i=$((i+1)); done; echo ready; wait",
+    ),
+    (
+        "a process that forks away again and again",
+        r#"export S='trap "" TERM; sleep 0.05; sh -c "$S" &'; sh -c "$S"; echo ready; sleep 300"#,
+    ),
+];
+
+/// Starts all trees in one server and waits until they stand.
+fn plant(server: &mut Server, mark: &str, timeout: Option<f64>) -> Vec<i64> {
+    let calls: Vec<_> = TREES
+        .iter()
+        .map(|(_, command)| {
+            let mut arguments = json!({"command": command, "environment": {"MARK": mark}});
+            arguments["timeout"] = timeout.map_or(json!(300), |timeout| json!(timeout));
+            server.start_call(arguments)
+        })
+        .collect();
+    if timeout.is_none() {
+        for call in &calls {
+            server.wait_for_output(*call, "ready");
+        }
+        assert!(survivors(mark).len() > 200, "the trees stand");
+    }
+    calls
+}
+
+#[test]
+fn a_timeout_leaves_no_process_behind() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    let calls = plant(&mut server, &mark, Some(2.0));
+    for (call, (name, _)) in calls.into_iter().zip(TREES) {
+        let answer = server.answer(call);
+        let reply = &answer["result"]["structuredContent"];
+        assert_eq!(reply["timed_out"], true, "{name}: {answer}");
+        assert!(reply["background_pids"].is_null(), "{name}: {answer}");
+    }
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn a_cancellation_leaves_no_process_behind() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    for call in plant(&mut server, &mark, None) {
+        server.notify("notifications/cancelled", json!({"requestId": call}));
+    }
+    wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    let reply = server.run("echo still here");
+    assert_eq!(reply["output"], "still here\n", "{reply}");
+}
+
+#[test]
+fn a_client_that_closes_the_stream_leaves_no_process_behind() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    plant(&mut server, &mark, None);
+    server.close_stdin();
+    assert!(server.wait().success());
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn a_server_told_to_end_leaves_no_process_behind() {
+    for signal in ["TERM", "INT", "HUP"] {
+        let mark = mark();
+        let mut server = Server::start(&[]);
+        plant(&mut server, &mark, None);
+        server.signal(signal);
+        assert!(server.wait().success(), "{signal}");
+        assert_eq!(survivors(&mark), [""; 0], "{signal}");
+    }
+}
+
+/// Without the rights to make a cgroup, keepers have to look and signal. Only root can become
+/// somebody else; for others, the tests around this one show the same.
+#[test]
+fn an_ordinary_user_leaves_no_process_behind_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let mark = mark();
+    let mut server = Server::start_ordinary(folder.path());
+    for call in plant(&mut server, &mark, None) {
+        server.notify("notifications/cancelled", json!({"requestId": call}));
+    }
+    wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    plant(&mut server, &mark, None);
+    server.close_stdin();
+    server.wait();
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn a_killed_server_leaves_no_process_behind() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    plant(&mut server, &mark, None);
+    let agent = children(server.child.id());
+    server.signal("KILL");
+    wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    wait_until("the agent is gone", || agent.iter().all(|pid| is_gone(*pid)).then_some(()));
+}
+
+#[test]
+fn a_killed_agent_leaves_no_process_behind() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    let calls = plant(&mut server, &mark, None);
+    let [agent] = children(server.child.id())[..] else { panic!("a server has one child") };
+    kill("KILL", agent);
+    for call in calls {
+        let answer = server.answer(call);
+        let reply = &answer["result"]["structuredContent"];
+        assert_eq!(reply["return_code"], -1, "{answer}");
+    }
+    assert_eq!(survivors(&mark), [""; 0]);
+    let reply = server.run("echo still here");
+    assert_eq!(reply["output"], "still here\n", "{reply}");
+}
+
+#[test]
+fn a_command_that_kills_its_keeper_does_not_get_away() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    let answer = server.call_raw(json!({
+        "command": "sleep 300 & setsid sleep 300 & kill -KILL $PPID; sleep 300",
+        "environment": {"MARK": mark},
+    }));
+    assert_eq!(answer["isError"], true, "{answer}");
+    assert_eq!(survivors(&mark), [""; 0]);
+    let reply = server.run("echo still here");
+    assert_eq!(reply["output"], "still here\n", "{reply}");
+}
+
+#[test]
+fn what_a_command_leaves_running_is_told_and_ends_with_the_server() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    let reply = server.call(json!({
+        "command": "sleep 300 & echo $!",
+        "environment": {"MARK": mark},
+    }));
+    let pid: u32 = reply["output"].as_str().unwrap().trim().parse().unwrap();
+    assert_eq!(reply["return_code"], 0);
+    assert_eq!(reply["background_pids"], json!([pid]));
+    assert_eq!(survivors(&mark).len(), 1);
+    server.close_stdin();
+    server.wait();
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn what_was_left_running_can_go_on_printing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("done");
+    let mut server = Server::start(&[]);
+    // More than a pipe holds: it would stop, or die of SIGPIPE, if nobody read on.
+    let command = format!(
+        "(sleep 0.3; head -c 300000 /dev/zero && echo yes > {}) & echo started",
+        file.display()
+    );
+    assert_eq!(server.run(&command)["output"], "started\n");
+    wait_until("it is done", || file.exists().then_some(()));
+}
+
+/// Where there is a freezer that may be used: version 1 keeps even SIGKILL waiting.
+#[test]
+fn a_frozen_process_ends_too() {
+    let mut server = Server::start(&[]);
+    let freezer = std::path::Path::new("/sys/fs/cgroup/freezer");
+    let folder = freezer.join(format!("mcpz-test-{}", std::process::id()));
+    if std::fs::create_dir(&folder).is_err() {
+        return;
+    }
+    let mark = mark();
+    let reply = server.call(json!({
+        "command": "sleep 300 & echo $! > $FOLDER/cgroup.procs
+            echo FROZEN > $FOLDER/freezer.state; cat $FOLDER/freezer.state; wait",
+        "environment": {"MARK": mark, "FOLDER": folder},
+        "timeout": 1,
+    }));
+    assert_eq!(reply["output"], "FROZEN\n");
+    assert!(reply["background_pids"].is_null(), "{reply}");
+    assert_eq!(survivors(&mark), [""; 0]);
+    std::fs::remove_dir(&folder).unwrap();
+}
+
+#[test]
+fn cgroup_folders_go_with_the_server() {
+    let mut server = Server::start(&[]);
+    server.run("true");
+    let [agent] = children(server.child.id())[..] else { panic!("a server has one child") };
+    server.close_stdin();
+    server.wait();
+    let name = format!("mcpz-{agent}");
+    let left: Vec<_> = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"]
+        .iter()
+        .map(|mount| std::path::Path::new(mount).join(&name))
+        .filter(|folder| folder.exists())
+        .collect();
+    assert_eq!(left, [""; 0].map(std::path::PathBuf::from));
+}
+
+fn is_gone(pid: u32) -> bool {
+    !std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
