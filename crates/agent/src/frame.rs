@@ -193,3 +193,107 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(T, usize)>, F
         (_, rest) => Err(FrameError::Trailing(rest.len())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text() -> impl Strategy<Value = OsString> {
+        vec(any::<u8>(), 0..20).prop_map(OsString::from_vec)
+    }
+
+    fn program() -> impl Strategy<Value = Program> {
+        prop_oneof![
+            vec(text(), 0..4).prop_map(Program::Argv),
+            (text(), text()).prop_map(|(shell, text)| Program::Script { shell, text }),
+        ]
+    }
+
+    fn spawn() -> impl Strategy<Value = Spawn> {
+        let directory = proptest::option::of("/[a-z]{0,9}".prop_map(PathBuf::from));
+        let environment = vec((text(), proptest::option::of(text())), 0..4);
+        let stdin = prop_oneof![Just(Stdin::Null), Just(Stdin::Pipe)];
+        (program(), directory, environment, stdin).prop_map(
+            |(program, directory, environment, stdin)| Spawn {
+                program,
+                directory,
+                environment,
+                stdin,
+            },
+        )
+    }
+
+    fn request() -> impl Strategy<Value = Request> {
+        prop_oneof![
+            spawn().prop_map(Request::Spawn),
+            any::<i32>().prop_map(Request::Signal),
+            any::<Duration>().prop_map(|grace| Request::Kill { grace }),
+        ]
+    }
+
+    fn encoded<T: Serialize>(messages: &[T]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for message in messages {
+            encode(message, &mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_encoded_is_decoded_one_by_one(requests in vec(request(), 0..5)) {
+            let bytes = encoded(&requests);
+            let mut rest = bytes.as_slice();
+            for request in requests {
+                let (decoded, length) = decode::<Request>(rest).unwrap().unwrap();
+                prop_assert_eq!(decoded, request);
+                rest = &rest[length..];
+            }
+            prop_assert!(decode::<Request>(rest).unwrap().is_none());
+        }
+
+        #[test]
+        fn a_frame_that_is_cut_off_anywhere_is_not_complete(request in request(), cut in any::<prop::sample::Index>()) {
+            let bytes = encoded(&[request]);
+            let cut = cut.index(bytes.len());
+            prop_assert!(decode::<Request>(&bytes[..cut]).unwrap().is_none());
+        }
+
+        #[test]
+        fn garbage_is_an_error_or_a_message_but_never_a_panic(bytes in vec(any::<u8>(), 0..64)) {
+            let mut frame = (bytes.len() as u32).to_le_bytes().to_vec();
+            frame.extend(&bytes);
+            let _ = decode::<Request>(&frame);
+            let _ = decode::<Event>(&frame);
+            let _ = decode::<Order>(&frame);
+            let _ = decode::<Report>(&frame);
+            let _ = decode::<Request>(&bytes);
+        }
+
+        #[test]
+        fn bytes_over_are_garbage(request in request(), over in 1_u32..9) {
+            let mut bytes = encoded(&[request]);
+            let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) + over;
+            bytes[..4].copy_from_slice(&length.to_le_bytes());
+            bytes.resize(bytes.len() + over as usize, 0);
+            prop_assert!(decode::<Request>(&bytes).is_err());
+        }
+    }
+
+    #[test]
+    fn a_frame_over_the_limit_is_refused_by_both_sides() {
+        let text = OsString::from("x".repeat(MAX_FRAME));
+        let program = Program::Script { shell: "sh".into(), text };
+        let spawn = Spawn { program, directory: None, environment: Vec::new(), stdin: Stdin::Null };
+        let mut bytes = Vec::new();
+        assert!(matches!(encode(&Request::Spawn(spawn), &mut bytes), Err(FrameError::TooLong(_))));
+        assert!(bytes.is_empty());
+        let header = u32::try_from(MAX_FRAME + 1).unwrap().to_le_bytes();
+        assert!(matches!(decode::<Request>(&header), Err(FrameError::TooLong(_))));
+    }
+}

@@ -161,6 +161,9 @@ impl Output {
                 lane.spill_failed = true;
             }
             lane.head.extend_from_slice(&bytes[..in_head]);
+            if !rest.is_empty() && lane.tail.is_empty() {
+                keep_last(&mut lane.tail, &lane.head, TAIL);
+            }
             keep_last(&mut lane.tail, rest, TAIL);
             keep_last(&mut kept.newest, bytes, NEWEST);
             kept.note(stream, bytes.len() as u64);
@@ -225,4 +228,124 @@ fn keep_last(end: &mut Vec<u8>, bytes: &[u8], limit: usize) {
     let surplus = (end.len() + bytes.len()).saturating_sub(limit);
     end.drain(..surplus);
     end.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::spill::{Spill, SpillSettings};
+
+    fn output_in(parent: &std::path::Path, per_run: u64) -> Output {
+        let settings = SpillSettings { per_run, ..SpillSettings::new(parent) };
+        Output::new(Arc::new(Spill::new(settings)).quota())
+    }
+
+    fn numbered(count: usize) -> Vec<u8> {
+        (0..count).flat_map(|n| format!("{n:09}\n").into_bytes()).collect()
+    }
+
+    #[test]
+    fn a_short_output_is_told_whole_and_needs_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = output_in(folder.path(), 1 << 20);
+        output.append(Stream::Stderr, b"two\n");
+        output.append(Stream::Stdout, b"one\n");
+        let excerpt = output.excerpt(&[Stream::Stdout, Stream::Stderr]);
+        assert_eq!(excerpt, Excerpt { text: "one\ntwo\n".into(), omitted: 0 });
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_not_in_memory_is_in_a_private_file_that_goes_with_the_output() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let output = output_in(folder.path(), 1 << 30);
+        let bytes = numbered(100_000);
+        for piece in bytes.chunks(70_001) {
+            output.append(Stream::Stdout, piece);
+        }
+        let private = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
+        assert_eq!(private.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        let file = std::fs::read_dir(private.path()).unwrap().next().unwrap().unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read(file.path()).unwrap(), bytes[HEAD..]);
+        assert_eq!((output.length(), output.lost()), (1_000_000, 0));
+        drop(output);
+        assert!(!private.path().exists());
+    }
+
+    #[test]
+    fn beyond_the_quota_bytes_are_counted_and_the_end_is_still_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = output_in(folder.path(), 100_000);
+        let bytes = numbered(100_000);
+        output.append(Stream::Stdout, &bytes);
+        output.append(Stream::Stdout, b"the end\n");
+        assert_eq!(output.length(), 1_000_008);
+        assert_eq!(output.lost(), 1_000_008 - HEAD as u64 - 100_000);
+        assert!(output.excerpt(&[Stream::Stdout]).text.ends_with("000099999\nthe end\n"));
+    }
+
+    #[test]
+    fn without_a_folder_to_write_to_the_run_goes_on_and_the_loss_is_counted() {
+        let output = output_in("/proc/nowhere".as_ref(), 1 << 30);
+        output.append(Stream::Stdout, &numbered(20_000));
+        assert_eq!(output.lost(), 200_000 - HEAD as u64);
+    }
+
+    #[test]
+    fn the_order_of_arrival_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = output_in(folder.path(), 1 << 20);
+        for (stream, bytes) in [
+            (Stream::Stdout, "ab"),
+            (Stream::Stdout, "c"),
+            (Stream::Stderr, "d"),
+            (Stream::Stdout, "e"),
+        ] {
+            output.append(stream, bytes.as_bytes());
+        }
+        let expected = [(Stream::Stdout, 3), (Stream::Stderr, 1), (Stream::Stdout, 1)];
+        assert_eq!(output.stretches(), expected);
+        assert_eq!(output.newest(), "abcde");
+    }
+
+    #[test]
+    fn two_long_streams_share_the_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = output_in(folder.path(), 1 << 30);
+        output.append(Stream::Stdout, &numbered(100_000));
+        output.append(Stream::Stderr, &numbered(100_000));
+        let excerpt = output.excerpt(&[Stream::Stdout, Stream::Stderr]);
+        assert!(excerpt.text.len() < EXCERPT + 200);
+        assert_eq!(excerpt.text.matches("bytes left out").count(), 2);
+        assert_eq!(excerpt.text.matches("000099999\n").count(), 2);
+    }
+
+    #[test]
+    fn the_end_of_an_output_just_too_long_is_told_as_well() {
+        let folder = tempfile::tempdir().unwrap();
+        let output = output_in(folder.path(), 1 << 30);
+        output.append(Stream::Stdout, &numbered(HEAD / 10 + 1));
+        let excerpt = output.excerpt(&[Stream::Stdout]);
+        assert!(excerpt.omitted < 100, "{}", excerpt.omitted);
+    }
+
+    proptest! {
+        #[test]
+        fn an_excerpt_tells_how_much_it_left_out(
+            stdout in 0_usize..20_000, stderr in 0_usize..20_000
+        ) {
+            let folder = tempfile::tempdir().unwrap();
+            let output = output_in(folder.path(), 1 << 30);
+            output.append(Stream::Stdout, &numbered(stdout));
+            output.append(Stream::Stderr, &numbered(stderr));
+            let excerpt = output.excerpt(&[Stream::Stdout, Stream::Stderr]);
+            let told = excerpt.text.lines().filter(|line| !line.starts_with('[')).count();
+            prop_assert_eq!(told as u64 * 10 + excerpt.omitted, (stdout + stderr) as u64 * 10);
+            prop_assert!(excerpt.text.len() <= EXCERPT + 100);
+        }
+    }
 }
