@@ -229,7 +229,7 @@ impl Drop for Server {
 }
 
 pub fn kill(signal: &str, pid: u32) {
-    let sent = Command::new("kill").arg(format!("-{signal}")).arg(pid.to_string()).status();
+    let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status();
     assert!(sent.unwrap().success());
 }
 
