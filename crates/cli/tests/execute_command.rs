@@ -245,6 +245,35 @@ fn denied_commands_do_not_run() {
 }
 
 #[test]
+fn variables_cannot_smuggle_a_command_past_the_rules() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let mut server = Server::start(&["-w", path, "-s", "bash", "--allow", "ls"]);
+    for (name, value) in
+        [("BASH_ENV", "$(touch pwned)"), ("BASH_FUNC_ls%%", "() { touch pwned; }"), ("PATH", path)]
+    {
+        let result = server.call_raw(json!({"command": "ls", "environment": {name: value}}));
+        assert_eq!(result["isError"], true, "{name}");
+    }
+    assert_eq!(server.run("ls")["output"], "");
+    let reply = server.call(json!({"command": "ls", "environment": {"LANG": "C"}}));
+    assert_eq!(reply["return_code"], 0);
+}
+
+#[test]
+fn the_shell_is_the_one_of_the_start_wherever_a_command_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("bin")).unwrap();
+    std::os::unix::fs::symlink("/bin/sh", folder.path().join("bin/sh")).unwrap();
+    let mut command = std::process::Command::new(support::MCPZ);
+    command.args(["server", "shell", "-s", "bin/sh"]).current_dir(folder.path());
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    let reply = server.call(json!({"command": "echo $0", "working_directory": "/"}));
+    assert_eq!(reply["output"], format!("{}/bin/sh\n", folder.path().display()));
+}
+
+#[test]
 fn only_allowed_commands_run() {
     let mut server = Server::start(&["--allow", "echo*,ls*"]);
     assert_eq!(server.run("echo 'a b'")["output"], "a b\n");

@@ -38,7 +38,8 @@ impl Cleared {
 /// Judges a request and turns it into what will run.
 pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error> {
     check_bytes(&request)?;
-    if let Verdict::Deny(denial) = settings.policy.judge(&request.script) {
+    let variables = request.environment.iter().map(|(name, _)| name.as_str());
+    if let Verdict::Deny(denial) = settings.policy.judge(&request.script, variables) {
         return Err(Error::Refused(denial));
     }
     let directory = match request.directory {

@@ -1,9 +1,9 @@
 //! Which commands may run.
 //!
-//! Pure: a script's text goes in, a [`Verdict`] comes out; no file, process or environment is
-//! looked at. Patterns are matched against a command's first word, so a text that could run more
-//! than one command, or a command other than the one it shows, is refused whenever there are
-//! patterns at all: what is not understood is not allowed.
+//! Pure: a script's text and the variables it is to have go in, a [`Verdict`] comes out; no file,
+//! process or environment is looked at. Patterns are matched against a command's first word, so a
+//! text that could run more than one command, or a command other than the one it shows, is refused
+//! whenever there are patterns at all: what is not understood is not allowed.
 
 mod pattern;
 mod words;
@@ -26,12 +26,16 @@ pub enum Verdict {
 }
 
 /// Why a command was refused, in words for whoever sent it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Denial {
     /// The word matches a pattern of the deny list.
     Denied { word: String, pattern: String },
     /// The word matches no pattern of the allow list.
     NotAllowed { word: String },
+    /// There is nothing to run.
+    Nothing,
+    /// The variable could change what the command does, or which command it is.
+    Variable { name: String },
     /// This part of the text could hide another command.
     NotUnderstood { part: String },
     /// The word runs the command its arguments name, past the deny list.
@@ -47,6 +51,10 @@ impl std::fmt::Display for Denial {
             Self::NotAllowed { word } => {
                 write!(f, "`{word}` matches no pattern of the allow list")
             }
+            Self::Nothing => f.write_str("there is no command in it"),
+            Self::Variable { name } => {
+                write!(f, "the variable `{name}` could change which command runs")
+            }
             Self::NotUnderstood { part } => write!(
                 f,
                 "`{part}` is shell syntax, which is refused while commands are restricted; \
@@ -60,42 +68,43 @@ impl std::fmt::Display for Denial {
 }
 
 impl Policy {
-    /// Judges a script for a shell.
-    pub fn judge(&self, script: &str) -> Verdict {
-        match self.objection(script) {
-            None => Verdict::Allow,
-            Some(denial) => Verdict::Deny(denial),
+    /// Judges a script for a shell, and the names of the variables that are set for it.
+    pub fn judge<'a>(&self, script: &str, variables: impl IntoIterator<Item = &'a str>) -> Verdict {
+        if self.allow.is_empty() && self.deny.is_empty() {
+            return Verdict::Allow;
+        }
+        let judged = self.check(script).and_then(|()| check_variables(variables));
+        match judged {
+            Ok(()) => Verdict::Allow,
+            Err(denial) => Verdict::Deny(denial),
         }
     }
 
-    fn objection(&self, script: &str) -> Option<Denial> {
-        if self.allow.is_empty() && self.deny.is_empty() {
-            return None;
-        }
-        let word = match words::command_word(script) {
-            Ok(word) => word,
-            Err(part) => return Some(Denial::NotUnderstood { part }),
-        };
-        let name = base_name(word);
-        let denied = |pattern: &&Pattern| pattern.matches(word) || pattern.matches(name);
-        if let Some(pattern) = self.deny.iter().find(denied) {
+    fn check(&self, script: &str) -> Result<(), Denial> {
+        let word = words::command_word(script)?;
+        let name = words::base_name(word);
+        if let Some(pattern) = self.deny.iter().find(|pattern| pattern.covers(word)) {
             let (word, pattern) = (word.to_owned(), pattern.to_string());
-            return Some(Denial::Denied { word, pattern });
+            return Err(Denial::Denied { word, pattern });
         }
         // Only the word as it stands: `./ls` is not `ls`.
-        let allowed = self.allow.iter().any(|pattern| pattern.matches(word));
-        if !allowed && !self.allow.is_empty() {
-            return Some(Denial::NotAllowed { word: word.to_owned() });
+        let mut allowing = self.allow.iter().filter(|pattern| pattern.matches(word)).peekable();
+        if allowing.peek().is_none() && !self.allow.is_empty() {
+            return Err(Denial::NotAllowed { word: word.to_owned() });
         }
-        if !allowed && words::runs_another(name) {
-            return Some(Denial::RunsAnother { word: word.to_owned() });
+        let named = allowing.any(Pattern::names_something);
+        if !self.deny.is_empty() && !named && words::runs_another(name) {
+            return Err(Denial::RunsAnother { word: word.to_owned() });
         }
-        None
+        Ok(())
     }
 }
 
-fn base_name(word: &str) -> &str {
-    word.rsplit('/').next().unwrap_or(word)
+fn check_variables<'a>(variables: impl IntoIterator<Item = &'a str>) -> Result<(), Denial> {
+    match variables.into_iter().find(|name| !words::is_harmless_variable(name)) {
+        Some(name) => Err(Denial::Variable { name: name.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -103,6 +112,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    fn judge(policy: &Policy, script: &str) -> Verdict {
+        policy.judge(script, [])
+    }
 
     fn patterns(list: &str) -> Vec<Pattern> {
         Pattern::list(list)
@@ -119,7 +132,7 @@ mod tests {
     #[test]
     fn without_patterns_everything_is_allowed() {
         let anything = "rm -rf / ; :(){ :|:& };:";
-        assert_eq!(Policy::default().judge(anything), Verdict::Allow);
+        assert_eq!(judge(&Policy::default(), anything), Verdict::Allow);
     }
 
     #[test]
@@ -133,21 +146,21 @@ mod tests {
             "echo 'a; b' \"c | d\"",
             "ls *.rs ~ ! '$1'",
         ] {
-            assert_eq!(policy.judge(fine), Verdict::Allow, "{fine}");
+            assert_eq!(judge(&policy, fine), Verdict::Allow, "{fine}");
         }
-        for bad in ["rm x", "./ls", "/tmp/ls", "sudo ls", "", "   "] {
-            assert_ne!(policy.judge(bad), Verdict::Allow, "{bad}");
+        for bad in ["rm x", "./ls", "/tmp/ls", "sudo ls", "", "   ", "lsdir/../../bin/rm", "ls/x"] {
+            assert_ne!(judge(&policy, bad), Verdict::Allow, "{bad}");
         }
     }
 
     #[test]
     fn a_deny_list_refuses_by_name_at_any_path() {
         let policy = deny("rm*,sudo");
-        for bad in ["rm x", "rmdir x", "/bin/rm x", "../bin/rm x", "sudo ls", "RM x"] {
-            assert_ne!(policy.judge(bad), Verdict::Allow, "{bad}");
+        for bad in ["rm x", "rmdir x", "/bin/rm x", "./bin/rm x", "sudo ls", "RM x"] {
+            assert_ne!(judge(&policy, bad), Verdict::Allow, "{bad}");
         }
         for fine in ["ls rm", "sudoedit x", "git rm x"] {
-            assert_eq!(policy.judge(fine), Verdict::Allow, "{fine}");
+            assert_eq!(judge(&policy, fine), Verdict::Allow, "{fine}");
         }
     }
 
@@ -155,10 +168,10 @@ mod tests {
     fn deny_wins_over_allow() {
         let policy = Policy { allow: patterns("*"), deny: patterns("rm") };
         assert_eq!(
-            policy.judge("rm x"),
+            judge(&policy, "rm x"),
             Verdict::Deny(Denial::Denied { word: "rm".into(), pattern: "rm".into() })
         );
-        assert_eq!(policy.judge("ls"), Verdict::Allow);
+        assert_eq!(judge(&policy, "ls"), Verdict::Allow);
     }
 
     #[test]
@@ -186,13 +199,18 @@ mod tests {
             "ls <(rm x)",
             "ls 'unclosed",
             "test -v 'a[$(rm x)]'",
+            "test -v 'a[$''(rm x)]'",
+            "test -v 'a[$'\"(rm x)]\"",
+            "test -v 'a[${X@P}]'",
+            "../bin/rm x",
+            "/usr//bin/rm x",
             "ls {rm,x}",
             "ls # rm",
             "~/rm x",
             "ls\0",
         ] {
             assert!(
-                matches!(policy.judge(bad), Verdict::Deny(Denial::NotUnderstood { .. })),
+                matches!(judge(&policy, bad), Verdict::Deny(Denial::NotUnderstood { .. })),
                 "{bad}"
             );
         }
@@ -201,24 +219,61 @@ mod tests {
     #[test]
     fn a_deny_list_refuses_commands_that_run_others() {
         let policy = deny("rm*");
-        for bad in ["env rm x", "sh -c 'rm x'", "xargs rm", "eval rm x", "time rm x", "sudo rm x"] {
-            let verdict = policy.judge(bad);
+        for bad in [
+            "env rm x",
+            "sh -c 'rm x'",
+            "xargs rm",
+            "eval rm x",
+            "time rm x",
+            "sudo rm x",
+            "python3.12 -c x",
+            "/lib64/ld-linux-x86-64.so.2 /bin/rm x",
+            "prlimit rm x",
+        ] {
+            let verdict = judge(&policy, bad);
             assert!(matches!(verdict, Verdict::Deny(Denial::RunsAnother { .. })), "{bad}");
         }
     }
 
     #[test]
+    fn a_denied_path_denies_the_program_it_names() {
+        let policy = deny("/usr/bin/touch");
+        for bad in ["touch x", "/usr/bin/touch x", "/bin/touch x"] {
+            assert_ne!(judge(&policy, bad), Verdict::Allow, "{bad}");
+        }
+    }
+
+    #[test]
+    fn allowing_everything_does_not_hide_a_command_from_the_deny_list() {
+        let policy = Policy { allow: patterns("*"), deny: patterns("rm") };
+        assert_ne!(judge(&policy, "env rm x"), Verdict::Allow);
+    }
+
+    #[test]
+    fn a_variable_that_could_change_the_command_is_refused() {
+        let policy = allow("ls");
+        let judge = |name| policy.judge("ls", [name]);
+        for fine in ["LANG", "LC_ALL", "TZ", "NO_COLOR"] {
+            assert_eq!(judge(fine), Verdict::Allow, "{fine}");
+        }
+        for bad in ["PATH", "BASH_ENV", "BASH_FUNC_ls%%", "LD_PRELOAD", "ENV", "X"] {
+            assert_eq!(judge(bad), Verdict::Deny(Denial::Variable { name: bad.into() }));
+        }
+        assert_eq!(Policy::default().judge("ls", ["PATH"]), Verdict::Allow);
+    }
+
+    #[test]
     fn a_command_that_runs_others_can_be_allowed_by_name() {
         let policy = Policy { allow: patterns("find*"), deny: patterns("rm*") };
-        assert_eq!(policy.judge("find . -name '*.rs'"), Verdict::Allow);
+        assert_eq!(judge(&policy, "find . -name '*.rs'"), Verdict::Allow);
     }
 
     proptest! {
         #[test]
         fn judging_never_panics_and_a_denied_first_word_never_passes(tail in ".*") {
             let policy = deny("rm");
-            policy.judge(&tail);
-            prop_assert_ne!(policy.judge(&format!("rm {tail}")), Verdict::Allow);
+            judge(&policy, &tail);
+            prop_assert_ne!(judge(&policy, &format!("rm {tail}")), Verdict::Allow);
         }
     }
 }
