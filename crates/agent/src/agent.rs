@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::RecvFlags;
-use rustix::process::{DumpableBehavior, Pid, WaitOptions, getpid, waitpid};
+use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
@@ -30,6 +30,10 @@ use crate::{signals, tree};
 /// How long processes of a killed keeper are hunted.
 const SWEEP_TIME: Duration = Duration::from_secs(3);
 
+/// How long keepers may take to end their runs and leave: the grace they give, the time they kill
+/// and a little more.
+const LEAVE_TIME: Duration = Duration::from_secs(4);
+
 /// Why an agent ended other than by its server leaving.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
@@ -39,14 +43,12 @@ pub enum AgentError {
     Version { theirs: u16 },
     #[error("the server gives orders before it has said hello")]
     NoHello,
-    #[error("the server wants a keeper but sends no socket for it")]
-    NoSocket,
     #[error("the server sends garbage")]
     Garbage(#[from] FrameError),
 }
 
 /// Serves the stream on standard input until it ends. Everything that was started is gone when
-/// this returns.
+/// this returns, but for what not even SIGKILL ends.
 pub fn serve_stdin() -> Result<(), AgentError> {
     let socket = detach_stdin().map_err(AgentError::Setup)?;
     close_on_exec_from(3);
@@ -72,12 +74,12 @@ struct Agent {
     server: OwnedFd,
     inbox: Inbox,
     groups: Option<Groups>,
-    keepers: HashMap<Pid, Kept>,
+    keepers: HashMap<Pid, Record>,
     greeted: bool,
 }
 
 /// What the agent knows of one keeper.
-struct Kept {
+struct Record {
     keeper: u64,
     group: Option<Group>,
 }
@@ -109,8 +111,11 @@ impl Agent {
             Order::Hello { version } => return Err(AgentError::Version { theirs: version }),
             Order::Keep { .. } if !self.greeted => return Err(AgentError::NoHello),
             Order::Keep { keeper } => {
-                let socket = self.inbox.take_fds(1).and_then(|mut fds| fds.pop());
-                self.fork_keeper(keeper, socket.ok_or(AgentError::NoSocket)?);
+                match self.inbox.take_fds(1).and_then(|mut fds| fds.pop()) {
+                    Some(socket) => self.fork_keeper(keeper, socket),
+                    // Out of descriptors: the kernel has closed it, which the server sees.
+                    None => self.report(&Report::Buried { keeper }),
+                }
             }
         }
         Ok(())
@@ -130,22 +135,26 @@ impl Agent {
             0 => live_as_keeper(socket, group),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
-                self.keepers.insert(pid, Kept { keeper, group });
+                self.keepers.insert(pid, Record { keeper, group });
             }
         }
     }
 
     /// Sees to every keeper that has ended.
     fn bury_ended(&mut self) {
-        while let Ok(Some((pid, _))) = waitpid(None, WaitOptions::NOHANG) {
-            if let Some(kept) = self.keepers.remove(&pid) {
+        let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+        while let Ok(Some((pid, status))) = waitpid(None, options) {
+            if status.stopped() {
+                // A keeper that its own run has stopped.
+                let _ = kill_process(pid, Signal::CONT);
+            } else if let Some(kept) = self.keepers.remove(&pid) {
                 self.bury(kept);
             }
         }
     }
 
     /// Sees to what a keeper left behind: its processes are ours now.
-    fn bury(&mut self, mut kept: Kept) {
+    fn bury(&mut self, mut kept: Record) {
         if let Some(group) = &mut kept.group {
             group.kill();
         }
@@ -180,14 +189,21 @@ impl Agent {
     }
 
     /// Waits until all keepers have ended: the server, by leaving or by hanging up on them, has
-    /// told them to.
+    /// told them to. Those that do not are killed, and what they keep with them.
     fn close(mut self) {
-        for (pid, kept) in std::mem::take(&mut self.keepers) {
-            let _ = waitpid(Some(pid), WaitOptions::empty());
-            if let Some(mut group) = kept.group {
-                group.kill();
-                group.remove();
-            }
+        // So that the server hangs up on them, whatever the reason for our leaving.
+        let _ = rustix::net::shutdown(&self.server, rustix::net::Shutdown::Both);
+        let until = Instant::now() + LEAVE_TIME;
+        while !self.keepers.is_empty() && Instant::now() < until {
+            signals::wait(None, Some(until.saturating_duration_since(Instant::now())));
+            self.bury_ended();
+        }
+        for pid in self.keepers.keys() {
+            let _ = kill_process(*pid, Signal::KILL);
+            let _ = waitpid(Some(*pid), WaitOptions::empty());
+        }
+        for (_, kept) in std::mem::take(&mut self.keepers) {
+            self.bury(kept);
         }
         self.kill_orphans();
     }

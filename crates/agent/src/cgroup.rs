@@ -9,10 +9,10 @@
 //! the same by looking and signalling until nothing is left.
 
 use std::fs::{self, File};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, openat};
+use rustix::fs::{FlockOperation, flock};
 
 const PREFIX: &str = "mcpz-";
 
@@ -78,10 +78,8 @@ impl Group {
     /// Kills everything inside.
     pub fn kill(&mut self) {
         self.killed = true;
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        if let Ok(file) = openat(self.folder.as_fd(), "cgroup.kill", flags, Mode::empty()) {
-            let _ = rustix::io::write(&file, b"1");
-        }
+        // By its path: the keeper may have renewed the folder since the agent opened it.
+        let _ = fs::write(self.path.join("cgroup.kill"), "1");
     }
 
     /// The folder for the next run: a new one if this one was used to kill. Linux compares a
@@ -134,7 +132,8 @@ fn remove(path: &Path) {
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
-        if ours && lock(&entry.path()).is_some() {
+        // Held while clearing: another agent may be making a folder of the same name.
+        if ours && let Some(_lock) = lock(&entry.path()) {
             clear(&entry.path());
         }
     }

@@ -202,9 +202,11 @@ fn clone(stack: &mut [u8], cgroup: Option<BorrowedFd<'_>>, plan: &mut Plan) -> R
     #[cfg(target_arch = "x86_64")]
     if let Some(cgroup) = cgroup {
         match clone_into_cgroup(stack, cgroup, plan) {
-            // A container's filter that does not know the call, or a folder that was removed.
-            Err(Errno::NOSYS | Errno::PERM | Errno::NODEV | Errno::OPNOTSUPP) => {}
-            other => return other,
+            Ok(pid) => return Ok(pid),
+            Err(errno @ (Errno::AGAIN | Errno::NOMEM)) => return Err(errno),
+            // A container's filter that does not know the call, a folder that was removed or that
+            // we may not use: the cgroup is an addition, not a condition.
+            Err(_) => {}
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

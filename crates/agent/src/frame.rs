@@ -129,7 +129,7 @@ pub enum Stage {
     Program,
 }
 
-/// How a run's first process ended and what the tree used until then.
+/// How a run's first process ended, and what it used with all it waited for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
     pub status: Status,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, getppid};
 
 use crate::cgroup::Group;
 use crate::child::{Launched, Launcher};
@@ -33,7 +33,11 @@ const KILL_TIME: Duration = Duration::from_secs(3);
 /// Between two looks while killing: a process that forks must be looked at often.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
+/// Between two looks whether the agent is still there, with processes that do not end.
+const LOOK_FOR_PARENT: Duration = Duration::from_secs(1);
+
 pub struct Keeper {
+    agent: Option<Pid>,
     socket: OwnedFd,
     inbox: Inbox,
     launcher: Launcher,
@@ -55,7 +59,12 @@ enum Ending {
 
 impl Keeper {
     pub fn new(socket: OwnedFd, group: Option<Group>) -> std::io::Result<Self> {
-        Ok(Self { socket, inbox: Inbox::default(), launcher: Launcher::new()?, group })
+        let (agent, inbox) = (getppid(), Inbox::default());
+        Ok(Self { agent, socket, inbox, launcher: Launcher::new()?, group })
+    }
+
+    fn is_orphan(&self) -> bool {
+        getppid() != self.agent
     }
 
     /// Minds one run after the other until the server hangs up.
@@ -70,7 +79,10 @@ impl Keeper {
     fn next_spawn(&mut self) -> Result<Spawn, Hangup> {
         loop {
             match self.next_request()? {
-                Some(Request::Spawn(spawn)) => return Ok(spawn),
+                Some(Request::Spawn(spawn)) => {
+                    self.inbox.shrink();
+                    return Ok(spawn);
+                }
                 // About a run that has ended meanwhile.
                 Some(_) => {}
                 None => self.receive(RecvFlags::empty())?,
@@ -104,20 +116,22 @@ impl Keeper {
                 return if hung_up { Err(Hangup) } else { Ok(()) };
             }
             if minding.advance(self.group.as_mut()) {
-                let survivors = tree::descendants(std::process::id() as i32);
+                // The server will not use us again: we stay with them until they end.
+                let survivors = tree::children(std::process::id() as i32);
                 let _ = self.tell(&Event::Gone { survivors }, &[]);
-            }
-            if hung_up && matches!(minding.ending, Some(Ending::GivenUp)) {
-                return Err(Hangup);
+                hung_up = true;
             }
             if hung_up {
+                if matches!(minding.ending, Some(Ending::GivenUp)) && self.is_orphan() {
+                    return Err(Hangup);
+                }
                 signals::wait(None, minding.timer());
                 continue;
             }
             hung_up = self.wait(minding.timer()).is_err();
             while !hung_up {
                 match self.next_request() {
-                    Ok(Some(request)) => minding.obey(&request),
+                    Ok(Some(request)) => hung_up = minding.obey(&request).is_err(),
                     Ok(None) => break,
                     Err(Hangup) => hung_up = true,
                 }
@@ -191,7 +205,7 @@ struct Minding {
 }
 
 impl Minding {
-    fn obey(&mut self, request: &Request) {
+    fn obey(&mut self, request: &Request) -> Result<(), Hangup> {
         match request {
             Request::Kill { grace } => self.end_within(*grace),
             Request::Signal(signal) if self.exit.is_none() => {
@@ -199,8 +213,11 @@ impl Minding {
                 // still names it.
                 unsafe { libc::kill(self.pid, *signal) };
             }
-            _ => {}
+            Request::Signal(_) => {}
+            // Two runs at a time could not be told apart.
+            Request::Spawn(_) => return Err(Hangup),
         }
+        Ok(())
     }
 
     /// Asks the tree to end. A stopped process is woken, or it could not hear.
@@ -248,6 +265,7 @@ impl Minding {
             (None, Some((_, _, ended))) if !self.reported => {
                 Some((*ended + LINGER).saturating_duration_since(now))
             }
+            (Some(Ending::GivenUp), _) => Some(LOOK_FOR_PARENT),
             _ => None,
         }
     }

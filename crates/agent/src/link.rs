@@ -13,12 +13,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, socketpair,
 };
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::timeout;
 
 use crate::cgroup;
 use crate::frame::{self, FrameError, Order, Report, Request, Spawn, VERSION};
@@ -30,6 +33,9 @@ const SPARE: usize = 2;
 
 /// How long a keeper beyond those waits for more work before it is let go.
 const IDLE_TIME: Duration = Duration::from_secs(10);
+
+/// How long the agent may take to leave: longer than its keepers may.
+const LEAVE_TIME: Duration = Duration::from_secs(8);
 
 /// Why nothing could be started.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +57,7 @@ pub struct Link {
 }
 
 struct Shared {
+    agent: Pid,
     control: UnixStream,
     state: Mutex<State>,
     /// Told when there are more idle keepers than need to be.
@@ -60,7 +67,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    idle: Vec<Keeper>,
+    idle: Vec<Connection>,
     /// The fewest that were idle at a time since the last look.
     least_idle: usize,
     all: HashMap<u64, Entry>,
@@ -75,7 +82,7 @@ struct Entry {
 }
 
 /// A keeper, in the hands of whoever may use it.
-pub struct Keeper {
+pub struct Connection {
     pub socket: Arc<UnixStream>,
     pub inbox: Inbox,
     /// Done when the keeper has ended and nothing of it is left.
@@ -95,7 +102,13 @@ impl Link {
             .map_err(LinkError::Start)?;
         let control = connect(ours).map_err(LinkError::Start)?;
         let (closing, closed) = watch::channel(false);
-        let shared = Shared { control, state: Mutex::default(), surplus: Notify::new(), closed };
+        let shared = Shared {
+            agent: Pid::from_child(&agent),
+            control,
+            state: Mutex::default(),
+            surplus: Notify::new(),
+            closed,
+        };
         let link = Self { shared: Arc::new(shared) };
         link.order(&Order::Hello { version: VERSION }, None)?;
         for _ in 0..SPARE {
@@ -129,12 +142,18 @@ impl Link {
     pub async fn close(&self) {
         self.shared.hang_up();
         let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Write);
+        // One that was stopped could not hear.
+        let _ = kill_process(self.shared.agent, Signal::CONT);
         let mut closed = self.shared.closed.clone();
-        let _ = closed.wait_for(|closed| *closed).await;
+        if timeout(LEAVE_TIME, closed.wait_for(|closed| *closed)).await.is_err() {
+            let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Read);
+            let _ = closed.wait_for(|closed| *closed).await;
+        }
     }
 
     /// Takes back a keeper whose run is over.
-    pub(crate) fn give_back(&self, keeper: Keeper) {
+    pub(crate) fn give_back(&self, mut keeper: Connection) {
+        keeper.inbox.shrink();
         let mut state = self.shared.lock();
         if state.closed {
             return;
@@ -146,7 +165,7 @@ impl Link {
     }
 
     /// A keeper that is idle and alive.
-    fn take_idle(&self) -> Option<Keeper> {
+    fn take_idle(&self) -> Option<Connection> {
         let mut state = self.shared.lock();
         loop {
             let keeper = state.idle.pop()?;
@@ -157,7 +176,7 @@ impl Link {
         }
     }
 
-    fn make_keeper(&self) -> Result<Keeper, LinkError> {
+    fn make_keeper(&self) -> Result<Connection, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Ask)?;
         let socket = Arc::new(connect(ours).map_err(LinkError::Ask)?);
         let (burying, buried) = oneshot::channel();
@@ -171,8 +190,11 @@ impl Link {
             state.all.insert(keeper, Entry { socket: Arc::downgrade(&socket), _buried: burying });
             keeper
         };
-        self.order(&Order::Keep { keeper }, Some(theirs))?;
-        Ok(Keeper { socket, inbox: Inbox::default(), buried })
+        if let Err(error) = self.order(&Order::Keep { keeper }, Some(theirs)) {
+            self.shared.lock().all.remove(&keeper);
+            return Err(error);
+        }
+        Ok(Connection { socket, inbox: Inbox::default(), buried })
     }
 
     /// Orders are few and small: the socket takes them at once, or something is wrong.
@@ -183,18 +205,19 @@ impl Link {
         let control = self.shared.control.as_fd();
         match wire::send(control, &bytes, &fds, SendFlags::DONTWAIT) {
             Ok(_) => Ok(()),
-            Err(rustix::io::Errno::PIPE | rustix::io::Errno::CONNRESET) => Err(LinkError::Gone),
+            Err(Errno::PIPE | Errno::CONNRESET) => Err(LinkError::Gone),
             Err(errno) => Err(LinkError::Ask(errno.into())),
         }
     }
 }
 
-impl Keeper {
-    /// An idle keeper says nothing: whatever can be read is the end of its stream.
+impl Connection {
+    /// An idle keeper says nothing: whatever can be read is the end of its stream. The kernel is
+    /// asked, as the runtime may not have heard yet.
     fn is_alive(&self) -> bool {
-        let mut byte = [0];
-        let read = self.socket.try_read(&mut byte);
-        matches!(read, Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+        let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let read = rustix::net::recv(&*self.socket, &mut [0; 1], peek);
+        matches!(read, Err(Errno::AGAIN))
     }
 }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use tokio::io::Interest;
 
-use crate::frame::{self, Event, Exit, Failure, Request};
-use crate::link::{Keeper, Link};
+use crate::frame::{self, Event, Exit, Failure, Request, Stage};
+use crate::link::{Connection, Link};
 use crate::wire;
 
 /// How long the agent may take to kill what a killed keeper left behind.
@@ -42,7 +42,7 @@ pub struct Started {
 /// A run and its keeper. Dropped before the run is over, it ends the run.
 pub struct Process {
     /// Gone when the keeper is.
-    keeper: Option<Keeper>,
+    keeper: Option<Connection>,
     unsent: Vec<u8>,
     over: bool,
     link: Link,
@@ -50,10 +50,9 @@ pub struct Process {
 
 impl Process {
     /// Sends `request`, the frame that starts the run.
-    pub(crate) fn new(keeper: Keeper, request: Vec<u8>, link: Link) -> Self {
+    pub(crate) fn new(keeper: Connection, request: Vec<u8>, link: Link) -> Self {
         let mut process = Self { keeper: Some(keeper), unsent: request, over: false, link };
-        // What cannot be sent now is sent while waiting; a dead keeper is noticed there.
-        let _ = process.send();
+        process.send();
         process
     }
 
@@ -76,10 +75,7 @@ impl Process {
                     continue;
                 }
             };
-            if let Some(happening) = self.happening(event) {
-                return happening;
-            }
-            self.mourn().await;
+            return self.happening(event);
         }
         Happening::Lost
     }
@@ -97,21 +93,25 @@ impl Process {
     fn ask(&mut self, request: &Request) {
         let encoded = frame::encode(request, &mut self.unsent);
         debug_assert!(encoded.is_ok(), "only a spawn can be too long");
-        let _ = self.send();
+        self.send();
     }
 
-    /// Takes an event for what it means; `None` if the keeper broke the protocol.
-    fn happening(&mut self, event: Event) -> Option<Happening> {
-        Some(match event {
+    /// Takes an event for what it means.
+    fn happening(&mut self, event: Event) -> Happening {
+        match event {
             Event::Failed(failure) => {
                 self.over = true;
                 Happening::Failed(failure)
             }
-            Event::Started { pid, fds } => {
-                let mut fds = self.keeper.as_mut()?.inbox.take_fds(fds.into())?.into_iter();
-                let (stdout, stderr, stdin) = (fds.next()?, fds.next()?, fds.next());
-                Happening::Started(Started { pid, stdout, stderr, stdin })
-            }
+            Event::Started { pid, fds } => match self.take_pipes(pid, fds.into()) {
+                Some(started) => Happening::Started(started),
+                // The kernel drops descriptors for which this process has no room.
+                None => {
+                    self.hang_up();
+                    let errno = rustix::io::Errno::MFILE.raw_os_error();
+                    Happening::Failed(Failure { stage: Stage::Resources, errno })
+                }
+            },
             Event::Exited { exit, gone } => {
                 self.over = gone;
                 Happening::Exited { exit, gone }
@@ -124,7 +124,20 @@ impl Process {
                 }
                 Happening::Gone { survivors }
             }
-        })
+        }
+    }
+
+    fn take_pipes(&mut self, pid: i32, count: usize) -> Option<Started> {
+        let mut fds = self.keeper.as_mut()?.inbox.take_fds(count)?.into_iter();
+        let (stdout, stderr, stdin) = (fds.next()?, fds.next()?, fds.next());
+        Some(Started { pid, stdout, stderr, stdin })
+    }
+
+    /// Lets the keeper end its run and itself.
+    fn hang_up(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            let _ = rustix::net::shutdown(&*keeper.socket, Shutdown::Write);
+        }
     }
 
     /// Waits until the keeper says something, sending meanwhile what is still to be sent.
@@ -136,7 +149,7 @@ impl Process {
         };
         let ready = keeper.socket.ready(interest).await?;
         if ready.is_readable() {
-            let Keeper { socket, inbox, .. } = keeper;
+            let Connection { socket, inbox, .. } = keeper;
             let received = socket.try_io(Interest::READABLE, || {
                 Ok(inbox.fill(socket.as_fd(), RecvFlags::DONTWAIT)?)
             });
@@ -146,12 +159,15 @@ impl Process {
                 _ => {}
             }
         }
-        if ready.is_writable() { self.send() } else { Ok(()) }
+        if ready.is_writable() {
+            self.send();
+        }
+        Ok(())
     }
 
-    /// Sends what the socket takes now.
-    fn send(&mut self) -> io::Result<()> {
-        let Some(keeper) = &self.keeper else { return Ok(()) };
+    /// Sends what the socket takes now; the rest is sent while waiting.
+    fn send(&mut self) {
+        let Some(keeper) = &self.keeper else { return };
         let socket = &keeper.socket;
         while !self.unsent.is_empty() {
             let sent = socket.try_io(Interest::WRITABLE, || {
@@ -159,16 +175,17 @@ impl Process {
             });
             match sent {
                 Ok(sent) => drop(self.unsent.drain(..sent)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // A keeper that does not listen is dead, which reading will tell.
+                Err(_) => self.unsent.clear(),
             }
         }
-        Ok(())
     }
 
-    /// The keeper is dead. Waits until the agent has killed what it left behind.
+    /// The keeper is dead, or as good as. Waits until the agent has killed what it left behind.
     async fn mourn(&mut self) {
         if let Some(keeper) = &mut self.keeper {
+            let _ = rustix::net::shutdown(&*keeper.socket, Shutdown::Write);
             let _ = tokio::time::timeout(BURIAL, &mut keeper.buried).await;
         }
         self.keeper = None;
@@ -177,10 +194,11 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let Some(keeper) = self.keeper.take() else { return };
-        match self.over && self.unsent.is_empty() {
-            true => self.link.give_back(keeper),
-            false => drop(rustix::net::shutdown(&*keeper.socket, Shutdown::Write)),
+        if !self.over || !self.unsent.is_empty() {
+            self.hang_up();
+        }
+        if let Some(keeper) = self.keeper.take() {
+            self.link.give_back(keeper);
         }
     }
 }

@@ -94,12 +94,15 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(&stat[close + 1..]).ok()?;
     let mut fields = rest.split_ascii_whitespace();
-    let state = match fields.next()? {
-        "Z" | "X" => State::Ended,
+    let letter = fields.next()?;
+    let parent = fields.next()?.parse().ok()?;
+    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    let state = match letter {
+        // While other threads live, one whose first thread has left is not ended.
+        "Z" | "X" if threads <= 1 => State::Ended,
         "D" => State::Asleep,
         _ => State::Alive,
     };
-    let parent = fields.next()?.parse().ok()?;
     Some(Entry { pid, parent, state })
 }
 
@@ -107,15 +110,25 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
 mod tests {
     use super::*;
 
+    /// The fields from the process group to the start time; one thread.
+    const REST: &str = "7 7 0 -1 4194560 90 0 0 0 0 0 0 0 20 0 1 0 9876";
+
     #[test]
     fn a_name_full_of_parentheses_does_not_hide_the_parent() {
-        let entry = parse(7, b"7 (a) Z 1 (b\n) S 42 7 7 0 -1").unwrap();
+        let entry = parse(7, format!("7 (a) Z 1 (b\n) S 42 {REST}").as_bytes()).unwrap();
         assert_eq!((entry.pid, entry.parent, entry.state), (7, 42, State::Alive));
     }
 
     #[test]
     fn a_process_that_waits_to_be_reaped_has_ended() {
-        assert_eq!(parse(7, b"7 (sh) Z 42 7 7 0 -1").unwrap().state, State::Ended);
+        let line = format!("7 (sh) Z 42 {REST}");
+        assert_eq!(parse(7, line.as_bytes()).unwrap().state, State::Ended);
+    }
+
+    #[test]
+    fn a_process_whose_first_thread_has_left_lives_on_in_the_others() {
+        let line = format!("7 (sh) Z 42 {REST}").replace("20 0 1 0", "20 0 2 0");
+        assert_eq!(parse(7, line.as_bytes()).unwrap().state, State::Alive);
     }
 
     #[test]

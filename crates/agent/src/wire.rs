@@ -75,6 +75,14 @@ impl Inbox {
         Ok(Some(message))
     }
 
+    /// Gives back the room a long frame took, if nothing is waiting in it.
+    pub fn shrink(&mut self) {
+        if self.start == self.end && self.bytes.len() > 16 * READ_SIZE {
+            self.bytes = Vec::new();
+            (self.start, self.end) = (0, 0);
+        }
+    }
+
     /// The next `count` descriptors, or `None` if fewer came than were announced.
     pub fn take_fds(&mut self, count: usize) -> Option<Vec<OwnedFd>> {
         (count <= self.fds.len()).then(|| self.fds.drain(..count).collect())

@@ -157,6 +157,62 @@ fn a_command_that_kills_its_keeper_does_not_get_away() {
 }
 
 #[test]
+fn a_command_that_stops_its_keeper_does_not_get_away() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    let reply = server.call(json!({
+        "command": "echo begun; kill -STOP $PPID; setsid sleep 300 & sleep 300",
+        "environment": {"MARK": mark},
+        "timeout": 1,
+    }));
+    assert_eq!((&reply["output"], &reply["timed_out"]), (&json!("begun\n"), &json!(true)));
+    assert_eq!(survivors(&mark), [""; 0]);
+    let call = server.start_call(json!({
+        "command": "kill -STOP $PPID; echo begun; sleep 300",
+        "environment": {"MARK": mark},
+    }));
+    server.wait_for_output(call, "begun");
+    let [agent] = children(server.child.id())[..] else { panic!("a server has one child") };
+    kill("STOP", agent);
+    server.signal("TERM");
+    server.wait();
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
+fn a_process_whose_first_thread_has_left_does_not_get_away() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    let program = "import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(300,)).start()
+print('begun', flush=True)
+ctypes.CDLL(None).pthread_exit(None)";
+    let reply = server.call(json!({
+        "command": format!("python3 -c \"{program}\""),
+        "environment": {"MARK": mark},
+        "timeout": 2,
+    }));
+    assert_eq!((&reply["output"], &reply["timed_out"]), (&json!("begun\n"), &json!(true)));
+    assert!(reply["background_pids"].is_null(), "{reply}");
+    assert_eq!(server.run("echo still here")["output"], "still here\n");
+}
+
+#[test]
+fn nothing_is_started_once_the_server_is_ending() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    let deaf = server
+        .start_call(json!({"command": "trap '' TERM; echo ready; while :; do sleep 1; done"}));
+    server.wait_for_output(deaf, "ready");
+    server.signal("TERM");
+    for _ in 0..20 {
+        server.start_call(json!({"command": "sleep 300", "environment": {"MARK": mark}}));
+    }
+    server.wait();
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
 fn what_a_command_leaves_running_is_told_and_ends_with_the_server() {
     let mark = mark();
     let mut server = Server::start(&[]);
