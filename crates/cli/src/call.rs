@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::args::CallFlags;
 use crate::settings::Settings;
-use crate::{arguments, log, server};
+use crate::{log, pairs, server};
 
 /// How much may be under way between client and server.
 const PIPE: usize = 64 << 10;
@@ -72,7 +72,7 @@ async fn read_arguments(
         let tools = tools.into_iter().map(|tool| tool.name.into_owned()).collect();
         return Err(NoSuchTool { name: flags.tool.clone(), tools }.into());
     };
-    Ok(arguments::read(&flags.arguments, &tool.input_schema)?)
+    Ok(pairs::read(&flags.arguments, &tool.input_schema)?)
 }
 
 /// Prints what the command printed, or the text of the answer where there is no command's output.

@@ -49,10 +49,18 @@ pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
     if let Some(path) = named {
         return read(&path);
     }
-    match usual_paths().into_iter().find(|path| path.exists()) {
-        Some(path) => read(&path),
-        None => Ok(Config::default()),
+    for path in usual_paths() {
+        match read(&path) {
+            // Only what is not there is passed over: rules that cannot be read must not be ignored.
+            Err(ConfigError::Read { source, .. }) if is_absent(&source) => {}
+            other => return other,
+        }
     }
+    Ok(Config::default())
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn read(path: &Path) -> Result<Config, ConfigError> {

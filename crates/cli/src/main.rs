@@ -1,10 +1,10 @@
 //! The `mcpz` program. Reads flags, files and the environment, and is the only one that prints.
 
 mod args;
-mod arguments;
 mod call;
 mod config;
 mod log;
+mod pairs;
 mod server;
 mod settings;
 

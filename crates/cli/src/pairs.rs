@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ArgumentError {
+pub enum PairError {
     #[error("`{0}` is not an argument: write it as KEY=VALUE")]
     NoValue(String),
     #[error("`{value}` is not a value for `{key}`, which is {kind}")]
@@ -15,11 +15,11 @@ pub enum ArgumentError {
 pub fn read(
     words: &[String],
     schema: &Map<String, Value>,
-) -> Result<Map<String, Value>, ArgumentError> {
+) -> Result<Map<String, Value>, PairError> {
     let mut arguments = Map::new();
     for word in words {
         let Some((key, value)) = word.split_once('=') else {
-            return Err(ArgumentError::NoValue(word.clone()));
+            return Err(PairError::NoValue(word.clone()));
         };
         match key.split_once('.') {
             Some((object, name)) if kind_of(object, schema) == "object" => {
@@ -36,14 +36,14 @@ pub fn read(
     Ok(arguments)
 }
 
-fn value_of(key: &str, text: &str, schema: &Map<String, Value>) -> Result<Value, ArgumentError> {
+fn value_of(key: &str, text: &str, schema: &Map<String, Value>) -> Result<Value, PairError> {
     let kind = kind_of(key, schema);
     if kind == "string" {
         return Ok(text.into());
     }
     match serde_json::from_str::<Value>(text) {
         Ok(value) if fits(&value, kind) => Ok(value),
-        _ => Err(ArgumentError::WrongKind {
+        _ => Err(PairError::WrongKind {
             key: key.to_owned(),
             value: text.to_owned(),
             kind: kind.to_owned(),
@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn read_words(words: &[&str]) -> Result<Value, ArgumentError> {
+    fn read_words(words: &[&str]) -> Result<Value, PairError> {
         let schema = json!({"properties": {
             "command": {"type": "string"},
             "timeout": {"type": "number"},
@@ -106,6 +106,6 @@ mod tests {
     fn what_does_not_fit_is_said() {
         let wrong = read_words(&["timeout=soon"]).unwrap_err();
         assert_eq!(wrong.to_string(), "`soon` is not a value for `timeout`, which is number");
-        assert_eq!(read_words(&["ls"]), Err(ArgumentError::NoValue("ls".into())));
+        assert_eq!(read_words(&["ls"]), Err(PairError::NoValue("ls".into())));
     }
 }

@@ -1,7 +1,7 @@
 //! What the server is to do: flags first, then the configuration file, then the defaults.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcpz_engine::{Engine, Pattern, Policy, SpillSettings};
@@ -11,8 +11,8 @@ use rustix::fs::Access;
 use crate::args::ShellFlags;
 use crate::config::{self, Config, ConfigError};
 
-/// The longest timeout, in seconds: a day.
-pub const MAX_TIMEOUT: u64 = 86_400;
+/// The longest timeout, in seconds.
+pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
 
 const DEFAULT_TIMEOUT: u64 = 30;
 
@@ -34,6 +34,8 @@ pub enum SettingsError {
     Tools(#[from] UnknownTool),
     #[error("the timeout is {0} seconds, but must be from 1 to {MAX_TIMEOUT}")]
     Timeout(u64),
+    #[error("the allow list is empty: leave it out to allow everything, or say what may run")]
+    NothingAllowed,
     #[error("cannot use {} as the working directory", path.display())]
     WorkingDir { path: PathBuf, source: io::Error },
     #[error("cannot use {} as the shell", path.display())]
@@ -54,8 +56,8 @@ impl Settings {
             shell: shell(flags.shell.clone().or(file.shell))?,
             timeout: Duration::from_secs(timeout),
             policy: Policy {
-                allow: patterns(flags.allow.as_deref(), policy.allow),
-                deny: patterns(flags.deny.as_deref(), policy.deny),
+                allow: allowed(patterns(flags.allow.as_deref(), policy.allow))?,
+                deny: patterns(flags.deny.as_deref(), policy.deny).unwrap_or_default(),
             },
             spill: SpillSettings::new(std::env::temp_dir()),
         };
@@ -86,22 +88,38 @@ fn working_dir(wanted: Option<PathBuf>) -> Result<PathBuf, SettingsError> {
     usable().map_err(|source| SettingsError::WorkingDir { path: path.clone(), source })
 }
 
-/// A shell given by its name alone is looked for on `PATH` when it is used.
+/// The shell's full path. It is found once, by our own `PATH` and directory: a request can change
+/// both.
 fn shell(wanted: Option<PathBuf>) -> Result<PathBuf, SettingsError> {
     let path = wanted.unwrap_or_else(|| DEFAULT_SHELL.into());
-    if path.components().count() == 1 && !path.starts_with("/") {
-        return Ok(path);
-    }
-    match rustix::fs::access(&path, Access::EXEC_OK) {
-        Ok(()) => Ok(path),
-        Err(errno) => Err(SettingsError::Shell { path, source: errno.into() }),
-    }
+    let find = || {
+        let found = match path.as_os_str().as_encoded_bytes().contains(&b'/') {
+            true => std::path::absolute(&path)?,
+            false => on_path(&path).ok_or(io::ErrorKind::NotFound)?,
+        };
+        rustix::fs::access(&found, Access::EXEC_OK)?;
+        Ok(found)
+    };
+    find().map_err(|source| SettingsError::Shell { path: path.clone(), source })
+}
+
+fn on_path(name: &Path) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(name))
+        .find(|found| rustix::fs::access(found, Access::EXEC_OK).is_ok())
 }
 
 /// Patterns on the command line take the place of those in the file.
-fn patterns(flag: Option<&str>, file: Option<Vec<String>>) -> Vec<Pattern> {
-    match flag {
-        Some(list) => Pattern::list(list),
-        None => file.unwrap_or_default().iter().map(|text| Pattern::new(text)).collect(),
+fn patterns(flag: Option<&str>, file: Option<Vec<String>>) -> Option<Vec<Pattern>> {
+    let list = flag.map(str::to_owned).or_else(|| file.map(|patterns| patterns.join(",")))?;
+    Some(Pattern::list(&list))
+}
+
+/// A list with nothing on it is a mistake: a variable that was not set must not open the door.
+fn allowed(list: Option<Vec<Pattern>>) -> Result<Vec<Pattern>, SettingsError> {
+    match list {
+        Some(list) if list.is_empty() => Err(SettingsError::NothingAllowed),
+        list => Ok(list.unwrap_or_default()),
     }
 }

@@ -38,6 +38,7 @@ type Read = fn(&Receiver, &mut [u8]) -> io::Result<usize>;
 struct Moved {
     pipe: Arc<Receiver>,
     buffer: Vec<u8>,
+    bytes: usize,
     ended: bool,
 }
 
@@ -60,7 +61,9 @@ impl Channel {
     pub async fn step(&mut self) {
         match &mut self.state {
             State::Closed => std::future::pending().await,
-            State::Moving(_) => self.finish_moving().await,
+            State::Moving(_) => {
+                self.finish_moving().await;
+            }
             State::Open(pipe) => {
                 if pipe.readable().await.is_err() {
                     self.state = State::Closed;
@@ -82,8 +85,11 @@ impl Channel {
             _ => 0,
         };
         while left > 0 {
-            left = left.saturating_sub(self.read(read_now, left).max(1));
-            self.finish_moving().await;
+            let read = self.read(read_now, left);
+            if read == 0 {
+                return;
+            }
+            left = left.saturating_sub(read + self.finish_moving().await);
         }
     }
 
@@ -121,16 +127,17 @@ impl Channel {
         }));
     }
 
-    async fn finish_moving(&mut self) {
-        let State::Moving(moving) = &mut self.state else { return };
+    /// Waits for the thread, if there is one, and returns how many bytes it has read.
+    async fn finish_moving(&mut self) -> usize {
+        let State::Moving(moving) = &mut self.state else { return 0 };
         let moved = moving.await;
         self.state = State::Closed;
-        if let Ok(Moved { pipe, buffer, ended }) = moved {
-            self.buffer = buffer;
-            if !ended {
-                self.state = State::Open(pipe);
-            }
+        let Ok(Moved { pipe, buffer, bytes, ended }) = moved else { return 0 };
+        self.buffer = buffer;
+        if !ended {
+            self.state = State::Open(pipe);
         }
+        bytes
     }
 }
 
@@ -145,7 +152,7 @@ fn move_on(
     output: &Output,
     stream: Stream,
     (mut buffer, length): (Vec<u8>, usize),
-    mut stint: usize,
+    stint: usize,
 ) -> Moved {
     output.append(stream, &buffer[..length]);
     if buffer.len() < LARGE_READ {
@@ -154,13 +161,13 @@ fn move_on(
         // too many already, and then the pipe stays as it was.
         let _ = rustix::pipe::fcntl_setpipe_size(pipe.as_ref(), 1 << 20);
     }
-    let mut ended = false;
-    while stint > 0 {
-        let room = buffer.len().min(stint);
+    let (mut bytes, mut ended) = (0, false);
+    while bytes < stint {
+        let room = buffer.len().min(stint - bytes);
         match read_now(&pipe, &mut buffer[..room]) {
             Ok(length @ 1..) => {
                 output.append(stream, &buffer[..length]);
-                stint -= length;
+                bytes += length;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Ok(0) | Err(_) => {
@@ -169,5 +176,5 @@ fn move_on(
             }
         }
     }
-    Moved { pipe, buffer, ended }
+    Moved { pipe, buffer, bytes, ended }
 }

@@ -1,7 +1,7 @@
 //! The handle everything else holds.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcpz_agent::Link;
@@ -13,6 +13,9 @@ use crate::output::Output;
 use crate::request::RunRequest;
 use crate::run::Run;
 use crate::spill::{Spill, SpillSettings};
+
+/// The longest timeout there is: a day.
+pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -34,13 +37,21 @@ pub struct Engine {
 struct Shared {
     settings: Settings,
     spill: Arc<Spill>,
-    link: Mutex<Option<Link>>,
+    link: Mutex<Agent>,
+}
+
+/// The agent, as far as there is one.
+enum Agent {
+    NotNeededYet,
+    Linked(Link),
+    /// The engine was closed: nothing is started any more.
+    Closed,
 }
 
 impl Engine {
     pub fn new(settings: Settings) -> Self {
         let spill = Arc::new(Spill::new(settings.spill.clone()));
-        Self { shared: Arc::new(Shared { settings, spill, link: Mutex::new(None) }) }
+        Self { shared: Arc::new(Shared { settings, spill, link: Mutex::new(Agent::NotNeededYet) }) }
     }
 
     pub fn settings(&self) -> &Settings {
@@ -64,8 +75,8 @@ impl Engine {
 
     /// Ends every command and the agent, and waits until they are gone.
     pub async fn close(&self) {
-        let link = self.lock().take();
-        if let Some(link) = link {
+        let before = std::mem::replace(&mut *self.lock(), Agent::Closed);
+        if let Agent::Linked(link) = before {
             link.close().await;
         }
     }
@@ -78,14 +89,18 @@ impl Engine {
 
     /// The agent: the one we have, or a new one if that was killed.
     fn link(&self) -> Result<Link, Error> {
-        let mut link = self.lock();
-        match &*link {
-            Some(link) if !link.is_closed() => Ok(link.clone()),
-            _ => Ok(link.insert(Link::start(&self.shared.settings.agent)?).clone()),
+        let mut agent = self.lock();
+        match &*agent {
+            Agent::Linked(link) if !link.is_closed() => return Ok(link.clone()),
+            Agent::Closed => return Err(Error::Closed),
+            _ => {}
         }
+        let link = Link::start(&self.shared.settings.agent)?;
+        *agent = Agent::Linked(link.clone());
+        Ok(link)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Link>> {
+    fn lock(&self) -> MutexGuard<'_, Agent> {
         self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -23,8 +23,8 @@ pub enum Error {
     Resources(#[source] io::Error),
     #[error("cannot reach the agent that starts processes")]
     Agent(#[from] LinkError),
-    #[error("the process that minded this command was killed, and the command with it")]
-    Lost,
+    #[error("the server is ending")]
+    Closed,
 }
 
 impl Error {

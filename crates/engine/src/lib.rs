@@ -15,7 +15,7 @@ mod run;
 mod spill;
 mod text;
 
-pub use engine::{Engine, Settings};
+pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
 pub use mcpz_policy::{Denial, Pattern, Policy};
 pub use outcome::{End, Outcome, Usage, signal_name, signal_number};

@@ -25,6 +25,8 @@ pub enum End {
         after: Duration,
     },
     Cancelled,
+    /// The process that minded it was killed, and it with that.
+    Lost,
 }
 
 /// The signals of Linux, from 1 on.

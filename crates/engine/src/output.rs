@@ -63,7 +63,8 @@ struct Lane {
     head: Vec<u8>,
     tail: Vec<u8>,
     file: Option<Arc<SpillFile>>,
-    spill_failed: bool,
+    /// Whether bytes were lost. What follows a gap could not be placed any more.
+    full: bool,
 }
 
 /// A text of limited length that stands for the whole.
@@ -97,12 +98,16 @@ impl Output {
         self.shared.arrived.subscribe()
     }
 
-    /// The last few lines that arrived, as text.
-    pub fn newest(&self) -> String {
+    /// The last few lines that arrived on any of the streams, as text.
+    pub fn newest(&self, streams: &[Stream]) -> String {
         let kept = self.kept();
-        match kept.length() > kept.newest.len() as u64 {
-            true => text::plain(text::after_cut(&kept.newest)),
-            false => text::plain(&kept.newest),
+        let (bytes, length) = match streams {
+            [stream] => kept.lane(*stream).end(NEWEST),
+            _ => (kept.newest.as_slice(), kept.length()),
+        };
+        match length > bytes.len() as u64 {
+            true => text::plain(text::after_cut(bytes)),
+            false => text::plain(bytes),
         }
     }
 
@@ -141,11 +146,10 @@ impl Output {
             let mut kept = self.kept();
             let lane = kept.lane_mut(stream);
             let in_head = bytes.len().min(HEAD - lane.head.len());
-            if in_head < bytes.len() && lane.file.is_none() && !lane.spill_failed {
+            if in_head < bytes.len() && lane.file.is_none() && !lane.full {
                 lane.file = self.shared.quota.create().ok().map(Arc::new);
-                lane.spill_failed = lane.file.is_none();
             }
-            (in_head, lane.file.clone())
+            (in_head, lane.file.clone().filter(|_| !lane.full))
         };
         let rest = &bytes[in_head..];
         // Outside the lock: a slow disk must not hold up those who look.
@@ -155,11 +159,7 @@ impl Output {
             let lane = kept.lane_mut(stream);
             lane.length += bytes.len() as u64;
             lane.lost += (rest.len() - written) as u64;
-            // What follows a gap could not be placed any more.
-            if written < rest.len() {
-                lane.file = None;
-                lane.spill_failed = true;
-            }
+            lane.full |= written < rest.len();
             lane.head.extend_from_slice(&bytes[..in_head]);
             if !rest.is_empty() && lane.tail.is_empty() {
                 keep_last(&mut lane.tail, &lane.head, TAIL);
@@ -207,13 +207,19 @@ impl Kept {
 }
 
 impl Lane {
+    /// The last bytes, at most so many, and how many there were in all.
+    fn end(&self, limit: usize) -> (&[u8], u64) {
+        let end = if self.tail.is_empty() { &self.head } else { &self.tail };
+        (&end[end.len().saturating_sub(limit)..], self.length)
+    }
+
     fn excerpt(&self, limit: usize) -> Excerpt {
         if self.length <= limit.min(HEAD) as u64 {
             return Excerpt { text: text::plain(&self.head), omitted: 0 };
         }
         let first = text::before_cut(&self.head[..self.head.len().min(limit / 4 * 3)]);
-        let end = if self.tail.is_empty() { &self.head } else { &self.tail };
-        let last = text::after_cut(&end[end.len() - end.len().min(limit / 4)..]);
+        let (end, _) = self.end(limit / 4);
+        let last = text::after_cut(end);
         let omitted = self.length - (first.len() + last.len()) as u64;
         let (before, after) = (text::plain(first), text::plain(last));
         let gap = if before.ends_with('\n') { "" } else { "\n" };
@@ -232,14 +238,22 @@ fn keep_last(end: &mut Vec<u8>, bytes: &[u8], limit: usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use proptest::prelude::*;
 
     use super::*;
     use crate::spill::{Spill, SpillSettings};
 
-    fn output_in(parent: &std::path::Path, per_run: u64) -> Output {
+    fn output_in(parent: &Path, per_run: u64) -> Output {
         let settings = SpillSettings { per_run, ..SpillSettings::new(parent) };
         Output::new(Arc::new(Spill::new(settings)).quota())
+    }
+
+    /// The one file below the folder.
+    fn spilled(folder: &Path) -> PathBuf {
+        let private = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+        std::fs::read_dir(private).unwrap().next().unwrap().unwrap().path()
     }
 
     fn numbered(count: usize) -> Vec<u8> {
@@ -266,14 +280,13 @@ mod tests {
         for piece in bytes.chunks(70_001) {
             output.append(Stream::Stdout, piece);
         }
-        let private = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
-        assert_eq!(private.metadata().unwrap().permissions().mode() & 0o777, 0o700);
-        let file = std::fs::read_dir(private.path()).unwrap().next().unwrap().unwrap();
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(std::fs::read(file.path()).unwrap(), bytes[HEAD..]);
+        let file = spilled(folder.path());
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(file.parent().unwrap()), mode(&file)), (0o700, 0o600));
+        assert_eq!(std::fs::read(&file).unwrap(), bytes[HEAD..]);
         assert_eq!((output.length(), output.lost()), (1_000_000, 0));
         drop(output);
-        assert!(!private.path().exists());
+        assert!(!file.parent().unwrap().exists());
     }
 
     #[test]
@@ -285,6 +298,7 @@ mod tests {
         output.append(Stream::Stdout, b"the end\n");
         assert_eq!(output.length(), 1_000_008);
         assert_eq!(output.lost(), 1_000_008 - HEAD as u64 - 100_000);
+        assert_eq!(std::fs::read(spilled(folder.path())).unwrap(), bytes[HEAD..HEAD + 100_000]);
         assert!(output.excerpt(&[Stream::Stdout]).text.ends_with("000099999\nthe end\n"));
     }
 
@@ -309,7 +323,8 @@ mod tests {
         }
         let expected = [(Stream::Stdout, 3), (Stream::Stderr, 1), (Stream::Stdout, 1)];
         assert_eq!(output.stretches(), expected);
-        assert_eq!(output.newest(), "abcde");
+        assert_eq!(output.newest(&[Stream::Stdout, Stream::Stderr]), "abcde");
+        assert_eq!(output.newest(&[Stream::Stdout]), "abce");
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl Run {
 
     /// Waits for the outcome. Nothing is lost if it is dropped before it is done.
     pub async fn outcome(&mut self) -> Result<Outcome, Error> {
-        (&mut self.outcome).await.unwrap_or(Err(Error::Lost))
+        (&mut self.outcome).await.unwrap_or(Err(Error::Closed))
     }
 }
 
@@ -103,7 +103,7 @@ impl Minder {
                 () = sleep_until(self.timer), if waiting => {
                     match self.stopped {
                         None => self.stop(End::TimedOut { after: self.pending.timeout }),
-                        Some(_) => self.answer_with(Err(Error::Lost)),
+                        Some(_) => self.answer_outcome(Vec::new()),
                     }
                 }
                 () = self.stdout.step(), if self.stdout.is_open() => {}
@@ -142,7 +142,7 @@ impl Minder {
             }
             Happening::Lost => {
                 self.drain().await;
-                self.answer_with(Err(Error::Lost));
+                self.answer_outcome(Vec::new());
                 true
             }
         }
@@ -182,15 +182,12 @@ impl Minder {
             Status::Signal(signal) => End::Signalled(signal),
         });
         let usage = self.exit.as_ref().map_or(Usage::default(), |exit| exit.usage);
-        match self.stopped.or(ended) {
-            Some(End::Exited(code)) => tracing::info!("exit code {code}"),
+        let end = self.stopped.or(ended).unwrap_or(End::Lost);
+        match end {
+            End::Exited(code) => tracing::info!("exit code {code}"),
             other => tracing::info!("ended: {other:?}"),
         }
-        let answer = match self.stopped.or(ended) {
-            Some(end) => Ok(Outcome { end, usage, output: self.output.clone(), background }),
-            None => Err(Error::Lost),
-        };
-        self.answer_with(answer);
+        self.answer_with(Ok(Outcome { end, usage, output: self.output.clone(), background }));
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {

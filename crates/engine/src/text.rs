@@ -6,6 +6,9 @@
 
 use vte::{Params, Parser, Perform};
 
+/// Closes a string within a control sequence; by itself it does nothing.
+const STRING_END: &[u8] = b"\x1b\\";
+
 /// No line is padded further than this: a program may move its cursor anywhere.
 const MAX_COLUMN: usize = 4096;
 
@@ -17,7 +20,18 @@ pub fn plain(bytes: &[u8]) -> String {
         return text.to_owned();
     }
     let mut screen = Screen { text: String::with_capacity(bytes.len()), ..Screen::default() };
-    Parser::new().advance(&mut screen, bytes);
+    let mut parser = Parser::new();
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        let (text, end) = match line.strip_suffix(b"\n") {
+            Some(text) => (text, b"\n".as_slice()),
+            None => (line, b"".as_slice()),
+        };
+        parser.advance(&mut screen, text);
+        // A title or another string that was not closed ends with its line, or it would swallow
+        // all that follows.
+        parser.advance(&mut screen, STRING_END);
+        parser.advance(&mut screen, end);
+    }
     screen.flush();
     screen.text
 }
@@ -136,6 +150,12 @@ mod tests {
         assert_eq!(plain(b"\x1b[1;31merror\x1b[0m: x\n"), "error: x\n");
         assert_eq!(plain(b"\x1b]0;title\x07text"), "text");
         assert_eq!(plain(b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\"), "link");
+    }
+
+    #[test]
+    fn a_title_without_an_end_hides_only_its_own_line() {
+        assert_eq!(plain(b"a\x1b]0;title\nimportant\n"), "a\nimportant\n");
+        assert_eq!(plain(b"\x1bP1;2|x\nimportant\n"), "\nimportant\n");
     }
 
     #[test]
