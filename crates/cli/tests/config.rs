@@ -88,6 +88,18 @@ fn a_file_that_was_named_must_be_there() {
 }
 
 #[test]
+fn an_empty_allow_list_is_a_mistake() {
+    let expected =
+        "mcpz: the allow list is empty: leave it out to allow everything, or say what may run\n";
+    let said = complaint(Command::new(MCPZ).args(["server", "shell", "--allow", " , "]));
+    assert_eq!(said, expected);
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "[policy]\nallow = []\n");
+    let said = complaint(Command::new(MCPZ).args(["server", "shell", "--config", &file]));
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn a_timeout_out_of_bounds_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(folder.path(), "[shell_tool]\ntimeout = 0\n");

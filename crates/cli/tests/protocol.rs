@@ -95,6 +95,34 @@ fn what_comes_before_the_handshake_does_no_harm() {
 }
 
 #[test]
+fn an_early_request_and_then_nothing_does_not_make_the_server_deaf() {
+    let mut server = Server::start_silent(&[]);
+    server.request("tools/list", json!({}));
+    server.notify("notifications/initialized", json!({}));
+    server.close_stdin();
+    assert!(server.wait().success());
+}
+
+#[test]
+fn a_batch_without_end_is_refused_as_a_whole() {
+    let mut server = Server::start(&[]);
+    let batch = vec![json!(1); 100_000];
+    server.send(&batch.into());
+    let refused = server.wait_for(|message| message["error"]["code"] == -32600);
+    assert_eq!(refused["error"]["message"], "Invalid Request: a batch has at most 100 messages");
+}
+
+#[test]
+fn the_answer_to_a_call_that_ends_with_the_stream_is_still_given() {
+    let mut server = Server::start(&[]);
+    let call = server.start_call(json!({"command": "echo begun; sleep 300"}));
+    server.wait_for_output(call, "begun");
+    server.close_stdin();
+    assert_eq!(server.answer(call)["result"]["structuredContent"]["output"], "begun\n");
+    server.wait();
+}
+
+#[test]
 fn the_list_of_tools_is_short() {
     let mut server = Server::start(&[]);
     let answer = server.request("tools/list", json!({}));
@@ -172,13 +200,15 @@ fn an_id_that_is_in_use_is_refused() {
 }
 
 #[test]
-fn a_cancelled_call_is_not_answered_and_its_id_is_free_again() {
+fn a_cancelled_call_is_not_answered_and_its_id_stays_taken() {
     let mut server = Server::start(&[]);
     let call = server.start_call(json!({"command": "echo begun; sleep 300"}));
     server.wait_for_output(call, "begun");
     server.notify("notifications/cancelled", json!({"requestId": call, "reason": "test"}));
     server.send(&json!({"jsonrpc": "2.0", "id": call, "method": "ping"}));
-    assert_eq!(server.answer(call)["result"], json!({}));
+    assert_eq!(server.answer(call)["error"]["code"], -32600);
+    assert_eq!(server.run("echo hi")["output"], "hi\n");
+    assert!(!server.seen.iter().any(|message| message["id"] == call));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpz_engine::Engine;
+use mcpz_engine::{Engine, Stream};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomNotification, CustomRequest, CustomResult,
     ErrorCode, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
@@ -21,17 +21,17 @@ use crate::tool::{Call, ToolSet};
 pub struct Shell {
     engine: Engine,
     tools: Arc<ToolSet>,
-    include_stderr: bool,
+    streams: &'static [Stream],
 }
 
 impl Shell {
     pub fn new(engine: Engine, tools: ToolSet) -> Self {
-        Self { engine, tools: Arc::new(tools), include_stderr: true }
+        Self { engine, tools: Arc::new(tools), streams: &[Stream::Stdout, Stream::Stderr] }
     }
 
     /// Leaves out of all answers what commands write to stderr.
     pub fn without_stderr(self) -> Self {
-        Self { include_stderr: false, ..self }
+        Self { streams: &[Stream::Stdout], ..self }
     }
 
     pub fn engine(&self) -> &Engine {
@@ -70,8 +70,7 @@ impl ServerHandler for Shell {
         let call = Call {
             engine: &self.engine,
             arguments: request.arguments.unwrap_or_default(),
-            include_stderr: self.include_stderr,
-            watcher: Watcher::new(&context),
+            watcher: Watcher::new(&context, self.streams),
         };
         Ok(tool.call(call).await.into())
     }

@@ -12,6 +12,9 @@ use crate::lines::{Line, MAX_LINE};
 
 pub type Message = RxJsonRpcMessage<RoleServer>;
 
+/// The most messages one line may have: each is many times as long in memory as on the line.
+const MAX_BATCH: usize = 100;
+
 /// What is wrong with a line, and whom to tell.
 #[derive(Debug, PartialEq)]
 pub struct Fault {
@@ -66,6 +69,10 @@ fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
         Ok(values) if values.is_empty() => {
             let error = ErrorData::invalid_request("Invalid Request: an empty batch", None);
             vec![Err(Fault { error, id: None })]
+        }
+        Ok(values) if values.len() > MAX_BATCH => {
+            let text = format!("Invalid Request: a batch has at most {MAX_BATCH} messages");
+            vec![Err(Fault { error: ErrorData::invalid_request(text, None), id: None })]
         }
         Ok(values) => values.into_iter().map(from_value).collect(),
         Err(error) => {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Error, Outcome, Output, RunRequest};
+use mcpz_engine::{Engine, Error, Outcome, Output, RunRequest, Stream};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
@@ -23,11 +23,14 @@ pub struct Watcher {
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
     cancelled: CancellationToken,
+    /// What of the command's output is shown.
+    pub streams: &'static [Stream],
 }
 
 impl Watcher {
-    pub fn new(context: &RequestContext<RoleServer>) -> Self {
+    pub fn new(context: &RequestContext<RoleServer>, streams: &'static [Stream]) -> Self {
         Self {
+            streams,
             peer: context.peer.clone(),
             token: context.meta.get_progress_token(),
             cancelled: context.ct.clone(),
@@ -37,19 +40,27 @@ impl Watcher {
     /// Runs a command to its end, for as long as somebody waits for it.
     pub async fn run(&self, engine: &Engine, request: RunRequest) -> Result<Outcome, Error> {
         let mut run = engine.start(request)?;
-        let mut reporter = self.token.clone().map(|token| Reporter::new(token, run.output()));
+        let output = run.output().clone();
+        let mut reporter =
+            self.token.clone().map(|token| Reporter::new(token, output, self.streams));
         let mut telling = None;
         let mut outcome = None;
+        let mut last_words = Instant::now();
         let mut cancelled = false;
         loop {
             tokio::select! {
                 biased;
-                result = run.outcome(), if outcome.is_none() => outcome = Some(result),
+                result = run.outcome(), if outcome.is_none() => {
+                    outcome = Some(result);
+                    last_words = Instant::now() + PACE;
+                }
                 () = self.cancelled.cancelled(), if !cancelled => {
                     cancelled = true;
                     run.cancel();
                 }
                 () = finish(&mut telling) => telling = None,
+                // At the end of a connection, nobody may take it any more.
+                () = sleep_until(last_words), if outcome.is_some() => telling = None,
                 news = next_news(&mut reporter), if telling.is_none() && outcome.is_none() => {
                     telling = Some(Box::pin(self.tell(news)));
                 }
@@ -87,16 +98,20 @@ async fn next_news(reporter: &mut Option<Reporter>) -> ProgressNotificationParam
 struct Reporter {
     token: ProgressToken,
     output: Output,
+    streams: &'static [Stream],
     arrived: watch::Receiver<u64>,
+    /// How many bytes were told of.
+    seen: u64,
+    /// What was told: the bytes, and one for each time there were none.
     told: u64,
     last: Option<Instant>,
     began: Instant,
 }
 
 impl Reporter {
-    fn new(token: ProgressToken, output: &Output) -> Self {
-        let (output, arrived) = (output.clone(), output.watch());
-        Self { token, output, arrived, told: 0, last: None, began: Instant::now() }
+    fn new(token: ProgressToken, output: Output, streams: &'static [Stream]) -> Self {
+        let (arrived, began) = (output.watch(), Instant::now());
+        Self { token, output, streams, arrived, seen: 0, told: 0, last: None, began }
     }
 
     /// The next thing to tell. Nothing is lost if it is dropped before it is done.
@@ -111,14 +126,15 @@ impl Reporter {
             () = sleep_until(silent_until) => {}
         }
         // A silent command counts one up: progress always increases.
-        self.told = self.output.length().max(self.told + 1);
+        self.seen = self.output.length();
+        self.told = self.seen.max(self.told + 1);
         self.last = Some(Instant::now());
         let news = ProgressNotificationParam::new(self.token.clone(), self.told as f64);
-        news.with_message(self.output.newest())
+        news.with_message(self.output.newest(self.streams))
     }
 
     async fn more(&self) {
         // The sender lives as long as the output we hold.
-        let _ = self.arrived.clone().wait_for(|arrived| *arrived > self.told).await;
+        let _ = self.arrived.clone().wait_for(|arrived| *arrived > self.seen).await;
     }
 }

@@ -19,19 +19,21 @@ pub async fn serve_stdio(shell: Shell, shutdown: impl Future<Output = ()>) -> io
     let stdio = Stdio::open()?;
     let closed = stdio.closed();
     let engine = shell.engine().clone();
-    let session = tokio::spawn(async move {
+    let mut session = tokio::spawn(async move {
         // A conversation that never began has nothing to say.
         if let Ok(running) = serve(shell, stdio).await {
             let _ = running.waiting().await;
         }
     });
     tokio::select! {
-        () = closed.cancelled() => {}
-        () = shutdown => {}
+        () = closed.cancelled() => {
+            engine.close().await;
+            // The commands are gone, so what is still to be said is said at once.
+            let _ = tokio::time::timeout(LAST_WORDS, session).await;
+        }
+        _ = &mut session => engine.close().await,
+        () = shutdown => engine.close().await,
     }
-    engine.close().await;
-    // The commands are gone, so what is still to be said is said at once.
-    let _ = tokio::time::timeout(LAST_WORDS, session).await;
     Ok(())
 }
 

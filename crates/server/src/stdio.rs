@@ -13,13 +13,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, ClientRequest, ErrorData, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientRequest, ErrorData, GetMeta, JsonRpcMessage, RequestId};
 use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
 use rustix::fs::{FileType, OFlags, fstat};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::lines::Lines;
@@ -28,10 +29,14 @@ use crate::message::{self, Fault, Message};
 type Source = Box<dyn AsyncRead + Send + Sync + Unpin>;
 type Sink = Box<dyn AsyncWrite + Send + Sync + Unpin>;
 
+/// How many complaints may wait to be written.
+const COMPLAINTS: usize = 16;
+
 pub struct Stdio {
     lines: Lines<Source>,
     waiting: VecDeque<Result<Message, Fault>>,
     writer: Writer,
+    complaints: mpsc::Sender<Fault>,
     /// Whether a request has opened the conversation.
     opened: bool,
 }
@@ -39,7 +44,8 @@ pub struct Stdio {
 #[derive(Clone)]
 struct Writer {
     sink: Arc<tokio::sync::Mutex<Sink>>,
-    /// Requests that were passed on and not answered yet.
+    /// Requests that were passed on and not answered yet. One that was cancelled never is, and its
+    /// id is never free again: the service loop could take an old answer for a new one.
     running: Arc<Mutex<HashSet<RequestId>>>,
     closed: CancellationToken,
 }
@@ -51,7 +57,10 @@ impl Stdio {
             running: Arc::default(),
             closed: CancellationToken::new(),
         };
-        Self { lines: Lines::new(source), waiting: VecDeque::new(), writer, opened: false }
+        let (complaints, faults) = mpsc::channel(COMPLAINTS);
+        tokio::spawn(complain(writer.clone(), faults));
+        let lines = Lines::new(source);
+        Self { lines, waiting: VecDeque::new(), writer, complaints, opened: false }
     }
 
     /// This process's own standard input and output.
@@ -76,10 +85,7 @@ impl Stdio {
         let mut running = self.writer.running.lock().unwrap_or_else(PoisonError::into_inner);
         match message {
             JsonRpcMessage::Request(request) => {
-                self.opened |= !matches!(
-                    request.request,
-                    ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_)
-                );
+                self.opened |= opens(&request.request);
                 if running.insert(request.id.clone()) {
                     return Ok(true);
                 }
@@ -87,17 +93,21 @@ impl Stdio {
                 let error = ErrorData::invalid_request(text, None);
                 Err(Fault { error, id: Some(request.id.clone()) })
             }
-            JsonRpcMessage::Notification(notification) => {
-                // The service loop will never answer a request that was cancelled.
-                if let ClientNotification::CancelledNotification(cancelled) =
-                    &notification.notification
-                    && let Some(id) = &cancelled.params.request_id
-                {
-                    running.remove(id);
-                }
-                Ok(self.opened)
-            }
-            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => Ok(self.opened),
+            _ => Ok(self.opened),
+        }
+    }
+}
+
+/// Whether the service loop takes this request for the beginning of a conversation.
+fn opens(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::DiscoverRequest(_) | ClientRequest::PingRequest(_) => false,
+        other => {
+            let meta = other.get_meta();
+            meta.protocol_version().is_some()
+                && meta.client_info().is_some()
+                && meta.client_capabilities().is_some()
         }
     }
 }
@@ -114,6 +124,11 @@ impl Transport<RoleServer> for Stdio {
 
     async fn receive(&mut self) -> Option<Message> {
         loop {
+            // Before anything is taken, as this future may be dropped while it waits. A client that
+            // does not read what is wrong with its messages is not read either.
+            let Ok(complaint) = self.complaints.clone().reserve_owned().await else {
+                return None;
+            };
             let Some(next) = self.next().await else {
                 self.writer.closed.cancel();
                 return None;
@@ -125,10 +140,9 @@ impl Transport<RoleServer> for Stdio {
             match admitted {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                // By a task of its own: this future may be dropped before it is done.
-                Err(Fault { error, id }) => {
-                    tracing::debug!("{}", error.message);
-                    tokio::spawn(self.writer.clone().write(JsonRpcMessage::error(error, id)));
+                Err(fault) => {
+                    tracing::debug!("{}", fault.error.message);
+                    complaint.send(fault);
                 }
             }
         }
@@ -136,6 +150,13 @@ impl Transport<RoleServer> for Stdio {
 
     async fn close(&mut self) -> io::Result<()> {
         self.writer.sink.lock().await.shutdown().await
+    }
+}
+
+/// Tells the client what is wrong with its messages.
+async fn complain(writer: Writer, mut faults: mpsc::Receiver<Fault>) {
+    while let Some(Fault { error, id }) = faults.recv().await {
+        let _ = writer.clone().write(JsonRpcMessage::error(error, id)).await;
     }
 }
 

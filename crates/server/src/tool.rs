@@ -23,7 +23,7 @@ impl Tool {
 
     pub fn name(self) -> &'static str {
         match self {
-            Self::ExecuteCommand => "execute_command",
+            Self::ExecuteCommand => execute_command::NAME,
         }
     }
 
@@ -46,7 +46,6 @@ impl Tool {
 pub(crate) struct Call<'a> {
     pub engine: &'a Engine,
     pub arguments: JsonObject,
-    pub include_stderr: bool,
     pub watcher: Watcher,
 }
 

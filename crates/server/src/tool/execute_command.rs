@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcpz_engine::{End, Error, Outcome, RunRequest, Stream, signal_name};
+use mcpz_engine::{End, Error, MAX_TIMEOUT, Outcome, RunRequest, Stream, signal_name};
 use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use super::{Call, complaint};
 use crate::schema::schema;
 
-const NAME: &str = "execute_command";
+pub const NAME: &str = "execute_command";
 
 const DESCRIPTION: &str = "Execute a shell command and return its output. Returns when the shell \
     ends or the timeout is over; everything the command started is ended with a timeout.";
 
-/// The longest timeout that can be asked for: a day.
-const MAX_TIMEOUT: f64 = 86_400.0;
+const MAX_SECONDS: u64 = MAX_TIMEOUT.as_secs();
+
+const LOST: &str = "the process that minded this command was killed, and the command with it";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -27,7 +28,7 @@ struct Params {
     /// Directory to run it in [default: the server's]
     working_directory: Option<String>,
     /// Seconds until it is ended [default: the server's]
-    #[schemars(range(max = MAX_TIMEOUT), extend("exclusiveMinimum" = 0))]
+    #[schemars(range(max = MAX_SECONDS), extend("exclusiveMinimum" = 0))]
     timeout: Option<f64>,
     /// Variables to set
     environment: Option<BTreeMap<String, String>>,
@@ -93,18 +94,18 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
         Ok(params) => params,
         Err(answer) => return answer,
     };
-    if params.timeout.is_some_and(|timeout| !(timeout > 0.0 && timeout <= MAX_TIMEOUT)) {
+    let fits = |seconds| seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64();
+    if !params.timeout.is_none_or(fits) {
         return complaint(format!(
-            "Invalid arguments: `timeout` must be more than 0 and at most {MAX_TIMEOUT} seconds"
+            "Invalid arguments: `timeout` must be more than 0 and at most {MAX_SECONDS} seconds"
         ));
     }
     let command = params.command.clone();
-    let streams: &[_] = match call.include_stderr {
-        true => &[Stream::Stdout, Stream::Stderr],
-        false => &[Stream::Stdout],
-    };
     match call.watcher.run(call.engine, params.into()).await {
-        Ok(outcome) => answer(&Reply::ran(command, &outcome, streams), timed_out(&outcome)),
+        Ok(outcome) => {
+            let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
+            answer(&Reply::ran(command, &outcome, call.watcher.streams), failed)
+        }
         Err(error) => answer(&Reply::did_not_run(command, &error), true),
     }
 }
@@ -137,6 +138,7 @@ impl Reply {
                 ..reply
             },
             End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
+            End::Lost => Self { message: Some(LOST.into()), ..reply },
         }
     }
 
@@ -147,10 +149,6 @@ impl Reply {
         };
         Self { command, output, return_code: -1, ..Self::default() }
     }
-}
-
-fn timed_out(outcome: &Outcome) -> bool {
-    matches!(outcome.end, End::TimedOut { .. })
 }
 
 /// The same answer twice: as text and as structure.
