@@ -66,6 +66,10 @@ pub fn serve_stdin() -> Result<(), AgentError> {
         greeted: false,
     };
     let result = agent.serve();
+    if result.is_err() {
+        // The server has not left: it must hear that we do, and hang up on the keepers.
+        let _ = rustix::net::shutdown(&agent.server, rustix::net::Shutdown::Both);
+    }
     agent.close();
     result
 }
@@ -191,8 +195,6 @@ impl Agent {
     /// Waits until all keepers have ended: the server, by leaving or by hanging up on them, has
     /// told them to. Those that do not are killed, and what they keep with them.
     fn close(mut self) {
-        // So that the server hangs up on them, whatever the reason for our leaving.
-        let _ = rustix::net::shutdown(&self.server, rustix::net::Shutdown::Both);
         let until = Instant::now() + LEAVE_TIME;
         while !self.keepers.is_empty() && Instant::now() < until {
             signals::wait(None, Some(until.saturating_duration_since(Instant::now())));

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
 
 use crate::cgroup;
 
@@ -17,9 +17,16 @@ pub fn descendants(root: i32) -> Vec<i32> {
 
 /// Kills every descendant of `root` that is there now. One that is being forked meanwhile is met
 /// by who looks again.
+///
+/// Process groups are killed whole: a program that forks and leaves again and again is somewhere
+/// else by the time it was found, but still in its group.
 pub fn kill_descendants(root: i32) {
+    let own_group = getpgrp();
     for entry in living(root) {
         signal(&[entry.pid], Signal::KILL);
+        if let Some(group) = Pid::from_raw(entry.group).filter(|group| *group != own_group) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         // What the old freezer holds dies only when it is let go.
         if entry.state == State::Asleep {
             cgroup::thaw(entry.pid);
@@ -67,6 +74,7 @@ pub fn signal(pids: &[i32], signal: Signal) {
 struct Entry {
     pid: i32,
     parent: i32,
+    group: i32,
     state: State,
 }
 
@@ -96,14 +104,15 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
     let mut fields = rest.split_ascii_whitespace();
     let letter = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
-    let threads: u32 = fields.nth(15)?.parse().ok()?;
+    let group = fields.next()?.parse().ok()?;
+    let threads: u32 = fields.nth(14)?.parse().ok()?;
     let state = match letter {
         // While other threads live, one whose first thread has left is not ended.
         "Z" | "X" if threads <= 1 => State::Ended,
         "D" => State::Asleep,
         _ => State::Alive,
     };
-    Some(Entry { pid, parent, state })
+    Some(Entry { pid, parent, group, state })
 }
 
 #[cfg(test)]

@@ -102,6 +102,11 @@ impl Server {
         stdin.flush().unwrap();
     }
 
+    /// Sends to a server that may have left.
+    pub fn try_send(&mut self, message: &Value) -> std::io::Result<()> {
+        self.stdin.as_mut().unwrap().write_all(format!("{message}\n").as_bytes())
+    }
+
     pub fn send(&mut self, message: &Value) {
         self.send_bytes(format!("{message}\n").as_bytes());
     }
