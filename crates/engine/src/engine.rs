@@ -67,10 +67,11 @@ impl Engine {
 
     /// Starts a command, if the gate lets it through.
     pub fn start(&self, request: RunRequest) -> Result<Run, Error> {
-        tracing::info!("executing {:?}", request.script);
+        tracing::info!("executing {:?}", request.command);
+        let max_output = request.max_output;
         let cleared = gate::clear(&self.shared.settings, request)
             .inspect_err(|error| tracing::info!("not run: {}", error.chain()))?;
-        self.launch(cleared)
+        self.launch(cleared, max_output)
     }
 
     /// Ends every command and the agent, and waits until they are gone.
@@ -81,10 +82,10 @@ impl Engine {
         }
     }
 
-    fn launch(&self, cleared: Cleared) -> Result<Run, Error> {
+    fn launch(&self, cleared: Cleared, max_output: Option<u64>) -> Result<Run, Error> {
         let (spawn, pending) = cleared.into_parts();
         let process = self.link()?.spawn(spawn)?;
-        Ok(Run::start(process, pending, Output::new(self.shared.spill.quota())))
+        Ok(Run::start(process, pending, Output::new(self.shared.spill.quota(max_output))))
     }
 
     /// The agent: the one we have, or a new one if that was killed.

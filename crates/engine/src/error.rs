@@ -17,8 +17,8 @@ pub enum Error {
     BadVariable(String),
     #[error("cannot enter the working directory {}", path.display())]
     Directory { path: PathBuf, source: io::Error },
-    #[error("cannot execute the shell {}", shell.display())]
-    Shell { shell: PathBuf, source: io::Error },
+    #[error("cannot execute {}", program.display())]
+    Program { program: PathBuf, source: io::Error },
     #[error("the system cannot start another process")]
     Resources(#[source] io::Error),
     #[error("cannot reach the agent that starts processes")]
@@ -28,12 +28,12 @@ pub enum Error {
 }
 
 impl Error {
-    pub(crate) fn from_failure(failure: Failure, shell: PathBuf, directory: PathBuf) -> Self {
+    pub(crate) fn from_failure(failure: Failure, program: PathBuf, directory: PathBuf) -> Self {
         let source = io::Error::from_raw_os_error(failure.errno);
         match failure.stage {
             Stage::Resources => Self::Resources(source),
             Stage::Directory => Self::Directory { path: directory, source },
-            Stage::Program => Self::Shell { shell, source },
+            Stage::Program => Self::Program { program, source },
         }
     }
 

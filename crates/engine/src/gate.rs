@@ -12,7 +12,7 @@ use mcpz_policy::Verdict;
 
 use crate::engine::Settings;
 use crate::error::Error;
-use crate::request::RunRequest;
+use crate::request::{Command, RunRequest};
 
 /// A command that may run.
 pub struct Cleared {
@@ -22,7 +22,8 @@ pub struct Cleared {
 
 /// What the run's own task needs of a cleared command.
 pub struct Pending {
-    pub shell: PathBuf,
+    /// What is executed: the shell, or the program itself.
+    pub program: PathBuf,
     pub directory: PathBuf,
     pub timeout: Duration,
     pub stdin: Option<Vec<u8>>,
@@ -39,25 +40,36 @@ impl Cleared {
 pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error> {
     check_bytes(&request)?;
     let variables = request.environment.iter().map(|(name, _)| name.as_str());
-    if let Verdict::Deny(denial) = settings.policy.judge(&request.script, variables) {
+    let verdict = match &request.command {
+        Command::Script { text, .. } => settings.policy.judge(text, variables),
+        Command::Argv(words) => settings.policy.judge_words(words, variables),
+    };
+    if let Verdict::Deny(denial) = verdict {
         return Err(Error::Refused(denial));
     }
     let directory = match request.directory {
         Some(directory) => settings.working_directory.join(directory),
         None => settings.working_directory.clone(),
     };
+    let (executed, program) = match request.command {
+        Command::Script { text, shell } => {
+            let shell = shell.unwrap_or_else(|| settings.shell.clone());
+            (shell.clone(), Program::Script { shell: shell.into(), text: OsString::from(text) })
+        }
+        Command::Argv(words) => {
+            let name = words.first().map(PathBuf::from).unwrap_or_default();
+            (name, Program::Argv(words.into_iter().map(OsString::from).collect()))
+        }
+    };
     let environment = request.environment.into_iter();
     let spawn = Spawn {
-        program: Program::Script {
-            shell: settings.shell.clone().into(),
-            text: OsString::from(request.script),
-        },
+        program,
         directory: Some(directory.clone()),
         environment: environment.map(|(name, value)| (name.into(), Some(value.into()))).collect(),
         stdin: if request.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
     };
     let pending = Pending {
-        shell: settings.shell.clone(),
+        program: executed,
         directory,
         timeout: request.timeout.unwrap_or(settings.timeout),
         stdin: request.stdin,
@@ -67,7 +79,11 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
 
 /// Refuses what no program could be given, with its name.
 fn check_bytes(request: &RunRequest) -> Result<(), Error> {
-    if request.script.contains('\0') {
+    let nul = match &request.command {
+        Command::Script { text, .. } => text.contains('\0'),
+        Command::Argv(words) => words.iter().any(|word| word.contains('\0')),
+    };
+    if nul {
         return Err(Error::NulByte { what: "command" });
     }
     let directory = request.directory.as_ref().map(|path| path.as_os_str().as_encoded_bytes());

@@ -20,7 +20,7 @@ pub use error::Error;
 pub use mcpz_policy::{Denial, Pattern, Policy};
 pub use outcome::{End, Outcome, Usage, signal_name, signal_number};
 pub use output::{Excerpt, Output, Stream};
-pub use request::RunRequest;
+pub use request::{Command, RunRequest};
 pub use run::Run;
 pub use spill::SpillSettings;
 pub use text::plain;

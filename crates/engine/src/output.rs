@@ -247,7 +247,7 @@ mod tests {
 
     fn output_in(parent: &Path, per_run: u64) -> Output {
         let settings = SpillSettings { per_run, ..SpillSettings::new(parent) };
-        Output::new(Arc::new(Spill::new(settings)).quota())
+        Output::new(Arc::new(Spill::new(settings)).quota(None))
     }
 
     /// The one file below the folder.

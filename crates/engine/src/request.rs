@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// One command. What is left out is taken from the engine's settings.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
-    /// A text for the shell.
-    pub script: String,
+    pub command: Command,
     /// Where it runs; relative to the engine's own working directory.
     pub directory: Option<PathBuf>,
     pub timeout: Option<Duration>,
@@ -15,10 +14,33 @@ pub struct RunRequest {
     pub environment: Vec<(String, String)>,
     /// What it reads; without it, nothing.
     pub stdin: Option<Vec<u8>>,
+    /// The most of its output that is kept, if that is less than for others.
+    pub max_output: Option<u64>,
+}
+
+/// What is executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// A text for a shell, or for the engine's if none is named.
+    Script { text: String, shell: Option<PathBuf> },
+    /// A program and its arguments, without a shell.
+    Argv(Vec<String>),
 }
 
 impl RunRequest {
-    pub fn new(script: impl Into<String>) -> Self {
-        Self { script: script.into(), ..Self::default() }
+    /// A text for the engine's shell.
+    pub fn script(text: impl Into<String>) -> Self {
+        Self::new(Command::Script { text: text.into(), shell: None })
+    }
+
+    pub fn new(command: Command) -> Self {
+        Self {
+            command,
+            directory: None,
+            timeout: None,
+            environment: Vec::new(),
+            stdin: None,
+            max_output: None,
+        }
     }
 }

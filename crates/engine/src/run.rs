@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
@@ -29,19 +29,29 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A command that was started. Dropped before its outcome was taken, it is cancelled.
 pub struct Run {
     outcome: oneshot::Receiver<Result<Outcome, Error>>,
-    cancel: Option<oneshot::Sender<()>>,
+    word: Option<oneshot::Sender<Word>>,
+    started: watch::Receiver<Option<i32>>,
     output: Output,
+}
+
+/// What whoever has the handle wants. A handle that is dropped cancels.
+enum Word {
+    Cancel,
+    /// Nobody waits any more; the command goes on, without a deadline.
+    Leave,
 }
 
 impl Run {
     pub(crate) fn start(process: Process, pending: Pending, output: Output) -> Self {
         let (answer, outcome) = oneshot::channel();
-        let (cancel, cancelled) = oneshot::channel();
+        let (word, words) = oneshot::channel();
+        let (starting, started) = watch::channel(None);
         let minder = Minder {
             stdout: Channel::closed(Stream::Stdout, output.clone()),
             stderr: Channel::closed(Stream::Stderr, output.clone()),
             output: output.clone(),
             answer: Some(answer),
+            starting,
             timer: Instant::now() + pending.timeout,
             pending,
             process,
@@ -49,8 +59,8 @@ impl Run {
             stopped: None,
             feeder: None,
         };
-        tokio::spawn(minder.mind(cancelled));
-        Self { outcome, cancel: Some(cancel), output }
+        tokio::spawn(minder.mind(words));
+        Self { outcome, word: Some(word), started, output }
     }
 
     /// What it prints, while it prints it.
@@ -60,8 +70,24 @@ impl Run {
 
     /// Ends the command with all it started. The outcome comes as always.
     pub fn cancel(&mut self) {
-        if let Some(cancel) = self.cancel.take() {
-            let _ = cancel.send(());
+        self.say(Word::Cancel);
+    }
+
+    /// Lets the command go on by itself. It ends with the engine.
+    pub fn leave(mut self) {
+        self.say(Word::Leave);
+    }
+
+    /// Waits until the command runs and returns its process id, or `None` if it cannot start: the
+    /// outcome says why.
+    pub async fn started(&mut self) -> Option<i32> {
+        let started = self.started.wait_for(Option::is_some).await;
+        started.ok().and_then(|pid| *pid)
+    }
+
+    fn say(&mut self, word: Word) {
+        if let Some(sender) = self.word.take() {
+            let _ = sender.send(word);
         }
     }
 
@@ -78,6 +104,7 @@ struct Minder {
     stdout: Channel,
     stderr: Channel,
     answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
+    starting: watch::Sender<Option<i32>>,
     /// The deadline; once the run was stopped, the end of our patience.
     timer: Instant,
     exit: Option<Exit>,
@@ -86,7 +113,7 @@ struct Minder {
 }
 
 impl Minder {
-    async fn mind(mut self, mut cancelled: oneshot::Receiver<()>) {
+    async fn mind(mut self, mut words: oneshot::Receiver<Word>) {
         loop {
             let waiting = self.answer.is_some();
             tokio::select! {
@@ -96,10 +123,10 @@ impl Minder {
                         return;
                     }
                 }
-                // The handle that is dropped cancels too.
-                _ = &mut cancelled, if waiting && self.stopped.is_none() => {
-                    self.stop(End::Cancelled);
-                }
+                word = &mut words, if waiting && self.stopped.is_none() => match word {
+                    Ok(Word::Leave) => self.answer = None,
+                    Ok(Word::Cancel) | Err(_) => self.stop(End::Cancelled),
+                },
                 () = sleep_until(self.timer), if waiting => {
                     match self.stopped {
                         None => self.stop(End::TimedOut { after: self.pending.timeout }),
@@ -120,8 +147,8 @@ impl Minder {
                 false
             }
             Happening::Failed(failure) => {
-                let Pending { shell, directory, .. } = &self.pending;
-                let error = Error::from_failure(failure, shell.clone(), directory.clone());
+                let Pending { program, directory, .. } = &self.pending;
+                let error = Error::from_failure(failure, program.clone(), directory.clone());
                 self.answer_with(Err(error));
                 true
             }
@@ -151,6 +178,7 @@ impl Minder {
     fn started(&mut self, started: Started) {
         let opened =
             self.stdout.open(started.stdout).and_then(|()| self.stderr.open(started.stderr));
+        self.starting.send_replace(Some(started.pid));
         if let Err(source) = opened {
             self.process.kill(Duration::ZERO);
             self.answer_with(Err(Error::Resources(source)));

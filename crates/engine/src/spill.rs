@@ -38,6 +38,7 @@ pub struct Spill {
 pub struct Quota {
     spill: Arc<Spill>,
     used: AtomicU64,
+    limit: u64,
 }
 
 /// One stream's file.
@@ -53,8 +54,10 @@ impl Spill {
         Self { settings, used: AtomicU64::new(0), folder: Mutex::new(None) }
     }
 
-    pub fn quota(self: &Arc<Self>) -> Arc<Quota> {
-        Arc::new(Quota { spill: self.clone(), used: AtomicU64::new(0) })
+    /// The quota of one run: the usual one, or less.
+    pub fn quota(self: &Arc<Self>, wanted: Option<u64>) -> Arc<Quota> {
+        let limit = wanted.unwrap_or(u64::MAX).min(self.settings.per_run);
+        Arc::new(Quota { spill: self.clone(), used: AtomicU64::new(0), limit })
     }
 
     fn folder(&self) -> io::Result<PathBuf> {
@@ -87,7 +90,7 @@ impl Quota {
 
     /// Takes up to `wanted` bytes off the run's and everybody's quota; returns how many.
     fn take(&self, wanted: u64) -> u64 {
-        let granted = take(&self.used, self.spill.settings.per_run, wanted);
+        let granted = take(&self.used, self.limit, wanted);
         let granted_of_all = take(&self.spill.used, self.spill.settings.total, granted);
         self.used.fetch_sub(granted - granted_of_all, Ordering::Relaxed);
         granted_of_all

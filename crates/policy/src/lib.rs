@@ -1,7 +1,7 @@
 //! Which commands may run.
 //!
 //! Pure: a script's text and the variables it is to have go in, a [`Verdict`] comes out; no file,
-//! process or environment is looked at. Patterns are matched against a command's first word, so a
+//! process or environment is looked at. Patterns are matched against a command's first words, so a
 //! text that could run more than one command, or a command other than the one it shows, is refused
 //! whenever there are patterns at all: what is not understood is not allowed.
 
@@ -70,25 +70,42 @@ impl std::fmt::Display for Denial {
 impl Policy {
     /// Judges a script for a shell, and the names of the variables that are set for it.
     pub fn judge<'a>(&self, script: &str, variables: impl IntoIterator<Item = &'a str>) -> Verdict {
+        self.verdict(|| words::split(script), variables)
+    }
+
+    /// Judges a program and its arguments, which no shell will read.
+    pub fn judge_words<'a>(
+        &self,
+        words: &[String],
+        variables: impl IntoIterator<Item = &'a str>,
+    ) -> Verdict {
+        self.verdict(|| Ok(words.to_vec()), variables)
+    }
+
+    fn verdict<'a>(
+        &self,
+        words: impl FnOnce() -> Result<Vec<String>, Denial>,
+        variables: impl IntoIterator<Item = &'a str>,
+    ) -> Verdict {
         if self.allow.is_empty() && self.deny.is_empty() {
             return Verdict::Allow;
         }
-        let judged = self.check(script).and_then(|()| check_variables(variables));
-        match judged {
+        let judged = words().and_then(|words| self.check(&words));
+        match judged.and_then(|()| check_variables(variables)) {
             Ok(()) => Verdict::Allow,
             Err(denial) => Verdict::Deny(denial),
         }
     }
 
-    fn check(&self, script: &str) -> Result<(), Denial> {
-        let word = words::command_word(script)?;
+    fn check(&self, words: &[String]) -> Result<(), Denial> {
+        let word = words::program(words)?;
         let name = words::base_name(word);
-        if let Some(pattern) = self.deny.iter().find(|pattern| pattern.covers(word)) {
+        if let Some(pattern) = self.deny.iter().find(|pattern| pattern.covers(words)) {
             let (word, pattern) = (word.to_owned(), pattern.to_string());
             return Err(Denial::Denied { word, pattern });
         }
         // Only the word as it stands: `./ls` is not `ls`.
-        let mut allowing = self.allow.iter().filter(|pattern| pattern.matches(word)).peekable();
+        let mut allowing = self.allow.iter().filter(|pattern| pattern.matches(words)).peekable();
         if allowing.peek().is_none() && !self.allow.is_empty() {
             return Err(Denial::NotAllowed { word: word.to_owned() });
         }
@@ -233,6 +250,31 @@ mod tests {
             let verdict = judge(&policy, bad);
             assert!(matches!(verdict, Verdict::Deny(Denial::RunsAnother { .. })), "{bad}");
         }
+    }
+
+    #[test]
+    fn a_pattern_of_several_words_is_about_the_arguments_too() {
+        let policy = deny("rm -rf,git push");
+        for bad in ["rm -rf x", "rm -fr x", "rm -r -f x", "git push", "git -C . push origin"] {
+            assert_ne!(judge(&policy, bad), Verdict::Allow, "{bad}");
+        }
+        for fine in ["rm -r x", "rm x", "git status", "git log --grep=push"] {
+            assert_eq!(judge(&policy, fine), Verdict::Allow, "{fine}");
+        }
+        let policy = allow("git status,npm");
+        assert_eq!(judge(&policy, "git status -s"), Verdict::Allow);
+        assert_ne!(judge(&policy, "git push status"), Verdict::Allow);
+    }
+
+    #[test]
+    fn words_that_no_shell_reads_are_judged_as_they_are() {
+        let judge = |policy: &Policy, words: &[&str]| {
+            policy.judge_words(&words.iter().map(ToString::to_string).collect::<Vec<_>>(), [])
+        };
+        assert_eq!(judge(&allow("echo"), &["echo", "$(rm x); `ls`"]), Verdict::Allow);
+        assert_ne!(judge(&deny("rm"), &["/bin/rm", "x"]), Verdict::Allow);
+        assert_ne!(judge(&deny("rm"), &["env", "rm", "x"]), Verdict::Allow);
+        assert_ne!(judge(&deny("rm"), &[]), Verdict::Allow);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Finding the one command a plain text runs.
+//! The words of the one command a plain text runs.
 //!
 //! Plain means: the command's name stands there letter by letter, and nothing in its arguments is
 //! anything but text to the shell. Quotes are fine around arguments as long as nothing in them is
@@ -95,17 +95,22 @@ const HARMLESS: &[&str] = &[
     "TZ",
 ];
 
-/// The first word of a plain command, or why it is none.
-pub fn command_word(script: &str) -> Result<&str, Denial> {
+/// The words of a plain command as the shell would pass them on, or why it is none.
+pub fn split(script: &str) -> Result<Vec<String>, Denial> {
     let script = script.trim_matches([' ', '\t', '\n']);
     let end = script.find([' ', '\t']).unwrap_or(script.len());
-    let (word, arguments) = script.split_at(end);
-    if word.is_empty() {
-        return Err(Denial::Nothing);
+    let (name, arguments) = script.split_at(end);
+    if let Some(odd) = name.chars().find(|c| !is_name_character(*c)) {
+        return Err(Denial::NotUnderstood { part: shown(odd) });
     }
-    let odd = word.chars().find(|c| !is_name_character(*c)).map(shown);
-    let odd = odd.or_else(|| odd_path(word)).or_else(|| odd_argument(arguments));
-    match odd {
+    let arguments = split_arguments(arguments).map_err(|part| Denial::NotUnderstood { part })?;
+    Ok([vec![name.to_owned()], arguments].concat())
+}
+
+/// The name of the program, if it can be told from its path.
+pub fn program(words: &[String]) -> Result<&str, Denial> {
+    let word = words.first().filter(|word| !word.is_empty()).ok_or(Denial::Nothing)?;
+    match odd_path(word) {
         Some(part) => Err(Denial::NotUnderstood { part }),
         None => Ok(word),
     }
@@ -133,34 +138,35 @@ fn odd_path(word: &str) -> Option<String> {
     (ends(word) || parts.clone().any(|part| odd(&part))).then(|| word.to_owned())
 }
 
-/// The first part of the arguments that is more than text.
-fn odd_argument(arguments: &str) -> Option<String> {
+/// Takes arguments apart. The error is the first part that is more than text.
+fn split_arguments(arguments: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
     // What the shell makes of the word so far: pieces in quotes add up to one.
-    let mut word = String::new();
+    let mut word: Option<String> = None;
     let mut rest = arguments.chars();
     while let Some(c) = rest.next() {
         match c {
             '\'' | '"' => {
-                let Some((quoted, after)) = rest.as_str().split_once(c) else {
-                    return Some(c.to_string());
-                };
+                let (quoted, after) = rest.as_str().split_once(c).ok_or_else(|| c.to_string())?;
                 if c == '"'
                     && let Some(odd) = quoted.chars().find(|c| "$`\\".contains(*c))
                 {
-                    return Some(shown(odd));
+                    return Err(shown(odd));
                 }
-                word.push_str(quoted);
+                word.get_or_insert_default().push_str(quoted);
                 rest = after.chars();
             }
-            ' ' | '\t' => word.clear(),
-            c if is_argument_character(c) => word.push(c),
-            c => return Some(shown(c)),
+            ' ' | '\t' => words.extend(word.take()),
+            c if is_argument_character(c) => word.get_or_insert_default().push(c),
+            c => return Err(shown(c)),
         }
-        if let Some(code) = ["$(", "${", "`", "\0"].into_iter().find(|code| word.contains(code)) {
-            return Some(code.escape_debug().to_string());
+        let code = |code: &&str| word.as_ref().is_some_and(|word| word.contains(code));
+        if let Some(code) = ["$(", "${", "`", "\0"].iter().find(|part| code(part)) {
+            return Err(code.escape_debug().to_string());
         }
     }
-    None
+    words.extend(word);
+    Ok(words)
 }
 
 fn is_name_character(c: char) -> bool {

@@ -43,7 +43,7 @@ impl From<Params> for RunRequest {
             timeout: params.timeout.map(Duration::from_secs_f64),
             environment: params.environment.unwrap_or_default().into_iter().collect(),
             stdin: params.stdin.map(String::into_bytes),
-            ..Self::new(params.command)
+            ..Self::script(params.command)
         }
     }
 }
