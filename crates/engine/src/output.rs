@@ -6,10 +6,15 @@
 //!     pipe ─▶ Channel ─▶ Output ─▶ head │ spill file │ tail
 //!                           └────▶ watch ──▶ whoever waits for more
 
+use std::collections::HashMap;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
+use crate::nature::Nature;
+use crate::page::Mark;
+use crate::render::View;
 use crate::spill::{Quota, SpillFile};
 use crate::text;
 
@@ -28,7 +33,7 @@ const MAX_STRETCHES: usize = 1 << 16;
 /// The most of a command's output that goes into one answer.
 const EXCERPT: usize = 64 << 10;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stream {
     Stdout,
     Stderr,
@@ -43,6 +48,7 @@ pub struct Output {
 #[derive(Debug)]
 struct Shared {
     kept: Mutex<Kept>,
+    marks: Mutex<HashMap<(Stream, View), Vec<Mark>>>,
     quota: Arc<Quota>,
     arrived: watch::Sender<u64>,
 }
@@ -59,6 +65,7 @@ struct Kept {
 #[derive(Debug, Default)]
 struct Lane {
     length: u64,
+    nature: Nature,
     lost: u64,
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -78,7 +85,7 @@ pub struct Excerpt {
 impl Output {
     pub(crate) fn new(quota: Arc<Quota>) -> Self {
         let (arrived, _) = watch::channel(0);
-        let shared = Shared { kept: Mutex::default(), quota, arrived };
+        let shared = Shared { kept: Mutex::default(), marks: Mutex::default(), quota, arrived };
         Self { shared: Arc::new(shared) }
     }
 
@@ -114,6 +121,57 @@ impl Output {
     /// Which stream how many bytes came from, in order of arrival.
     pub fn stretches(&self) -> Vec<(Stream, u64)> {
         self.kept().stretches.clone()
+    }
+
+    /// How much of a stream can be read: all of it but for what was lost.
+    pub fn kept_length(&self, stream: Stream) -> u64 {
+        let kept = self.kept();
+        let lane = kept.lane(stream);
+        lane.length - lane.lost
+    }
+
+    pub(crate) fn nature(&self, stream: Stream) -> Nature {
+        self.kept().lane(stream).nature.clone()
+    }
+
+    /// Bytes of a stream as they came, at most so many.
+    pub(crate) fn read_at(&self, stream: Stream, at: u64, limit: usize) -> io::Result<Vec<u8>> {
+        let (mut bytes, file, end) = {
+            let kept = self.kept();
+            let lane = kept.lane(stream);
+            let from = (at as usize).min(lane.head.len());
+            let head = &lane.head[from..];
+            (head[..head.len().min(limit)].to_vec(), lane.file.clone(), lane.length - lane.lost)
+        };
+        let next = at + bytes.len() as u64;
+        let wanted = (end.saturating_sub(next)).min((limit - bytes.len()) as u64) as usize;
+        if wanted > 0
+            && let Some(file) = file
+        {
+            let filled = bytes.len();
+            bytes.resize(filled + wanted, 0);
+            file.read_exact_at(&mut bytes[filled..], next - HEAD as u64)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The last line's beginning before an offset that was passed in this view.
+    pub(crate) fn mark_before(&self, stream: Stream, view: View, seen: u64) -> Mark {
+        let marks = self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(marks) = marks.get(&(stream, view)) else { return Mark::default() };
+        match marks.partition_point(|mark| mark.seen <= seen) {
+            0 => Mark::default(),
+            after => marks[after - 1],
+        }
+    }
+
+    /// Notes a line's beginning, if it is far enough from the last one.
+    pub(crate) fn leave_mark(&self, stream: Stream, view: View, mark: Mark, distance: u64) {
+        let mut marks = self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner);
+        let marks = marks.entry((stream, view)).or_default();
+        if mark.raw >= marks.last().map_or(0, |last| last.raw) + distance {
+            marks.push(mark);
+        }
     }
 
     /// What the streams say, one after the other, with the middle left out where it is too long.
@@ -158,6 +216,7 @@ impl Output {
             let mut kept = self.kept();
             let lane = kept.lane_mut(stream);
             lane.length += bytes.len() as u64;
+            lane.nature.note(bytes);
             lane.lost += (rest.len() - written) as u64;
             lane.full |= written < rest.len();
             lane.head.extend_from_slice(&bytes[..in_head]);

@@ -5,7 +5,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -109,6 +109,10 @@ impl Drop for Quota {
 }
 
 impl SpillFile {
+    pub fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(bytes, offset)
+    }
+
     /// Appends as much of `bytes` as quota and disk take; returns how many.
     pub fn append(&self, bytes: &[u8]) -> usize {
         let granted = self.quota.take(bytes.len() as u64) as usize;

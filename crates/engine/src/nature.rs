@@ -1,0 +1,84 @@
+//! What kind of bytes a stream has so far, told while they pass.
+
+use memchr::memchr;
+
+use crate::text::whole_characters;
+
+/// Kept up to date with every piece that arrives.
+#[derive(Debug, Clone)]
+pub struct Nature {
+    /// Text that any view with plain line ends shows as it is.
+    pub plain: bool,
+    /// Not text at all: it has zero bytes.
+    pub binary: bool,
+    /// The beginning of a character at the end of the last piece.
+    carry: Vec<u8>,
+}
+
+impl Default for Nature {
+    fn default() -> Self {
+        Self { plain: true, binary: false, carry: Vec::new() }
+    }
+}
+
+impl Nature {
+    pub fn note(&mut self, bytes: &[u8]) {
+        self.binary = self.binary || memchr(0, bytes).is_some();
+        if !self.plain || (self.carry.is_empty() && is_simple(bytes)) {
+            return;
+        }
+        self.carry.extend_from_slice(bytes);
+        let whole = whole_characters(&self.carry).len();
+        self.plain = self.carry.len() - whole < 4 && is_plain(&self.carry[..whole]);
+        self.carry.drain(..whole);
+    }
+
+    /// Whether the end of the stream, if it is one, is in the middle of a character.
+    pub fn is_cut(&self) -> bool {
+        !self.carry.is_empty()
+    }
+}
+
+/// Printable ASCII and line ends: most output, and quickly told.
+fn is_simple(bytes: &[u8]) -> bool {
+    bytes.iter().fold(true, |simple, byte| {
+        simple & ((*byte >= 0x20 && *byte < 0x7f) | (*byte == b'\n') | (*byte == b'\t'))
+    })
+}
+
+fn is_plain(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes);
+    text.is_ok_and(|text| !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn nature(pieces: &[&[u8]]) -> Nature {
+        let mut nature = Nature::default();
+        for piece in pieces {
+            nature.note(piece);
+        }
+        nature
+    }
+
+    #[test]
+    fn a_control_character_or_a_broken_one_is_not_plain() {
+        for odd in [&b"a\rb"[..], b"\x1b[1m", b"a\xffb", b"\xe6\x97b", b"\0"] {
+            assert!(!nature(&[odd]).plain, "{odd:?}");
+        }
+        assert!(nature(&[b"\0"]).binary && !nature(&[b"\xff"]).binary);
+    }
+
+    proptest! {
+        #[test]
+        fn characters_may_be_cut_anywhere(text in "[a-zäß日🦀\n]{0,50}", cut in any::<prop::sample::Index>()) {
+            let cut = cut.index(text.len() + 1);
+            let nature = nature(&[&text.as_bytes()[..cut], &text.as_bytes()[cut..]]);
+            prop_assert!(nature.plain && !nature.is_cut());
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! Output as its reader sees it, piece by piece.
+//!
+//! A model gets what a terminal would show when all is done: colours and other control sequences
+//! are gone, a progress bar that redraws its line is seen once, in its last state, and bytes that
+//! are no UTF-8 show as U+FFFD. After each line's end a renderer is as good as new, so reading can
+//! begin at any line.
+
+use vte::{Params, Parser, Perform};
+
+/// How output is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct View {
+    /// Leaves out control sequences and shows lines in their last state.
+    pub ansi_strip: bool,
+    pub newline: Newline,
+}
+
+/// What ends a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Newline {
+    Lf,
+    CrLf,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self { ansi_strip: true, newline: Newline::Lf }
+    }
+}
+
+/// Closes a string within a control sequence; by itself it does nothing.
+const STRING_END: &[u8] = b"\x1b\\";
+
+/// No line is padded further than this: a program may move its cursor anywhere.
+const MAX_COLUMN: usize = 4096;
+
+/// A line longer than this is passed on in pieces, which cannot be written over any more.
+const MAX_LINE: usize = 64 << 10;
+
+/// Turns bytes into text. Clean after every line's end.
+pub struct Renderer {
+    view: View,
+    parser: Parser,
+    screen: Screen,
+    /// Bytes of a character, or the `\r` of a line's end, that may go on.
+    carry: Vec<u8>,
+}
+
+impl Renderer {
+    pub fn new(view: View) -> Self {
+        Self { view, parser: Parser::new(), screen: Screen::default(), carry: Vec::new() }
+    }
+
+    /// Takes in more bytes and appends to `text` what is certain now.
+    pub fn feed(&mut self, bytes: &[u8], text: &mut String) {
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            match line.strip_suffix(b"\n") {
+                Some(line) => {
+                    self.feed_part(line, text);
+                    self.end_line(text);
+                    text.push_str(match self.view.newline {
+                        Newline::Lf => "\n",
+                        Newline::CrLf => "\r\n",
+                    });
+                }
+                None => self.feed_part(line, text),
+            }
+        }
+    }
+
+    /// Appends what is left of a last line without an end.
+    pub fn finish(&mut self, text: &mut String) {
+        self.end_line(text);
+    }
+
+    fn feed_part(&mut self, bytes: &[u8], text: &mut String) {
+        if self.view.ansi_strip {
+            self.parser.advance(&mut self.screen, bytes);
+            self.screen.move_to(text);
+            return;
+        }
+        self.carry.extend_from_slice(bytes);
+        let certain = self.carry.len() - uncertain(&self.carry);
+        text.push_str(&String::from_utf8_lossy(&self.carry[..certain]));
+        self.carry.drain(..certain);
+    }
+
+    fn end_line(&mut self, text: &mut String) {
+        if self.view.ansi_strip {
+            // A title or another string that was not closed ends with its line, or it would
+            // swallow all that follows.
+            self.parser.advance(&mut self.screen, STRING_END);
+            self.screen.end_line();
+            self.screen.move_to(text);
+            return;
+        }
+        let carry = std::mem::take(&mut self.carry);
+        let line = carry.strip_suffix(b"\r").unwrap_or(&carry);
+        text.push_str(&String::from_utf8_lossy(line));
+    }
+}
+
+/// How many of the last bytes could be the beginning of something longer.
+fn uncertain(bytes: &[u8]) -> usize {
+    if bytes.ends_with(b"\r") {
+        return 1;
+    }
+    let tail = bytes.len().saturating_sub(3)..bytes.len();
+    let first = tail.rev().find(|at| bytes[*at] & 0b1100_0000 != 0b1000_0000);
+    match first.map(|at| &bytes[at..]) {
+        Some(rest) => match std::str::from_utf8(rest) {
+            Err(error) if error.error_len().is_none() => rest.len(),
+            _ => 0,
+        },
+        None => 0,
+    }
+}
+
+/// One line that can be written over, and the text of those before it.
+#[derive(Default)]
+struct Screen {
+    done: String,
+    line: Vec<char>,
+    column: usize,
+}
+
+impl Screen {
+    fn end_line(&mut self) {
+        self.done.extend(self.line.drain(..));
+        self.column = 0;
+    }
+
+    fn move_to(&mut self, text: &mut String) {
+        text.push_str(&self.done);
+        self.done.clear();
+    }
+
+    fn put(&mut self, c: char) {
+        if self.line.len() >= MAX_LINE {
+            self.end_line();
+        }
+        if self.column < self.line.len() {
+            self.line[self.column] = c;
+        } else {
+            self.line.resize(self.column, ' ');
+            self.line.push(c);
+        }
+        self.column += 1;
+    }
+}
+
+impl Perform for Screen {
+    fn print(&mut self, c: char) {
+        if !c.is_control() {
+            self.put(c);
+        }
+    }
+
+    fn execute(&mut self, byte: u8) {
+        match byte {
+            b'\r' => self.column = 0,
+            b'\t' => self.put('\t'),
+            b'\x08' => self.column = self.column.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    fn csi_dispatch(&mut self, params: &Params, _: &[u8], _: bool, action: char) {
+        let first = params.iter().next().and_then(|param| param.first().copied()).unwrap_or(0);
+        let count = usize::from(first.max(1));
+        match (action, first) {
+            ('K', 0) => self.line.truncate(self.column),
+            ('K', 1) => {
+                let end = self.line.len().min(self.column + 1);
+                self.line[..end].fill(' ');
+            }
+            ('K', 2) => self.line.clear(),
+            ('G', _) => self.column = (count - 1).min(MAX_COLUMN),
+            ('C', _) => self.column = (self.column + count).min(self.column.max(MAX_COLUMN)),
+            ('D', _) => self.column = self.column.saturating_sub(count),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::plain;
+
+    fn rendered(view: View, pieces: &[&[u8]]) -> String {
+        let mut renderer = Renderer::new(view);
+        let mut text = String::new();
+        for piece in pieces {
+            renderer.feed(piece, &mut text);
+        }
+        renderer.finish(&mut text);
+        text
+    }
+
+    #[test]
+    fn a_progress_bar_is_seen_in_its_last_state() {
+        assert_eq!(plain(b"  0%\r 50%\r100%\ndone\n"), "100%\ndone\n");
+        assert_eq!(plain(b"downloading\r\x1b[Kok\n"), "ok\n");
+        assert_eq!(plain(b"|\x08/\x08-\n"), "-\n");
+    }
+
+    #[test]
+    fn colours_titles_and_links_are_gone() {
+        assert_eq!(plain(b"\x1b[1;31merror\x1b[0m: x\n"), "error: x\n");
+        assert_eq!(plain(b"\x1b]0;title\x07text"), "text");
+        assert_eq!(plain(b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\"), "link");
+    }
+
+    #[test]
+    fn a_title_without_an_end_hides_only_its_own_line() {
+        assert_eq!(plain(b"a\x1b]0;title\nimportant\n"), "a\nimportant\n");
+        assert_eq!(plain(b"\x1bP1;2|x\nimportant\n"), "\nimportant\n");
+    }
+
+    #[test]
+    fn line_ends_are_what_the_view_wants() {
+        let strip = |newline| View { ansi_strip: true, newline };
+        let keep = |newline| View { ansi_strip: false, newline };
+        assert_eq!(plain(b"a\r\nb\r\n"), "a\nb\n");
+        assert_eq!(rendered(strip(Newline::CrLf), &[b"a\nb\r\n"]), "a\r\nb\r\n");
+        assert_eq!(rendered(keep(Newline::Lf), &[b"a\r", b"\nb\rc\n"]), "a\nb\rc\n");
+        assert_eq!(rendered(keep(Newline::CrLf), &[b"a\n"]), "a\r\n");
+    }
+
+    #[test]
+    fn control_sequences_can_be_kept() {
+        let view = View { ansi_strip: false, ..View::default() };
+        assert_eq!(rendered(view, &[b"\x1b[1mbold\x1b[0m\n"]), "\x1b[1mbold\x1b[0m\n");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_and_nothing_else_is_lost() {
+        assert_eq!(plain(b"a\xffb\n"), "a\u{fffd}b\n");
+        assert_eq!(plain("häß 日本\n".as_bytes()), "häß 日本\n");
+    }
+
+    #[test]
+    fn a_cursor_sent_far_away_does_not_fill_the_memory() {
+        let far = b"\x1b[65535Cx\x1b[65535Cy\x1b[65535Gz".repeat(100);
+        assert!(plain(&far).len() < 10 * MAX_COLUMN);
+    }
+
+    proptest! {
+        #[test]
+        fn text_has_no_control_characters_but_newlines_and_tabs(bytes in vec(any::<u8>(), 0..300)) {
+            let text = plain(&bytes);
+            prop_assert!(!text.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+        }
+
+        #[test]
+        fn it_does_not_matter_where_the_pieces_are_cut(
+            bytes in vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'\r'), Just(0x1b)], 0..200),
+            cut in any::<prop::sample::Index>(),
+            ansi_strip in any::<bool>(),
+        ) {
+            let view = View { ansi_strip, newline: Newline::Lf };
+            let cut = cut.index(bytes.len() + 1);
+            let whole = rendered(view, &[&bytes]);
+            prop_assert_eq!(rendered(view, &[&bytes[..cut], &bytes[cut..]]), whole);
+        }
+
+        #[test]
+        fn a_renderer_is_as_good_as_new_after_a_line(
+            first in vec(any::<u8>(), 0..100), second in vec(any::<u8>(), 0..100),
+        ) {
+            let whole = [first.as_slice(), b"\n", &second].concat();
+            let apart = plain(&[first.as_slice(), b"\n"].concat()) + &plain(&second);
+            prop_assert_eq!(plain(&whole), apart);
+        }
+    }
+}
