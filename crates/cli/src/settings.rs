@@ -16,6 +16,9 @@ pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
 
 const DEFAULT_TIMEOUT: u64 = 30;
 
+/// How long outputs can be read after they were kept.
+const DEFAULT_KEEP_TIME: Duration = Duration::from_secs(3600);
+
 const DEFAULT_SHELL: &str = "/bin/sh";
 
 #[derive(Debug)]
@@ -60,6 +63,7 @@ impl Settings {
                 deny: patterns(flags.deny.as_deref(), policy.deny).unwrap_or_default(),
             },
             spill: SpillSettings::new(std::env::temp_dir()),
+            keep_time: DEFAULT_KEEP_TIME,
         };
         Ok(Self {
             engine,

@@ -1,7 +1,7 @@
 //! The handle everything else holds.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpz_agent::Link;
@@ -13,6 +13,7 @@ use crate::output::Output;
 use crate::request::RunRequest;
 use crate::run::Run;
 use crate::spill::{Spill, SpillSettings};
+use crate::store::{Owner, Store};
 
 /// The longest timeout there is: a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -26,6 +27,8 @@ pub struct Settings {
     pub timeout: Duration,
     pub policy: Policy,
     pub spill: SpillSettings,
+    /// How long outputs can be read after they were kept.
+    pub keep_time: Duration,
 }
 
 /// Runs commands. Clones share everything. Needs a tokio runtime.
@@ -37,6 +40,8 @@ pub struct Engine {
 struct Shared {
     settings: Settings,
     spill: Arc<Spill>,
+    store: Arc<Store>,
+    forgetting: Once,
     link: Mutex<Agent>,
 }
 
@@ -50,12 +55,29 @@ enum Agent {
 
 impl Engine {
     pub fn new(settings: Settings) -> Self {
-        let spill = Arc::new(Spill::new(settings.spill.clone()));
-        Self { shared: Arc::new(Shared { settings, spill, link: Mutex::new(Agent::NotNeededYet) }) }
+        let store = Arc::new(Store::new(settings.keep_time));
+        let make_room = Arc::downgrade(&store);
+        let spill = Spill::new(settings.spill.clone())
+            .making_room(move || make_room.upgrade().is_some_and(|store| store.forget_oldest()));
+        let (spill, link) = (Arc::new(spill), Mutex::new(Agent::NotNeededYet));
+        Self { shared: Arc::new(Shared { settings, spill, store, forgetting: Once::new(), link }) }
     }
 
     pub fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    /// Somebody new, who can keep outputs and read them later.
+    pub fn owner(&self) -> Owner {
+        self.shared.forgetting.call_once(|| {
+            tokio::spawn(forget(Arc::downgrade(&self.shared.store), self.settings().keep_time));
+        });
+        self.shared.store.owner()
+    }
+
+    /// An empty output to put something into, such as a smaller form of another.
+    pub fn new_output(&self) -> Output {
+        Output::new(self.shared.spill.quota(None))
     }
 
     /// Has the agent started, so that the first command does not wait for it.
@@ -103,5 +125,15 @@ impl Engine {
 
     fn lock(&self) -> MutexGuard<'_, Agent> {
         self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets go of outputs when their time is over, for as long as there is a store.
+async fn forget(store: Weak<Store>, time: Duration) {
+    while let Some(store) = store.upgrade() {
+        let next = store.forget_expired();
+        drop(store);
+        let until = next.unwrap_or_else(|| std::time::Instant::now() + time);
+        tokio::time::sleep_until(until.into()).await;
     }
 }

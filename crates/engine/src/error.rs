@@ -23,6 +23,16 @@ pub enum Error {
     Resources(#[source] io::Error),
     #[error("cannot reach the agent that starts processes")]
     Agent(#[from] LinkError),
+    #[error("the pattern is not a regular expression: {0}")]
+    Pattern(String),
+    #[error("the path is not a JMESPath expression: {0}")]
+    Path(String),
+    #[error("the output is not JSON")]
+    NoJson(#[source] serde_json::Error),
+    #[error("the output has {length} bytes, too many for a path: the limit is {limit}")]
+    DocumentTooLong { length: u64, limit: u64 },
+    #[error("the kept output cannot be read")]
+    Read(#[source] io::Error),
     #[error("the server is ending")]
     Closed,
 }

@@ -7,7 +7,7 @@ pub use mcpz_agent::Usage;
 use crate::output::Output;
 
 /// A command that ran, however it ended.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Outcome {
     pub end: End,
     pub usage: Usage,

@@ -55,6 +55,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Kept {
+    finished: bool,
     stdout: Lane,
     stderr: Lane,
     newest: Vec<u8>,
@@ -98,6 +99,15 @@ impl Output {
     pub fn lost(&self) -> u64 {
         let kept = self.kept();
         kept.stdout.lost + kept.stderr.lost
+    }
+
+    /// Whether nothing more will arrive.
+    pub fn is_finished(&self) -> bool {
+        self.kept().finished
+    }
+
+    pub(crate) fn finish(&self) {
+        self.kept().finished = true;
     }
 
     /// Tells whenever more bytes have arrived, and how many there are.

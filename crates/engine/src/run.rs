@@ -227,6 +227,7 @@ impl Minder {
 
 impl Drop for Minder {
     fn drop(&mut self) {
+        self.output.finish();
         if let Some(feeder) = &self.feeder {
             feeder.abort();
         }

@@ -5,10 +5,16 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::PathBuf;
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::random::random_name;
+
+const PREFIX: &str = "mcpz-";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillSettings {
@@ -26,11 +32,17 @@ impl SpillSettings {
     }
 }
 
-#[derive(Debug)]
 pub struct Spill {
     settings: SpillSettings,
     used: AtomicU64,
-    folder: Mutex<Option<PathBuf>>,
+    folder: Mutex<Option<Folder>>,
+    make_room: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl std::fmt::Debug for Spill {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spill").field("settings", &self.settings).finish_non_exhaustive()
+    }
 }
 
 /// One run's quota, shared by its files.
@@ -51,7 +63,13 @@ pub struct SpillFile {
 
 impl Spill {
     pub fn new(settings: SpillSettings) -> Self {
-        Self { settings, used: AtomicU64::new(0), folder: Mutex::new(None) }
+        let make_room = Box::new(|| false);
+        Self { settings, used: AtomicU64::new(0), folder: Mutex::new(None), make_room }
+    }
+
+    /// Has `make_room` called when all quota is used; it says whether it could give some back.
+    pub fn making_room(self, make_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { make_room: Box::new(make_room), ..self }
     }
 
     /// The quota of one run: the usual one, or less.
@@ -63,19 +81,52 @@ impl Spill {
     fn folder(&self) -> io::Result<PathBuf> {
         let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = &*folder {
-            return Ok(folder.clone());
+            return Ok(folder.path.clone());
         }
-        let path = self.settings.parent.join(format!("mcpz-{}", random_name()?));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(folder.insert(path).clone())
+        Ok(folder.insert(Folder::create(&self.settings.parent)?).path.clone())
     }
 }
 
-impl Drop for Spill {
+/// The private folder, locked while we live: one that is not locked was left by a server that was
+/// killed.
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Folder {
+    fn create(parent: &Path) -> io::Result<Self> {
+        sweep(parent);
+        let path = parent.join(format!("{PREFIX}{}", random_name()?));
+        DirBuilder::new().mode(0o700).create(&path)?;
+        let lock = File::open(&path)?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { path, _lock: lock })
+    }
+}
+
+impl Drop for Folder {
     fn drop(&mut self) {
-        let folder = self.folder.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(folder) = folder {
-            let _ = fs::remove_dir_all(folder);
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes the folders of servers that are gone, our own user's alone.
+fn sweep(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let own = entry.metadata().is_ok_and(|found| {
+            found.is_dir() && found.uid() == rustix::process::geteuid().as_raw()
+        });
+        if !named || !own {
+            continue;
+        }
+        // Locked while it is removed, so that nobody takes it for their own meanwhile.
+        let lock = File::open(entry.path());
+        let unused = |lock: &File| flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if lock.as_ref().is_ok_and(unused) {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -91,7 +142,12 @@ impl Quota {
     /// Takes up to `wanted` bytes off the run's and everybody's quota; returns how many.
     fn take(&self, wanted: u64) -> u64 {
         let granted = take(&self.used, self.limit, wanted);
-        let granted_of_all = take(&self.spill.used, self.spill.settings.total, granted);
+        let all = || take(&self.spill.used, self.spill.settings.total, granted);
+        let mut granted_of_all = all();
+        while granted_of_all < granted && (self.spill.make_room)() {
+            self.spill.used.fetch_sub(granted_of_all, Ordering::Relaxed);
+            granted_of_all = all();
+        }
         self.used.fetch_sub(granted - granted_of_all, Ordering::Relaxed);
         granted_of_all
     }
@@ -144,11 +200,4 @@ fn take(used: &AtomicU64, limit: u64, wanted: u64) -> u64 {
         Some(used + granted)
     });
     granted
-}
-
-/// 128 random bits.
-fn random_name() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }

@@ -1,0 +1,270 @@
+//! Looking through kept output without loading it.
+//!
+//! Everything here passes over the output once, a block of whole lines at a time.
+
+use std::io;
+use std::ops::ControlFlow;
+
+use memchr::{memchr, memrchr};
+use regex::bytes::{Regex, RegexBuilder};
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::page::{Cutter, Mark, Page, PageRequest, Reader};
+
+/// How much is read at once.
+const BLOCK: usize = 1 << 20;
+
+/// A line longer than this is looked at in pieces.
+const MAX_LINE: usize = 4 << 20;
+
+/// The longest document a path is looked up in: it has to be in memory as a whole.
+const MAX_DOCUMENT: usize = 32 << 20;
+
+/// The most memory a pattern may take.
+const MAX_PATTERN: usize = 10 << 20;
+
+/// A pattern for lines.
+#[derive(Debug, Clone)]
+pub struct Grep(Regex);
+
+/// How many lines there are, and how many speak of errors and warnings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub lines: u64,
+    pub errors: u64,
+    pub warnings: u64,
+}
+
+impl Grep {
+    pub fn new(pattern: &str) -> Result<Self, Error> {
+        let regex = RegexBuilder::new(pattern).multi_line(true).size_limit(MAX_PATTERN).build();
+        regex.map(Self).map_err(|error| Error::Pattern(error.to_string()))
+    }
+
+    /// Passes each line that matches on, with its end.
+    fn lines<'a>(&self, block: &'a [u8], mut found: impl FnMut(&'a [u8])) {
+        let mut at = 0;
+        while at < block.len()
+            && let Some(candidate) = self.0.find_at(block, at)
+        {
+            let start = memrchr(b'\n', &block[..candidate.start()]).map_or(0, |end| end + 1);
+            let end = memchr(b'\n', &block[candidate.start()..])
+                .map_or(block.len(), |end| candidate.start() + end + 1);
+            let line = &block[start.max(at)..end];
+            // What goes beyond the line is no match within it.
+            if candidate.end() < end || self.0.is_match(line) {
+                found(line);
+            }
+            at = end;
+        }
+    }
+}
+
+impl Reader {
+    /// A page of the lines that match. Offsets count in those lines alone.
+    pub fn grep(&self, grep: &Grep, request: PageRequest) -> io::Result<Page> {
+        let mut cutter = Cutter::new(request);
+        let mut total = 0;
+        let mut full = false;
+        self.blocks(&mut |block| {
+            grep.lines(block, |line| {
+                let before = total;
+                total += line.len() as u64;
+                if !full && total > request.offset {
+                    let text = String::from_utf8_lossy(line);
+                    let skip = request.offset.saturating_sub(before) as usize;
+                    full = text.get(skip..).is_some_and(|text| cutter.take(text).is_break());
+                }
+            });
+        })?;
+        Ok(cutter.page(total))
+    }
+
+    pub fn summary(&self) -> io::Result<Summary> {
+        let speaks_of = |pattern| Grep::new(pattern).expect("the pattern is ours");
+        let errors = speaks_of(r"(?i)\b(error|errors|fatal|panic|panicked|exception|failed)\b");
+        let warnings = speaks_of(r"(?i)\b(warning|warnings|warn|deprecated)\b");
+        let mut summary = Summary::default();
+        self.blocks(&mut |block| {
+            summary.lines += memchr::memchr_iter(b'\n', block).count() as u64;
+            summary.lines += u64::from(!block.ends_with(b"\n"));
+            errors.lines(block, |_| summary.errors += 1);
+            warnings.lines(block, |_| summary.warnings += 1);
+        })?;
+        Ok(summary)
+    }
+
+    /// What a JMESPath expression finds in the output's JSON document, or in each of them if there
+    /// are several, a line a document.
+    pub fn json_path(&self, path: &str) -> Result<String, Error> {
+        let path = jmespath::compile(path).map_err(|error| Error::Path(error.to_string()))?;
+        let length = self.length().map_err(Error::Read)?;
+        if length > MAX_DOCUMENT as u64 {
+            return Err(Error::DocumentTooLong { length, limit: MAX_DOCUMENT as u64 });
+        }
+        let mut text = String::new();
+        self.blocks(&mut |block| text.push_str(&String::from_utf8_lossy(block)))
+            .map_err(Error::Read)?;
+        let mut found = String::new();
+        for document in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
+            let document = document.map_err(Error::NoJson)?;
+            let result = path.search(document).map_err(|error| Error::Path(error.to_string()))?;
+            found.push_str(&serde_json::to_string(&*result).map_err(Error::NoJson)?);
+            found.push('\n');
+        }
+        Ok(found)
+    }
+
+    /// Passes on what is seen in blocks of whole lines.
+    fn blocks(&self, visit: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+        let mut rest = Vec::new();
+        if self.shows_bytes_as_they_are() {
+            let mut at = 0;
+            loop {
+                let bytes = self.read(at, BLOCK)?;
+                if bytes.is_empty() {
+                    break;
+                }
+                at += bytes.len() as u64;
+                pass_lines(&mut rest, &bytes, visit);
+            }
+        } else {
+            self.walk(Mark::default(), &mut |text| {
+                pass_lines(&mut rest, text.as_bytes(), visit);
+                ControlFlow::Continue(())
+            })?;
+        }
+        if !rest.is_empty() {
+            visit(&rest);
+        }
+        Ok(())
+    }
+}
+
+/// Passes on the whole lines among what is left over and what is new, and keeps the rest.
+fn pass_lines(rest: &mut Vec<u8>, bytes: &[u8], visit: &mut dyn FnMut(&[u8])) {
+    let Some(end) = memrchr(b'\n', bytes).map(|end| end + 1) else {
+        rest.extend_from_slice(bytes);
+        if rest.len() > MAX_LINE {
+            visit(rest);
+            rest.clear();
+        }
+        return;
+    };
+    let mut lines = &bytes[..end];
+    if !rest.is_empty() {
+        let first = memchr(b'\n', lines).map_or(end, |end| end + 1);
+        rest.extend_from_slice(&lines[..first]);
+        visit(rest);
+        rest.clear();
+        lines = &lines[first..];
+    }
+    if !lines.is_empty() {
+        visit(lines);
+    }
+    rest.extend_from_slice(&bytes[end..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::output::{Output, Stream};
+    use crate::page::Data;
+    use crate::render::View;
+    use crate::spill::{Spill, SpillSettings};
+
+    fn reader(bytes: &[u8]) -> (Reader, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
+        let output = Output::new(spill.quota(None));
+        output.append(Stream::Stdout, bytes);
+        (Reader::new(output, Stream::Stdout, View::default()), folder)
+    }
+
+    fn all(offset: u64) -> PageRequest {
+        PageRequest { offset, limit_bytes: 1 << 20, limit_lines: 1 << 20 }
+    }
+
+    fn grep(bytes: &[u8], pattern: &str) -> String {
+        let page = reader(bytes).0.grep(&Grep::new(pattern).unwrap(), all(0)).unwrap();
+        match page.data {
+            Data::Text(text) => text,
+            Data::Binary(_) => panic!("text"),
+        }
+    }
+
+    #[test]
+    fn lines_that_match_are_found_and_no_match_spans_two() {
+        let text = b"one two\nthree\ntwo three\nfour";
+        assert_eq!(grep(text, "two"), "one two\ntwo three\n");
+        assert_eq!(grep(text, "^t"), "three\ntwo three\n");
+        assert_eq!(grep(text, "r$"), "four");
+        assert_eq!(grep(text, r"two\s+three"), "two three\n");
+        assert_eq!(grep(text, r"one[^x]*three"), "");
+        assert_eq!(grep(b"\x1b[31mred\x1b[0m herring\n", "^red h"), "red herring\n");
+    }
+
+    #[test]
+    fn a_pattern_that_is_none_is_explained() {
+        assert!(matches!(Grep::new("("), Err(Error::Pattern(_))));
+        assert!(matches!(Grep::new("(a{1000}){1000}"), Err(Error::Pattern(_))));
+    }
+
+    #[test]
+    fn pages_of_matches_give_each_once() {
+        let text: String = (0..1000).map(|n| format!("line {n}\n")).collect();
+        let (reader, _folder) = reader(text.as_bytes());
+        let grep = Grep::new("7$").unwrap();
+        let mut found = String::new();
+        let mut next = Some(0);
+        while let Some(offset) = next {
+            let request = PageRequest { offset, limit_bytes: 100, limit_lines: 7 };
+            let page = reader.grep(&grep, request).unwrap();
+            next = page.next();
+            let Data::Text(text) = page.data else { panic!("text") };
+            found.push_str(&text);
+        }
+        let expected: String =
+            text.split_inclusive('\n').filter(|line| line.ends_with("7\n")).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_summary_counts_lines_errors_and_warnings() {
+        let text = b"ok\nerror: bad\nWARNING: odd\nno terror\nError and warning\nlast";
+        let summary = reader(text).0.summary().unwrap();
+        assert_eq!(summary, Summary { lines: 6, errors: 2, warnings: 2 });
+        assert_eq!(reader(b"").0.summary().unwrap(), Summary::default());
+    }
+
+    #[test]
+    fn a_path_is_looked_up_in_one_document_or_in_each() {
+        let path = |text: &str, path| reader(text.as_bytes()).0.json_path(path);
+        let one = r#"{"a": [{"b": 1}, {"b": 2}]}"#;
+        assert_eq!(path(one, "a[].b").unwrap(), "[1,2]\n");
+        assert_eq!(path("{\"a\":1}\n{\"a\":2}\n", "a").unwrap(), "1\n2\n");
+        assert!(matches!(path("no json", "a"), Err(Error::NoJson(_))));
+        assert!(matches!(path(one, "a[[["), Err(Error::Path(_))));
+    }
+
+    proptest! {
+        #[test]
+        fn grep_finds_what_looking_at_each_line_finds(
+            text in "([ab]{0,5}\n){0,30}[ab]{0,5}",
+            pattern in prop_oneof![
+                Just("^a".to_owned()), Just("b$".to_owned()), Just("a*b".to_owned()), "[ab]{1,3}"
+            ],
+        ) {
+            let regex = Regex::new(&pattern).unwrap();
+            let lines = text.split_inclusive('\n');
+            let expected: String =
+                lines.filter(|line| regex.is_match(line.trim_end_matches('\n').as_bytes())).collect();
+            prop_assert_eq!(grep(text.as_bytes(), &pattern), expected);
+        }
+    }
+}

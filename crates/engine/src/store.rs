@@ -1,0 +1,207 @@
+//! Outputs that can be read later, each by its owner alone.
+//!
+//! An output is kept under an id nobody can guess, until its owner goes, its time is over or room is
+//! needed. An id that is not there, is somebody else's or is no id at all: the answer is the same.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::outcome::Outcome;
+use crate::random::random_name;
+use crate::request::RunRequest;
+
+/// The most outputs one owner may have; the oldest go first.
+const MAX_OUTPUTS: usize = 1000;
+
+#[derive(Debug)]
+pub struct Store {
+    outputs: Mutex<HashMap<String, Kept>>,
+    owners: AtomicU64,
+    time: Duration,
+}
+
+#[derive(Debug)]
+struct Kept {
+    owner: u64,
+    /// Counts up: the newest has the highest.
+    number: u64,
+    since: Instant,
+    request: RunRequest,
+    outcome: Outcome,
+}
+
+/// Whoever runs commands and may read what they printed. What is kept goes with it.
+#[derive(Debug)]
+pub struct Owner {
+    id: u64,
+    store: Arc<Store>,
+}
+
+impl Store {
+    /// A store that forgets after some time.
+    pub fn new(time: Duration) -> Self {
+        Self { outputs: Mutex::default(), owners: AtomicU64::new(0), time }
+    }
+
+    pub fn owner(self: &Arc<Self>) -> Owner {
+        Owner { id: self.owners.fetch_add(1, Ordering::Relaxed), store: self.clone() }
+    }
+
+    /// Lets go of the oldest output whose command has ended. False if there is none.
+    pub fn forget_oldest(&self) -> bool {
+        let mut outputs = self.lock();
+        let finished = outputs.iter().filter(|(_, kept)| kept.outcome.output.is_finished());
+        let oldest = finished.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone());
+        let forgotten = oldest.and_then(|id| outputs.remove(&id));
+        // Not under the lock: its file is removed with it.
+        drop(outputs);
+        forgotten.is_some()
+    }
+
+    /// Lets go of what was kept long enough. Returns when to look again, if there is more.
+    pub fn forget_expired(&self) -> Option<Instant> {
+        let mut outputs = self.lock();
+        let now = Instant::now();
+        let expired = outputs.extract_if(|_, kept| now >= kept.since + self.time);
+        let expired: Vec<_> = expired.collect();
+        let next = outputs.values().map(|kept| kept.since + self.time).min();
+        drop(outputs);
+        drop(expired);
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
+        self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Owner {
+    /// Keeps an output and returns its id.
+    pub fn keep(&self, request: RunRequest, outcome: Outcome) -> io::Result<String> {
+        let id = random_name()?;
+        let mut outputs = self.store.lock();
+        let number = outputs.values().map(|kept| kept.number).max().unwrap_or(0) + 1;
+        let kept = Kept { owner: self.id, number, since: Instant::now(), request, outcome };
+        let own = outputs.values().filter(|kept| kept.owner == self.id).count();
+        let surplus = (own >= MAX_OUTPUTS).then(|| {
+            let own = outputs.iter().filter(|(_, kept)| kept.owner == self.id);
+            own.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone())
+        });
+        let surplus = surplus.flatten().and_then(|id| outputs.remove(&id));
+        outputs.insert(id.clone(), kept);
+        drop(outputs);
+        drop(surplus);
+        Ok(id)
+    }
+
+    pub fn find(&self, id: &str) -> Option<Outcome> {
+        self.store.forget_expired();
+        let outputs = self.store.lock();
+        let kept = outputs.get(id).filter(|kept| kept.owner == self.id)?;
+        Some(kept.outcome.clone())
+    }
+
+    /// The newest output of the same request, with its id.
+    pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Outcome)> {
+        self.store.forget_expired();
+        let outputs = self.store.lock();
+        let same = |kept: &&Kept| kept.owner == self.id && kept.request == *request;
+        let (id, kept) =
+            outputs.iter().filter(|(_, kept)| same(kept)).max_by_key(|(_, kept)| kept.number)?;
+        Some((id.clone(), kept.outcome.clone()))
+    }
+
+    /// Everything that is kept, oldest first.
+    pub fn list(&self) -> Vec<(String, Outcome)> {
+        self.store.forget_expired();
+        let outputs = self.store.lock();
+        let mut own: Vec<_> = outputs.iter().filter(|(_, kept)| kept.owner == self.id).collect();
+        own.sort_by_key(|(_, kept)| kept.number);
+        own.into_iter().map(|(id, kept)| (id.clone(), kept.outcome.clone())).collect()
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let own: Vec<_> = self.store.lock().extract_if(|_, kept| kept.owner == self.id).collect();
+        drop(own);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{End, Usage};
+    use crate::output::{Output, Stream};
+    use crate::spill::{Spill, SpillSettings};
+
+    fn output(text: &str) -> Outcome {
+        let outcome = running();
+        outcome.output.append(Stream::Stdout, text.as_bytes());
+        outcome.output.finish();
+        outcome
+    }
+
+    fn running() -> Outcome {
+        let spill = Arc::new(Spill::new(SpillSettings::new("/nonexistent")));
+        let output = Output::new(spill.quota(None));
+        Outcome { end: End::Exited(0), usage: Usage::default(), output, background: Vec::new() }
+    }
+
+    fn request(text: &str) -> RunRequest {
+        RunRequest::script(text)
+    }
+
+    #[test]
+    fn only_its_owner_finds_an_output() {
+        let store = Arc::new(Store::new(Duration::from_secs(60)));
+        let (one, other) = (store.owner(), store.owner());
+        let id = one.keep(request("x"), output("text")).unwrap();
+        assert_eq!(id.len(), 32);
+        assert!(one.find(&id).is_some() && other.find(&id).is_none());
+        assert!(one.find_newest(&request("x")).is_some());
+        assert!(other.find_newest(&request("x")).is_none());
+        assert!(one.find("").is_none() && one.find("../x").is_none());
+        assert_eq!((one.list().len(), other.list().len()), (1, 0));
+    }
+
+    #[test]
+    fn the_newest_of_the_same_request_is_found() {
+        let owner = Arc::new(Store::new(Duration::from_secs(60))).owner();
+        owner.keep(request("x"), output("old")).unwrap();
+        let newer = owner.keep(request("x"), output("new")).unwrap();
+        owner.keep(request("y"), output("other")).unwrap();
+        assert_eq!(owner.find_newest(&request("x")).unwrap().0, newer);
+    }
+
+    #[test]
+    fn outputs_go_with_their_owner_and_after_their_time() {
+        let store = Arc::new(Store::new(Duration::from_secs(60)));
+        let owner = store.owner();
+        owner.keep(request("x"), output("text")).unwrap();
+        drop(owner);
+        assert!(store.lock().is_empty());
+        let hasty = Arc::new(Store::new(Duration::ZERO));
+        let owner = hasty.owner();
+        let id = owner.keep(request("x"), output("text")).unwrap();
+        assert!(owner.find(&id).is_none());
+    }
+
+    #[test]
+    fn when_room_is_needed_the_oldest_that_has_ended_goes() {
+        let store = Arc::new(Store::new(Duration::from_secs(60)));
+        let owner = store.owner();
+        let running =
+            Output::new(Arc::new(Spill::new(SpillSettings::new("/nonexistent"))).quota(None));
+        let running = owner.keep(request("running"), running).unwrap();
+        let old = owner.keep(request("old"), output("")).unwrap();
+        let new = owner.keep(request("new"), output("")).unwrap();
+        assert!(store.forget_oldest());
+        assert!(owner.find(&old).is_none() && owner.find(&new).is_some());
+        assert!(store.forget_oldest() && !store.forget_oldest());
+        assert!(owner.find(&running).is_some());
+    }
+}

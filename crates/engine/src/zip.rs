@@ -1,0 +1,43 @@
+//! A smaller form of an output.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::output::{Output, Stream};
+
+const BLOCK: usize = 1 << 20;
+
+/// Compresses a stream, as it came, into the stdout of an empty output.
+pub fn zip(source: &Output, stream: Stream, target: &Output) -> io::Result<()> {
+    let mut encoder = GzEncoder::new(Appender(target), Compression::default());
+    let mut at = 0;
+    loop {
+        let bytes = source.read_at(stream, at, BLOCK)?;
+        if bytes.is_empty() {
+            break;
+        }
+        at += bytes.len() as u64;
+        encoder.write_all(&bytes)?;
+    }
+    encoder.finish()?;
+    target.finish();
+    Ok(())
+}
+
+struct Appender<'a>(&'a Output);
+
+impl Write for Appender<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.append(Stream::Stdout, bytes);
+        match self.0.lost() {
+            0 => Ok(bytes.len()),
+            _ => Err(io::ErrorKind::StorageFull.into()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
