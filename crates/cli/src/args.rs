@@ -70,6 +70,10 @@ pub struct ShellFlags {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
+    /// Settings file whose coreTools and excludeTools say which commands may run
+    #[arg(long, value_name = "FILE")]
+    pub settings: Option<PathBuf>,
+
     /// Enable verbose logging to stderr
     #[arg(short, long)]
     pub verbose: bool,

@@ -8,12 +8,15 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::size::Size;
+
 /// What a file may say. Unknown keys are errors: a misspelt rule would protect nobody.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     pub shell_tool: ShellTool,
     pub policy: Policy,
+    pub limits: Limits,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -24,7 +27,21 @@ pub struct ShellTool {
     pub shell: Option<PathBuf>,
     pub no_stderr: Option<bool>,
     pub tools: Option<Vec<String>>,
+    pub settings: Option<PathBuf>,
     pub verbose: Option<bool>,
+    pub default_timeout: Option<u64>,
+    pub max_timeout: Option<u64>,
+    pub max_output_size: Option<Size>,
+    pub allowed_directories: Option<Vec<PathBuf>>,
+    pub blocked_commands: Option<Vec<String>>,
+    pub log_commands: Option<bool>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    pub spill_per_run: Option<Size>,
+    pub spill_total: Option<Size>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

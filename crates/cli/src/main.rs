@@ -5,8 +5,10 @@ mod call;
 mod config;
 mod log;
 mod pairs;
+mod restrictions;
 mod server;
 mod settings;
+mod size;
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcpz_engine::{Engine, Pattern, Policy, SpillSettings};
-use mcpz_server::{Shell, ToolSet, UnknownTool};
+use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 use rustix::fs::Access;
 
 use crate::args::ShellFlags;
 use crate::config::{self, Config, ConfigError};
+use crate::restrictions::{Restrictions, RestrictionsError};
 
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
@@ -25,6 +26,7 @@ const DEFAULT_SHELL: &str = "/bin/sh";
 pub struct Settings {
     pub engine: mcpz_engine::Settings,
     pub tools: ToolSet,
+    pub faces: FaceSettings,
     pub no_stderr: bool,
     pub verbose: bool,
 }
@@ -35,6 +37,14 @@ pub enum SettingsError {
     Config(#[from] ConfigError),
     #[error(transparent)]
     Tools(#[from] UnknownTool),
+    #[error(transparent)]
+    Restrictions(#[from] RestrictionsError),
+    #[error("there are two lists of what may run: keep either coreTools or the allow list")]
+    TwoAllowLists,
+    #[error("the default_timeout is longer than the max_timeout")]
+    TimeoutOrder,
+    #[error("{name} is `{text}`, but must be a number of bytes")]
+    Number { name: &'static str, text: String },
     #[error("the timeout is {0} seconds, but must be from 1 to {MAX_TIMEOUT}")]
     Timeout(u64),
     #[error("the allow list is empty: leave it out to allow everything, or say what may run")]
@@ -47,36 +57,97 @@ pub enum SettingsError {
 
 impl Settings {
     pub fn load(flags: &ShellFlags) -> Result<Self, SettingsError> {
-        let Config { shell_tool: file, policy } = config::load(flags.config.as_deref())?;
+        let Config { shell_tool: file, policy, limits } = config::load(flags.config.as_deref())?;
+        let settings = flags.settings.as_ref().or(file.settings.as_ref());
+        let restrictions = settings.map(|path| Restrictions::load(path)).transpose()?;
+        let policy = merge(flags, policy, file.blocked_commands.clone(), restrictions)?;
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
-        if !(1..=MAX_TIMEOUT).contains(&timeout) {
-            return Err(SettingsError::Timeout(timeout));
-        }
-        let tools = flags.tools.clone().or(file.tools.map(|names| names.join(",")));
+        let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
+        let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
-            working_directory: working_dir(flags.working_dir.clone().or(file.working_dir))?,
-            shell: shell(flags.shell.clone().or(file.shell))?,
-            timeout: Duration::from_secs(timeout),
-            policy: Policy {
-                allow: allowed(patterns(flags.allow.as_deref(), policy.allow))?,
-                deny: patterns(flags.deny.as_deref(), policy.deny).unwrap_or_default(),
+            working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
+            shell: shell(flags.shell.clone().or(file.shell.clone()))?,
+            timeout: seconds(timeout)?,
+            policy,
+            spill: SpillSettings {
+                per_run: limits.spill_per_run.map_or(spill.per_run, |size| size.0),
+                total: limits.spill_total.map_or(spill.total, |size| size.0),
+                ..spill
             },
-            spill: SpillSettings::new(std::env::temp_dir()),
             keep_time: DEFAULT_KEEP_TIME,
+            allowed_directories: file.allowed_directories.clone().unwrap_or_default(),
+            path: std::env::var_os("PATH").unwrap_or_default(),
+            log_commands: file.log_commands.unwrap_or(true),
         };
         Ok(Self {
             engine,
             tools: tools.map_or_else(|| Ok(ToolSet::default()), |list| list.parse())?,
+            faces: FaceSettings { shell: shell_face(&file)?, execute: execute_face()? },
             no_stderr: flags.no_stderr || file.no_stderr.unwrap_or(false),
             verbose: flags.verbose || file.verbose.unwrap_or(false),
         })
     }
 
-    /// The server these settings describe.
+    /// The server these settings describe. Must be called within a tokio runtime.
     pub fn shell(self) -> Shell {
-        let shell = Shell::new(Engine::new(self.engine), self.tools);
+        let shell = Shell::new(Engine::new(self.engine), self.tools, self.faces);
         if self.no_stderr { shell.without_stderr() } else { shell }
+    }
+}
+
+/// All that says which commands may run, as one policy.
+fn merge(
+    flags: &ShellFlags,
+    file: config::Policy,
+    blocked: Option<Vec<String>>,
+    restrictions: Option<Restrictions>,
+) -> Result<Policy, SettingsError> {
+    let restrictions = restrictions.unwrap_or_default();
+    let allow = patterns(flags.allow.as_deref(), file.allow);
+    // Each list alone decides what may run, so only what is on both may: one of them has to do.
+    if allow.is_some() && restrictions.allow.is_some() {
+        return Err(SettingsError::TwoAllowLists);
+    }
+    let allow = allow.or_else(|| restrictions.allow.map(|list| Pattern::list(&list.join(","))));
+    let deny = patterns(flags.deny.as_deref(), file.deny).unwrap_or_default();
+    let more = blocked.unwrap_or_default().into_iter().chain(restrictions.deny);
+    let more = more.flat_map(|text| Pattern::list(&text));
+    Ok(Policy { allow: allowed(allow)?, deny: deny.into_iter().chain(more).collect() })
+}
+
+fn shell_face(file: &config::ShellTool) -> Result<ShellSettings, SettingsError> {
+    let default = ShellSettings::default();
+    let time = |time: Option<u64>, otherwise| time.map_or(Ok(otherwise), seconds);
+    let face = ShellSettings {
+        default_timeout: time(file.default_timeout, default.default_timeout)?,
+        max_timeout: time(file.max_timeout, default.max_timeout)?,
+        max_output: file.max_output_size.map_or(default.max_output, |size| Some(size.0)),
+    };
+    match face.default_timeout > face.max_timeout {
+        true => Err(SettingsError::TimeoutOrder),
+        false => Ok(face),
+    }
+}
+
+fn execute_face() -> Result<ExecuteSettings, SettingsError> {
+    let default = ExecuteSettings::default();
+    let number = |name: &'static str, otherwise| match std::env::var(name) {
+        Err(_) => Ok(otherwise),
+        Ok(text) if text.is_empty() => Ok(otherwise),
+        Ok(text) => text.parse().map_err(|_| SettingsError::Number { name, text }),
+    };
+    Ok(ExecuteSettings {
+        max_output_bytes: number("MCP_EXEC_MAX_OUTPUT_BYTES", default.max_output_bytes)?,
+        log_full_output: std::env::var("MCP_EXEC_LOG_FULL_OUTPUT").is_ok_and(|text| text == "1"),
+        log_output_bytes: number("MCP_EXEC_LOG_OUTPUT_BYTES", default.log_output_bytes)?,
+    })
+}
+
+fn seconds(seconds: u64) -> Result<Duration, SettingsError> {
+    match (1..=MAX_TIMEOUT).contains(&seconds) {
+        true => Ok(Duration::from_secs(seconds)),
+        false => Err(SettingsError::Timeout(seconds)),
     }
 }
 

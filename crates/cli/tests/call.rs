@@ -71,7 +71,7 @@ fn mistakes_are_explained() {
     for (arguments, explanation) in [
         (
             &["shel", "command=x"][..],
-            "mcpz: there is no tool `shel` here; there are: execute_command\n",
+            "mcpz: there is no tool `shel` here; there are: execute_command, read_file_chunk\n",
         ),
         (&["execute_command", "ls"], "mcpz: `ls` is not an argument: write it as KEY=VALUE\n"),
         (
@@ -88,7 +88,8 @@ fn mistakes_are_explained() {
         ),
         (
             &["--tools", "shall", "execute_command", "command=x"],
-            "mcpz: there is no tool `shall`; there are: default, all, execute_command\n",
+            "mcpz: there is no tool `shall`; there are: default, all, execute_command, read_file_chunk, \
+             shell, execute, run_shell_command, shell_exec\n",
         ),
     ] {
         let (stdout, stderr, code) = call(arguments);

@@ -201,7 +201,7 @@ fn what_cannot_start_says_why() {
         ),
         (
             json!({"command": "true", "environment": {"A": "x".repeat(200_000)}}),
-            "Failed to execute: cannot execute the shell /bin/sh: Argument list too long (os error 7)",
+            "Failed to execute: cannot execute /bin/sh: Argument list too long (os error 7)",
         ),
     ] {
         let result = server.call_raw(arguments);

@@ -1,5 +1,6 @@
 //! The handle everything else holds.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use crate::gate::{self, Cleared};
 use crate::output::Output;
 use crate::request::RunRequest;
 use crate::run::Run;
+use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
 use crate::store::{Owner, Store};
 
@@ -29,6 +31,12 @@ pub struct Settings {
     pub spill: SpillSettings,
     /// How long outputs can be read after they were kept.
     pub keep_time: Duration,
+    /// Where commands may run, with what is below; anywhere if there are none.
+    pub allowed_directories: Vec<PathBuf>,
+    /// Where commands are looked for, to suggest one.
+    pub path: OsString,
+    /// Whether the log says what is run.
+    pub log_commands: bool,
 }
 
 /// Runs commands. Clones share everything. Needs a tokio runtime.
@@ -67,6 +75,16 @@ impl Engine {
         &self.shared.settings
     }
 
+    /// Where a command would run.
+    pub fn directory_of(&self, request: &RunRequest) -> PathBuf {
+        gate::directory(&self.shared.settings, request)
+    }
+
+    /// Commands whose names are nearly this one.
+    pub fn similar_commands(&self, name: &str) -> Vec<String> {
+        similar_commands(name, &self.shared.settings.path)
+    }
+
     /// Somebody new, who can keep outputs and read them later.
     pub fn owner(&self) -> Owner {
         self.shared.forgetting.call_once(|| {
@@ -89,7 +107,10 @@ impl Engine {
 
     /// Starts a command, if the gate lets it through.
     pub fn start(&self, request: RunRequest) -> Result<Run, Error> {
-        tracing::info!("executing {:?}", request.command);
+        match self.shared.settings.log_commands {
+            true => tracing::info!("executing {:?}", request.command),
+            false => tracing::info!("executing a command"),
+        }
         let max_output = request.max_output;
         let cleared = gate::clear(&self.shared.settings, request)
             .inspect_err(|error| tracing::info!("not run: {}", error.chain()))?;

@@ -17,6 +17,8 @@ pub enum Error {
     BadVariable(String),
     #[error("cannot enter the working directory {}", path.display())]
     Directory { path: PathBuf, source: io::Error },
+    #[error("{} is not within the allowed directories", .0.display())]
+    NotAllowedThere(PathBuf),
     #[error("cannot execute {}", program.display())]
     Program { program: PathBuf, source: io::Error },
     #[error("the system cannot start another process")]

@@ -4,7 +4,7 @@
 //! byte for byte, so what was checked is what runs.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcpz_agent::{Program, Spawn, Stdin};
@@ -47,10 +47,8 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
     if let Verdict::Deny(denial) = verdict {
         return Err(Error::Refused(denial));
     }
-    let directory = match request.directory {
-        Some(directory) => settings.working_directory.join(directory),
-        None => settings.working_directory.clone(),
-    };
+    let directory = directory(settings, &request);
+    check_directory(settings, &directory)?;
     let (executed, program) = match request.command {
         Command::Script { text, shell } => {
             let shell = shell.unwrap_or_else(|| settings.shell.clone());
@@ -75,6 +73,28 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
         stdin: request.stdin,
     };
     Ok(Cleared { spawn, pending })
+}
+
+/// Where a request is to run.
+pub fn directory(settings: &Settings, request: &RunRequest) -> PathBuf {
+    match &request.directory {
+        Some(directory) => settings.working_directory.join(directory),
+        None => settings.working_directory.clone(),
+    }
+}
+
+fn check_directory(settings: &Settings, directory: &Path) -> Result<(), Error> {
+    if settings.allowed_directories.is_empty() {
+        return Ok(());
+    }
+    let path = || directory.to_owned();
+    let real =
+        directory.canonicalize().map_err(|source| Error::Directory { path: path(), source })?;
+    let real_ones = settings.allowed_directories.iter().filter_map(|path| path.canonicalize().ok());
+    match real_ones.into_iter().any(|allowed| real.starts_with(allowed)) {
+        true => Ok(()),
+        false => Err(Error::NotAllowedThere(path())),
+    }
 }
 
 /// Refuses what no program could be given, with its name.

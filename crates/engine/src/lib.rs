@@ -18,6 +18,7 @@ mod render;
 mod request;
 mod run;
 mod search;
+mod similar;
 mod spill;
 mod store;
 mod text;

@@ -283,6 +283,11 @@ impl Lane {
     }
 
     fn excerpt(&self, limit: usize) -> Excerpt {
+        if self.nature.binary {
+            let kind = infer::get(&self.head).map_or("binary data", |kind| kind.mime_type());
+            let text = format!("[{} bytes of {kind}, which is no text]\n", self.length);
+            return Excerpt { text, omitted: self.length };
+        }
         if self.length <= limit.min(HEAD) as u64 {
             return Excerpt { text: text::plain(&self.head), omitted: 0 };
         }

@@ -46,6 +46,15 @@ pub enum Data {
 }
 
 impl Page {
+    /// A page of a text that is at hand.
+    pub fn of_text(text: &str, request: PageRequest) -> Self {
+        let mut cutter = Cutter::new(request);
+        let at = ceil_boundary(text, (request.offset as usize).min(text.len()));
+        cutter.start = at as u64;
+        let _ = cutter.take(&text[at..]);
+        cutter.page(text.len() as u64)
+    }
+
     /// Where the next page begins, if there is one.
     pub fn next(&self) -> Option<u64> {
         (self.end < self.total).then_some(self.end)

@@ -194,9 +194,7 @@ mod tests {
     fn when_room_is_needed_the_oldest_that_has_ended_goes() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
         let owner = store.owner();
-        let running =
-            Output::new(Arc::new(Spill::new(SpillSettings::new("/nonexistent"))).quota(None));
-        let running = owner.keep(request("running"), running).unwrap();
+        let running = owner.keep(request("running"), running()).unwrap();
         let old = owner.keep(request("old"), output("")).unwrap();
         let new = owner.keep(request("new"), output("")).unwrap();
         assert!(store.forget_oldest());

@@ -91,6 +91,7 @@ const HARMLESS: &[&str] = &[
     "LANGUAGE",
     "LINES",
     "NO_COLOR",
+    "QWEN_CODE",
     "TERM",
     "TZ",
 ];

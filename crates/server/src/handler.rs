@@ -2,31 +2,41 @@
 
 use std::sync::Arc;
 
-use mcpz_engine::{Engine, Stream};
+use mcpz_engine::{Engine, Owner, Stream};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomNotification, CustomRequest, CustomResult,
     ErrorCode, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesRequestMethod, ListResourceTemplatesResult, ListResourcesRequestMethod,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::message;
 use crate::progress::Watcher;
-use crate::tool::{Call, ToolSet};
+use crate::resources;
+use crate::tool::{Call, FaceSettings, ToolSet};
 
 /// The shell server. Clones share everything.
 #[derive(Clone)]
 pub struct Shell {
     engine: Engine,
+    owner: Arc<Owner>,
     tools: Arc<ToolSet>,
+    faces: Arc<FaceSettings>,
     streams: &'static [Stream],
 }
 
 impl Shell {
-    pub fn new(engine: Engine, tools: ToolSet) -> Self {
-        Self { engine, tools: Arc::new(tools), streams: &[Stream::Stdout, Stream::Stderr] }
+    /// Must be called within a tokio runtime.
+    pub fn new(engine: Engine, tools: ToolSet, faces: FaceSettings) -> Self {
+        Self {
+            owner: Arc::new(engine.owner()),
+            engine,
+            tools: Arc::new(tools),
+            faces: Arc::new(faces),
+            streams: &[Stream::Stdout, Stream::Stderr],
+        }
     }
 
     /// Leaves out of all answers what commands write to stderr.
@@ -41,7 +51,7 @@ impl Shell {
 
 impl ServerHandler for Shell {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_resources().build())
             .with_server_info(Implementation::new("mcpz-shell", env!("CARGO_PKG_VERSION")))
     }
 
@@ -69,6 +79,8 @@ impl ServerHandler for Shell {
         };
         let call = Call {
             engine: &self.engine,
+            owner: &self.owner,
+            faces: &self.faces,
             arguments: request.arguments.unwrap_or_default(),
             watcher: Watcher::new(&context, self.streams),
         };
@@ -121,7 +133,15 @@ impl ServerHandler for Shell {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
+        Ok(ListResourcesResult::with_all_items(resources::list(&self.owner)))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        Ok(resources::read(&self.owner, &request.uri).await?.into())
     }
 
     async fn list_resource_templates(
@@ -129,6 +149,6 @@ impl ServerHandler for Shell {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
+        Ok(ListResourceTemplatesResult::with_all_items(vec![resources::template()]))
     }
 }

@@ -3,9 +3,11 @@
 //! A face translates; the engine decides.
 
 mod handler;
+mod kept;
 mod lines;
 mod message;
 mod progress;
+mod resources;
 mod schema;
 mod serve;
 mod stdio;
@@ -13,4 +15,6 @@ mod tool;
 
 pub use handler::Shell;
 pub use serve::{serve, serve_stdio};
-pub use tool::{Tool, ToolSet, UnknownTool};
+pub use tool::execute::ExecuteSettings;
+pub use tool::shell::ShellSettings;
+pub use tool::{FaceSettings, Tool, ToolSet, UnknownTool};

@@ -1,29 +1,52 @@
 //! The tools there are, and which of them are offered.
 
+pub mod execute;
 pub mod execute_command;
+pub mod read_file_chunk;
+pub mod run_shell_command;
+pub mod shell;
+pub mod shell_exec;
 
 use std::str::FromStr;
 
-use mcpz_engine::Engine;
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject};
+use mcpz_engine::{Engine, Error, Outcome, Output, Owner, RunRequest, Stream, mime};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
 use serde::de::DeserializeOwned;
 
+use crate::kept::OutputUri;
 use crate::progress::Watcher;
 
 /// A tool, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     ExecuteCommand,
+    ReadFileChunk,
+    Shell,
+    Execute,
+    RunShellCommand,
+    ShellExec,
 }
 
 impl Tool {
-    pub const ALL: &[Self] = &[Self::ExecuteCommand];
+    pub const ALL: &[Self] = &[
+        Self::ExecuteCommand,
+        Self::ReadFileChunk,
+        Self::Shell,
+        Self::Execute,
+        Self::RunShellCommand,
+        Self::ShellExec,
+    ];
 
-    const DEFAULT: &[Self] = &[Self::ExecuteCommand];
+    const DEFAULT: &[Self] = &[Self::ExecuteCommand, Self::ReadFileChunk];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::ExecuteCommand => execute_command::NAME,
+            Self::ReadFileChunk => read_file_chunk::NAME,
+            Self::Shell => shell::NAME,
+            Self::Execute => execute::NAME,
+            Self::RunShellCommand => run_shell_command::NAME,
+            Self::ShellExec => shell_exec::NAME,
         }
     }
 
@@ -31,6 +54,11 @@ impl Tool {
     pub fn definition(self) -> rmcp::model::Tool {
         match self {
             Self::ExecuteCommand => execute_command::definition(),
+            Self::ReadFileChunk => read_file_chunk::definition(),
+            Self::Shell => shell::definition(),
+            Self::Execute => execute::definition(),
+            Self::RunShellCommand => run_shell_command::definition(),
+            Self::ShellExec => shell_exec::definition(),
         }
     }
 
@@ -38,13 +66,27 @@ impl Tool {
     pub(crate) async fn call(self, call: Call<'_>) -> CallToolResult {
         match self {
             Self::ExecuteCommand => execute_command::call(call).await,
+            Self::ReadFileChunk => read_file_chunk::call(call).await,
+            Self::Shell => shell::call(call).await,
+            Self::Execute => execute::call(call).await,
+            Self::RunShellCommand => run_shell_command::call(call).await,
+            Self::ShellExec => shell_exec::call(call).await,
         }
     }
+}
+
+/// What can be set for single tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FaceSettings {
+    pub shell: shell::ShellSettings,
+    pub execute: execute::ExecuteSettings,
 }
 
 /// One call of a tool.
 pub(crate) struct Call<'a> {
     pub engine: &'a Engine,
+    pub owner: &'a Owner,
+    pub faces: &'a FaceSettings,
     pub arguments: JsonObject,
     pub watcher: Watcher,
 }
@@ -56,6 +98,46 @@ impl Call<'_> {
         serde_json::from_value(arguments.into())
             .map_err(|error| complaint(format!("Invalid arguments: {error}")))
     }
+}
+
+/// What a run that was lost is answered with.
+pub(crate) const LOST: &str =
+    "the process that minded this command was killed, and the command with it";
+
+/// Does what may wait for the disk where nobody else waits for it.
+pub(crate) async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(|error| error.chain()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// Keeps an output that is longer than its excerpt. Returns the name of its stdout and pointers to
+/// what there is.
+pub(crate) fn keep_rest(
+    call: &Call<'_>,
+    request: RunRequest,
+    outcome: &Outcome,
+    streams: &[Stream],
+) -> Option<(String, Vec<ContentBlock>)> {
+    if outcome.output.excerpt(streams).omitted == 0 {
+        return None;
+    }
+    let id = call.owner.keep(request, outcome.clone()).ok()?;
+    let links = streams.iter().filter(|stream| outcome.output.kept_length(**stream) > 0);
+    let links = links.map(|stream| {
+        resource_link(&OutputUri::new(&id, *stream).to_string(), &outcome.output, *stream)
+    });
+    Some((OutputUri::new(&id, Stream::Stdout).to_string(), links.collect()))
+}
+
+/// A pointer to kept output, for clients that can follow it.
+pub(crate) fn resource_link(uri: &str, output: &Output, stream: Stream) -> ContentBlock {
+    let name = uri.rsplit('/').next().unwrap_or(uri);
+    let resource = Resource::new(uri, name).with_mime_type(mime(output, stream));
+    ContentBlock::resource_link(resource)
 }
 
 /// An answer that says what went wrong.
@@ -126,10 +208,9 @@ mod tests {
     #[test]
     fn an_unknown_tool_is_named_with_those_there_are() {
         let error = "execute_comand".parse::<ToolSet>().unwrap_err();
-        insta::assert_snapshot!(
-            error,
-            @"there is no tool `execute_comand`; there are: default, all, execute_command"
-        );
+        let expected = "there is no tool `execute_comand`; there are: default, all, execute_command, \
+                        read_file_chunk, shell, execute, run_shell_command, shell_exec";
+        assert_eq!(error.to_string(), expected);
     }
 
     #[test]

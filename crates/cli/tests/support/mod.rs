@@ -142,6 +142,13 @@ impl Server {
         )
     }
 
+    /// Calls any tool and returns the whole result.
+    pub fn tool(&mut self, name: &str, arguments: Value) -> Value {
+        let answer = self.request("tools/call", json!({"name": name, "arguments": arguments}));
+        assert!(answer["error"].is_null(), "{answer}");
+        answer["result"].clone()
+    }
+
     /// Calls `execute_command` and returns the whole result.
     pub fn call_raw(&mut self, arguments: Value) -> Value {
         let params = json!({"name": "execute_command", "arguments": arguments});

@@ -8,7 +8,7 @@ use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, complaint};
+use super::{Call, complaint, keep_rest};
 use crate::schema::schema;
 
 pub const NAME: &str = "execute_command";
@@ -17,8 +17,6 @@ const DESCRIPTION: &str = "Execute a shell command and return its output. Return
     ends or the timeout is over; everything the command started is ended with a timeout.";
 
 const MAX_SECONDS: u64 = MAX_TIMEOUT.as_secs();
-
-const LOST: &str = "the process that minded this command was killed, and the command with it";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -75,6 +73,11 @@ struct Reply {
     /// Bytes of output left out of the middle
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted_bytes: Option<u64>,
+    /// Where all of it can be read
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spill_uri: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_bytes: Option<u64>,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -101,32 +104,36 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
         ));
     }
     let command = params.command.clone();
-    match call.watcher.run(call.engine, params.into()).await {
+    let request = RunRequest::from(params);
+    match call.watcher.run(call.engine, request.clone()).await {
         Ok(outcome) => {
+            let streams = call.watcher.streams;
+            let mut reply = Reply::ran(command, &outcome, streams);
+            let mut links = Vec::new();
+            if let Some((uri, found)) = keep_rest(&call, request, &outcome, streams) {
+                reply.spill_uri = Some(uri);
+                links = found;
+            }
             let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
-            answer(&Reply::ran(command, &outcome, call.watcher.streams), failed)
+            answer(&reply, failed, links)
         }
-        Err(error) => answer(&Reply::did_not_run(command, &error), true),
+        Err(error) => answer(&Reply::did_not_run(command, &error), true, Vec::new()),
     }
 }
 
 impl Reply {
     fn ran(command: String, outcome: &Outcome, streams: &[Stream]) -> Self {
         let excerpt = outcome.output.excerpt(streams);
-        let lost = match outcome.output.lost() {
-            0 => None,
-            lost => Some(format!("{lost} bytes of output could not be kept")),
-        };
         let reply = Self {
             command,
             output: excerpt.text,
             return_code: -1,
-            message: lost,
             duration_ms: Some(outcome.usage.wall.as_millis() as u64),
             cpu_ms: Some(outcome.usage.cpu.as_millis() as u64),
             max_rss_bytes: Some(outcome.usage.max_rss_bytes),
             background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
             omitted_bytes: Some(excerpt.omitted).filter(|omitted| *omitted > 0),
+            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
             ..Self::default()
         };
         match outcome.end {
@@ -138,7 +145,7 @@ impl Reply {
                 ..reply
             },
             End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
-            End::Lost => Self { message: Some(LOST.into()), ..reply },
+            End::Lost => Self { message: Some(super::LOST.into()), ..reply },
         }
     }
 
@@ -152,9 +159,9 @@ impl Reply {
 }
 
 /// The same answer twice: as text and as structure.
-fn answer(reply: &Reply, is_error: bool) -> CallToolResult {
+fn answer(reply: &Reply, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
     let text = serde_json::to_string_pretty(reply).expect("strings and numbers are always JSON");
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    let mut result = CallToolResult::success([vec![ContentBlock::text(text)], links].concat());
     result.structured_content = serde_json::to_value(reply).ok();
     result.is_error = Some(is_error);
     result

@@ -1,0 +1,60 @@
+//! Kept outputs as resources, for their owner.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use mcpz_engine::{Data, Error, Outcome, Owner, PageRequest, Reader, Stream, View, mime};
+use rmcp::model::{
+    ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
+};
+
+use crate::kept::OutputUri;
+use crate::tool::off_thread;
+
+/// How much of a resource is given at once; the rest is for `read_file_chunk`.
+const MAX_READ: usize = 1 << 20;
+
+/// Everything the owner can read.
+pub fn list(owner: &Owner) -> Vec<Resource> {
+    let outputs = owner.list().into_iter();
+    outputs.flat_map(|(id, outcome)| streams(&id, &outcome)).collect()
+}
+
+fn streams(id: &str, outcome: &Outcome) -> Vec<Resource> {
+    [Stream::Stdout, Stream::Stderr]
+        .into_iter()
+        .filter(|stream| outcome.output.kept_length(*stream) > 0)
+        .map(|stream| {
+            let uri = OutputUri::new(id, stream).to_string();
+            let name = uri.rsplit('/').next().unwrap_or(&uri).to_owned();
+            Resource::new(uri, name)
+                .with_mime_type(mime(&outcome.output, stream))
+                .with_size(outcome.output.kept_length(stream))
+        })
+        .collect()
+}
+
+pub fn template() -> ResourceTemplate {
+    ResourceTemplate::new(OutputUri::TEMPLATE, "output")
+        .with_description("What a command printed: stream is out or err")
+}
+
+/// The beginning of an output, and how much there is.
+pub async fn read(owner: &Owner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let named = uri.parse::<OutputUri>().ok();
+    let kept = named.and_then(|named| Some((owner.find(&named.id)?, named.stream)));
+    let Some((outcome, stream)) = kept else {
+        return Err(ErrorData::resource_not_found(format!("there is no kept output {uri}"), None));
+    };
+    let kind = mime(&outcome.output, stream);
+    let reader = Reader::new(outcome.output, stream, View::default());
+    let request = PageRequest { offset: 0, limit_bytes: MAX_READ, limit_lines: usize::MAX };
+    let page = off_thread(move || reader.page(request).map_err(Error::Read)).await;
+    let page = page.map_err(|text| ErrorData::internal_error(text, None))?;
+    let mut meta = MetaObject::new();
+    meta.insert("mcpz/total_bytes".to_owned(), page.total.into());
+    let contents = match page.data {
+        Data::Text(text) => ResourceContents::text(text, uri),
+        Data::Binary(bytes) => ResourceContents::blob(BASE64_STANDARD.encode(bytes), uri),
+    };
+    Ok(ReadResourceResult::new(vec![contents.with_mime_type(kind).with_meta(meta)]))
+}

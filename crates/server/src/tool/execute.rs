@@ -1,0 +1,195 @@
+//! The face of a sandbox's one tool: runs a program or a shell command and answers with its output,
+//! cut at a limit.
+
+use std::time::Duration;
+
+use mcpz_engine::{
+    Command, Data, End, Error, MAX_TIMEOUT, Outcome, PageRequest, Reader, RunRequest, Stream, View,
+};
+use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, complaint, off_thread};
+use crate::schema::schema;
+
+pub const NAME: &str = "execute";
+
+const DESCRIPTION: &str = "Runs a command and returns the captured output. With args, the command \
+    is executed directly without a shell.";
+
+/// Settings of this face alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecuteSettings {
+    /// The most of stdout and stderr together that is answered.
+    pub max_output_bytes: usize,
+    /// Whether all that is answered is logged too.
+    pub log_full_output: bool,
+    /// How much is logged otherwise.
+    pub log_output_bytes: usize,
+}
+
+impl Default for ExecuteSettings {
+    fn default() -> Self {
+        Self { max_output_bytes: 40_000, log_full_output: false, log_output_bytes: 2048 }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Command string or executable name
+    command: String,
+    /// Arguments; with them, no shell is used
+    args: Option<Vec<String>>,
+    /// Text passed to stdin
+    stdin: Option<String>,
+    /// Milliseconds until it is killed
+    #[schemars(range(min = 1))]
+    timeout_ms: Option<u64>,
+}
+
+impl From<Params> for RunRequest {
+    fn from(params: Params) -> Self {
+        let command = match params.args {
+            None => Command::Script { text: params.command, shell: Some("/bin/sh".into()) },
+            Some(args) => Command::Argv([vec![params.command], args].concat()),
+        };
+        Self {
+            stdin: params.stdin.map(String::into_bytes),
+            timeout: params.timeout_ms.map(|ms| Duration::from_millis(ms).min(MAX_TIMEOUT)),
+            ..Self::new(command)
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Reply {
+    stdout: String,
+    stderr: String,
+    /// -1 if there is none
+    exit_code: i32,
+    timed_out: bool,
+    stdout_truncated: bool,
+    stderr_truncated: bool,
+    elapsed_ms: u64,
+    duration_ms: u64,
+    cpu_ms: u64,
+    max_rss_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    /// Processes still running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_pids: Option<Vec<i32>>,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
+        .with_raw_output_schema(schema::<Reply>())
+        .with_annotations(ToolAnnotations::from_raw(
+            Some("Execute a command".into()),
+            Some(false),
+            Some(true),
+            Some(false),
+            Some(true),
+        ))
+}
+
+pub async fn call(mut call: Call<'_>) -> CallToolResult {
+    let params: Params = match call.parse() {
+        Ok(params) => params,
+        Err(answer) => return answer,
+    };
+    if params.command.trim().is_empty() {
+        return complaint("Error: command: empty".into());
+    }
+    if params.timeout_ms == Some(0) {
+        return complaint("Invalid arguments: `timeout_ms` must be at least 1".into());
+    }
+    let outcome = match call.watcher.run(call.engine, params.into()).await {
+        Ok(outcome) => outcome,
+        Err(Error::Refused(denial)) => {
+            return complaint(format!("Command denied by security policy: {denial}"));
+        }
+        Err(error) => {
+            tracing::info!("{}", error.chain());
+            return complaint("Error: execute: spawn failed".into());
+        }
+    };
+    if outcome.end == End::Lost {
+        return complaint("Error: execute: wait failed".into());
+    }
+    let limit = call.faces.execute.max_output_bytes;
+    let reading = outcome.clone();
+    let reply = match off_thread(move || Reply::read(&reading, limit)).await {
+        Ok(reply) => reply,
+        Err(error) => {
+            tracing::info!("{error}");
+            return complaint("Error: execute: read failed".into());
+        }
+    };
+    reply.log(&call.faces.execute);
+    let text = serde_json::to_string(&reply).expect("strings and numbers are always JSON");
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = serde_json::to_value(&reply).ok();
+    result.is_error = Some(reply.timed_out);
+    result
+}
+
+impl Reply {
+    fn read(outcome: &Outcome, limit: usize) -> Result<Self, Error> {
+        let reader = |stream| Reader::new(outcome.output.clone(), stream, View::default());
+        let (stdout, stderr) = (reader(Stream::Stdout), reader(Stream::Stderr));
+        let wanted = stderr.length().map_err(Error::Read)?.min(limit as u64 / 2) as usize;
+        let (stdout, stdout_truncated) = beginning(&stdout, limit - wanted)?;
+        let (stderr, stderr_truncated) = beginning(&stderr, limit - stdout.len())?;
+        let usage = outcome.usage;
+        let (exit_code, signal) = match outcome.end {
+            End::Exited(code) => (code, None),
+            End::Signalled(signal) => (-1, Some(mcpz_engine::signal_name(signal))),
+            _ => (-1, None),
+        };
+        Ok(Self {
+            stdout,
+            stderr,
+            exit_code,
+            timed_out: matches!(outcome.end, End::TimedOut { .. }),
+            stdout_truncated,
+            stderr_truncated,
+            elapsed_ms: usage.wall.as_millis() as u64,
+            duration_ms: usage.wall.as_millis() as u64,
+            cpu_ms: usage.cpu.as_millis() as u64,
+            max_rss_bytes: usage.max_rss_bytes,
+            signal,
+            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+        })
+    }
+
+    /// Logs what was printed, or its beginning. Debug formatting leaves no control character.
+    fn log(&self, settings: &ExecuteSettings) {
+        let limit = match settings.log_full_output {
+            true => settings.max_output_bytes,
+            false => settings.log_output_bytes,
+        };
+        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
+            let end = (0..=limit.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
+            tracing::info!("{name}: {:?}", &text[..end.unwrap_or(0)]);
+        }
+    }
+}
+
+/// The beginning of what a stream says, and whether there is more.
+fn beginning(reader: &Reader, limit_bytes: usize) -> Result<(String, bool), Error> {
+    if limit_bytes == 0 {
+        return Ok((String::new(), reader.length().map_err(Error::Read)? > 0));
+    }
+    let request = PageRequest { offset: 0, limit_bytes, limit_lines: usize::MAX };
+    let page = reader.page(request).map_err(Error::Read)?;
+    let truncated = page.next().is_some();
+    Ok(match page.data {
+        Data::Text(text) => (text, truncated),
+        Data::Binary(bytes) => {
+            (String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}"), truncated)
+        }
+    })
+}

@@ -1,0 +1,128 @@
+//! Reads kept output, a page at a time, without running anything.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use mcpz_engine::{Data, Error, Grep, Outcome, Page, PageRequest, Reader, Stream, View, mime};
+use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::shell_exec::PageParams;
+use super::{Call, complaint, off_thread};
+use crate::kept::{Cursor, OutputUri};
+use crate::schema::schema;
+
+pub const NAME: &str = "read_file_chunk";
+
+const DESCRIPTION: &str = "Reads paginated data from a spilled file. Accepts cursor and \
+    limit_bytes to safely stream contents. Runs nothing.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// URI of the output
+    uri: String,
+    /// next_cursor of the chunk before
+    cursor: Option<String>,
+    /// [default: 65536]
+    #[schemars(range(min = 1, max = 1_048_576))]
+    limit_bytes: Option<usize>,
+    /// Only lines that match this regex
+    grep: Option<String>,
+    /// Only what this JMESPath finds in JSON output
+    json_path: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Reply {
+    data: String,
+    /// base64 for what is no text
+    #[serde(skip_serializing_if = "Option::is_none")]
+    encoding: Option<String>,
+    bytes_start: u64,
+    /// Last byte of the chunk; left out when there is none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_end: Option<u64>,
+    total_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    mime: String,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
+        .with_raw_output_schema(schema::<Reply>())
+        .with_annotations(ToolAnnotations::from_raw(
+            Some("Read kept output".into()),
+            Some(true),
+            Some(false),
+            Some(true),
+            Some(false),
+        ))
+}
+
+pub async fn call(mut call: Call<'_>) -> CallToolResult {
+    let params: Params = match call.parse() {
+        Ok(params) => params,
+        Err(answer) => return answer,
+    };
+    match answer(&call, params).await {
+        Ok(reply) => {
+            let text = serde_json::to_string(&reply).expect("strings and numbers are always JSON");
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = serde_json::to_value(&reply).ok();
+            result
+        }
+        Err(text) => complaint(text),
+    }
+}
+
+async fn answer(call: &Call<'_>, params: Params) -> Result<Reply, String> {
+    let page = PageParams {
+        cursor: params.cursor,
+        limit_bytes: params.limit_bytes,
+        limit_lines: Some(usize::MAX),
+    };
+    let wanted = page.request(page.cursor()?.offset)?;
+    let grep = params.grep.as_deref().map(Grep::new).transpose().map_err(|error| error.chain())?;
+    let uri: Option<OutputUri> = params.uri.parse().ok();
+    let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri.stream)));
+    let Some((outcome, stream)) = kept else {
+        return Err(format!("there is no kept output {}", params.uri));
+    };
+    let json_path = params.json_path;
+    let (page, mime) =
+        off_thread(move || read(outcome, stream, wanted, grep.as_ref(), json_path.as_deref()))
+            .await?;
+    let next = page.next().map(|offset| Cursor { offset, id: None }.to_string());
+    let (data, encoding) = match page.data {
+        Data::Text(text) => (text, None),
+        Data::Binary(bytes) => (BASE64_STANDARD.encode(bytes), Some("base64".to_owned())),
+    };
+    Ok(Reply {
+        data,
+        encoding,
+        bytes_start: page.start,
+        bytes_end: (page.end > page.start).then(|| page.end - 1),
+        total_bytes: page.total,
+        next_cursor: next,
+        mime: mime.to_owned(),
+    })
+}
+
+fn read(
+    outcome: Outcome,
+    stream: Stream,
+    wanted: PageRequest,
+    grep: Option<&Grep>,
+    json_path: Option<&str>,
+) -> Result<(Page, &'static str), Error> {
+    let mime = mime(&outcome.output, stream);
+    let reader = Reader::new(outcome.output, stream, View::default());
+    let page = match (json_path, grep) {
+        (Some(path), _) => Page::of_text(&reader.json_path(path)?, wanted),
+        (None, Some(grep)) => reader.grep(grep, wanted).map_err(Error::Read)?,
+        (None, None) => reader.page(wanted).map_err(Error::Read)?,
+    };
+    Ok((page, mime))
+}

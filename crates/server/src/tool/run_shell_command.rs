@@ -1,0 +1,210 @@
+//! The face of a coding assistant: runs a command with bash, in the foreground or in the background,
+//! and reports a line a field.
+
+use std::path::PathBuf;
+
+use mcpz_engine::{Command, End, Error, Outcome, RunRequest, Stream};
+use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, complaint, keep_rest};
+use crate::schema::schema;
+
+pub const NAME: &str = "run_shell_command";
+
+const DESCRIPTION: &str = "Runs a command with bash -c. Set is_background to true for processes \
+    that keep running, such as servers and watchers, which are shown as [background]; to false \
+    for commands to wait for.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Exact shell command to execute
+    command: String,
+    /// What it is for, shown to the user
+    description: Option<String>,
+    /// Directory to run it in, relative to the project root
+    directory: Option<String>,
+    /// Whether to run it in the background
+    is_background: bool,
+}
+
+impl From<&Params> for RunRequest {
+    fn from(params: &Params) -> Self {
+        let shell = Some(PathBuf::from("bash"));
+        Self {
+            directory: params.directory.as_ref().map(PathBuf::from),
+            environment: vec![("QWEN_CODE".into(), "1".into())],
+            ..Self::new(Command::Script { text: params.command.clone(), shell })
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Reply {
+    command: String,
+    directory: String,
+    stdout: String,
+    stderr: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    /// Number of the signal that ended it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<i32>,
+    background_pids: Vec<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    duration_ms: u64,
+    cpu_ms: u64,
+    max_rss_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spill_uri: Option<String>,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
+        .with_raw_output_schema(schema::<Reply>())
+        .with_annotations(ToolAnnotations::from_raw(
+            Some("Run a shell command".into()),
+            Some(false),
+            Some(true),
+            Some(false),
+            Some(true),
+        ))
+}
+
+pub async fn call(mut call: Call<'_>) -> CallToolResult {
+    let params: Params = match call.parse() {
+        Ok(params) => params,
+        Err(answer) => return answer,
+    };
+    let root = &call.engine.settings().working_directory;
+    let relative = params.directory.clone().unwrap_or_default();
+    if let Err(text) = stays_within(root, &relative) {
+        return complaint(text);
+    }
+    let reply = Reply {
+        command: params.command.clone(),
+        directory: if relative.is_empty() { "(root)".into() } else { relative },
+        description: description(&params),
+        ..Reply::default()
+    };
+    let request = RunRequest::from(&params);
+    if params.is_background {
+        return background(&call, request, reply).await;
+    }
+    match call.watcher.run(call.engine, request.clone()).await {
+        Ok(outcome) => {
+            let kept = keep_rest(&call, request, &outcome, &[Stream::Stdout, Stream::Stderr]);
+            let (spill_uri, links) =
+                kept.map_or((None, Vec::new()), |(uri, links)| (Some(uri), links));
+            let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
+            Reply { spill_uri, ..reply }.ran(&outcome).answer(failed, links)
+        }
+        Err(error) => reply.failed(&error),
+    }
+}
+
+/// Starts the command, answers at once and leaves it running.
+async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallToolResult {
+    let mut run = match call.engine.start(request) {
+        Ok(run) => run,
+        Err(error) => return reply.failed(&error),
+    };
+    match run.started().await {
+        Some(pid) => {
+            run.leave();
+            Reply { background_pids: vec![pid], ..reply }.answer(false, Vec::new())
+        }
+        None => match run.outcome().await {
+            Ok(outcome) => reply.ran(&outcome).answer(true, Vec::new()),
+            Err(error) => reply.failed(&error),
+        },
+    }
+}
+
+fn description(params: &Params) -> Option<String> {
+    match (&params.description, params.is_background) {
+        (Some(text), true) => Some(format!("{text} [background]")),
+        (None, true) => Some("[background]".into()),
+        (text, false) => text.clone(),
+    }
+}
+
+/// A directory given by a model never leads out of the project.
+fn stays_within(root: &std::path::Path, directory: &str) -> Result<(), String> {
+    let inside = || {
+        let root = root.canonicalize()?;
+        Ok::<_, std::io::Error>(root.join(directory).canonicalize()?.starts_with(&root))
+    };
+    match inside() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!("the directory `{directory}` is outside of the project")),
+        Err(error) => Err(format!("cannot use the directory `{directory}`: {error}")),
+    }
+}
+
+impl Reply {
+    fn ran(self, outcome: &Outcome) -> Self {
+        let text = |stream| outcome.output.excerpt(&[stream]).text;
+        let reply = Self {
+            stdout: text(Stream::Stdout),
+            stderr: text(Stream::Stderr),
+            background_pids: outcome.background.clone(),
+            duration_ms: outcome.usage.wall.as_millis() as u64,
+            cpu_ms: outcome.usage.cpu.as_millis() as u64,
+            max_rss_bytes: outcome.usage.max_rss_bytes,
+            ..self
+        };
+        match outcome.end {
+            End::Exited(code) => Self { exit_code: Some(code), ..reply },
+            End::Signalled(signal) => Self { signal: Some(signal), ..reply },
+            End::TimedOut { after } => {
+                let text = format!("timed out after {} seconds", after.as_secs_f64());
+                Self { error: Some(text), ..reply }
+            }
+            End::Cancelled => Self { error: Some("cancelled".into()), ..reply },
+            End::Lost => Self { error: Some(super::LOST.into()), ..reply },
+        }
+    }
+
+    fn failed(self, error: &Error) -> CallToolResult {
+        let text = match error {
+            Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
+            error => error.chain(),
+        };
+        Self { error: Some(text), ..self }.answer(true, Vec::new())
+    }
+
+    /// A line a field, in the document's order.
+    fn report(&self) -> String {
+        let or = |text: &str, otherwise: &str| match text.is_empty() {
+            true => otherwise.to_owned(),
+            false => text.to_owned(),
+        };
+        let number = |number: Option<i32>| number.map_or("(none)".to_owned(), |n| n.to_string());
+        let pids: Vec<_> = self.background_pids.iter().map(ToString::to_string).collect();
+        [
+            format!("Command: {}", self.command),
+            format!("Directory: {}", self.directory),
+            format!("Stdout: {}", or(self.stdout.trim_end_matches('\n'), "(empty)")),
+            format!("Stderr: {}", or(self.stderr.trim_end_matches('\n'), "(empty)")),
+            format!("Error: {}", self.error.as_deref().unwrap_or("(none)")),
+            format!("Exit Code: {}", number(self.exit_code)),
+            format!("Signal: {}", number(self.signal)),
+            format!("Background PIDs: {}", or(&pids.join(", "), "(none)")),
+        ]
+        .join("\n")
+    }
+
+    fn answer(self, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
+        let content = [vec![ContentBlock::text(self.report())], links].concat();
+        let mut result = CallToolResult::success(content);
+        result.structured_content = serde_json::to_value(&self).ok();
+        result.is_error = Some(is_error);
+        result
+    }
+}

@@ -1,0 +1,240 @@
+//! The face that speaks in sentences: runs a command and says how it went, with the details beside.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mcpz_engine::{End, Error, Outcome, RunRequest, Stream, signal_name};
+use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, complaint, keep_rest};
+use crate::schema::schema;
+
+pub const NAME: &str = "shell";
+
+const DESCRIPTION: &str = "Execute shell commands with timeout and output capture.";
+
+/// What shells end with when a command cannot be executed or is not there.
+const NOT_EXECUTABLE: i32 = 126;
+const NOT_FOUND: i32 = 127;
+
+/// Settings of this face alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShellSettings {
+    pub default_timeout: Duration,
+    pub max_timeout: Duration,
+    /// The most of a command's output that is kept.
+    pub max_output: Option<u64>,
+}
+
+impl Default for ShellSettings {
+    fn default() -> Self {
+        Self {
+            default_timeout: Duration::from_secs(300),
+            max_timeout: Duration::from_secs(1800),
+            max_output: Some(10_000_000),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// The shell command to execute
+    #[schemars(length(min = 1))]
+    command: String,
+    /// Working directory for command execution (optional, defaults to current directory)
+    working_directory: Option<String>,
+    /// Command timeout in seconds (optional, defaults to 300 seconds / 5 minutes)
+    #[schemars(range(min = 1, max = 1800), extend("default" = 300))]
+    timeout: Option<u64>,
+    /// Additional environment variables to set (optional)
+    environment: Option<BTreeMap<String, String>>,
+}
+
+impl Params {
+    fn request(self, settings: &ShellSettings) -> RunRequest {
+        RunRequest {
+            directory: self.working_directory.map(PathBuf::from),
+            timeout: Some(self.timeout.map_or(settings.default_timeout, Duration::from_secs)),
+            environment: self.environment.unwrap_or_default().into_iter().collect(),
+            max_output: settings.max_output,
+            ..RunRequest::script(self.command)
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Reply {
+    command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdout: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_seconds: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_stdout: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partial_stderr: Option<String>,
+    execution_time_ms: u64,
+    working_directory: String,
+    duration_ms: u64,
+    cpu_ms: u64,
+    max_rss_bytes: u64,
+    /// Processes still running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_pids: Option<Vec<i32>>,
+    /// Where all of an output that was cut can be read
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spill_uri: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_bytes: Option<u64>,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
+        .with_raw_output_schema(schema::<Reply>())
+        .with_annotations(ToolAnnotations::from_raw(
+            Some("Execute a shell command".into()),
+            Some(false),
+            Some(true),
+            Some(false),
+            Some(true),
+        ))
+}
+
+pub async fn call(mut call: Call<'_>) -> CallToolResult {
+    let params: Params = match call.parse() {
+        Ok(params) => params,
+        Err(answer) => return answer,
+    };
+    let settings = &call.faces.shell;
+    if params.command.trim().is_empty() {
+        return complaint("Invalid arguments: `command` is empty".into());
+    }
+    let max = settings.max_timeout.as_secs();
+    if let Some(timeout) = params.timeout.filter(|timeout| !(1..=max).contains(timeout)) {
+        let text =
+            format!("Invalid arguments: `timeout` must be from 1 to {max} seconds, not {timeout}");
+        return complaint(text);
+    }
+    let command = params.command.clone();
+    let request = params.request(settings);
+    let directory = call.engine.directory_of(&request);
+    let outcome = match call.watcher.run(call.engine, request.clone()).await {
+        Ok(outcome) => outcome,
+        Err(Error::Refused(denial)) => {
+            return complaint(format!("Command denied by security policy: {denial}"));
+        }
+        Err(error) => return complaint(format!("Failed to execute: {}", error.chain())),
+    };
+    let mut reply = Reply::new(command, directory, &outcome);
+    let links = match keep_rest(&call, request, &outcome, &[Stream::Stdout, Stream::Stderr]) {
+        Some((uri, links)) => {
+            reply.spill_uri = Some(uri);
+            links
+        }
+        None => Vec::new(),
+    };
+    let (sentence, is_error) = sentence(&call, &reply, &outcome);
+    let output = outcome.output.excerpt(&[Stream::Stdout, Stream::Stderr]).text;
+    let content = [vec![ContentBlock::text(sentence), ContentBlock::text(output)], links].concat();
+    let mut result = CallToolResult::success(content);
+    result.structured_content = serde_json::to_value(&reply).ok();
+    result.is_error = Some(is_error);
+    result
+}
+
+/// How it went, in a sentence, and whether that is an error.
+fn sentence(call: &Call<'_>, reply: &Reply, outcome: &Outcome) -> (String, bool) {
+    let stderr = reply.stderr.as_deref().unwrap_or_default();
+    let text = match outcome.end {
+        End::Exited(0) => return ("Command executed successfully".into(), false),
+        End::Exited(NOT_FOUND) => {
+            let hint = missing(stderr).map(|name| hint_for_missing(call, name)).unwrap_or_default();
+            format!("Command failed with exit code {NOT_FOUND}{hint}")
+        }
+        End::Exited(NOT_EXECUTABLE) => format!(
+            "Command failed with exit code {NOT_EXECUTABLE}: a file was found but may not be \
+             executed. Make it executable with chmod +x, run it with its interpreter (sh FILE, \
+             python3 FILE), or check that it is not a directory"
+        ),
+        End::Exited(code) => format!("Command failed with exit code {code}"),
+        End::Signalled(signal) => format!("Command was ended by signal {}", signal_name(signal)),
+        End::TimedOut { after } => format!("Command timed out after {} seconds", after.as_secs()),
+        End::Cancelled => "Command was cancelled".into(),
+        End::Lost => format!("Command failed: {}", super::LOST),
+    };
+    (text, true)
+}
+
+/// The name a shell did not find, out of its complaint: `sh: 1: gti: not found`.
+fn missing(stderr: &str) -> Option<&str> {
+    let line = stderr.lines().rev().find(|line| line.ends_with("not found"))?;
+    let before =
+        line.rsplit_once(": command not found").or_else(|| line.rsplit_once(": not found"))?.0;
+    let name = before.rsplit(": ").next()?;
+    (!name.is_empty()).then_some(name)
+}
+
+fn hint_for_missing(call: &Call<'_>, name: &str) -> String {
+    match call.engine.similar_commands(name) {
+        similar if similar.is_empty() => format!(": `{name}` is not on the PATH"),
+        similar => format!(": `{name}` is not on the PATH. Did you mean {}?", similar.join(", ")),
+    }
+}
+
+impl Reply {
+    fn new(command: String, directory: PathBuf, outcome: &Outcome) -> Self {
+        let text = |stream| Some(outcome.output.excerpt(&[stream]).text);
+        let (stdout, stderr) = (text(Stream::Stdout), text(Stream::Stderr));
+        let usage = outcome.usage;
+        let reply = Self {
+            command,
+            execution_time_ms: usage.wall.as_millis() as u64,
+            working_directory: directory.display().to_string(),
+            duration_ms: usage.wall.as_millis() as u64,
+            cpu_ms: usage.cpu.as_millis() as u64,
+            max_rss_bytes: usage.max_rss_bytes,
+            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
+            ..Self::default()
+        };
+        match outcome.end {
+            End::TimedOut { after } => Self {
+                timeout_seconds: Some(after.as_secs()),
+                partial_stdout: stdout,
+                partial_stderr: stderr,
+                ..reply
+            },
+            End::Exited(code) => Self { exit_code: Some(code), stdout, stderr, ..reply },
+            End::Signalled(signal) => {
+                Self { signal: Some(signal_name(signal)), stdout, stderr, ..reply }
+            }
+            End::Cancelled | End::Lost => Self { stdout, stderr, ..reply },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_missing_name_is_found_in_what_shells_say() {
+        for (stderr, name) in [
+            ("/bin/sh: 1: gti: not found\n", Some("gti")),
+            ("bash: line 1: gti: command not found\n", Some("gti")),
+            ("ls: x: No such file or directory\n", None),
+        ] {
+            assert_eq!(missing(stderr), name);
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The face for large outputs: runs a command and answers with the first page of what it printed.
+//!
+//! A cursor never starts a command: it reads on in the output of a run that was. `bytes:0` without
+//! a run is no place to read on from, but the beginning, as in the document's own example.
+
+use std::collections::BTreeMap;
+
+use mcpz_engine::{
+    Command, Data, End, Error, Grep, Outcome, Page, PageRequest, Reader, RunRequest, Stream,
+    Summary, View, mime, signal_name,
+};
+use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Call, complaint, off_thread, resource_link};
+use crate::kept::{Cursor, OutputUri};
+use crate::schema::schema;
+
+pub const NAME: &str = "shell_exec";
+
+const DESCRIPTION: &str = "Executes shell commands in a controlled environment. Supports \
+    pagination via limit_bytes and next_cursor. Automatically spills large outputs to file with \
+    spill_uri.";
+
+/// How much of the beginning and of the end is shown of an output that does not fit.
+const PREVIEW: usize = 500;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    /// Program, or without args a shell command
+    cmd: String,
+    /// Arguments, passed on without a shell
+    args: Option<Vec<String>>,
+    /// Directory to run it in
+    cwd: Option<String>,
+    /// Variables to set
+    env: Option<BTreeMap<String, String>>,
+    page: Option<PageParams>,
+    /// What to do with output over the limit [default: spill]
+    #[serde(default)]
+    on_large_output: OnLargeOutput,
+    /// Only lines that match this regex
+    grep: Option<String>,
+    /// Only what this JMESPath finds in JSON output
+    json_path: Option<String>,
+    /// Compress the spill with gzip
+    #[serde(default)]
+    zip: bool,
+    /// Count lines, errors and warnings
+    #[serde(default)]
+    summary: bool,
+    /// Remove control sequences [default: true]
+    ansi_strip: Option<bool>,
+    /// Line ends: \n or \r\n [default: \n]
+    #[serde(default)]
+    newline: Newline,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PageParams {
+    /// next_cursor of the page before
+    pub cursor: Option<String>,
+    /// [default: 65536]
+    #[schemars(range(min = 1, max = 1_048_576))]
+    pub limit_bytes: Option<usize>,
+    /// [default: 2000]
+    #[schemars(range(min = 1))]
+    pub limit_lines: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum OnLargeOutput {
+    #[default]
+    Spill,
+    Truncate,
+    Error,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+enum Newline {
+    #[default]
+    #[serde(rename = "\n")]
+    Lf,
+    #[serde(rename = "\r\n")]
+    CrLf,
+}
+
+impl PageParams {
+    pub const DEFAULT_BYTES: usize = 65_536;
+    pub const MAX_BYTES: usize = 1 << 20;
+    const DEFAULT_LINES: usize = 2000;
+
+    /// What to read, from an offset on, or what is wrong with the limits.
+    pub fn request(&self, offset: u64) -> Result<PageRequest, String> {
+        let limit_bytes = self.limit_bytes.unwrap_or(Self::DEFAULT_BYTES);
+        let limit_lines = self.limit_lines.unwrap_or(Self::DEFAULT_LINES);
+        if !(1..=Self::MAX_BYTES).contains(&limit_bytes) {
+            let max = Self::MAX_BYTES;
+            return Err(format!("`limit_bytes` must be from 1 to {max}, not {limit_bytes}"));
+        }
+        if limit_lines == 0 {
+            return Err("`limit_lines` must be at least 1".into());
+        }
+        Ok(PageRequest { offset, limit_bytes, limit_lines })
+    }
+
+    /// The place to begin at.
+    pub fn cursor(&self) -> Result<Cursor, String> {
+        match &self.cursor {
+            None => Ok(Cursor::default()),
+            Some(text) => text.parse().map_err(|_| {
+                format!("`{text}` is not a cursor: pass next_cursor on as it was given")
+            }),
+        }
+    }
+}
+
+impl Params {
+    fn view(&self) -> View {
+        let newline = match self.newline {
+            Newline::Lf => mcpz_engine::Newline::Lf,
+            Newline::CrLf => mcpz_engine::Newline::CrLf,
+        };
+        View { ansi_strip: self.ansi_strip.unwrap_or(true), newline }
+    }
+}
+
+impl From<&Params> for RunRequest {
+    fn from(params: &Params) -> Self {
+        let command = match &params.args {
+            None => Command::Script { text: params.cmd.clone(), shell: None },
+            Some(args) => Command::Argv([std::slice::from_ref(&params.cmd), args].concat()),
+        };
+        Self {
+            directory: params.cwd.as_ref().map(Into::into),
+            environment: params.env.clone().unwrap_or_default().into_iter().collect(),
+            ..Self::new(command)
+        }
+    }
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct Reply {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    stdout_chunk: String,
+    stderr_chunk: String,
+    bytes_start: u64,
+    /// Last byte of the chunk; left out when there is none
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_end: Option<u64>,
+    total_bytes: u64,
+    truncated: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    spill_uri: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stderr_spill_uri: Option<String>,
+    mime: String,
+    line_count: u64,
+    stderr_count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    head_preview: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tail_preview: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<Counts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_out: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    duration_ms: u64,
+    cpu_ms: u64,
+    max_rss_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_pids: Option<Vec<i32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_bytes: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Counts {
+    lines: u64,
+    errors: u64,
+    warnings: u64,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
+        .with_raw_output_schema(schema::<Reply>())
+        .with_annotations(ToolAnnotations::from_raw(
+            Some("Execute a command, page by page".into()),
+            Some(false),
+            Some(true),
+            Some(false),
+            Some(true),
+        ))
+}
+
+pub async fn call(mut call: Call<'_>) -> CallToolResult {
+    let params: Params = match call.parse() {
+        Ok(params) => params,
+        Err(answer) => return answer,
+    };
+    match answer(&call, params).await {
+        Ok(answer) => answer,
+        Err(text) => complaint(text),
+    }
+}
+
+async fn answer(call: &Call<'_>, params: Params) -> Result<CallToolResult, String> {
+    let page = params.page.clone().unwrap_or_default();
+    let cursor = page.cursor()?;
+    let wanted = page.request(cursor.offset)?;
+    let grep = params.grep.as_deref().map(Grep::new).transpose().map_err(|error| error.chain())?;
+    let request = RunRequest::from(&params);
+    let mut id = None;
+    let outcome = match (&cursor.id, cursor.offset) {
+        (None, 0) => {
+            call.watcher.run(call.engine, request.clone()).await.map_err(|error| refusal(&error))?
+        }
+        (None, _) => {
+            let (newest, outcome) = call.owner.find_newest(&request).ok_or_else(gone)?;
+            id = Some(newest);
+            outcome
+        }
+        (Some(kept), _) => {
+            id = Some(kept.clone());
+            call.owner.find(kept).ok_or_else(gone)?
+        }
+    };
+    let first = cursor.offset == 0;
+    let reading = Reading { outcome: outcome.clone(), wanted, grep, view: params.view(), first };
+    let (json_path, summary) = (params.json_path.clone(), params.summary);
+    let read = off_thread(move || reading.read(json_path.as_deref(), summary)).await?;
+    let mut reply = Reply::new(&outcome, &read);
+    let mut links = Vec::new();
+    if read.is_large() || id.is_some() {
+        match params.on_large_output {
+            OnLargeOutput::Error => {
+                let (total, limit) = (read.whole, wanted.limit_bytes);
+                return Err(format!("the output of {total} bytes is over the limit of {limit}"));
+            }
+            OnLargeOutput::Truncate => reply.truncated = true,
+            OnLargeOutput::Spill => {
+                let id = match id {
+                    Some(id) => id,
+                    None => call.owner.keep(request, outcome.clone()).map_err(|e| e.to_string())?,
+                };
+                let next = read.stdout.next();
+                reply.next_cursor =
+                    next.map(|offset| Cursor { offset, id: Some(id.clone()) }.to_string());
+                let uri = match params.zip && first {
+                    true => zipped(call, &outcome).await?,
+                    false => OutputUri::new(&id, Stream::Stdout).to_string(),
+                };
+                links.push(resource_link(&uri, &outcome.output, Stream::Stdout));
+                reply.spill_uri = Some(uri);
+                if read.stderr.next().is_some() {
+                    let uri = OutputUri::new(&id, Stream::Stderr).to_string();
+                    links.push(resource_link(&uri, &outcome.output, Stream::Stderr));
+                    reply.stderr_spill_uri = Some(uri);
+                }
+                if first {
+                    (reply.head_preview, reply.tail_preview) = (Some(read.head), Some(read.tail));
+                }
+            }
+        }
+    }
+    let is_error = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
+    let text = serde_json::to_string(&reply).expect("strings and numbers are always JSON");
+    let content = [vec![ContentBlock::text(text)], links].concat();
+    let mut result = CallToolResult::success(content);
+    result.structured_content = serde_json::to_value(&reply).ok();
+    result.is_error = Some(is_error);
+    Ok(result)
+}
+
+/// Keeps a compressed form of what was printed and returns its name.
+async fn zipped(call: &Call<'_>, outcome: &Outcome) -> Result<String, String> {
+    let (source, target) = (outcome.output.clone(), call.engine.new_output());
+    let zipped = target.clone();
+    off_thread(move || mcpz_engine::zip(&source, Stream::Stdout, &zipped).map_err(Error::Read))
+        .await?;
+    let outcome = Outcome { output: target, ..outcome.clone() };
+    // Under a request nobody makes: a cursor must not find it.
+    let nothing = RunRequest::new(Command::Argv(Vec::new()));
+    let id = call.owner.keep(nothing, outcome).map_err(|error| error.to_string())?;
+    Ok(OutputUri::new(&id, Stream::Stdout).to_string())
+}
+
+fn refusal(error: &Error) -> String {
+    match error {
+        Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
+        error => format!("Failed to execute: {}", error.chain()),
+    }
+}
+
+fn gone() -> String {
+    "there is no kept output for this cursor; run the command again without one".into()
+}
+
+/// What is to be read of a run.
+struct Reading {
+    outcome: Outcome,
+    wanted: PageRequest,
+    grep: Option<Grep>,
+    view: View,
+    first: bool,
+}
+
+struct Read {
+    stdout: Page,
+    stderr: Page,
+    /// Bytes of stdout before any filter.
+    whole: u64,
+    mime: &'static str,
+    head: String,
+    tail: String,
+    summary: Option<Summary>,
+}
+
+impl Reading {
+    fn read(self, json_path: Option<&str>, summary: bool) -> Result<Read, Error> {
+        let output = self.outcome.output.clone();
+        let reader = Reader::new(output.clone(), Stream::Stdout, self.view);
+        let whole = reader.length().map_err(Error::Read)?;
+        let stdout = match (json_path, &self.grep) {
+            (Some(path), _) => Page::of_text(&reader.json_path(path)?, self.wanted),
+            (None, Some(grep)) => reader.grep(grep, self.wanted).map_err(Error::Read)?,
+            (None, None) => reader.page(self.wanted).map_err(Error::Read)?,
+        };
+        let preview = |offset| {
+            let limits = PageRequest { offset, limit_bytes: PREVIEW, limit_lines: usize::MAX };
+            reader.page(limits).map_err(Error::Read).map(|page| shown(&page, ""))
+        };
+        let beginning =
+            PageRequest { offset: if self.first { 0 } else { u64::MAX }, ..self.wanted };
+        let stderr = Reader::new(output.clone(), Stream::Stderr, self.view);
+        Ok(Read {
+            stderr: stderr.page(beginning).map_err(Error::Read)?,
+            head: preview(0)?,
+            tail: preview(whole.saturating_sub(PREVIEW as u64))?,
+            summary: summary.then(|| reader.summary()).transpose().map_err(Error::Read)?,
+            mime: mime(&output, Stream::Stdout),
+            whole,
+            stdout,
+        })
+    }
+}
+
+impl Read {
+    /// Whether there is more than the answer has.
+    fn is_large(&self) -> bool {
+        let beyond = |page: &Page| page.next().is_some() || matches!(page.data, Data::Binary(_));
+        beyond(&self.stdout) || beyond(&self.stderr) || self.whole > self.stdout.total
+    }
+}
+
+/// The text of a page; bytes that are no text are announced.
+fn shown(page: &Page, mime: &str) -> String {
+    match &page.data {
+        Data::Text(text) => text.clone(),
+        Data::Binary(_) if mime.is_empty() => String::new(),
+        Data::Binary(_) => {
+            format!("[{} bytes of {mime}: read them with read_file_chunk]", page.total)
+        }
+    }
+}
+
+impl Reply {
+    fn new(outcome: &Outcome, read: &Read) -> Self {
+        let Read { stdout, stderr, summary, .. } = read;
+        let usage = outcome.usage;
+        let reply = Self {
+            stdout_chunk: shown(stdout, read.mime),
+            stderr_chunk: shown(stderr, "application/octet-stream"),
+            bytes_start: stdout.start,
+            bytes_end: (stdout.end > stdout.start).then(|| stdout.end - 1),
+            total_bytes: stdout.total,
+            mime: read.mime.to_owned(),
+            line_count: stdout.lines(),
+            stderr_count: stderr.lines(),
+            summary: summary.map(|Summary { lines, errors, warnings }| Counts {
+                lines,
+                errors,
+                warnings,
+            }),
+            duration_ms: usage.wall.as_millis() as u64,
+            cpu_ms: usage.cpu.as_millis() as u64,
+            max_rss_bytes: usage.max_rss_bytes,
+            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
+            ..Self::default()
+        };
+        match outcome.end {
+            End::Exited(code) => Self { exit_code: Some(code), ..reply },
+            End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
+            End::TimedOut { after } => Self {
+                timed_out: Some(true),
+                message: Some(format!("timed out after {} seconds", after.as_secs_f64())),
+                ..reply
+            },
+            End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
+            End::Lost => Self { message: Some(super::LOST.into()), ..reply },
+        }
+    }
+}
