@@ -17,8 +17,13 @@ pub struct Client {
 impl Client {
     /// Starts a server and shakes hands.
     pub fn start(program: &Path) -> Self {
+        Self::start_with(program, &[])
+    }
+
+    pub fn start_with(program: &Path, flags: &[&str]) -> Self {
         let mut server = Command::new(program)
             .args(["server", "shell"])
+            .args(flags)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -41,6 +46,12 @@ impl Client {
 
     pub fn pid(&self) -> u32 {
         self.server.id()
+    }
+
+    /// Calls any tool and returns the answer.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.ask("tools/call", &json!({"name": tool, "arguments": arguments}));
+        self.answer()
     }
 
     /// Runs a command and returns the answer.

@@ -9,6 +9,7 @@
 mod client;
 mod floor;
 mod memory;
+mod volume;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +32,7 @@ fn main() {
     }
     flood(&program);
     kill_tree(&program);
+    volume::measure(&program);
 }
 
 /// The release build beside this program.

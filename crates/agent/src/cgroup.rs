@@ -131,7 +131,10 @@ fn remove(path: &Path) {
 /// Clears the folders of agents that are gone: nobody holds their lock.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let ours = entry.file_name().to_str().is_some_and(|name| {
+            let pid = name.strip_prefix(PREFIX);
+            pid.is_some_and(|pid| pid.bytes().all(|byte| byte.is_ascii_digit()))
+        });
         // Held while clearing: another agent may be making a folder of the same name.
         if ours && let Some(_lock) = lock(&entry.path()) {
             clear(&entry.path());

@@ -302,7 +302,9 @@ fn the_spill_folder_goes_with_the_server_and_after_a_crash_with_the_next() {
         server.initialize("2025-11-25");
         server
     };
-    let folders = || std::fs::read_dir(folder.path()).unwrap().count();
+    let others = ["mcpz-notes", "mcpz-spill-notes"].map(|name| folder.path().join(name));
+    others.iter().for_each(|other| std::fs::create_dir(other).unwrap());
+    let folders = || std::fs::read_dir(folder.path()).unwrap().count() - others.len();
     let mut killed = start();
     exec(&mut killed, json!({"cmd": "seq 1 100000"}));
     killed.signal("KILL");
@@ -318,6 +320,7 @@ fn the_spill_folder_goes_with_the_server_and_after_a_crash_with_the_next() {
         server.wait();
     }
     assert_eq!(folders(), 0);
+    assert!(others.iter().all(|other| other.exists()), "what is not ours stays");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::random::random_name;
 
-const PREFIX: &str = "mcpz-";
+const PREFIX: &str = "mcpz-spill-";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillSettings {
@@ -112,10 +112,16 @@ impl Drop for Folder {
     }
 }
 
+/// Whether this is a name only we give: others may begin like it, and must not be touched.
+fn is_ours(name: &str) -> bool {
+    let random = name.strip_prefix(PREFIX);
+    random.is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// Removes the folders of servers that are gone, our own user's alone.
 fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let named = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
+        let named = entry.file_name().to_str().is_some_and(is_ours);
         let own = entry.metadata().is_ok_and(|found| {
             found.is_dir() && found.uid() == rustix::process::geteuid().as_raw()
         });
