@@ -8,7 +8,7 @@ use std::io::Read;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::{MCPZ, Server};
+use support::{MCPZ, Server, wait_until};
 
 fn start() -> Server {
     Server::start(&["--tools", "shell_exec,read_file_chunk"])
@@ -251,6 +251,29 @@ fn ansi_strip_and_newline() {
     assert_eq!(kept["stdout_chunk"], "\u{1b}[1mbold\u{1b}[0m\nnext\n");
     let windows = exec(&mut server, json!({"cmd": command, "newline": "\r\n"}));
     assert_eq!(windows["stdout_chunk"], "bold\r\nnext\r\n");
+}
+
+#[test]
+fn output_is_readable_while_the_command_runs() {
+    let mut server = start();
+    let gate = tempfile::NamedTempFile::new().unwrap();
+    let command = "seq 1 20000; while [ -e $GATE ]; do sleep 0.01; done; echo end";
+    let arguments = json!({"cmd": command, "env": {"GATE": gate.path()}});
+    let call = server.ask("tools/call", json!({"name": "shell_exec", "arguments": arguments}));
+    let uri = wait_until("something is printed", || {
+        let listed = server.request("resources/list", json!({}));
+        let resource = listed["result"]["resources"][0].clone();
+        (resource["size"] == 108_894).then(|| resource["uri"].clone())
+    });
+    let chunk = read(&mut server, json!({"uri": uri, "cursor": "bytes:108888"}));
+    assert_eq!(chunk["data"], "20000\n");
+    drop(gate);
+    let reply = server.answer(call)["result"]["structuredContent"].clone();
+    assert_eq!((&reply["spill_uri"], &reply["total_bytes"]), (&uri, &json!(108_898)));
+    let small = exec(&mut server, json!({"cmd": "echo hi"}));
+    assert!(small["spill_uri"].is_null());
+    let listed = server.request("resources/list", json!({}));
+    assert_eq!(listed["result"]["resources"].as_array().unwrap().len(), 1, "{listed}");
 }
 
 #[test]

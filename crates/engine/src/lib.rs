@@ -36,5 +36,5 @@ pub use request::{Command, RunRequest};
 pub use run::Run;
 pub use search::{Grep, Summary};
 pub use spill::SpillSettings;
-pub use store::Owner;
+pub use store::{Found, Owner};
 pub use zip::zip;

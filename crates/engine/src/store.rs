@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::outcome::Outcome;
+use crate::output::Output;
 use crate::random::random_name;
 use crate::request::RunRequest;
 
@@ -30,7 +31,15 @@ struct Kept {
     number: u64,
     since: Instant,
     request: RunRequest,
-    outcome: Outcome,
+    found: Found,
+}
+
+/// What is known of a kept run.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub output: Output,
+    /// How it ended, once it has.
+    pub outcome: Option<Outcome>,
 }
 
 /// Whoever runs commands and may read what they printed. What is kept goes with it.
@@ -53,7 +62,7 @@ impl Store {
     /// Lets go of the oldest output whose command has ended. False if there is none.
     pub fn forget_oldest(&self) -> bool {
         let mut outputs = self.lock();
-        let finished = outputs.iter().filter(|(_, kept)| kept.outcome.output.is_finished());
+        let finished = outputs.iter().filter(|(_, kept)| kept.found.output.is_finished());
         let oldest = finished.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone());
         let forgotten = oldest.and_then(|id| outputs.remove(&id));
         // Not under the lock: its file is removed with it.
@@ -79,12 +88,61 @@ impl Store {
 }
 
 impl Owner {
-    /// Keeps an output and returns its id.
+    /// Keeps what a command that ended has printed, and returns its id.
     pub fn keep(&self, request: RunRequest, outcome: Outcome) -> io::Result<String> {
+        let found = Found { output: outcome.output.clone(), outcome: Some(outcome) };
+        self.insert(request, found)
+    }
+
+    /// Keeps what a command prints, from now on, and returns its id.
+    pub fn follow(&self, request: RunRequest, output: Output) -> io::Result<String> {
+        self.insert(request, Found { output, outcome: None })
+    }
+
+    /// Notes how a command that is followed ended.
+    pub fn note_end(&self, id: &str, outcome: &Outcome) {
+        if let Some(kept) = self.store.lock().get_mut(id) {
+            kept.found.outcome = Some(outcome.clone());
+        }
+    }
+
+    /// Lets go of an output nobody needs.
+    pub fn forget(&self, id: &str) {
+        let forgotten = self.store.lock().remove(id);
+        drop(forgotten);
+    }
+
+    pub fn find(&self, id: &str) -> Option<Found> {
+        self.store.forget_expired();
+        let outputs = self.store.lock();
+        let kept = outputs.get(id).filter(|kept| kept.owner == self.id)?;
+        Some(kept.found.clone())
+    }
+
+    /// The newest run of the same request, with its id.
+    pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Found)> {
+        self.store.forget_expired();
+        let outputs = self.store.lock();
+        let same = |kept: &&Kept| kept.owner == self.id && kept.request == *request;
+        let (id, kept) =
+            outputs.iter().filter(|(_, kept)| same(kept)).max_by_key(|(_, kept)| kept.number)?;
+        Some((id.clone(), kept.found.clone()))
+    }
+
+    /// Everything that is kept, oldest first.
+    pub fn list(&self) -> Vec<(String, Output)> {
+        self.store.forget_expired();
+        let outputs = self.store.lock();
+        let mut own: Vec<_> = outputs.iter().filter(|(_, kept)| kept.owner == self.id).collect();
+        own.sort_by_key(|(_, kept)| kept.number);
+        own.into_iter().map(|(id, kept)| (id.clone(), kept.found.output.clone())).collect()
+    }
+
+    fn insert(&self, request: RunRequest, found: Found) -> io::Result<String> {
         let id = random_name()?;
         let mut outputs = self.store.lock();
         let number = outputs.values().map(|kept| kept.number).max().unwrap_or(0) + 1;
-        let kept = Kept { owner: self.id, number, since: Instant::now(), request, outcome };
+        let kept = Kept { owner: self.id, number, since: Instant::now(), request, found };
         let own = outputs.values().filter(|kept| kept.owner == self.id).count();
         let surplus = (own >= MAX_OUTPUTS).then(|| {
             let own = outputs.iter().filter(|(_, kept)| kept.owner == self.id);
@@ -92,35 +150,10 @@ impl Owner {
         });
         let surplus = surplus.flatten().and_then(|id| outputs.remove(&id));
         outputs.insert(id.clone(), kept);
+        // Not under the lock: its file is removed with it.
         drop(outputs);
         drop(surplus);
         Ok(id)
-    }
-
-    pub fn find(&self, id: &str) -> Option<Outcome> {
-        self.store.forget_expired();
-        let outputs = self.store.lock();
-        let kept = outputs.get(id).filter(|kept| kept.owner == self.id)?;
-        Some(kept.outcome.clone())
-    }
-
-    /// The newest output of the same request, with its id.
-    pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Outcome)> {
-        self.store.forget_expired();
-        let outputs = self.store.lock();
-        let same = |kept: &&Kept| kept.owner == self.id && kept.request == *request;
-        let (id, kept) =
-            outputs.iter().filter(|(_, kept)| same(kept)).max_by_key(|(_, kept)| kept.number)?;
-        Some((id.clone(), kept.outcome.clone()))
-    }
-
-    /// Everything that is kept, oldest first.
-    pub fn list(&self) -> Vec<(String, Outcome)> {
-        self.store.forget_expired();
-        let outputs = self.store.lock();
-        let mut own: Vec<_> = outputs.iter().filter(|(_, kept)| kept.owner == self.id).collect();
-        own.sort_by_key(|(_, kept)| kept.number);
-        own.into_iter().map(|(id, kept)| (id.clone(), kept.outcome.clone())).collect()
     }
 }
 
@@ -135,7 +168,7 @@ impl Drop for Owner {
 mod tests {
     use super::*;
     use crate::outcome::{End, Usage};
-    use crate::output::{Output, Stream};
+    use crate::output::Stream;
     use crate::spill::{Spill, SpillSettings};
 
     fn output(text: &str) -> Outcome {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Error, Outcome, Output, RunRequest, Stream};
+use mcpz_engine::{Engine, Error, Outcome, Output, Owner, Run, RunRequest, Stream};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
@@ -39,7 +39,27 @@ impl Watcher {
 
     /// Runs a command to its end, for as long as somebody waits for it.
     pub async fn run(&self, engine: &Engine, request: RunRequest) -> Result<Outcome, Error> {
-        let mut run = engine.start(request)?;
+        self.finish(engine.start(request)?).await
+    }
+
+    /// The same with an output its owner can read from the beginning on; returns its id too.
+    pub async fn run_followed(
+        &self,
+        engine: &Engine,
+        owner: &Owner,
+        request: RunRequest,
+    ) -> Result<(String, Outcome), Error> {
+        let run = engine.start(request.clone())?;
+        let id = owner.follow(request, run.output().clone()).map_err(Error::Read)?;
+        let outcome = self.finish(run).await;
+        match &outcome {
+            Ok(outcome) => owner.note_end(&id, outcome),
+            Err(_) => owner.forget(&id),
+        }
+        Ok((id, outcome?))
+    }
+
+    async fn finish(&self, mut run: Run) -> Result<Outcome, Error> {
         let output = run.output().clone();
         let mut reporter =
             self.token.clone().map(|token| Reporter::new(token, output, self.streams));

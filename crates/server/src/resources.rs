@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Data, Error, Outcome, Owner, PageRequest, Reader, Stream, View, mime};
+use mcpz_engine::{Data, Error, Output, Owner, PageRequest, Reader, Stream, View, mime};
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
@@ -16,19 +16,19 @@ const MAX_READ: usize = 1 << 20;
 /// Everything the owner can read.
 pub fn list(owner: &Owner) -> Vec<Resource> {
     let outputs = owner.list().into_iter();
-    outputs.flat_map(|(id, outcome)| streams(&id, &outcome)).collect()
+    outputs.flat_map(|(id, output)| streams(&id, &output)).collect()
 }
 
-fn streams(id: &str, outcome: &Outcome) -> Vec<Resource> {
+fn streams(id: &str, output: &Output) -> Vec<Resource> {
     [Stream::Stdout, Stream::Stderr]
         .into_iter()
-        .filter(|stream| outcome.output.kept_length(*stream) > 0)
+        .filter(|stream| output.kept_length(*stream) > 0)
         .map(|stream| {
             let uri = OutputUri::new(id, stream).to_string();
             let name = uri.rsplit('/').next().unwrap_or(&uri).to_owned();
             Resource::new(uri, name)
-                .with_mime_type(mime(&outcome.output, stream))
-                .with_size(outcome.output.kept_length(stream))
+                .with_mime_type(mime(output, stream))
+                .with_size(output.kept_length(stream))
         })
         .collect()
 }
@@ -42,11 +42,11 @@ pub fn template() -> ResourceTemplate {
 pub async fn read(owner: &Owner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let named = uri.parse::<OutputUri>().ok();
     let kept = named.and_then(|named| Some((owner.find(&named.id)?, named.stream)));
-    let Some((outcome, stream)) = kept else {
+    let Some((found, stream)) = kept else {
         return Err(ErrorData::resource_not_found(format!("there is no kept output {uri}"), None));
     };
-    let kind = mime(&outcome.output, stream);
-    let reader = Reader::new(outcome.output, stream, View::default());
+    let kind = mime(&found.output, stream);
+    let reader = Reader::new(found.output, stream, View::default());
     let request = PageRequest { offset: 0, limit_bytes: MAX_READ, limit_lines: usize::MAX };
     let page = off_thread(move || reader.page(request).map_err(Error::Read)).await;
     let page = page.map_err(|text| ErrorData::internal_error(text, None))?;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Data, Error, Grep, Outcome, Page, PageRequest, Reader, Stream, View, mime};
+use mcpz_engine::{Data, Error, Grep, Output, Page, PageRequest, Reader, Stream, View, mime};
 use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,12 +87,12 @@ async fn answer(call: &Call<'_>, params: Params) -> Result<Reply, String> {
     let grep = params.grep.as_deref().map(Grep::new).transpose().map_err(|error| error.chain())?;
     let uri: Option<OutputUri> = params.uri.parse().ok();
     let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri.stream)));
-    let Some((outcome, stream)) = kept else {
+    let Some((found, stream)) = kept else {
         return Err(format!("there is no kept output {}", params.uri));
     };
     let json_path = params.json_path;
     let (page, mime) =
-        off_thread(move || read(outcome, stream, wanted, grep.as_ref(), json_path.as_deref()))
+        off_thread(move || read(found.output, stream, wanted, grep.as_ref(), json_path.as_deref()))
             .await?;
     let next = page.next().map(|offset| Cursor { offset, id: None }.to_string());
     let (data, encoding) = match page.data {
@@ -111,14 +111,14 @@ async fn answer(call: &Call<'_>, params: Params) -> Result<Reply, String> {
 }
 
 fn read(
-    outcome: Outcome,
+    output: Output,
     stream: Stream,
     wanted: PageRequest,
     grep: Option<&Grep>,
     json_path: Option<&str>,
 ) -> Result<(Page, &'static str), Error> {
-    let mime = mime(&outcome.output, stream);
-    let reader = Reader::new(outcome.output, stream, View::default());
+    let mime = mime(&output, stream);
+    let reader = Reader::new(output, stream, View::default());
     let page = match (json_path, grep) {
         (Some(path), _) => Page::of_text(&reader.json_path(path)?, wanted),
         (None, Some(grep)) => reader.grep(grep, wanted).map_err(Error::Read)?,

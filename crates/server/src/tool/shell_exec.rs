@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use mcpz_engine::{
-    Command, Data, End, Error, Grep, Outcome, Page, PageRequest, Reader, RunRequest, Stream,
-    Summary, View, mime, signal_name,
+    Command, Data, End, Error, Found, Grep, Output, Page, PageRequest, Reader, RunRequest, Stream,
+    Summary, Usage, View, mime, signal_name,
 };
 use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
 use schemars::JsonSchema;
@@ -221,60 +221,51 @@ async fn answer(call: &Call<'_>, params: Params) -> Result<CallToolResult, Strin
     let wanted = page.request(cursor.offset)?;
     let grep = params.grep.as_deref().map(Grep::new).transpose().map_err(|error| error.chain())?;
     let request = RunRequest::from(&params);
-    let mut id = None;
-    let outcome = match (&cursor.id, cursor.offset) {
+    let (id, found) = match (&cursor.id, cursor.offset) {
         (None, 0) => {
-            call.watcher.run(call.engine, request.clone()).await.map_err(|error| refusal(&error))?
+            let ran = call.watcher.run_followed(call.engine, call.owner, request.clone()).await;
+            let (id, outcome) = ran.map_err(|error| refusal(&error))?;
+            (id, Found { output: outcome.output.clone(), outcome: Some(outcome) })
         }
-        (None, _) => {
-            let (newest, outcome) = call.owner.find_newest(&request).ok_or_else(gone)?;
-            id = Some(newest);
-            outcome
-        }
-        (Some(kept), _) => {
-            id = Some(kept.clone());
-            call.owner.find(kept).ok_or_else(gone)?
-        }
+        (None, _) => call.owner.find_newest(&request).ok_or_else(gone)?,
+        (Some(id), _) => (id.clone(), call.owner.find(id).ok_or_else(gone)?),
     };
     let first = cursor.offset == 0;
-    let reading = Reading { outcome: outcome.clone(), wanted, grep, view: params.view(), first };
+    let output = found.output.clone();
+    let reading = Reading { output: output.clone(), wanted, grep, view: params.view(), first };
     let (json_path, summary) = (params.json_path.clone(), params.summary);
     let read = off_thread(move || reading.read(json_path.as_deref(), summary)).await?;
-    let mut reply = Reply::new(&outcome, &read);
+    let mut reply = Reply::new(&found, &read);
+    let large = read.is_large() || !first;
     let mut links = Vec::new();
-    if read.is_large() || id.is_some() {
-        match params.on_large_output {
-            OnLargeOutput::Error => {
-                let (total, limit) = (read.whole, wanted.limit_bytes);
-                return Err(format!("the output of {total} bytes is over the limit of {limit}"));
-            }
-            OnLargeOutput::Truncate => reply.truncated = true,
-            OnLargeOutput::Spill => {
-                let id = match id {
-                    Some(id) => id,
-                    None => call.owner.keep(request, outcome.clone()).map_err(|e| e.to_string())?,
-                };
-                let next = read.stdout.next();
-                reply.next_cursor =
-                    next.map(|offset| Cursor { offset, id: Some(id.clone()) }.to_string());
-                let uri = match params.zip && first {
-                    true => zipped(call, &outcome).await?,
-                    false => OutputUri::new(&id, Stream::Stdout).to_string(),
-                };
-                links.push(resource_link(&uri, &outcome.output, Stream::Stdout));
-                reply.spill_uri = Some(uri);
-                if read.stderr.next().is_some() {
-                    let uri = OutputUri::new(&id, Stream::Stderr).to_string();
-                    links.push(resource_link(&uri, &outcome.output, Stream::Stderr));
-                    reply.stderr_spill_uri = Some(uri);
-                }
-                if first {
-                    (reply.head_preview, reply.tail_preview) = (Some(read.head), Some(read.tail));
-                }
-            }
+    if large && params.on_large_output == OnLargeOutput::Spill {
+        let next = read.stdout.next();
+        let cursor = |offset| Cursor { offset, id: Some(id.clone()) }.to_string();
+        reply.next_cursor = next.map(cursor);
+        let uri = match params.zip && first {
+            true => zipped(call, &found).await?,
+            false => OutputUri::new(&id, Stream::Stdout).to_string(),
+        };
+        links.push(resource_link(&uri, &output, Stream::Stdout));
+        reply.spill_uri = Some(uri);
+        if read.stderr.next().is_some() {
+            let uri = OutputUri::new(&id, Stream::Stderr).to_string();
+            links.push(resource_link(&uri, &output, Stream::Stderr));
+            reply.stderr_spill_uri = Some(uri);
+        }
+        if first {
+            (reply.head_preview, reply.tail_preview) = (Some(read.head), Some(read.tail));
+        }
+    } else {
+        call.owner.forget(&id);
+        reply.truncated = large;
+        if large && params.on_large_output == OnLargeOutput::Error {
+            let (total, limit) = (read.whole, wanted.limit_bytes);
+            return Err(format!("the output of {total} bytes is over the limit of {limit}"));
         }
     }
-    let is_error = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
+    let ended = found.outcome.map(|outcome| outcome.end);
+    let is_error = matches!(ended, Some(End::TimedOut { .. } | End::Lost));
     let text = serde_json::to_string(&reply).expect("strings and numbers are always JSON");
     let content = [vec![ContentBlock::text(text)], links].concat();
     let mut result = CallToolResult::success(content);
@@ -284,15 +275,14 @@ async fn answer(call: &Call<'_>, params: Params) -> Result<CallToolResult, Strin
 }
 
 /// Keeps a compressed form of what was printed and returns its name.
-async fn zipped(call: &Call<'_>, outcome: &Outcome) -> Result<String, String> {
-    let (source, target) = (outcome.output.clone(), call.engine.new_output());
+async fn zipped(call: &Call<'_>, found: &Found) -> Result<String, String> {
+    let (source, target) = (found.output.clone(), call.engine.new_output());
     let zipped = target.clone();
     off_thread(move || mcpz_engine::zip(&source, Stream::Stdout, &zipped).map_err(Error::Read))
         .await?;
-    let outcome = Outcome { output: target, ..outcome.clone() };
     // Under a request nobody makes: a cursor must not find it.
     let nothing = RunRequest::new(Command::Argv(Vec::new()));
-    let id = call.owner.keep(nothing, outcome).map_err(|error| error.to_string())?;
+    let id = call.owner.follow(nothing, target).map_err(|error| error.to_string())?;
     Ok(OutputUri::new(&id, Stream::Stdout).to_string())
 }
 
@@ -309,7 +299,7 @@ fn gone() -> String {
 
 /// What is to be read of a run.
 struct Reading {
-    outcome: Outcome,
+    output: Output,
     wanted: PageRequest,
     grep: Option<Grep>,
     view: View,
@@ -329,7 +319,7 @@ struct Read {
 
 impl Reading {
     fn read(self, json_path: Option<&str>, summary: bool) -> Result<Read, Error> {
-        let output = self.outcome.output.clone();
+        let output = self.output.clone();
         let reader = Reader::new(output.clone(), Stream::Stdout, self.view);
         let whole = reader.length().map_err(Error::Read)?;
         let stdout = match (json_path, &self.grep) {
@@ -376,9 +366,10 @@ fn shown(page: &Page, mime: &str) -> String {
 }
 
 impl Reply {
-    fn new(outcome: &Outcome, read: &Read) -> Self {
+    fn new(found: &Found, read: &Read) -> Self {
         let Read { stdout, stderr, summary, .. } = read;
-        let usage = outcome.usage;
+        let usage = found.outcome.as_ref().map_or(Usage::default(), |outcome| outcome.usage);
+        let background = found.outcome.as_ref().map(|outcome| outcome.background.clone());
         let reply = Self {
             stdout_chunk: shown(stdout, read.mime),
             stderr_chunk: shown(stderr, "application/octet-stream"),
@@ -396,11 +387,14 @@ impl Reply {
             duration_ms: usage.wall.as_millis() as u64,
             cpu_ms: usage.cpu.as_millis() as u64,
             max_rss_bytes: usage.max_rss_bytes,
-            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
-            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
+            background_pids: background.filter(|pids| !pids.is_empty()),
+            lost_bytes: Some(found.output.lost()).filter(|lost| *lost > 0),
             ..Self::default()
         };
-        match outcome.end {
+        let Some(end) = found.outcome.as_ref().map(|outcome| outcome.end) else {
+            return Self { message: Some("the command is still running".into()), ..reply };
+        };
+        match end {
             End::Exited(code) => Self { exit_code: Some(code), ..reply },
             End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
             End::TimedOut { after } => Self {
