@@ -8,13 +8,17 @@ pub mod shell;
 pub mod shell_exec;
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use mcpz_engine::{Engine, Error, Outcome, Output, Owner, RunRequest, Stream, mime};
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource, ToolAnnotations};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::kept::OutputUri;
 use crate::progress::Watcher;
+use crate::schema::schema;
 
 /// A tool, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -98,6 +102,85 @@ impl Call<'_> {
         serde_json::from_value(arguments.into())
             .map_err(|error| complaint(format!("Invalid arguments: {error}")))
     }
+}
+
+/// What a tool does to the world.
+pub(crate) enum Effect {
+    /// It runs commands, which can do anything.
+    Runs,
+    /// It only reads what was kept.
+    Reads,
+}
+
+/// What a client is told about a tool that takes `P` and answers `R`.
+pub(crate) fn define<P: JsonSchema, R: JsonSchema>(
+    name: &'static str,
+    description: &'static str,
+    effect: Effect,
+) -> rmcp::model::Tool {
+    let reads = matches!(effect, Effect::Reads);
+    let hints =
+        ToolAnnotations::from_raw(None, Some(reads), Some(!reads), Some(reads), Some(!reads));
+    rmcp::model::Tool::new(name, description, schema::<P>())
+        .with_raw_output_schema(schema::<R>())
+        .with_annotations(hints)
+}
+
+/// What a command used; part of every answer to one that ran.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub(crate) struct Used {
+    duration_ms: u64,
+    cpu_ms: u64,
+    max_rss_bytes: u64,
+    /// Processes still running
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_pids: Option<Vec<i32>>,
+    /// Bytes of output that could not be kept
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_bytes: Option<u64>,
+}
+
+impl From<&Outcome> for Used {
+    fn from(outcome: &Outcome) -> Self {
+        Self {
+            duration_ms: outcome.usage.wall.as_millis() as u64,
+            cpu_ms: outcome.usage.cpu.as_millis() as u64,
+            max_rss_bytes: outcome.usage.max_rss_bytes,
+            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
+        }
+    }
+}
+
+/// An answer whose structure is `reply` and whose content says the same.
+pub(crate) fn answer<R: Serialize>(
+    reply: &R,
+    content: Vec<ContentBlock>,
+    is_error: bool,
+) -> CallToolResult {
+    let mut result = CallToolResult::success(content);
+    result.structured_content = serde_json::to_value(reply).ok();
+    result.is_error = Some(is_error);
+    result
+}
+
+/// A reply as text.
+pub(crate) fn json<R: Serialize>(reply: &R) -> ContentBlock {
+    let text = serde_json::to_string(reply).expect("strings and numbers are always JSON");
+    ContentBlock::text(text)
+}
+
+/// Why a command did not run, in words for whoever sent it.
+pub(crate) fn refusal(error: &Error) -> String {
+    match error {
+        Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
+        error => format!("Failed to execute: {}", error.chain()),
+    }
+}
+
+/// How a command that was stopped is spoken of.
+pub(crate) fn timed_out(after: Duration) -> String {
+    format!("timed out after {} seconds", after.as_secs_f64())
 }
 
 /// What a run that was lost is answered with.

@@ -6,12 +6,11 @@ use std::time::Duration;
 use mcpz_engine::{
     Command, Data, End, Error, MAX_TIMEOUT, Outcome, PageRequest, Reader, RunRequest, Stream, View,
 };
-use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, complaint, off_thread};
-use crate::schema::schema;
+use super::{Call, Effect, Used, answer, complaint, define, json, off_thread, refusal};
 
 pub const NAME: &str = "execute";
 
@@ -73,26 +72,14 @@ struct Reply {
     stdout_truncated: bool,
     stderr_truncated: bool,
     elapsed_ms: u64,
-    duration_ms: u64,
-    cpu_ms: u64,
-    max_rss_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
-    /// Processes still running
-    #[serde(skip_serializing_if = "Option::is_none")]
-    background_pids: Option<Vec<i32>>,
+    #[serde(flatten)]
+    used: Used,
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
-        .with_raw_output_schema(schema::<Reply>())
-        .with_annotations(ToolAnnotations::from_raw(
-            Some("Execute a command".into()),
-            Some(false),
-            Some(true),
-            Some(false),
-            Some(true),
-        ))
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> CallToolResult {
@@ -108,9 +95,7 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
     }
     let outcome = match call.watcher.run(call.engine, params.into()).await {
         Ok(outcome) => outcome,
-        Err(Error::Refused(denial)) => {
-            return complaint(format!("Command denied by security policy: {denial}"));
-        }
+        Err(error @ Error::Refused(_)) => return complaint(refusal(&error)),
         Err(error) => {
             tracing::info!("{}", error.chain());
             return complaint("Error: execute: spawn failed".into());
@@ -129,11 +114,7 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
         }
     };
     reply.log(&call.faces.execute);
-    let text = serde_json::to_string(&reply).expect("strings and numbers are always JSON");
-    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    result.structured_content = serde_json::to_value(&reply).ok();
-    result.is_error = Some(reply.timed_out);
-    result
+    answer(&reply, vec![json(&reply)], reply.timed_out)
 }
 
 impl Reply {
@@ -143,7 +124,6 @@ impl Reply {
         let wanted = stderr.length().map_err(Error::Read)?.min(limit as u64 / 2) as usize;
         let (stdout, stdout_truncated) = beginning(&stdout, limit - wanted)?;
         let (stderr, stderr_truncated) = beginning(&stderr, limit - stdout.len())?;
-        let usage = outcome.usage;
         let (exit_code, signal) = match outcome.end {
             End::Exited(code) => (code, None),
             End::Signalled(signal) => (-1, Some(mcpz_engine::signal_name(signal))),
@@ -156,12 +136,9 @@ impl Reply {
             timed_out: matches!(outcome.end, End::TimedOut { .. }),
             stdout_truncated,
             stderr_truncated,
-            elapsed_ms: usage.wall.as_millis() as u64,
-            duration_ms: usage.wall.as_millis() as u64,
-            cpu_ms: usage.cpu.as_millis() as u64,
-            max_rss_bytes: usage.max_rss_bytes,
+            elapsed_ms: outcome.usage.wall.as_millis() as u64,
             signal,
-            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+            used: outcome.into(),
         })
     }
 

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcpz_engine::{End, Error, MAX_TIMEOUT, Outcome, RunRequest, Stream, signal_name};
-use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, complaint, keep_rest};
-use crate::schema::schema;
+use super::{Call, Effect, Used, answer, complaint, define, keep_rest, refusal, timed_out};
 
 pub const NAME: &str = "execute_command";
 
@@ -61,35 +60,18 @@ struct Reply {
     /// What else there is to know
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cpu_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_rss_bytes: Option<u64>,
-    /// Processes still running
-    #[serde(skip_serializing_if = "Option::is_none")]
-    background_pids: Option<Vec<i32>>,
+    #[serde(flatten)]
+    used: Option<Used>,
     /// Bytes of output left out of the middle
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted_bytes: Option<u64>,
     /// Where all of it can be read
     #[serde(skip_serializing_if = "Option::is_none")]
     spill_uri: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost_bytes: Option<u64>,
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
-        .with_raw_output_schema(schema::<Reply>())
-        .with_annotations(ToolAnnotations::from_raw(
-            Some("Execute a command".into()),
-            Some(false),
-            Some(true),
-            Some(false),
-            Some(true),
-        ))
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> CallToolResult {
@@ -115,9 +97,9 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
                 links = found;
             }
             let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
-            answer(&reply, failed, links)
+            told(&reply, failed, links)
         }
-        Err(error) => answer(&Reply::did_not_run(command, &error), true, Vec::new()),
+        Err(error) => told(&Reply::did_not_run(command, &error), true, Vec::new()),
     }
 }
 
@@ -128,41 +110,29 @@ impl Reply {
             command,
             output: excerpt.text,
             return_code: -1,
-            duration_ms: Some(outcome.usage.wall.as_millis() as u64),
-            cpu_ms: Some(outcome.usage.cpu.as_millis() as u64),
-            max_rss_bytes: Some(outcome.usage.max_rss_bytes),
-            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+            used: Some(outcome.into()),
             omitted_bytes: Some(excerpt.omitted).filter(|omitted| *omitted > 0),
-            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
             ..Self::default()
         };
         match outcome.end {
             End::Exited(code) => Self { return_code: code, ..reply },
             End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
-            End::TimedOut { after } => Self {
-                timed_out: Some(true),
-                message: Some(format!("timed out after {} seconds", after.as_secs_f64())),
-                ..reply
-            },
+            End::TimedOut { after } => {
+                Self { timed_out: Some(true), message: Some(timed_out(after)), ..reply }
+            }
             End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
             End::Lost => Self { message: Some(super::LOST.into()), ..reply },
         }
     }
 
     fn did_not_run(command: String, error: &Error) -> Self {
-        let output = match error {
-            Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
-            error => format!("Failed to execute: {}", error.chain()),
-        };
+        let output = refusal(error);
         Self { command, output, return_code: -1, ..Self::default() }
     }
 }
 
 /// The same answer twice: as text and as structure.
-fn answer(reply: &Reply, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
+fn told(reply: &Reply, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
     let text = serde_json::to_string_pretty(reply).expect("strings and numbers are always JSON");
-    let mut result = CallToolResult::success([vec![ContentBlock::text(text)], links].concat());
-    result.structured_content = serde_json::to_value(reply).ok();
-    result.is_error = Some(is_error);
-    result
+    answer(reply, [vec![ContentBlock::text(text)], links].concat(), is_error)
 }

@@ -3,14 +3,13 @@
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mcpz_engine::{Data, Error, Grep, Output, Page, PageRequest, Reader, Stream, View, mime};
-use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::shell_exec::PageParams;
-use super::{Call, complaint, off_thread};
+use super::{Call, Effect, answer, complaint, define, json, off_thread};
 use crate::kept::{Cursor, OutputUri};
-use crate::schema::schema;
 
 pub const NAME: &str = "read_file_chunk";
 
@@ -50,15 +49,7 @@ struct Reply {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
-        .with_raw_output_schema(schema::<Reply>())
-        .with_annotations(ToolAnnotations::from_raw(
-            Some("Read kept output".into()),
-            Some(true),
-            Some(false),
-            Some(true),
-            Some(false),
-        ))
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads)
 }
 
 pub async fn call(mut call: Call<'_>) -> CallToolResult {
@@ -66,18 +57,13 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
         Ok(params) => params,
         Err(answer) => return answer,
     };
-    match answer(&call, params).await {
-        Ok(reply) => {
-            let text = serde_json::to_string(&reply).expect("strings and numbers are always JSON");
-            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-            result.structured_content = serde_json::to_value(&reply).ok();
-            result
-        }
+    match chunk(&call, params).await {
+        Ok(reply) => answer(&reply, vec![json(&reply)], false),
         Err(text) => complaint(text),
     }
 }
 
-async fn answer(call: &Call<'_>, params: Params) -> Result<Reply, String> {
+async fn chunk(call: &Call<'_>, params: Params) -> Result<Reply, String> {
     let page = PageParams {
         cursor: params.cursor,
         limit_bytes: params.limit_bytes,

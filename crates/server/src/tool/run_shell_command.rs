@@ -4,12 +4,11 @@
 use std::path::PathBuf;
 
 use mcpz_engine::{Command, End, Error, Outcome, RunRequest, Stream};
-use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, complaint, keep_rest};
-use crate::schema::schema;
+use super::{Call, Effect, answer, complaint, define, keep_rest, refusal, timed_out};
 
 pub const NAME: &str = "run_shell_command";
 
@@ -65,15 +64,7 @@ struct Reply {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
-        .with_raw_output_schema(schema::<Reply>())
-        .with_annotations(ToolAnnotations::from_raw(
-            Some("Run a shell command".into()),
-            Some(false),
-            Some(true),
-            Some(false),
-            Some(true),
-        ))
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> CallToolResult {
@@ -102,7 +93,7 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
             let (spill_uri, links) =
                 kept.map_or((None, Vec::new()), |(uri, links)| (Some(uri), links));
             let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
-            Reply { spill_uri, ..reply }.ran(&outcome).answer(failed, links)
+            Reply { spill_uri, ..reply }.ran(&outcome).told(failed, links)
         }
         Err(error) => reply.failed(&error),
     }
@@ -117,10 +108,10 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallT
     match run.started().await {
         Some(pid) => {
             run.leave();
-            Reply { background_pids: vec![pid], ..reply }.answer(false, Vec::new())
+            Reply { background_pids: vec![pid], ..reply }.told(false, Vec::new())
         }
         None => match run.outcome().await {
-            Ok(outcome) => reply.ran(&outcome).answer(true, Vec::new()),
+            Ok(outcome) => reply.ran(&outcome).told(true, Vec::new()),
             Err(error) => reply.failed(&error),
         },
     }
@@ -162,21 +153,14 @@ impl Reply {
         match outcome.end {
             End::Exited(code) => Self { exit_code: Some(code), ..reply },
             End::Signalled(signal) => Self { signal: Some(signal), ..reply },
-            End::TimedOut { after } => {
-                let text = format!("timed out after {} seconds", after.as_secs_f64());
-                Self { error: Some(text), ..reply }
-            }
+            End::TimedOut { after } => Self { error: Some(timed_out(after)), ..reply },
             End::Cancelled => Self { error: Some("cancelled".into()), ..reply },
             End::Lost => Self { error: Some(super::LOST.into()), ..reply },
         }
     }
 
     fn failed(self, error: &Error) -> CallToolResult {
-        let text = match error {
-            Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
-            error => error.chain(),
-        };
-        Self { error: Some(text), ..self }.answer(true, Vec::new())
+        Self { error: Some(refusal(error)), ..self }.told(true, Vec::new())
     }
 
     /// A line a field, in the document's order.
@@ -200,11 +184,7 @@ impl Reply {
         .join("\n")
     }
 
-    fn answer(self, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
-        let content = [vec![ContentBlock::text(self.report())], links].concat();
-        let mut result = CallToolResult::success(content);
-        result.structured_content = serde_json::to_value(&self).ok();
-        result.is_error = Some(is_error);
-        result
+    fn told(self, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
+        answer(&self, [vec![ContentBlock::text(self.report())], links].concat(), is_error)
     }
 }

@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_engine::{End, Error, Outcome, RunRequest, Stream, signal_name};
-use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use mcpz_engine::{End, Outcome, RunRequest, Stream, signal_name};
+use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, complaint, keep_rest};
-use crate::schema::schema;
+use super::{Call, Effect, Used, answer, complaint, define, keep_rest, refusal};
 
 pub const NAME: &str = "shell";
 
@@ -85,29 +84,15 @@ struct Reply {
     partial_stderr: Option<String>,
     execution_time_ms: u64,
     working_directory: String,
-    duration_ms: u64,
-    cpu_ms: u64,
-    max_rss_bytes: u64,
-    /// Processes still running
-    #[serde(skip_serializing_if = "Option::is_none")]
-    background_pids: Option<Vec<i32>>,
+    #[serde(flatten)]
+    used: Used,
     /// Where all of an output that was cut can be read
     #[serde(skip_serializing_if = "Option::is_none")]
     spill_uri: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost_bytes: Option<u64>,
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
-        .with_raw_output_schema(schema::<Reply>())
-        .with_annotations(ToolAnnotations::from_raw(
-            Some("Execute a shell command".into()),
-            Some(false),
-            Some(true),
-            Some(false),
-            Some(true),
-        ))
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> CallToolResult {
@@ -130,10 +115,7 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
     let directory = call.engine.directory_of(&request);
     let outcome = match call.watcher.run(call.engine, request.clone()).await {
         Ok(outcome) => outcome,
-        Err(Error::Refused(denial)) => {
-            return complaint(format!("Command denied by security policy: {denial}"));
-        }
-        Err(error) => return complaint(format!("Failed to execute: {}", error.chain())),
+        Err(error) => return complaint(refusal(&error)),
     };
     let mut reply = Reply::new(command, directory, &outcome);
     let links = match keep_rest(&call, request, &outcome, &[Stream::Stdout, Stream::Stderr]) {
@@ -146,10 +128,7 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
     let (sentence, is_error) = sentence(&call, &reply, &outcome);
     let output = outcome.output.excerpt(&[Stream::Stdout, Stream::Stderr]).text;
     let content = [vec![ContentBlock::text(sentence), ContentBlock::text(output)], links].concat();
-    let mut result = CallToolResult::success(content);
-    result.structured_content = serde_json::to_value(&reply).ok();
-    result.is_error = Some(is_error);
-    result
+    answer(&reply, content, is_error)
 }
 
 /// How it went, in a sentence, and whether that is an error.
@@ -195,16 +174,11 @@ impl Reply {
     fn new(command: String, directory: PathBuf, outcome: &Outcome) -> Self {
         let text = |stream| Some(outcome.output.excerpt(&[stream]).text);
         let (stdout, stderr) = (text(Stream::Stdout), text(Stream::Stderr));
-        let usage = outcome.usage;
         let reply = Self {
             command,
-            execution_time_ms: usage.wall.as_millis() as u64,
+            execution_time_ms: outcome.usage.wall.as_millis() as u64,
             working_directory: directory.display().to_string(),
-            duration_ms: usage.wall.as_millis() as u64,
-            cpu_ms: usage.cpu.as_millis() as u64,
-            max_rss_bytes: usage.max_rss_bytes,
-            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
-            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
+            used: outcome.into(),
             ..Self::default()
         };
         match outcome.end {

@@ -7,15 +7,17 @@ use std::collections::BTreeMap;
 
 use mcpz_engine::{
     Command, Data, End, Error, Found, Grep, Output, Page, PageRequest, Reader, RunRequest, Stream,
-    Summary, Usage, View, mime, signal_name,
+    Summary, View, mime, signal_name,
 };
-use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, complaint, off_thread, resource_link};
+use super::{
+    Call, Effect, Used, answer, complaint, define, json, off_thread, refusal, resource_link,
+    timed_out,
+};
 use crate::kept::{Cursor, OutputUri};
-use crate::schema::schema;
 
 pub const NAME: &str = "shell_exec";
 
@@ -176,13 +178,8 @@ struct Reply {
     timed_out: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    duration_ms: u64,
-    cpu_ms: u64,
-    max_rss_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    background_pids: Option<Vec<i32>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost_bytes: Option<u64>,
+    #[serde(flatten)]
+    used: Option<Used>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -193,15 +190,7 @@ struct Counts {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    rmcp::model::Tool::new(NAME, DESCRIPTION, schema::<Params>())
-        .with_raw_output_schema(schema::<Reply>())
-        .with_annotations(ToolAnnotations::from_raw(
-            Some("Execute a command, page by page".into()),
-            Some(false),
-            Some(true),
-            Some(false),
-            Some(true),
-        ))
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> CallToolResult {
@@ -209,13 +198,13 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
         Ok(params) => params,
         Err(answer) => return answer,
     };
-    match answer(&call, params).await {
+    match execute(&call, params).await {
         Ok(answer) => answer,
         Err(text) => complaint(text),
     }
 }
 
-async fn answer(call: &Call<'_>, params: Params) -> Result<CallToolResult, String> {
+async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, String> {
     let page = params.page.clone().unwrap_or_default();
     let cursor = page.cursor()?;
     let wanted = page.request(cursor.offset)?;
@@ -266,12 +255,7 @@ async fn answer(call: &Call<'_>, params: Params) -> Result<CallToolResult, Strin
     }
     let ended = found.outcome.map(|outcome| outcome.end);
     let is_error = matches!(ended, Some(End::TimedOut { .. } | End::Lost));
-    let text = serde_json::to_string(&reply).expect("strings and numbers are always JSON");
-    let content = [vec![ContentBlock::text(text)], links].concat();
-    let mut result = CallToolResult::success(content);
-    result.structured_content = serde_json::to_value(&reply).ok();
-    result.is_error = Some(is_error);
-    Ok(result)
+    Ok(answer(&reply, [vec![json(&reply)], links].concat(), is_error))
 }
 
 /// Keeps a compressed form of what was printed and returns its name.
@@ -284,13 +268,6 @@ async fn zipped(call: &Call<'_>, found: &Found) -> Result<String, String> {
     let nothing = RunRequest::new(Command::Argv(Vec::new()));
     let id = call.owner.follow(nothing, target).map_err(|error| error.to_string())?;
     Ok(OutputUri::new(&id, Stream::Stdout).to_string())
-}
-
-fn refusal(error: &Error) -> String {
-    match error {
-        Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
-        error => format!("Failed to execute: {}", error.chain()),
-    }
 }
 
 fn gone() -> String {
@@ -368,8 +345,6 @@ fn shown(page: &Page, mime: &str) -> String {
 impl Reply {
     fn new(found: &Found, read: &Read) -> Self {
         let Read { stdout, stderr, summary, .. } = read;
-        let usage = found.outcome.as_ref().map_or(Usage::default(), |outcome| outcome.usage);
-        let background = found.outcome.as_ref().map(|outcome| outcome.background.clone());
         let reply = Self {
             stdout_chunk: shown(stdout, read.mime),
             stderr_chunk: shown(stderr, "application/octet-stream"),
@@ -384,11 +359,7 @@ impl Reply {
                 errors,
                 warnings,
             }),
-            duration_ms: usage.wall.as_millis() as u64,
-            cpu_ms: usage.cpu.as_millis() as u64,
-            max_rss_bytes: usage.max_rss_bytes,
-            background_pids: background.filter(|pids| !pids.is_empty()),
-            lost_bytes: Some(found.output.lost()).filter(|lost| *lost > 0),
+            used: found.outcome.as_ref().map(Used::from),
             ..Self::default()
         };
         let Some(end) = found.outcome.as_ref().map(|outcome| outcome.end) else {
@@ -397,11 +368,9 @@ impl Reply {
         match end {
             End::Exited(code) => Self { exit_code: Some(code), ..reply },
             End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
-            End::TimedOut { after } => Self {
-                timed_out: Some(true),
-                message: Some(format!("timed out after {} seconds", after.as_secs_f64())),
-                ..reply
-            },
+            End::TimedOut { after } => {
+                Self { timed_out: Some(true), message: Some(timed_out(after)), ..reply }
+            }
             End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
             End::Lost => Self { message: Some(super::LOST.into()), ..reply },
         }
