@@ -1,5 +1,6 @@
 //! The tools there are, and which of them are offered.
 
+mod answer;
 pub mod execute;
 pub mod execute_command;
 pub mod read_file_chunk;
@@ -8,17 +9,15 @@ pub mod shell;
 pub mod shell_exec;
 
 use std::str::FromStr;
-use std::time::Duration;
 
-use mcpz_engine::{Engine, Error, Outcome, Output, Owner, RunRequest, Stream, mime};
-use rmcp::model::{CallToolResult, ContentBlock, JsonObject, Resource, ToolAnnotations};
-use schemars::JsonSchema;
-use serde::Serialize;
+use mcpz_engine::{Engine, Owner};
+use rmcp::model::{CallToolResult, JsonObject};
 use serde::de::DeserializeOwned;
 
-use crate::kept::OutputUri;
+use answer::complaint;
+pub(crate) use answer::off_thread;
+
 use crate::progress::Watcher;
-use crate::schema::schema;
 
 /// A tool, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,130 +101,6 @@ impl Call<'_> {
         serde_json::from_value(arguments.into())
             .map_err(|error| complaint(format!("Invalid arguments: {error}")))
     }
-}
-
-/// What a tool does to the world.
-pub(crate) enum Effect {
-    /// It runs commands, which can do anything.
-    Runs,
-    /// It only reads what was kept.
-    Reads,
-}
-
-/// What a client is told about a tool that takes `P` and answers `R`.
-pub(crate) fn define<P: JsonSchema, R: JsonSchema>(
-    name: &'static str,
-    description: &'static str,
-    effect: Effect,
-) -> rmcp::model::Tool {
-    let reads = matches!(effect, Effect::Reads);
-    let hints =
-        ToolAnnotations::from_raw(None, Some(reads), Some(!reads), Some(reads), Some(!reads));
-    rmcp::model::Tool::new(name, description, schema::<P>())
-        .with_raw_output_schema(schema::<R>())
-        .with_annotations(hints)
-}
-
-/// What a command used; part of every answer to one that ran.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-pub(crate) struct Used {
-    duration_ms: u64,
-    cpu_ms: u64,
-    max_rss_bytes: u64,
-    /// Processes still running
-    #[serde(skip_serializing_if = "Option::is_none")]
-    background_pids: Option<Vec<i32>>,
-    /// Bytes of output that could not be kept
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost_bytes: Option<u64>,
-}
-
-impl From<&Outcome> for Used {
-    fn from(outcome: &Outcome) -> Self {
-        Self {
-            duration_ms: outcome.usage.wall.as_millis() as u64,
-            cpu_ms: outcome.usage.cpu.as_millis() as u64,
-            max_rss_bytes: outcome.usage.max_rss_bytes,
-            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
-            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
-        }
-    }
-}
-
-/// An answer whose structure is `reply` and whose content says the same.
-pub(crate) fn answer<R: Serialize>(
-    reply: &R,
-    content: Vec<ContentBlock>,
-    is_error: bool,
-) -> CallToolResult {
-    let mut result = CallToolResult::success(content);
-    result.structured_content = serde_json::to_value(reply).ok();
-    result.is_error = Some(is_error);
-    result
-}
-
-/// A reply as text.
-pub(crate) fn json<R: Serialize>(reply: &R) -> ContentBlock {
-    let text = serde_json::to_string(reply).expect("strings and numbers are always JSON");
-    ContentBlock::text(text)
-}
-
-/// Why a command did not run, in words for whoever sent it.
-pub(crate) fn refusal(error: &Error) -> String {
-    match error {
-        Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
-        error => format!("Failed to execute: {}", error.chain()),
-    }
-}
-
-/// How a command that was stopped is spoken of.
-pub(crate) fn timed_out(after: Duration) -> String {
-    format!("timed out after {} seconds", after.as_secs_f64())
-}
-
-/// What a run that was lost is answered with.
-pub(crate) const LOST: &str =
-    "the process that minded this command was killed, and the command with it";
-
-/// Does what may wait for the disk where nobody else waits for it.
-pub(crate) async fn off_thread<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, String> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map_err(|error| error.chain()),
-        Err(error) => Err(error.to_string()),
-    }
-}
-
-/// Keeps an output that is longer than its excerpt. Returns the name of its stdout and pointers to
-/// what there is.
-pub(crate) fn keep_rest(
-    call: &Call<'_>,
-    request: RunRequest,
-    outcome: &Outcome,
-    streams: &[Stream],
-) -> Option<(String, Vec<ContentBlock>)> {
-    if outcome.output.excerpt(streams).omitted == 0 {
-        return None;
-    }
-    let id = call.owner.keep(request, outcome.clone()).ok()?;
-    let links = streams.iter().filter(|stream| outcome.output.kept_length(**stream) > 0);
-    let links = links.map(|stream| {
-        resource_link(&OutputUri::new(&id, *stream).to_string(), &outcome.output, *stream)
-    });
-    Some((OutputUri::new(&id, Stream::Stdout).to_string(), links.collect()))
-}
-
-/// A pointer to kept output, for clients that can follow it.
-pub(crate) fn resource_link(uri: &str, output: &Output, stream: Stream) -> ContentBlock {
-    let name = uri.rsplit('/').next().unwrap_or(uri);
-    let resource = Resource::new(uri, name).with_mime_type(mime(output, stream));
-    ContentBlock::resource_link(resource)
-}
-
-/// An answer that says what went wrong.
-pub(crate) fn complaint(text: String) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(text)])
 }
 
 /// The tools that are listed and can be called.

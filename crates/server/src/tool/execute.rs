@@ -10,7 +10,8 @@ use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, Used, answer, complaint, define, json, off_thread, refusal};
+use super::Call;
+use super::answer::{Effect, Used, answer, complaint, define, json, off_thread, refusal};
 
 pub const NAME: &str = "execute";
 

@@ -8,7 +8,8 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, Used, answer, complaint, define, keep_rest, refusal, timed_out};
+use super::Call;
+use super::answer::{Effect, LOST, Used, answer, complaint, define, keep_rest, refusal, timed_out};
 
 pub const NAME: &str = "execute_command";
 
@@ -121,7 +122,7 @@ impl Reply {
                 Self { timed_out: Some(true), message: Some(timed_out(after)), ..reply }
             }
             End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
-            End::Lost => Self { message: Some(super::LOST.into()), ..reply },
+            End::Lost => Self { message: Some(LOST.into()), ..reply },
         }
     }
 

@@ -7,8 +7,9 @@ use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Call;
+use super::answer::{Effect, answer, complaint, define, json, off_thread};
 use super::shell_exec::PageParams;
-use super::{Call, Effect, answer, complaint, define, json, off_thread};
 use crate::kept::{Cursor, OutputUri};
 
 pub const NAME: &str = "read_file_chunk";

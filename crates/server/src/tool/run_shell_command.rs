@@ -8,7 +8,8 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, answer, complaint, define, keep_rest, refusal, timed_out};
+use super::Call;
+use super::answer::{Effect, LOST, answer, complaint, define, keep_rest, refusal, timed_out};
 
 pub const NAME: &str = "run_shell_command";
 
@@ -155,7 +156,7 @@ impl Reply {
             End::Signalled(signal) => Self { signal: Some(signal), ..reply },
             End::TimedOut { after } => Self { error: Some(timed_out(after)), ..reply },
             End::Cancelled => Self { error: Some("cancelled".into()), ..reply },
-            End::Lost => Self { error: Some(super::LOST.into()), ..reply },
+            End::Lost => Self { error: Some(LOST.into()), ..reply },
         }
     }
 

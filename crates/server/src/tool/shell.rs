@@ -9,7 +9,8 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Call, Effect, Used, answer, complaint, define, keep_rest, refusal};
+use super::Call;
+use super::answer::{Effect, LOST, Used, answer, complaint, define, keep_rest, refusal};
 
 pub const NAME: &str = "shell";
 
@@ -149,7 +150,7 @@ fn sentence(call: &Call<'_>, reply: &Reply, outcome: &Outcome) -> (String, bool)
         End::Signalled(signal) => format!("Command was ended by signal {}", signal_name(signal)),
         End::TimedOut { after } => format!("Command timed out after {} seconds", after.as_secs()),
         End::Cancelled => "Command was cancelled".into(),
-        End::Lost => format!("Command failed: {}", super::LOST),
+        End::Lost => format!("Command failed: {}", LOST),
     };
     (text, true)
 }

@@ -13,8 +13,9 @@ use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Call, Effect, Used, answer, complaint, define, json, off_thread, refusal, resource_link,
+use super::Call;
+use super::answer::{
+    Effect, LOST, Used, answer, complaint, define, json, off_thread, refusal, resource_link,
     timed_out,
 };
 use crate::kept::{Cursor, OutputUri};
@@ -372,7 +373,7 @@ impl Reply {
                 Self { timed_out: Some(true), message: Some(timed_out(after)), ..reply }
             }
             End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
-            End::Lost => Self { message: Some(super::LOST.into()), ..reply },
+            End::Lost => Self { message: Some(LOST.into()), ..reply },
         }
     }
 }
