@@ -29,6 +29,8 @@ pub struct Restrictions {
 pub enum RestrictionsError {
     #[error("cannot read the settings file {}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
+    #[error("the settings file {} has an entry that is not understood: {entry}", path.display())]
+    Entry { path: PathBuf, entry: String },
     #[error("the settings file {} is not right", path.display())]
     Content { path: PathBuf, source: serde_json::Error },
 }
@@ -39,29 +41,40 @@ impl Restrictions {
             .map_err(|source| RestrictionsError::Read { path: path.to_owned(), source })?;
         let file: File = serde_json::from_str(&text)
             .map_err(|source| RestrictionsError::Content { path: path.to_owned(), source })?;
-        Ok(Self::from(file))
+        // A rule that is passed over would protect nobody.
+        Self::try_from(file)
+            .map_err(|entry| RestrictionsError::Entry { path: path.to_owned(), entry })
     }
 }
 
-impl From<File> for Restrictions {
-    fn from(file: File) -> Self {
-        let core = file.core_tools.map(|tools| commands(&tools));
+impl TryFrom<File> for Restrictions {
+    type Error = String;
+
+    fn try_from(file: File) -> Result<Self, String> {
+        let core = file.core_tools.map(|tools| commands(&tools)).transpose()?;
         // A list that does not name the tool leaves nothing to run.
         let closed = core.as_ref().is_some_and(Vec::is_empty);
         let allow = core.filter(|commands| !closed && !commands.contains(&"*".to_owned()));
-        let mut deny = commands(&file.exclude_tools);
+        let mut deny = commands(&file.exclude_tools)?;
         deny.extend(closed.then(|| "*".to_owned()));
-        Self { allow, deny }
+        Ok(Self { allow, deny })
     }
 }
 
-/// The commands the entries are about; `*` for all.
-fn commands(tools: &[String]) -> Vec<String> {
-    let command = |entry: &String| match entry.trim().strip_prefix(TOOL)? {
-        "" => Some("*".to_owned()),
-        rest => Some(rest.strip_prefix('(')?.strip_suffix(')')?.trim().to_owned()),
-    };
-    tools.iter().filter_map(command).collect()
+/// The commands the entries are about; `*` for all. The error is an entry that is about our tool but
+/// cannot be read.
+fn commands(tools: &[String]) -> Result<Vec<String>, String> {
+    let ours = tools.iter().filter(|entry| entry.trim().starts_with(TOOL));
+    ours.map(|entry| match entry.trim().strip_prefix(TOOL) {
+        Some("") => Ok("*".to_owned()),
+        Some(rest) => {
+            let command = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+            let command = command.map(str::trim).filter(|command| !command.is_empty());
+            command.map(str::to_owned).ok_or_else(|| entry.clone())
+        }
+        None => Err(entry.clone()),
+    })
+    .collect()
 }
 
 #[cfg(test)]
@@ -69,7 +82,7 @@ mod tests {
     use super::*;
 
     fn restrictions(text: &str) -> Restrictions {
-        serde_json::from_str::<File>(text).unwrap().into()
+        serde_json::from_str::<File>(text).unwrap().try_into().unwrap()
     }
 
     fn words(words: &[&str]) -> Vec<String> {
@@ -86,6 +99,9 @@ mod tests {
         assert_eq!(read.deny, words(&["git push"]));
         let all = restrictions(r#"{"coreTools": ["run_shell_command"]}"#);
         assert_eq!(all, Restrictions::default());
+        let file: File =
+            serde_json::from_str(r#"{"excludeTools": ["run_shell_command(rm"]}"#).unwrap();
+        assert_eq!(Restrictions::try_from(file), Err("run_shell_command(rm".into()));
         let none = restrictions(r#"{"excludeTools": ["run_shell_command"]}"#);
         assert_eq!(none.deny, words(&["*"]));
         let absent = restrictions(r#"{"coreTools": ["edit"]}"#);

@@ -119,15 +119,14 @@ fn merge(
 fn shell_face(file: &config::ShellTool) -> Result<ShellSettings, SettingsError> {
     let default = ShellSettings::default();
     let time = |time: Option<u64>, otherwise| time.map_or(Ok(otherwise), seconds);
-    let face = ShellSettings {
-        default_timeout: time(file.default_timeout, default.default_timeout)?,
-        max_timeout: time(file.max_timeout, default.max_timeout)?,
-        max_output: file.max_output_size.map_or(default.max_output, |size| Some(size.0)),
-    };
-    match face.default_timeout > face.max_timeout {
-        true => Err(SettingsError::TimeoutOrder),
-        false => Ok(face),
+    let max_timeout = time(file.max_timeout, default.max_timeout)?;
+    let default_timeout = default.default_timeout.min(max_timeout);
+    let default_timeout = time(file.default_timeout, default_timeout)?;
+    if default_timeout > max_timeout {
+        return Err(SettingsError::TimeoutOrder);
     }
+    let max_output = file.max_output_size.map_or(default.max_output, |size| Some(size.0));
+    Ok(ShellSettings { default_timeout, max_timeout, max_output })
 }
 
 fn execute_face() -> Result<ExecuteSettings, SettingsError> {

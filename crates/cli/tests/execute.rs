@@ -61,6 +61,16 @@ fn response_format() {
 }
 
 #[test]
+fn a_line_without_an_end_is_told_although_something_still_runs() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let reply = execute(&mut server, json!({"command": "printf hi; sleep 300 &"}));
+    assert_eq!(reply["stdout"], "hi");
+    let paged = server.tool("shell_exec", json!({"cmd": "printf hi; sleep 300 &"}));
+    assert_eq!(paged["structuredContent"]["stdout_chunk"], "hi");
+    assert_eq!(server.run("printf hi; sleep 300 &")["output"], "hi");
+}
+
+#[test]
 fn timeout_ms() {
     let mark = mark();
     let mut server = start();

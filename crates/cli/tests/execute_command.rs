@@ -169,6 +169,23 @@ fn of_a_long_output_the_beginning_and_the_end_are_told() {
 }
 
 #[test]
+fn all_of_a_long_output_can_be_read_on_either_stream() {
+    let mut server = Server::start(&[]);
+    let reply = server.run("seq 1 100000 >&2");
+    assert!(reply["spill_uri"].is_null(), "{reply}");
+    let arguments = json!({"uri": reply["stderr_spill_uri"], "grep": "^99999$"});
+    let chunk = server.tool("read_file_chunk", arguments);
+    assert_eq!(chunk["structuredContent"]["data"], "99999\n");
+}
+
+#[test]
+fn a_short_output_cannot_become_a_long_answer() {
+    let mut server = Server::start(&[]);
+    let reply = server.run(r"for i in $(seq 1 6000); do printf '\033[4096Gy\n'; done");
+    assert!(reply.to_string().len() < 1 << 20);
+}
+
+#[test]
 fn bytes_that_are_no_text_do_not_lose_the_rest() {
     let mut server = Server::start(&[]);
     let reply = server.run(r"printf 'a\377b\n\033[31mred\033[0m\n10%%\r99%%\n'");

@@ -158,7 +158,10 @@ fn truncate_and_error() {
     assert!(truncated["next_cursor"].is_null() && truncated["spill_uri"].is_null());
     let result = server.tool("shell_exec", arguments("error"));
     assert_eq!(result["isError"], true);
-    assert_eq!(result["content"][0]["text"], "the output of 292 bytes is over the limit of 10");
+    let expected = "the output of 292 bytes is over the limit of 10 bytes and 2000 lines";
+    assert_eq!(result["content"][0]["text"], expected);
+    let small = json!({"cmd": "echo ab; echo cd", "grep": "a", "on_large_output": "error"});
+    assert_eq!(exec(&mut server, small)["stdout_chunk"], "ab\n");
 }
 
 #[test]
@@ -175,8 +178,14 @@ fn json_path() {
     );
     let uri = reply["spill_uri"].as_str().unwrap();
     assert_eq!(read(&mut server, json!({"uri": uri, "json_path": "items[0].n"}))["data"], "1\n");
-    let wrong = server.tool("shell_exec", json!({"cmd": "echo hi", "json_path": "x"}));
-    assert!(wrong["content"][0]["text"].as_str().unwrap().starts_with("the output is not JSON"));
+    let wrong = exec(&mut server, json!({"cmd": "echo failed; exit 3", "json_path": "x"}));
+    assert!(wrong["message"].as_str().unwrap().starts_with("the output is not JSON"));
+    assert_eq!((&wrong["stdout_chunk"], &wrong["exit_code"]), (&json!("failed\n"), &json!(3)));
+    let folder = tempfile::tempdir().unwrap();
+    let command = format!("touch {}/ran", folder.path().display());
+    let result = server.tool("shell_exec", json!({"cmd": command, "json_path": "a[[["}));
+    assert_eq!(result["isError"], true);
+    assert!(!folder.path().join("ran").exists(), "a path that is none runs nothing");
 }
 
 #[test]
@@ -196,7 +205,7 @@ fn zip() {
     let mut server = start();
     let reply = exec(&mut server, json!({"cmd": "seq 1 100000", "zip": true}));
     let uri = reply["spill_uri"].as_str().unwrap();
-    let chunk = read(&mut server, json!({"uri": uri, "limit_bytes": 1_000_000}));
+    let chunk = read(&mut server, json!({"uri": uri, "limit_bytes": 262_144}));
     assert_eq!(
         (&chunk["mime"], &chunk["encoding"]),
         (&json!("application/gzip"), &json!("base64"))
@@ -266,7 +275,8 @@ fn output_is_readable_while_the_command_runs() {
         (resource["size"] == 108_894).then(|| resource["uri"].clone())
     });
     let chunk = read(&mut server, json!({"uri": uri, "cursor": "bytes:108888"}));
-    assert_eq!(chunk["data"], "20000\n");
+    assert_eq!((&chunk["data"], &chunk["running"]), (&json!("20000\n"), &json!(true)));
+    assert_eq!(chunk["next_cursor"], "bytes:108894");
     drop(gate);
     let reply = server.answer(call)["result"]["structuredContent"].clone();
     assert_eq!((&reply["spill_uri"], &reply["total_bytes"]), (&uri, &json!(108_898)));
@@ -288,6 +298,39 @@ fn output_is_readable_after_a_timeout_and_on_stderr() {
         let chunk = read(&mut server, json!({"uri": reply[field], "cursor": "bytes:288880"}));
         assert!(chunk["data"].as_str().unwrap().ends_with("50000\n"), "{field}: {chunk}");
     }
+}
+
+#[test]
+fn reading_does_not_let_go_of_what_is_read() {
+    let mut server = start();
+    let reply = exec(&mut server, json!({"cmd": "seq 1 5000"}));
+    let cursor = reply["next_cursor"].as_str().unwrap().replace("bytes:8893", "bytes:0");
+    for mode in ["spill", "truncate", "error"] {
+        let page = json!({"cursor": cursor, "limit_lines": 9999});
+        let arguments = json!({"cmd": "seq 1 5000", "page": page, "on_large_output": mode});
+        assert_eq!(exec(&mut server, arguments)["line_count"], 5000, "{mode}");
+        let chunk = read(&mut server, json!({"uri": reply["spill_uri"], "grep": "^5000$"}));
+        assert_eq!(chunk["data"], "5000\n", "{mode}");
+    }
+}
+
+#[test]
+fn output_is_readable_after_a_cancellation() {
+    let mut server = start();
+    let params = json!({
+        "name": "shell_exec", "arguments": {"cmd": "echo begun; sleep 300"},
+        "_meta": {"progressToken": "t"},
+    });
+    let call = server.ask("tools/call", params);
+    server.wait_for(|message| message["params"]["message"] == "begun\n");
+    server.notify("notifications/cancelled", json!({"requestId": call}));
+    let uri = wait_until("it is over", || {
+        let listed = server.request("resources/list", json!({}));
+        let uri = listed["result"]["resources"][0]["uri"].clone();
+        let chunk = read(&mut server, json!({"uri": uri}));
+        chunk["running"].is_null().then_some(uri)
+    });
+    assert_eq!(read(&mut server, json!({"uri": uri}))["data"], "begun\n");
 }
 
 #[test]
@@ -394,7 +437,7 @@ fn two_hundred_megabytes_are_paged_byte_for_byte_and_the_command_ran_once() {
     let command = format!("echo run >> {}; seq -f '%099.0f' 1 2000000", counter.display());
     let reply = exec(
         &mut server,
-        json!({"cmd": command, "page": {"limit_bytes": 1 << 20, "limit_lines": 1 << 30}}),
+        json!({"cmd": command, "page": {"limit_bytes": 1 << 18, "limit_lines": 1 << 30}}),
     );
     assert_eq!(reply["total_bytes"], 200_000_000);
     let (mut at, mut next) = (0_u64, 1_u64);
@@ -414,7 +457,7 @@ fn two_hundred_megabytes_are_paged_byte_for_byte_and_the_command_ran_once() {
         let cursor = cursor.split('@').next().unwrap();
         chunk = read(
             &mut server,
-            json!({"uri": reply["spill_uri"], "cursor": cursor, "limit_bytes": 1 << 20}),
+            json!({"uri": reply["spill_uri"], "cursor": cursor, "limit_bytes": 1 << 18}),
         );
     }
     assert_eq!((at, next), (200_000_000, 2_000_001));

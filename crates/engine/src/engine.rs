@@ -123,6 +123,7 @@ impl Engine {
         if let Agent::Linked(link) = before {
             link.close().await;
         }
+        self.shared.spill.close();
     }
 
     fn launch(&self, cleared: Cleared, max_output: Option<u64>) -> Result<Run, Error> {

@@ -34,7 +34,7 @@ pub use page::{Data, Page, PageRequest, Reader};
 pub use render::{Newline, View};
 pub use request::{Command, RunRequest};
 pub use run::Run;
-pub use search::{Grep, Summary};
+pub use search::{Grep, JsonPath, Summary};
 pub use spill::SpillSettings;
 pub use store::{Found, Owner};
 pub use zip::zip;

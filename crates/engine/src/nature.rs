@@ -33,7 +33,7 @@ impl Nature {
         self.carry.drain(..whole);
     }
 
-    /// Whether the end of the stream, if it is one, is in the middle of a character.
+    /// Whether the stream ends, so far, in the middle of a character.
     pub fn is_cut(&self) -> bool {
         !self.carry.is_empty()
     }

@@ -49,6 +49,7 @@ pub struct Output {
 struct Shared {
     kept: Mutex<Kept>,
     marks: Mutex<HashMap<(Stream, View), Vec<Mark>>>,
+    lengths: Mutex<HashMap<(Stream, View), u64>>,
     quota: Arc<Quota>,
     arrived: watch::Sender<u64>,
 }
@@ -67,6 +68,10 @@ struct Kept {
 struct Lane {
     length: u64,
     nature: Nature,
+    /// Where the last line that has an end, ends.
+    lines_end: u64,
+    /// How much there was when the command was answered for, though something of it still runs.
+    answered: u64,
     lost: u64,
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -86,7 +91,13 @@ pub struct Excerpt {
 impl Output {
     pub(crate) fn new(quota: Arc<Quota>) -> Self {
         let (arrived, _) = watch::channel(0);
-        let shared = Shared { kept: Mutex::default(), marks: Mutex::default(), quota, arrived };
+        let shared = Shared {
+            kept: Mutex::default(),
+            marks: Mutex::default(),
+            lengths: Mutex::default(),
+            quota,
+            arrived,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -106,6 +117,13 @@ impl Output {
         self.kept().finished
     }
 
+    /// Notes that the command is answered for with what there is now.
+    pub(crate) fn note_answer(&self) {
+        let mut kept = self.kept();
+        kept.stdout.answered = kept.stdout.length;
+        kept.stderr.answered = kept.stderr.length;
+    }
+
     pub(crate) fn finish(&self) {
         self.kept().finished = true;
     }
@@ -123,8 +141,8 @@ impl Output {
             _ => (kept.newest.as_slice(), kept.length()),
         };
         match length > bytes.len() as u64 {
-            true => text::plain(text::after_cut(bytes)),
-            false => text::plain(bytes),
+            true => text::plain_within(text::after_cut(bytes), NEWEST),
+            false => text::plain_within(bytes, NEWEST),
         }
     }
 
@@ -138,6 +156,36 @@ impl Output {
         let kept = self.kept();
         let lane = kept.lane(stream);
         lane.length - lane.lost
+    }
+
+    /// How much of a stream will be seen as it is seen now, whatever comes: its whole lines, as a
+    /// line that has no end yet can be written over; what the answer told; and all of it when
+    /// nothing more comes.
+    pub(crate) fn settled_length(&self, stream: Stream) -> u64 {
+        let kept = self.kept();
+        let lane = kept.lane(stream);
+        let length = lane.length - lane.lost;
+        match kept.finished || lane.nature.binary {
+            true => length,
+            false => lane.lines_end.max(lane.answered).min(length),
+        }
+    }
+
+    /// Whether any of it is on disk.
+    pub(crate) fn has_spilled(&self) -> bool {
+        let kept = self.kept();
+        kept.stdout.file.is_some() || kept.stderr.file.is_some()
+    }
+
+    /// The length of what is seen of a finished stream, if it was counted before.
+    pub(crate) fn known_length(&self, stream: Stream, view: View) -> Option<u64> {
+        let lengths = self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner);
+        lengths.get(&(stream, view)).copied()
+    }
+
+    pub(crate) fn note_length(&self, stream: Stream, view: View, length: u64) {
+        let mut lengths = self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner);
+        lengths.insert((stream, view), length);
     }
 
     pub(crate) fn nature(&self, stream: Stream) -> Nature {
@@ -226,6 +274,9 @@ impl Output {
             let mut kept = self.kept();
             let lane = kept.lane_mut(stream);
             lane.length += bytes.len() as u64;
+            if let Some(at) = memchr::memrchr(b'\n', bytes) {
+                lane.lines_end = lane.length - (bytes.len() - at - 1) as u64;
+            }
             lane.nature.note(bytes);
             lane.lost += (rest.len() - written) as u64;
             lane.full |= written < rest.len();
@@ -289,13 +340,14 @@ impl Lane {
             return Excerpt { text, omitted: self.length };
         }
         if self.length <= limit.min(HEAD) as u64 {
-            return Excerpt { text: text::plain(&self.head), omitted: 0 };
+            return Excerpt { text: text::plain_within(&self.head, limit), omitted: 0 };
         }
         let first = text::before_cut(&self.head[..self.head.len().min(limit / 4 * 3)]);
         let (end, _) = self.end(limit / 4);
         let last = text::after_cut(end);
         let omitted = self.length - (first.len() + last.len()) as u64;
-        let (before, after) = (text::plain(first), text::plain(last));
+        let (before, after) =
+            (text::plain_within(first, limit), text::plain_within(last, limit / 4));
         let gap = if before.ends_with('\n') { "" } else { "\n" };
         let text = format!("{before}{gap}[... {omitted} bytes left out ...]\n{after}");
         Excerpt { text, omitted }

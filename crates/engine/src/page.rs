@@ -11,7 +11,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use crate::output::{Output, Stream};
-use crate::render::{Renderer, View};
+use crate::render::{Newline, Renderer, View};
 use crate::text::{partial_character, whole_characters};
 
 /// How much is read at once.
@@ -36,6 +36,8 @@ pub struct Page {
     pub end: u64,
     /// How much there is in all, so far.
     pub total: u64,
+    /// Whether more may come.
+    pub running: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +59,7 @@ impl Page {
 
     /// Where the next page begins, if there is one.
     pub fn next(&self) -> Option<u64> {
-        (self.end < self.total).then_some(self.end)
+        (self.end < self.total || self.running).then_some(self.end)
     }
 
     /// How many lines the page has; a last one without an end counts.
@@ -95,7 +97,7 @@ impl Reader {
         }
         let mut cutter = Cutter::new(request);
         if self.shows_bytes_as_they_are() {
-            let total = self.output.kept_length(self.stream);
+            let total = self.output.settled_length(self.stream);
             let room = request.limit_bytes.saturating_add(8);
             let mut bytes = self.read(request.offset, room)?;
             if request.offset + (bytes.len() as u64) < total {
@@ -104,7 +106,7 @@ impl Reader {
             let skip = partial_character(&bytes).min(bytes.len());
             cutter.start = (request.offset + skip as u64).min(total);
             let _ = cutter.take(&String::from_utf8_lossy(&bytes[skip..]));
-            return Ok(cutter.page(total));
+            return Ok(Page { running: self.is_running(), ..cutter.page(total) });
         }
         let total = self.length()?;
         let from = self.output.mark_before(self.stream, self.view, request.offset);
@@ -122,21 +124,32 @@ impl Reader {
             }
             cutter.take(&text[skip..])
         })?;
-        Ok(cutter.page(total))
+        Ok(Page { running: self.is_running(), ..cutter.page(total) })
     }
 
     /// How much there is to see, so far.
     pub fn length(&self) -> io::Result<u64> {
         if self.is_binary() || self.shows_bytes_as_they_are() {
-            return Ok(self.output.kept_length(self.stream));
+            return Ok(self.output.settled_length(self.stream));
         }
+        if let Some(length) = self.output.known_length(self.stream, self.view) {
+            return Ok(length);
+        }
+        let finished = self.output.is_finished();
         let from = self.output.mark_before(self.stream, self.view, u64::MAX);
         let mut length = from.seen;
         self.walk(from, &mut |text| {
             length += text.len() as u64;
             ControlFlow::Continue(())
         })?;
+        if finished {
+            self.output.note_length(self.stream, self.view, length);
+        }
         Ok(length)
+    }
+
+    fn is_running(&self) -> bool {
+        !self.output.is_finished()
     }
 
     pub fn is_binary(&self) -> bool {
@@ -183,11 +196,15 @@ impl Reader {
     /// Whether what is seen is what came, byte for byte.
     pub(crate) fn shows_bytes_as_they_are(&self) -> bool {
         let nature = self.output.nature(self.stream);
-        nature.plain && !nature.is_cut() && self.view.newline == crate::render::Newline::Lf
+        // A character that is cut off at the very end is shown as something else.
+        let whole = !nature.is_cut() || !self.output.is_finished();
+        nature.plain && whole && self.view.newline == Newline::Lf
     }
 
     /// Bytes as they came, at most so many.
     pub(crate) fn read(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+        let settled = self.output.settled_length(self.stream).saturating_sub(offset);
+        let limit = limit.min(usize::try_from(settled).unwrap_or(usize::MAX));
         self.output.read_at(self.stream, offset, limit)
     }
 
@@ -196,7 +213,7 @@ impl Reader {
         let start = request.offset.min(total);
         let bytes = self.read(start, request.limit_bytes)?;
         let end = start + bytes.len() as u64;
-        Ok(Page { data: Data::Binary(bytes), start, end, total })
+        Ok(Page { data: Data::Binary(bytes), start, end, total, running: self.is_running() })
     }
 }
 
@@ -236,7 +253,7 @@ impl Cutter {
     pub fn page(self, total: u64) -> Page {
         let start = self.start.min(total);
         let end = start + self.text.len() as u64;
-        Page { data: Data::Text(self.text), start, end, total }
+        Page { data: Data::Text(self.text), start, end, total, running: false }
     }
 }
 
@@ -245,8 +262,8 @@ fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-fn ceil_boundary(text: &str, at: usize) -> usize {
-    (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
+pub(crate) fn ceil_boundary(text: &str, at: usize) -> usize {
+    (at.min(text.len())..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -257,7 +274,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::render::Newline;
     use crate::spill::{Spill, SpillSettings};
 
     fn output(folder: &std::path::Path, pieces: &[&[u8]]) -> Output {
@@ -265,6 +281,7 @@ mod tests {
         for piece in pieces {
             output.append(Stream::Stdout, piece);
         }
+        output.finish();
         output
     }
 
@@ -302,6 +319,29 @@ mod tests {
         assert_eq!((by_lines[1].start, by_lines[1].end, by_lines[1].total), (8, 19, 19));
         let by_bytes = pages(&reader, 5, 100);
         assert_eq!(by_bytes.iter().map(|page| page.end).collect::<Vec<_>>(), [5, 10, 15, 19]);
+    }
+
+    #[test]
+    fn what_was_seen_while_it_ran_stays_where_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        for (before, after, whole) in [
+            (&b"one\nprogress 100"[..], &b"\r\x1b[Kok\nlast\n"[..], "one\nok\nlast\n"),
+            (b"a\xc3", b"\xa4b\n", "a\u{e4}b\n"),
+            (b"one\ntwo", b" three\n", "one\ntwo three\n"),
+        ] {
+            let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
+            let output = Output::new(spill.quota(None));
+            let reader = reader(&output, View::default());
+            let wanted = |offset| PageRequest { offset, limit_bytes: 99, limit_lines: 99 };
+            output.append(Stream::Stdout, before);
+            let first = reader.page(wanted(0)).unwrap();
+            assert_eq!(first.next(), Some(first.end), "there is more to come");
+            output.append(Stream::Stdout, after);
+            output.finish();
+            let second = reader.page(wanted(first.end)).unwrap();
+            assert_eq!(second.next(), None);
+            assert_eq!(joined(&[first, second]), whole);
+        }
     }
 
     #[test]

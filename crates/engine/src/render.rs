@@ -32,7 +32,7 @@ impl Default for View {
 const STRING_END: &[u8] = b"\x1b\\";
 
 /// No line is padded further than this: a program may move its cursor anywhere.
-const MAX_COLUMN: usize = 4096;
+const MAX_COLUMN: usize = 256;
 
 /// A line longer than this is passed on in pieces, which cannot be written over any more.
 const MAX_LINE: usize = 64 << 10;
@@ -247,6 +247,8 @@ mod tests {
     fn a_cursor_sent_far_away_does_not_fill_the_memory() {
         let far = b"\x1b[65535Cx\x1b[65535Cy\x1b[65535Gz".repeat(100);
         assert!(plain(&far).len() < 10 * MAX_COLUMN);
+        let title = [b"\x1b]0;".as_slice(), &b"a".repeat(1 << 20)].concat();
+        assert_eq!(plain(&title), "");
     }
 
     proptest! {

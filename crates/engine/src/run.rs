@@ -215,6 +215,7 @@ impl Minder {
             End::Exited(code) => tracing::info!("exit code {code}"),
             other => tracing::info!("ended: {other:?}"),
         }
+        self.output.note_answer();
         self.answer_with(Ok(Outcome { end, usage, output: self.output.clone(), background }));
     }
 

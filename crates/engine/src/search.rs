@@ -10,7 +10,8 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::page::{Cutter, Mark, Page, PageRequest, Reader};
+use crate::page::{Cutter, Mark, Page, PageRequest, Reader, ceil_boundary};
+use crate::text::whole_characters;
 
 /// How much is read at once.
 const BLOCK: usize = 1 << 20;
@@ -43,21 +44,42 @@ impl Grep {
     }
 
     /// Passes each line that matches on, with its end.
+    ///
+    /// The block is searched as a whole, for speed, but only for where some match first ends: how
+    /// far a match could go on does not matter, and looking for it would cost a block a line.
     fn lines<'a>(&self, block: &'a [u8], mut found: impl FnMut(&'a [u8])) {
         let mut at = 0;
         while at < block.len()
-            && let Some(candidate) = self.0.find_at(block, at)
+            && let Some(end) = self.0.shortest_match_at(block, at)
         {
-            let start = memrchr(b'\n', &block[..candidate.start()]).map_or(0, |end| end + 1);
-            let end = memchr(b'\n', &block[candidate.start()..])
-                .map_or(block.len(), |end| candidate.start() + end + 1);
-            let line = &block[start.max(at)..end];
-            // What goes beyond the line is no match within it.
-            if candidate.end() < end || self.0.is_match(line) {
-                found(line);
+            let near = end.saturating_sub(1).max(at);
+            let mut start = memrchr(b'\n', &block[at..near]).map_or(at, |line| at + line + 1);
+            // The match may be an empty one at the beginning of the line after.
+            while start < block.len() && start <= end {
+                let next =
+                    memchr(b'\n', &block[start..]).map_or(block.len(), |line| start + line + 1);
+                let line = &block[start..next];
+                if self.0.is_match(without_end(line)) {
+                    found(line);
+                }
+                start = next;
             }
-            at = end;
+            at = start;
         }
+    }
+}
+
+fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// A path to look up in JSON.
+pub struct JsonPath(jmespath::Expression<'static>);
+
+impl JsonPath {
+    pub fn new(path: &str) -> Result<Self, Error> {
+        jmespath::compile(path).map(Self).map_err(|error| Error::Path(error.to_string()))
     }
 }
 
@@ -74,7 +96,11 @@ impl Reader {
                 if !full && total > request.offset {
                     let text = String::from_utf8_lossy(line);
                     let skip = request.offset.saturating_sub(before) as usize;
-                    full = text.get(skip..).is_some_and(|text| cutter.take(text).is_break());
+                    let skip = ceil_boundary(&text, skip);
+                    if before < request.offset {
+                        cutter.start = before + skip as u64;
+                    }
+                    full = cutter.take(&text[skip..]).is_break();
                 }
             });
         })?;
@@ -97,19 +123,18 @@ impl Reader {
 
     /// What a JMESPath expression finds in the output's JSON document, or in each of them if there
     /// are several, a line a document.
-    pub fn json_path(&self, path: &str) -> Result<String, Error> {
-        let path = jmespath::compile(path).map_err(|error| Error::Path(error.to_string()))?;
+    pub fn json_path(&self, path: &JsonPath) -> Result<String, Error> {
         let length = self.length().map_err(Error::Read)?;
         if length > MAX_DOCUMENT as u64 {
             return Err(Error::DocumentTooLong { length, limit: MAX_DOCUMENT as u64 });
         }
-        let mut text = String::new();
-        self.blocks(&mut |block| text.push_str(&String::from_utf8_lossy(block)))
-            .map_err(Error::Read)?;
+        let mut bytes = Vec::new();
+        self.blocks(&mut |block| bytes.extend_from_slice(block)).map_err(Error::Read)?;
+        let text = String::from_utf8_lossy(&bytes);
         let mut found = String::new();
         for document in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
             let document = document.map_err(Error::NoJson)?;
-            let result = path.search(document).map_err(|error| Error::Path(error.to_string()))?;
+            let result = path.0.search(document).map_err(|error| Error::Path(error.to_string()))?;
             found.push_str(&serde_json::to_string(&*result).map_err(Error::NoJson)?);
             found.push('\n');
         }
@@ -147,8 +172,9 @@ fn pass_lines(rest: &mut Vec<u8>, bytes: &[u8], visit: &mut dyn FnMut(&[u8])) {
     let Some(end) = memrchr(b'\n', bytes).map(|end| end + 1) else {
         rest.extend_from_slice(bytes);
         if rest.len() > MAX_LINE {
-            visit(rest);
-            rest.clear();
+            let whole = whole_characters(rest).len();
+            visit(&rest[..whole]);
+            rest.drain(..whole);
         }
         return;
     };
@@ -183,6 +209,7 @@ mod tests {
         let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
         let output = Output::new(spill.quota(None));
         output.append(Stream::Stdout, bytes);
+        output.finish();
         (Reader::new(output, Stream::Stdout, View::default()), folder)
     }
 
@@ -207,6 +234,13 @@ mod tests {
         assert_eq!(grep(text, r"two\s+three"), "two three\n");
         assert_eq!(grep(text, r"one[^x]*three"), "");
         assert_eq!(grep(b"\x1b[31mred\x1b[0m herring\n", "^red h"), "red herring\n");
+    }
+
+    #[test]
+    fn a_pattern_that_could_go_on_forever_costs_no_more() {
+        let text = b"error here \n".repeat(200_000);
+        assert_eq!(grep(&text, "error[^\"]*").len(), 1 << 20, "a page of them");
+        assert_eq!(grep(b"a\n\nb\n", "^$"), "\n");
     }
 
     #[test]
@@ -244,7 +278,7 @@ mod tests {
 
     #[test]
     fn a_path_is_looked_up_in_one_document_or_in_each() {
-        let path = |text: &str, path| reader(text.as_bytes()).0.json_path(path);
+        let path = |text: &str, path| reader(text.as_bytes()).0.json_path(&JsonPath::new(path)?);
         let one = r#"{"a": [{"b": 1}, {"b": 2}]}"#;
         assert_eq!(path(one, "a[].b").unwrap(), "[1,2]\n");
         assert_eq!(path("{\"a\":1}\n{\"a\":2}\n", "a").unwrap(), "1\n2\n");

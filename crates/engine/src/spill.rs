@@ -72,6 +72,12 @@ impl Spill {
         Self { make_room: Box::new(make_room), ..self }
     }
 
+    /// Removes what was spilled, whoever may still hold it: at the end nobody reads any more.
+    pub fn close(&self) {
+        let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(folder);
+    }
+
     /// The quota of one run: the usual one, or less.
     pub fn quota(self: &Arc<Self>, wanted: Option<u64>) -> Arc<Quota> {
         let limit = wanted.unwrap_or(u64::MAX).min(self.settings.per_run);

@@ -15,7 +15,10 @@ use crate::random::random_name;
 use crate::request::RunRequest;
 
 /// The most outputs one owner may have; the oldest go first.
-const MAX_OUTPUTS: usize = 1000;
+const MAX_OUTPUTS: usize = 200;
+
+/// When to look again at an output whose time is over but whose command is not.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct Store {
@@ -30,7 +33,8 @@ struct Kept {
     /// Counts up: the newest has the highest.
     number: u64,
     since: Instant,
-    request: RunRequest,
+    /// What a plain cursor finds it by.
+    request: Option<RunRequest>,
     found: Found,
 }
 
@@ -62,7 +66,9 @@ impl Store {
     /// Lets go of the oldest output whose command has ended. False if there is none.
     pub fn forget_oldest(&self) -> bool {
         let mut outputs = self.lock();
-        let finished = outputs.iter().filter(|(_, kept)| kept.found.output.is_finished());
+        let finished = outputs
+            .iter()
+            .filter(|(_, kept)| kept.found.output.is_finished() && kept.found.output.has_spilled());
         let oldest = finished.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone());
         let forgotten = oldest.and_then(|id| outputs.remove(&id));
         // Not under the lock: its file is removed with it.
@@ -74,9 +80,10 @@ impl Store {
     pub fn forget_expired(&self) -> Option<Instant> {
         let mut outputs = self.lock();
         let now = Instant::now();
-        let expired = outputs.extract_if(|_, kept| now >= kept.since + self.time);
-        let expired: Vec<_> = expired.collect();
-        let next = outputs.values().map(|kept| kept.since + self.time).min();
+        let over = |kept: &Kept| now >= kept.since + self.time && kept.found.output.is_finished();
+        let expired: Vec<_> = outputs.extract_if(|_, kept| over(kept)).collect();
+        let next =
+            outputs.values().map(|kept| (kept.since + self.time).max(now + LOOK_AGAIN)).min();
         drop(outputs);
         drop(expired);
         next
@@ -89,20 +96,21 @@ impl Store {
 
 impl Owner {
     /// Keeps what a command that ended has printed, and returns its id.
-    pub fn keep(&self, request: RunRequest, outcome: Outcome) -> io::Result<String> {
+    pub fn keep(&self, outcome: Outcome) -> io::Result<String> {
         let found = Found { output: outcome.output.clone(), outcome: Some(outcome) };
-        self.insert(request, found)
+        self.insert(None, found)
     }
 
     /// Keeps what a command prints, from now on, and returns its id.
     pub fn follow(&self, request: RunRequest, output: Output) -> io::Result<String> {
-        self.insert(request, Found { output, outcome: None })
+        self.insert(Some(request), Found { output, outcome: None })
     }
 
     /// Notes how a command that is followed ended.
     pub fn note_end(&self, id: &str, outcome: &Outcome) {
         if let Some(kept) = self.store.lock().get_mut(id) {
             kept.found.outcome = Some(outcome.clone());
+            kept.since = Instant::now();
         }
     }
 
@@ -123,7 +131,7 @@ impl Owner {
     pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Found)> {
         self.store.forget_expired();
         let outputs = self.store.lock();
-        let same = |kept: &&Kept| kept.owner == self.id && kept.request == *request;
+        let same = |kept: &&Kept| kept.owner == self.id && kept.request.as_ref() == Some(request);
         let (id, kept) =
             outputs.iter().filter(|(_, kept)| same(kept)).max_by_key(|(_, kept)| kept.number)?;
         Some((id.clone(), kept.found.clone()))
@@ -138,7 +146,7 @@ impl Owner {
         own.into_iter().map(|(id, kept)| (id.clone(), kept.found.output.clone())).collect()
     }
 
-    fn insert(&self, request: RunRequest, found: Found) -> io::Result<String> {
+    fn insert(&self, request: Option<RunRequest>, found: Found) -> io::Result<String> {
         let id = random_name()?;
         let mut outputs = self.store.lock();
         let number = outputs.values().map(|kept| kept.number).max().unwrap_or(0) + 1;
@@ -172,16 +180,22 @@ mod tests {
     use crate::spill::{Spill, SpillSettings};
 
     fn output(text: &str) -> Outcome {
-        let outcome = running();
+        let outcome = running_outcome();
         outcome.output.append(Stream::Stdout, text.as_bytes());
         outcome.output.finish();
         outcome
     }
 
-    fn running() -> Outcome {
+    fn running_outcome() -> Outcome {
         let spill = Arc::new(Spill::new(SpillSettings::new("/nonexistent")));
         let output = Output::new(spill.quota(None));
         Outcome { end: End::Exited(0), usage: Usage::default(), output, background: Vec::new() }
+    }
+
+    fn keep(owner: &Owner, text: &str, outcome: Outcome) -> io::Result<String> {
+        let id = owner.follow(request(text), outcome.output.clone())?;
+        owner.note_end(&id, &outcome);
+        Ok(id)
     }
 
     fn request(text: &str) -> RunRequest {
@@ -192,7 +206,7 @@ mod tests {
     fn only_its_owner_finds_an_output() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
         let (one, other) = (store.owner(), store.owner());
-        let id = one.keep(request("x"), output("text")).unwrap();
+        let id = keep(&one, "x", output("text")).unwrap();
         assert_eq!(id.len(), 32);
         assert!(one.find(&id).is_some() && other.find(&id).is_none());
         assert!(one.find_newest(&request("x")).is_some());
@@ -204,9 +218,9 @@ mod tests {
     #[test]
     fn the_newest_of_the_same_request_is_found() {
         let owner = Arc::new(Store::new(Duration::from_secs(60))).owner();
-        owner.keep(request("x"), output("old")).unwrap();
-        let newer = owner.keep(request("x"), output("new")).unwrap();
-        owner.keep(request("y"), output("other")).unwrap();
+        keep(&owner, "x", output("old")).unwrap();
+        let newer = keep(&owner, "x", output("new")).unwrap();
+        keep(&owner, "y", output("other")).unwrap();
         assert_eq!(owner.find_newest(&request("x")).unwrap().0, newer);
     }
 
@@ -214,12 +228,12 @@ mod tests {
     fn outputs_go_with_their_owner_and_after_their_time() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
         let owner = store.owner();
-        owner.keep(request("x"), output("text")).unwrap();
+        keep(&owner, "x", output("text")).unwrap();
         drop(owner);
         assert!(store.lock().is_empty());
         let hasty = Arc::new(Store::new(Duration::ZERO));
         let owner = hasty.owner();
-        let id = owner.keep(request("x"), output("text")).unwrap();
+        let id = keep(&owner, "x", output("text")).unwrap();
         assert!(owner.find(&id).is_none());
     }
 
@@ -227,12 +241,21 @@ mod tests {
     fn when_room_is_needed_the_oldest_that_has_ended_goes() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
         let owner = store.owner();
-        let running = owner.keep(request("running"), running()).unwrap();
-        let old = owner.keep(request("old"), output("")).unwrap();
-        let new = owner.keep(request("new"), output("")).unwrap();
+        let running = keep(&owner, "running", running_outcome()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let spilled = || {
+            let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
+            let output = Output::new(spill.quota(None));
+            output.append(Stream::Stdout, &[b'x'; 100_000]);
+            output.finish();
+            Outcome { output, ..running_outcome() }
+        };
+        let small = keep(&owner, "small", output("")).unwrap();
+        let old = keep(&owner, "old", spilled()).unwrap();
+        let new = keep(&owner, "new", spilled()).unwrap();
         assert!(store.forget_oldest());
         assert!(owner.find(&old).is_none() && owner.find(&new).is_some());
         assert!(store.forget_oldest() && !store.forget_oldest());
-        assert!(owner.find(&running).is_some());
+        assert!(owner.find(&running).is_some() && owner.find(&small).is_some());
     }
 }

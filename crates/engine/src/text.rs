@@ -16,6 +16,16 @@ pub fn plain(bytes: &[u8]) -> String {
     text
 }
 
+/// The text of some output, cut if it is much longer than the output was.
+pub fn plain_within(bytes: &[u8], limit: usize) -> String {
+    let mut text = plain(bytes);
+    let most = 2 * limit.max(bytes.len());
+    if text.len() > most {
+        text.truncate((0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0));
+    }
+    text
+}
+
 /// How far from a cut a line's end is looked for: a piece of a long line is worth more than none.
 const NEAR: usize = 1024;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Error, Outcome, Output, RunRequest, Stream, mime};
+use mcpz_engine::{Error, Outcome, Output, Stream, mime};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -77,6 +77,14 @@ pub(crate) fn json<R: Serialize>(reply: &R) -> ContentBlock {
     ContentBlock::text(text)
 }
 
+/// What a stream says, unless it is one that is left out.
+pub(crate) fn excerpt_of(outcome: &Outcome, stream: Stream, shown: &[Stream]) -> String {
+    match shown.contains(&stream) {
+        true => outcome.output.excerpt(&[stream]).text,
+        false => String::new(),
+    }
+}
+
 /// Why a command did not run, in words for whoever sent it.
 pub(crate) fn refusal(error: &Error) -> String {
     match error {
@@ -104,23 +112,35 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     }
 }
 
-/// Keeps an output that is longer than its excerpt. Returns the name of its stdout and pointers to
-/// what there is.
+/// Where an output that was cut can be read as a whole.
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+pub(crate) struct Spilled {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spill_uri: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr_spill_uri: Option<String>,
+}
+
+/// Keeps an output that is longer than its excerpt, and names what there is of it.
 pub(crate) fn keep_rest(
     call: &Call<'_>,
-    request: RunRequest,
     outcome: &Outcome,
     streams: &[Stream],
-) -> Option<(String, Vec<ContentBlock>)> {
-    if outcome.output.excerpt(streams).omitted == 0 {
-        return None;
-    }
-    let id = call.owner.keep(request, outcome.clone()).ok()?;
-    let links = streams.iter().filter(|stream| outcome.output.kept_length(**stream) > 0);
-    let links = links.map(|stream| {
-        resource_link(&OutputUri::new(&id, *stream).to_string(), &outcome.output, *stream)
-    });
-    Some((OutputUri::new(&id, Stream::Stdout).to_string(), links.collect()))
+) -> (Spilled, Vec<ContentBlock>) {
+    let omitted = outcome.output.excerpt(streams).omitted;
+    let id = (omitted > 0).then(|| call.owner.keep(outcome.clone()).ok()).flatten();
+    let Some(id) = id else { return (Spilled::default(), Vec::new()) };
+    let name = |stream| {
+        let there = streams.contains(&stream) && outcome.output.kept_length(stream) > 0;
+        there.then(|| OutputUri::new(&id, stream).to_string())
+    };
+    let (stdout, stderr) = (name(Stream::Stdout), name(Stream::Stderr));
+    let link = |uri: &Option<String>, stream| {
+        uri.as_ref().map(|uri| resource_link(uri, &outcome.output, stream))
+    };
+    let links = [link(&stdout, Stream::Stdout), link(&stderr, Stream::Stderr)];
+    let links = links.into_iter().flatten().collect();
+    (Spilled { spill_uri: stdout, stderr_spill_uri: stderr }, links)
 }
 
 /// A pointer to kept output, for clients that can follow it.

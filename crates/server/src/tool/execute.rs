@@ -124,7 +124,7 @@ impl Reply {
         let (stdout, stderr) = (reader(Stream::Stdout), reader(Stream::Stderr));
         let wanted = stderr.length().map_err(Error::Read)?.min(limit as u64 / 2) as usize;
         let (stdout, stdout_truncated) = beginning(&stdout, limit - wanted)?;
-        let (stderr, stderr_truncated) = beginning(&stderr, limit - stdout.len())?;
+        let (stderr, stderr_truncated) = beginning(&stderr, limit.saturating_sub(stdout.len()))?;
         let (exit_code, signal) = match outcome.end {
             End::Exited(code) => (code, None),
             End::Signalled(signal) => (-1, Some(mcpz_engine::signal_name(signal))),

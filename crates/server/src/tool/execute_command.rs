@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Effect, LOST, Used, answer, complaint, define, keep_rest, refusal, timed_out};
+use super::answer::{
+    Effect, LOST, Spilled, Used, answer, complaint, define, keep_rest, refusal, timed_out,
+};
 
 pub const NAME: &str = "execute_command";
 
@@ -66,9 +68,8 @@ struct Reply {
     /// Bytes of output left out of the middle
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted_bytes: Option<u64>,
-    /// Where all of it can be read
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spill_uri: Option<String>,
+    #[serde(flatten)]
+    spilled: Spilled,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -87,16 +88,12 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
         ));
     }
     let command = params.command.clone();
-    let request = RunRequest::from(params);
-    match call.watcher.run(call.engine, request.clone()).await {
+    match call.watcher.run(call.engine, params.into()).await {
         Ok(outcome) => {
             let streams = call.watcher.streams;
             let mut reply = Reply::ran(command, &outcome, streams);
-            let mut links = Vec::new();
-            if let Some((uri, found)) = keep_rest(&call, request, &outcome, streams) {
-                reply.spill_uri = Some(uri);
-                links = found;
-            }
+            let (spilled, links) = keep_rest(&call, &outcome, streams);
+            reply.spilled = spilled;
             let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
             told(&reply, failed, links)
         }

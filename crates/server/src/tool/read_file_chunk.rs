@@ -2,7 +2,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Data, Error, Grep, Output, Page, PageRequest, Reader, Stream, View, mime};
+use mcpz_engine::{
+    Data, Error, Grep, JsonPath, Output, Page, PageRequest, Reader, Stream, View, mime,
+};
 use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,7 +27,7 @@ struct Params {
     /// next_cursor of the chunk before
     cursor: Option<String>,
     /// [default: 65536]
-    #[schemars(range(min = 1, max = 1_048_576))]
+    #[schemars(range(min = 1, max = 262_144))]
     limit_bytes: Option<usize>,
     /// Only lines that match this regex
     grep: Option<String>,
@@ -47,6 +49,9 @@ struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
     mime: String,
+    /// The command is still running: more may come
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    running: bool,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -77,9 +82,10 @@ async fn chunk(call: &Call<'_>, params: Params) -> Result<Reply, String> {
     let Some((found, stream)) = kept else {
         return Err(format!("there is no kept output {}", params.uri));
     };
-    let json_path = params.json_path;
+    let path = params.json_path.as_deref().map(JsonPath::new).transpose();
+    let path = path.map_err(|error| error.chain())?;
     let (page, mime) =
-        off_thread(move || read(found.output, stream, wanted, grep.as_ref(), json_path.as_deref()))
+        off_thread(move || read(found.output, stream, wanted, grep.as_ref(), path.as_ref()))
             .await?;
     let next = page.next().map(|offset| Cursor { offset, id: None }.to_string());
     let (data, encoding) = match page.data {
@@ -94,6 +100,7 @@ async fn chunk(call: &Call<'_>, params: Params) -> Result<Reply, String> {
         total_bytes: page.total,
         next_cursor: next,
         mime: mime.to_owned(),
+        running: page.running,
     })
 }
 
@@ -102,11 +109,11 @@ fn read(
     stream: Stream,
     wanted: PageRequest,
     grep: Option<&Grep>,
-    json_path: Option<&str>,
+    path: Option<&JsonPath>,
 ) -> Result<(Page, &'static str), Error> {
     let mime = mime(&output, stream);
     let reader = Reader::new(output, stream, View::default());
-    let page = match (json_path, grep) {
+    let page = match (path, grep) {
         (Some(path), _) => Page::of_text(&reader.json_path(path)?, wanted),
         (None, Some(grep)) => reader.grep(grep, wanted).map_err(Error::Read)?,
         (None, None) => reader.page(wanted).map_err(Error::Read)?,

@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Effect, LOST, answer, complaint, define, keep_rest, refusal, timed_out};
+use super::answer::{
+    Effect, LOST, Spilled, answer, complaint, define, excerpt_of, keep_rest, refusal, timed_out,
+};
 
 pub const NAME: &str = "run_shell_command";
 
@@ -61,7 +63,9 @@ struct Reply {
     cpu_ms: u64,
     max_rss_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    spill_uri: Option<String>,
+    lost_bytes: Option<u64>,
+    #[serde(flatten)]
+    spilled: Spilled,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -88,13 +92,12 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
     if params.is_background {
         return background(&call, request, reply).await;
     }
-    match call.watcher.run(call.engine, request.clone()).await {
+    let streams = call.watcher.streams;
+    match call.watcher.run(call.engine, request).await {
         Ok(outcome) => {
-            let kept = keep_rest(&call, request, &outcome, &[Stream::Stdout, Stream::Stderr]);
-            let (spill_uri, links) =
-                kept.map_or((None, Vec::new()), |(uri, links)| (Some(uri), links));
+            let (spilled, links) = keep_rest(&call, &outcome, streams);
             let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
-            Reply { spill_uri, ..reply }.ran(&outcome).told(failed, links)
+            Reply { spilled, ..reply }.ran(&outcome, streams).told(failed, links)
         }
         Err(error) => reply.failed(&error),
     }
@@ -112,7 +115,7 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallT
             Reply { background_pids: vec![pid], ..reply }.told(false, Vec::new())
         }
         None => match run.outcome().await {
-            Ok(outcome) => reply.ran(&outcome).told(true, Vec::new()),
+            Ok(outcome) => reply.ran(&outcome, call.watcher.streams).told(true, Vec::new()),
             Err(error) => reply.failed(&error),
         },
     }
@@ -140,8 +143,8 @@ fn stays_within(root: &std::path::Path, directory: &str) -> Result<(), String> {
 }
 
 impl Reply {
-    fn ran(self, outcome: &Outcome) -> Self {
-        let text = |stream| outcome.output.excerpt(&[stream]).text;
+    fn ran(self, outcome: &Outcome, streams: &[Stream]) -> Self {
+        let text = |stream| excerpt_of(outcome, stream, streams);
         let reply = Self {
             stdout: text(Stream::Stdout),
             stderr: text(Stream::Stderr),
@@ -149,6 +152,7 @@ impl Reply {
             duration_ms: outcome.usage.wall.as_millis() as u64,
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
+            lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
             ..self
         };
         match outcome.end {

@@ -10,7 +10,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Effect, LOST, Used, answer, complaint, define, keep_rest, refusal};
+use super::answer::{
+    Effect, LOST, Spilled, Used, answer, complaint, define, excerpt_of, keep_rest, refusal,
+};
 
 pub const NAME: &str = "shell";
 
@@ -87,9 +89,8 @@ struct Reply {
     working_directory: String,
     #[serde(flatten)]
     used: Used,
-    /// Where all of an output that was cut can be read
-    #[serde(skip_serializing_if = "Option::is_none")]
-    spill_uri: Option<String>,
+    #[serde(flatten)]
+    spilled: Spilled,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -114,20 +115,16 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
     let command = params.command.clone();
     let request = params.request(settings);
     let directory = call.engine.directory_of(&request);
-    let outcome = match call.watcher.run(call.engine, request.clone()).await {
+    let outcome = match call.watcher.run(call.engine, request).await {
         Ok(outcome) => outcome,
         Err(error) => return complaint(refusal(&error)),
     };
-    let mut reply = Reply::new(command, directory, &outcome);
-    let links = match keep_rest(&call, request, &outcome, &[Stream::Stdout, Stream::Stderr]) {
-        Some((uri, links)) => {
-            reply.spill_uri = Some(uri);
-            links
-        }
-        None => Vec::new(),
-    };
+    let streams = call.watcher.streams;
+    let mut reply = Reply::new(command, directory, &outcome, streams);
+    let (spilled, links) = keep_rest(&call, &outcome, streams);
+    reply.spilled = spilled;
     let (sentence, is_error) = sentence(&call, &reply, &outcome);
-    let output = outcome.output.excerpt(&[Stream::Stdout, Stream::Stderr]).text;
+    let output = outcome.output.excerpt(streams).text;
     let content = [vec![ContentBlock::text(sentence), ContentBlock::text(output)], links].concat();
     answer(&reply, content, is_error)
 }
@@ -172,8 +169,8 @@ fn hint_for_missing(call: &Call<'_>, name: &str) -> String {
 }
 
 impl Reply {
-    fn new(command: String, directory: PathBuf, outcome: &Outcome) -> Self {
-        let text = |stream| Some(outcome.output.excerpt(&[stream]).text);
+    fn new(command: String, directory: PathBuf, outcome: &Outcome, streams: &[Stream]) -> Self {
+        let text = |stream| Some(excerpt_of(outcome, stream, streams));
         let (stdout, stderr) = (text(Stream::Stdout), text(Stream::Stderr));
         let reply = Self {
             command,

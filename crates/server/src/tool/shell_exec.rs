@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use mcpz_engine::{
-    Command, Data, End, Error, Found, Grep, Output, Page, PageRequest, Reader, RunRequest, Stream,
-    Summary, View, mime, signal_name,
+    Command, Data, End, Error, Found, Grep, JsonPath, Output, Page, PageRequest, Reader,
+    RunRequest, Stream, Summary, View, mime, signal_name,
 };
 use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
@@ -67,7 +67,7 @@ pub struct PageParams {
     /// next_cursor of the page before
     pub cursor: Option<String>,
     /// [default: 65536]
-    #[schemars(range(min = 1, max = 1_048_576))]
+    #[schemars(range(min = 1, max = 262_144))]
     pub limit_bytes: Option<usize>,
     /// [default: 2000]
     #[schemars(range(min = 1))]
@@ -94,7 +94,7 @@ enum Newline {
 
 impl PageParams {
     pub const DEFAULT_BYTES: usize = 65_536;
-    pub const MAX_BYTES: usize = 1 << 20;
+    pub const MAX_BYTES: usize = 1 << 18;
     const DEFAULT_LINES: usize = 2000;
 
     /// What to read, from an offset on, or what is wrong with the limits.
@@ -210,7 +210,10 @@ async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, Stri
     let cursor = page.cursor()?;
     let wanted = page.request(cursor.offset)?;
     let grep = params.grep.as_deref().map(Grep::new).transpose().map_err(|error| error.chain())?;
+    let path = params.json_path.as_deref().map(JsonPath::new).transpose();
+    let path = path.map_err(|error| error.chain())?;
     let request = RunRequest::from(&params);
+    let started = cursor.id.is_none() && cursor.offset == 0;
     let (id, found) = match (&cursor.id, cursor.offset) {
         (None, 0) => {
             let ran = call.watcher.run_followed(call.engine, call.owner, request.clone()).await;
@@ -222,36 +225,48 @@ async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, Stri
     };
     let first = cursor.offset == 0;
     let output = found.output.clone();
-    let reading = Reading { output: output.clone(), wanted, grep, view: params.view(), first };
-    let (json_path, summary) = (params.json_path.clone(), params.summary);
-    let read = off_thread(move || reading.read(json_path.as_deref(), summary)).await?;
+    let reading = Reading {
+        output: output.clone(),
+        wanted,
+        grep,
+        path,
+        view: params.view(),
+        first,
+        stderr: call.watcher.streams.contains(&Stream::Stderr),
+        summary: params.summary,
+    };
+    let read = off_thread(move || reading.read()).await?;
     let mut reply = Reply::new(&found, &read);
-    let large = read.is_large() || !first;
+    let over = read.is_over();
     let mut links = Vec::new();
-    if large && params.on_large_output == OnLargeOutput::Spill {
-        let next = read.stdout.next();
+    if params.on_large_output == OnLargeOutput::Spill && (read.is_more() || !started) {
         let cursor = |offset| Cursor { offset, id: Some(id.clone()) }.to_string();
-        reply.next_cursor = next.map(cursor);
-        let uri = match params.zip && first {
+        reply.next_cursor = read.stdout.next().map(cursor);
+        let (uri, spilled) = match params.zip && first {
             true => zipped(call, &found).await?,
-            false => OutputUri::new(&id, Stream::Stdout).to_string(),
+            false => (OutputUri::new(&id, Stream::Stdout).to_string(), output.clone()),
         };
-        links.push(resource_link(&uri, &output, Stream::Stdout));
+        links.push(resource_link(&uri, &spilled, Stream::Stdout));
         reply.spill_uri = Some(uri);
         if read.stderr.next().is_some() {
             let uri = OutputUri::new(&id, Stream::Stderr).to_string();
             links.push(resource_link(&uri, &output, Stream::Stderr));
             reply.stderr_spill_uri = Some(uri);
         }
-        if first {
-            (reply.head_preview, reply.tail_preview) = (Some(read.head), Some(read.tail));
+        if let Some((head, tail)) = read.previews {
+            (reply.head_preview, reply.tail_preview) = (Some(head), Some(tail));
         }
     } else {
-        call.owner.forget(&id);
-        reply.truncated = large;
-        if large && params.on_large_output == OnLargeOutput::Error {
-            let (total, limit) = (read.whole, wanted.limit_bytes);
-            return Err(format!("the output of {total} bytes is over the limit of {limit}"));
+        reply.truncated = over;
+        let cancelled = found.outcome.as_ref().is_some_and(|outcome| outcome.end == End::Cancelled);
+        // What this call has not told, and will not tell, can still be read.
+        if started && !cancelled {
+            call.owner.forget(&id);
+        }
+        if over && params.on_large_output == OnLargeOutput::Error {
+            let (total, bytes, lines) = (read.whole, wanted.limit_bytes, wanted.limit_lines);
+            let limit = format!("the limit of {bytes} bytes and {lines} lines");
+            return Err(format!("the output of {total} bytes is over {limit}"));
         }
     }
     let ended = found.outcome.map(|outcome| outcome.end);
@@ -260,15 +275,15 @@ async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, Stri
 }
 
 /// Keeps a compressed form of what was printed and returns its name.
-async fn zipped(call: &Call<'_>, found: &Found) -> Result<String, String> {
+async fn zipped(call: &Call<'_>, found: &Found) -> Result<(String, Output), String> {
     let (source, target) = (found.output.clone(), call.engine.new_output());
     let zipped = target.clone();
     off_thread(move || mcpz_engine::zip(&source, Stream::Stdout, &zipped).map_err(Error::Read))
         .await?;
     // Under a request nobody makes: a cursor must not find it.
     let nothing = RunRequest::new(Command::Argv(Vec::new()));
-    let id = call.owner.follow(nothing, target).map_err(|error| error.to_string())?;
-    Ok(OutputUri::new(&id, Stream::Stdout).to_string())
+    let id = call.owner.follow(nothing, target.clone()).map_err(|error| error.to_string())?;
+    Ok((OutputUri::new(&id, Stream::Stdout).to_string(), target))
 }
 
 fn gone() -> String {
@@ -280,8 +295,11 @@ struct Reading {
     output: Output,
     wanted: PageRequest,
     grep: Option<Grep>,
+    path: Option<JsonPath>,
     view: View,
     first: bool,
+    stderr: bool,
+    summary: bool,
 }
 
 struct Read {
@@ -290,45 +308,74 @@ struct Read {
     /// Bytes of stdout before any filter.
     whole: u64,
     mime: &'static str,
-    head: String,
-    tail: String,
+    /// The beginning and the end, with the first page.
+    previews: Option<(String, String)>,
     summary: Option<Summary>,
+    /// Why there is no filter's result: the command ran, so the rest is told all the same.
+    problem: Option<String>,
 }
 
 impl Reading {
-    fn read(self, json_path: Option<&str>, summary: bool) -> Result<Read, Error> {
-        let output = self.output.clone();
-        let reader = Reader::new(output.clone(), Stream::Stdout, self.view);
+    fn read(self) -> Result<Read, Error> {
+        let reader = Reader::new(self.output.clone(), Stream::Stdout, self.view);
         let whole = reader.length().map_err(Error::Read)?;
-        let stdout = match (json_path, &self.grep) {
-            (Some(path), _) => Page::of_text(&reader.json_path(path)?, self.wanted),
-            (None, Some(grep)) => reader.grep(grep, self.wanted).map_err(Error::Read)?,
-            (None, None) => reader.page(self.wanted).map_err(Error::Read)?,
+        let (stdout, problem) = match self.filtered(&reader) {
+            Ok(Some(page)) => (page, None),
+            Ok(None) => (reader.page(self.wanted).map_err(Error::Read)?, None),
+            Err(error) => (reader.page(self.wanted).map_err(Error::Read)?, Some(error.chain())),
         };
         let preview = |offset| {
             let limits = PageRequest { offset, limit_bytes: PREVIEW, limit_lines: usize::MAX };
             reader.page(limits).map_err(Error::Read).map(|page| shown(&page, ""))
         };
-        let beginning =
-            PageRequest { offset: if self.first { 0 } else { u64::MAX }, ..self.wanted };
-        let stderr = Reader::new(output.clone(), Stream::Stderr, self.view);
+        let previews = match self.first {
+            true => Some((preview(0)?, preview(whole.saturating_sub(PREVIEW as u64))?)),
+            false => None,
+        };
         Ok(Read {
-            stderr: stderr.page(beginning).map_err(Error::Read)?,
-            head: preview(0)?,
-            tail: preview(whole.saturating_sub(PREVIEW as u64))?,
-            summary: summary.then(|| reader.summary()).transpose().map_err(Error::Read)?,
-            mime: mime(&output, Stream::Stdout),
+            stderr: self.stderr_page(stdout.end - stdout.start)?,
+            previews,
+            summary: self.summary.then(|| reader.summary()).transpose().map_err(Error::Read)?,
+            mime: mime(&self.output, Stream::Stdout),
             whole,
             stdout,
+            problem,
         })
+    }
+
+    fn filtered(&self, reader: &Reader) -> Result<Option<Page>, Error> {
+        Ok(match (&self.path, &self.grep) {
+            (Some(path), _) => Some(Page::of_text(&reader.json_path(path)?, self.wanted)),
+            (None, Some(grep)) => Some(reader.grep(grep, self.wanted).map_err(Error::Read)?),
+            (None, None) => None,
+        })
+    }
+
+    /// The beginning of stderr, with the first page: what stdout has left of the limit, or a
+    /// quarter of it, so that both together stay small.
+    fn stderr_page(&self, stdout: u64) -> Result<Page, Error> {
+        let limit = self.wanted.limit_bytes;
+        let limit_bytes = limit.saturating_sub(stdout as usize).max(limit / 4).max(1);
+        let offset = if self.first && self.stderr { 0 } else { u64::MAX };
+        let wanted = PageRequest { offset, limit_bytes, ..self.wanted };
+        let reader = Reader::new(self.output.clone(), Stream::Stderr, self.view);
+        reader.page(wanted).map_err(Error::Read)
     }
 }
 
 impl Read {
-    /// Whether there is more than the answer has.
-    fn is_large(&self) -> bool {
-        let beyond = |page: &Page| page.next().is_some() || matches!(page.data, Data::Binary(_));
-        beyond(&self.stdout) || beyond(&self.stderr) || self.whole > self.stdout.total
+    /// Whether there is more than fits into a page.
+    fn is_over(&self) -> bool {
+        let beyond = |page: &Page| page.end < page.total;
+        beyond(&self.stdout) || (self.previews.is_some() && beyond(&self.stderr))
+    }
+
+    /// Whether there is more to read than the answer tells.
+    fn is_more(&self) -> bool {
+        let binary = |page: &Page| matches!(page.data, Data::Binary(_));
+        let running = self.stdout.running || self.stderr.running;
+        let filtered = self.whole > self.stdout.total;
+        self.is_over() || running || filtered || binary(&self.stdout) || binary(&self.stderr)
     }
 }
 
@@ -361,6 +408,7 @@ impl Reply {
                 warnings,
             }),
             used: found.outcome.as_ref().map(Used::from),
+            message: read.problem.clone(),
             ..Self::default()
         };
         let Some(end) = found.outcome.as_ref().map(|outcome| outcome.end) else {
