@@ -107,6 +107,45 @@ fn start_a_server_in_the_background_with_an_ampersand() {
 }
 
 #[test]
+fn run_a_build_command_in_the_foreground() {
+    let folder = tempfile::tempdir().unwrap();
+    let package = r#"{"name": "tiny", "version": "1.0.0", "scripts": {"build": "echo built"}}"#;
+    std::fs::write(folder.path().join("package.json"), package).unwrap();
+    let mut server = start(&["-w", folder.path().to_str().unwrap()]);
+    let result = run(
+        &mut server,
+        json!({"command": "npm run build", "description": "Build the project", "is_background": false}),
+    );
+    assert!(report(&result).contains("built"), "{}", report(&result));
+    assert_eq!(result["structuredContent"]["exit_code"], 0);
+}
+
+#[test]
+fn start_several_services_in_the_background() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("docker-compose");
+    std::fs::write(&program, "#!/bin/sh\nsleep 300 & sleep 300 & wait\n").unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    let mark = mark();
+    let mut command = std::process::Command::new(support::MCPZ);
+    command.args(["server", "shell", "--tools", "run_shell_command"]);
+    let mut server = Server::from_command(command.env("PATH", path).env("MARK", &mark));
+    server.initialize("2025-11-25");
+    let arguments = json!({
+        "command": "docker-compose up", "description": "Start all services", "is_background": true,
+    });
+    let result = run(&mut server, arguments);
+    assert_eq!(result["structuredContent"]["description"], "Start all services [background]");
+    let sleeping = |all: Vec<String>| all.iter().filter(|line| line.contains("sleep 300")).count();
+    wait_until("both run", || (sleeping(survivors(&mark)) == 2).then_some(()));
+    server.close_stdin();
+    server.wait();
+    assert_eq!(survivors(&mark), [""; 0]);
+}
+
+#[test]
 fn it_is_bash_and_tells_scripts_so() {
     let mut server = start(&["-s", "/bin/sh"]);
     let command = "echo $QWEN_CODE ${BASH_VERSION:+bash}";

@@ -86,6 +86,21 @@ fn timeout_error() {
 }
 
 #[test]
+fn development_workflow() {
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = "[package]\nname = \"tiny\"\nedition = \"2024\"\n[workspace]\n";
+    std::fs::write(folder.path().join("Cargo.toml"), manifest).unwrap();
+    std::fs::create_dir(folder.path().join("src")).unwrap();
+    std::fs::write(folder.path().join("src/lib.rs"), "#[test]\nfn it_works() {}\n").unwrap();
+    let mut server = start(&[]);
+    let arguments =
+        json!({"command": "cargo test", "working_directory": folder.path(), "timeout": 600});
+    let result = server.tool("shell", arguments);
+    let stdout = result["structuredContent"]["stdout"].as_str().unwrap();
+    assert!(stdout.contains("test it_works ... ok"), "{result}");
+}
+
+#[test]
 fn system_information() {
     let mut server = start(&[]);
     let result = server.tool("shell", json!({"command": "uname -a && df -h", "timeout": 30}));
