@@ -14,7 +14,9 @@ use tokio::task::JoinHandle;
 use crate::output::{Output, Stream};
 
 const SMALL_READ: usize = 8 << 10;
-const LARGE_READ: usize = 256 << 10;
+
+/// As much as a pipe holds, and little enough to be in the cache still when it is written.
+const LARGE_READ: usize = 64 << 10;
 
 /// How much a thread moves before it comes back, so that it does come back in a flood.
 const STINT: usize = 32 << 20;
@@ -157,9 +159,6 @@ fn move_on(
     output.append(stream, &buffer[..length]);
     if buffer.len() < LARGE_READ {
         buffer.resize(LARGE_READ, 0);
-        // More room in the pipe means fewer turns for everyone; it is refused where there are
-        // too many already, and then the pipe stays as it was.
-        let _ = rustix::pipe::fcntl_setpipe_size(pipe.as_ref(), 1 << 20);
     }
     let (mut bytes, mut ended) = (0, false);
     while bytes < stint {

@@ -23,8 +23,11 @@ impl Default for Nature {
 
 impl Nature {
     pub fn note(&mut self, bytes: &[u8]) {
+        if self.carry.is_empty() && is_simple(bytes) {
+            return;
+        }
         self.binary = self.binary || memchr(0, bytes).is_some();
-        if !self.plain || (self.carry.is_empty() && is_simple(bytes)) {
+        if !self.plain {
             return;
         }
         self.carry.extend_from_slice(bytes);
@@ -41,9 +44,13 @@ impl Nature {
 
 /// Printable ASCII and line ends: most output, and quickly told.
 fn is_simple(bytes: &[u8]) -> bool {
-    bytes.iter().fold(true, |simple, byte| {
-        simple & ((*byte >= 0x20 && *byte < 0x7f) | (*byte == b'\n') | (*byte == b'\t'))
-    })
+    let odd = |byte: &u8| {
+        u8::from(byte.wrapping_sub(0x20) > 0x5e)
+            & u8::from(*byte != b'\n')
+            & u8::from(*byte != b'\t')
+    };
+    // Blocks without a way out in the middle are what the compiler makes fast.
+    bytes.chunks(256).all(|block| block.iter().map(odd).fold(0, |any, odd| any | odd) == 0)
 }
 
 fn is_plain(bytes: &[u8]) -> bool {

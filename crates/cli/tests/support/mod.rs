@@ -146,15 +146,36 @@ impl Server {
     pub fn tool(&mut self, name: &str, arguments: Value) -> Value {
         let answer = self.request("tools/call", json!({"name": name, "arguments": arguments}));
         assert!(answer["error"].is_null(), "{answer}");
+        self.check_reply(name, &answer["result"]["structuredContent"]);
         answer["result"].clone()
+    }
+
+    /// Clients refuse a reply that is not what the tool's schema promises.
+    fn check_reply(&mut self, name: &str, reply: &Value) {
+        let Some(fields) = reply.as_object() else { return };
+        let listed = self.request("tools/list", json!({}));
+        let tools = listed["result"]["tools"].as_array().unwrap();
+        let schema = &tools.iter().find(|tool| tool["name"] == name).unwrap()["outputSchema"];
+        for required in schema["required"].as_array().unwrap() {
+            assert!(fields.contains_key(required.as_str().unwrap()), "no {required} in {reply}");
+        }
+        for (field, value) in fields {
+            let kind = schema["properties"][field]["type"].as_str();
+            let fits = match kind {
+                Some("string") => value.is_string(),
+                Some("integer") => value.is_i64() || value.is_u64(),
+                Some("boolean") => value.is_boolean(),
+                Some("array") => value.is_array(),
+                Some("object") => value.is_object(),
+                _ => false,
+            };
+            assert!(fits, "{field} is {value}, not {kind:?}");
+        }
     }
 
     /// Calls `execute_command` and returns the whole result.
     pub fn call_raw(&mut self, arguments: Value) -> Value {
-        let params = json!({"name": "execute_command", "arguments": arguments});
-        let answer = self.request("tools/call", params);
-        assert!(answer["error"].is_null(), "{answer}");
-        answer["result"].clone()
+        self.tool("execute_command", arguments)
     }
 
     /// Calls `execute_command` and returns its structure, having checked that the text says the

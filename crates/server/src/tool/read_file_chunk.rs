@@ -50,8 +50,8 @@ struct Reply {
     next_cursor: Option<String>,
     mime: String,
     /// The command is still running: more may come
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    running: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    running: Option<bool>,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -100,7 +100,7 @@ async fn chunk(call: &Call<'_>, params: Params) -> Result<Reply, String> {
         total_bytes: page.total,
         next_cursor: next,
         mime: mime.to_owned(),
-        running: page.running,
+        running: page.running.then_some(true),
     })
 }
 
