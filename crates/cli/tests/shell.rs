@@ -196,7 +196,13 @@ fn global_settings() {
     assert_eq!(through["isError"], true);
     let much = server.tool("shell", json!({"command": "seq 1 100000"}));
     let lost = much["structuredContent"]["lost_bytes"].as_u64().unwrap();
-    assert_eq!(lost, 588_895 - 65_536 - 100_000);
+    assert_eq!(lost, 588_895 - 100_000);
+    std::fs::write(&file, "[shell_tool]\nmax_output_size = \"1KB\"\n").unwrap();
+    let mut server = start(&["--config", file.to_str().unwrap()]);
+    let little = server.tool("shell", json!({"command": "seq 1 1000"}));
+    let reply = &little["structuredContent"];
+    assert_eq!(reply["lost_bytes"], 3893 - 1000);
+    assert!(reply["stdout"].as_str().unwrap().len() < 2100, "{reply}");
     let wrong = std::process::Command::new(MCPZ)
         .args(["server", "shell", "--config"])
         .arg({

@@ -194,12 +194,13 @@ impl Output {
 
     /// Bytes of a stream as they came, at most so many.
     pub(crate) fn read_at(&self, stream: Stream, at: u64, limit: usize) -> io::Result<Vec<u8>> {
-        let (mut bytes, file, end) = {
+        let (mut bytes, file, in_memory, end) = {
             let kept = self.kept();
             let lane = kept.lane(stream);
             let from = (at as usize).min(lane.head.len());
             let head = &lane.head[from..];
-            (head[..head.len().min(limit)].to_vec(), lane.file.clone(), lane.length - lane.lost)
+            let bytes = head[..head.len().min(limit)].to_vec();
+            (bytes, lane.file.clone(), lane.head.len() as u64, lane.length - lane.lost)
         };
         let next = at + bytes.len() as u64;
         let wanted = (end.saturating_sub(next)).min((limit - bytes.len()) as u64) as usize;
@@ -208,7 +209,7 @@ impl Output {
         {
             let filled = bytes.len();
             bytes.resize(filled + wanted, 0);
-            file.read_exact_at(&mut bytes[filled..], next - HEAD as u64)?;
+            file.read_exact_at(&mut bytes[filled..], next - in_memory)?;
         }
         Ok(bytes)
     }
@@ -253,7 +254,7 @@ impl Output {
 
     /// Whether more of this stream still fits in memory.
     pub(crate) fn has_room(&self, stream: Stream, bytes: usize) -> bool {
-        self.kept().lane(stream).head.len() + bytes <= HEAD
+        self.kept().lane(stream).head.len() + bytes <= self.shared.quota.in_memory
     }
 
     /// Keeps bytes that have arrived. May write to disk unless there was room.
@@ -261,7 +262,7 @@ impl Output {
         let (in_head, file) = {
             let mut kept = self.kept();
             let lane = kept.lane_mut(stream);
-            let in_head = bytes.len().min(HEAD - lane.head.len());
+            let in_head = bytes.len().min(self.shared.quota.in_memory - lane.head.len());
             if in_head < bytes.len() && lane.file.is_none() && !lane.full {
                 lane.file = self.shared.quota.create().ok().map(Arc::new);
             }
@@ -281,10 +282,11 @@ impl Output {
             lane.lost += (rest.len() - written) as u64;
             lane.full |= written < rest.len();
             lane.head.extend_from_slice(&bytes[..in_head]);
+            let tail = TAIL.min(self.shared.quota.in_memory);
             if !rest.is_empty() && lane.tail.is_empty() {
-                keep_last(&mut lane.tail, &lane.head, TAIL);
+                keep_last(&mut lane.tail, &lane.head, tail);
             }
-            keep_last(&mut lane.tail, rest, TAIL);
+            keep_last(&mut lane.tail, rest, tail);
             keep_last(&mut kept.newest, bytes, NEWEST);
             kept.note(stream, bytes.len() as u64);
             kept.length()
@@ -339,11 +341,13 @@ impl Lane {
             let text = format!("[{} bytes of {kind}, which is no text]\n", self.length);
             return Excerpt { text, omitted: self.length };
         }
-        if self.length <= limit.min(HEAD) as u64 {
+        if self.length <= limit as u64 && self.length == self.head.len() as u64 {
             return Excerpt { text: text::plain_within(&self.head, limit), omitted: 0 };
         }
         let first = text::before_cut(&self.head[..self.head.len().min(limit / 4 * 3)]);
-        let (end, _) = self.end(limit / 4);
+        // Where little is kept, the end may reach back to the beginning.
+        let rest = usize::try_from(self.length - first.len() as u64).unwrap_or(usize::MAX);
+        let (end, _) = self.end(rest.min(limit / 4));
         let last = text::after_cut(end);
         let omitted = self.length - (first.len() + last.len()) as u64;
         let (before, after) =

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::output::HEAD;
 use crate::random::random_name;
 
 const PREFIX: &str = "mcpz-spill-";
@@ -50,6 +51,8 @@ impl std::fmt::Debug for Spill {
 pub struct Quota {
     spill: Arc<Spill>,
     used: AtomicU64,
+    /// How much of each stream's beginning may be in memory.
+    pub in_memory: usize,
     limit: u64,
 }
 
@@ -80,8 +83,10 @@ impl Spill {
 
     /// The quota of one run: the usual one, or less.
     pub fn quota(self: &Arc<Self>, wanted: Option<u64>) -> Arc<Quota> {
-        let limit = wanted.unwrap_or(u64::MAX).min(self.settings.per_run);
-        Arc::new(Quota { spill: self.clone(), used: AtomicU64::new(0), limit })
+        let wanted = wanted.unwrap_or(u64::MAX);
+        let in_memory = wanted.min(HEAD as u64) as usize;
+        let limit = (wanted - in_memory as u64).min(self.settings.per_run);
+        Arc::new(Quota { spill: self.clone(), used: AtomicU64::new(0), in_memory, limit })
     }
 
     fn folder(&self) -> io::Result<PathBuf> {
