@@ -31,8 +31,11 @@ pub enum Error {
     Path(String),
     #[error("the output is not JSON")]
     NoJson(#[source] serde_json::Error),
-    #[error("the output has {length} bytes, too many for a path: the limit is {limit}")]
-    DocumentTooLong { length: u64, limit: u64 },
+    #[error(
+        "the path needs more than {limit} bytes of the output at once; name what it is to look at, \
+         such as `items[?id=='x'].name`, `items[0]` or `items[:10]`"
+    )]
+    DocumentTooLong { limit: u64 },
     #[error("the kept output cannot be read")]
     Read(#[source] io::Error),
     #[error("the server is ending")]

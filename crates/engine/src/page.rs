@@ -8,7 +8,6 @@
 //!        ▲ marks: (raw offset, seen offset) at the beginning of a line
 
 use std::io;
-use std::ops::ControlFlow;
 
 use crate::output::{Output, Stream};
 use crate::render::{Newline, Renderer, View};
@@ -48,15 +47,6 @@ pub enum Data {
 }
 
 impl Page {
-    /// A page of a text that is at hand.
-    pub fn of_text(text: &str, request: PageRequest) -> Self {
-        let mut cutter = Cutter::new(request);
-        let at = ceil_boundary(text, (request.offset as usize).min(text.len()));
-        cutter.start = at as u64;
-        let _ = cutter.take(&text[at..]);
-        cutter.page(text.len() as u64)
-    }
-
     /// Where the next page begins, if there is one.
     pub fn next(&self) -> Option<u64> {
         (self.end < self.total || self.running).then_some(self.end)
@@ -105,26 +95,21 @@ impl Reader {
             }
             let skip = partial_character(&bytes).min(bytes.len());
             cutter.start = (request.offset + skip as u64).min(total);
-            let _ = cutter.take(&String::from_utf8_lossy(&bytes[skip..]));
-            return Ok(Page { running: self.is_running(), ..cutter.page(total) });
+            cutter.take(&String::from_utf8_lossy(&bytes[skip..]));
+            cutter.total = total;
+            return Ok(Page { running: self.is_running(), ..cutter.page() });
         }
         let total = self.length()?;
         let from = self.output.mark_before(self.stream, self.view, request.offset);
-        let mut at = from.seen;
-        self.walk(from, &mut |text| {
-            let skip = request.offset.saturating_sub(at).min(text.len() as u64) as usize;
-            let skip = ceil_boundary(text, skip);
-            at += text.len() as u64;
-            if skip == text.len() && cutter.text.is_empty() {
-                cutter.start = at;
-                return ControlFlow::Continue(());
-            }
-            if cutter.text.is_empty() {
-                cutter.start = at - (text.len() - skip) as u64;
-            }
-            cutter.take(&text[skip..])
-        })?;
-        Ok(Page { running: self.is_running(), ..cutter.page(total) })
+        cutter.total = from.seen;
+        let mut rendered = Rendered::new(self, from);
+        while !cutter.full
+            && let Some(text) = rendered.next()?
+        {
+            cutter.pass(text);
+        }
+        cutter.total = total;
+        Ok(Page { running: self.is_running(), ..cutter.page() })
     }
 
     /// How much there is to see, so far.
@@ -138,14 +123,21 @@ impl Reader {
         let finished = self.output.is_finished();
         let from = self.output.mark_before(self.stream, self.view, u64::MAX);
         let mut length = from.seen;
-        self.walk(from, &mut |text| {
+        let mut rendered = Rendered::new(self, from);
+        while let Some(text) = rendered.next()? {
             length += text.len() as u64;
-            ControlFlow::Continue(())
-        })?;
+        }
         if finished {
             self.output.note_length(self.stream, self.view, length);
         }
         Ok(length)
+    }
+
+    /// All that is seen, from the beginning on.
+    pub(crate) fn seen(&self) -> Seen<'_> {
+        let plain = self.shows_bytes_as_they_are();
+        let rendered = (!plain).then(|| Rendered::new(self, Mark::default()));
+        Seen { reader: self, rendered, block: Vec::new(), at: 0 }
     }
 
     fn is_running(&self) -> bool {
@@ -154,43 +146,6 @@ impl Reader {
 
     pub fn is_binary(&self) -> bool {
         self.output.nature(self.stream).binary
-    }
-
-    /// Passes on all that is seen, from a mark on, until the visitor has enough.
-    pub(crate) fn walk(
-        &self,
-        from: Mark,
-        visit: &mut dyn FnMut(&str) -> ControlFlow<()>,
-    ) -> io::Result<()> {
-        let mut renderer = Renderer::new(self.view);
-        let mut mark = from;
-        let mut raw = from.raw;
-        let mut text = String::new();
-        loop {
-            let bytes = self.read(raw, BLOCK)?;
-            if bytes.is_empty() {
-                break;
-            }
-            raw += bytes.len() as u64;
-            let lines = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
-            text.clear();
-            renderer.feed(&bytes[..lines], &mut text);
-            mark.seen += text.len() as u64;
-            if lines > 0 {
-                mark.raw = raw - (bytes.len() - lines) as u64;
-                self.output.leave_mark(self.stream, self.view, mark, MARK_DISTANCE);
-            }
-            let rendered = text.len();
-            renderer.feed(&bytes[lines..], &mut text);
-            mark.seen += (text.len() - rendered) as u64;
-            if visit(&text).is_break() {
-                return Ok(());
-            }
-        }
-        text.clear();
-        renderer.finish(&mut text);
-        let _ = visit(&text);
-        Ok(())
     }
 
     /// Whether what is seen is what came, byte for byte.
@@ -217,43 +172,126 @@ impl Reader {
     }
 }
 
+/// Renders an output from a mark on, a block at a time, and leaves marks on the way.
+struct Rendered<'a> {
+    reader: &'a Reader,
+    renderer: Renderer,
+    mark: Mark,
+    raw: u64,
+    text: String,
+    ended: bool,
+}
+
+impl<'a> Rendered<'a> {
+    fn new(reader: &'a Reader, from: Mark) -> Self {
+        let renderer = Renderer::new(reader.view);
+        Self { reader, renderer, mark: from, raw: from.raw, text: String::new(), ended: false }
+    }
+
+    fn next(&mut self) -> io::Result<Option<&str>> {
+        if self.ended {
+            return Ok(None);
+        }
+        self.text.clear();
+        let bytes = self.reader.read(self.raw, BLOCK)?;
+        if bytes.is_empty() {
+            self.ended = true;
+            self.renderer.finish(&mut self.text);
+            return Ok(Some(&self.text));
+        }
+        self.raw += bytes.len() as u64;
+        let lines = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
+        self.renderer.feed(&bytes[..lines], &mut self.text);
+        if lines > 0 {
+            let raw = self.raw - (bytes.len() - lines) as u64;
+            let mark = Mark { raw, seen: self.mark.seen + self.text.len() as u64 };
+            self.reader.output.leave_mark(
+                self.reader.stream,
+                self.reader.view,
+                mark,
+                MARK_DISTANCE,
+            );
+        }
+        self.renderer.feed(&bytes[lines..], &mut self.text);
+        self.mark.seen += self.text.len() as u64;
+        Ok(Some(&self.text))
+    }
+}
+
+/// What is seen, a block at a time.
+pub(crate) struct Seen<'a> {
+    reader: &'a Reader,
+    /// If it is not what came.
+    rendered: Option<Rendered<'a>>,
+    block: Vec<u8>,
+    at: u64,
+}
+
+impl Seen<'_> {
+    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
+        if let Some(rendered) = &mut self.rendered {
+            return Ok(rendered.next()?.map(str::as_bytes));
+        }
+        self.block = self.reader.read(self.at, BLOCK)?;
+        self.at += self.block.len() as u64;
+        Ok(Some(&*self.block).filter(|block| !block.is_empty()))
+    }
+}
+
 /// Collects a page until a limit is reached.
 pub(crate) struct Cutter {
     request: PageRequest,
-    pub start: u64,
+    start: u64,
     text: String,
     lines: usize,
+    full: bool,
+    /// How much there is, on the page, before it and after.
+    total: u64,
 }
 
 impl Cutter {
     pub fn new(request: PageRequest) -> Self {
-        Self { request, start: request.offset, text: String::new(), lines: 0 }
+        let (start, text) = (request.offset, String::new());
+        Self { request, start, text, lines: 0, full: false, total: 0 }
     }
 
-    /// Takes what still fits. Breaks when the page is full.
-    pub fn take(&mut self, text: &str) -> ControlFlow<()> {
+    /// Lets the next part of all there is pass by, and takes what belongs on the page.
+    pub fn pass(&mut self, text: &str) {
+        let before = self.total;
+        self.total += text.len() as u64;
+        if self.full || self.total <= self.request.offset {
+            return;
+        }
+        let skip = ceil_boundary(text, self.request.offset.saturating_sub(before) as usize);
+        if self.text.is_empty() {
+            self.start = before + skip as u64;
+        }
+        self.take(&text[skip..]);
+    }
+
+    /// Takes what still fits.
+    fn take(&mut self, text: &str) {
         let room = self.request.limit_bytes - self.text.len();
         let mut end = floor_boundary(text, room);
-        let mut full = end < text.len();
+        self.full = end < text.len();
         // A page has at least one character, or reading would never get on.
-        if full && end == 0 && self.text.is_empty() {
+        if self.full && end == 0 && self.text.is_empty() {
             end = text.chars().next().map_or(0, char::len_utf8);
         }
         for at in memchr::memchr_iter(b'\n', &text.as_bytes()[..end]) {
             self.lines += 1;
             if self.lines == self.request.limit_lines {
-                (end, full) = (at + 1, true);
+                (end, self.full) = (at + 1, true);
                 break;
             }
         }
         self.text.push_str(&text[..end]);
-        if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    pub fn page(self, total: u64) -> Page {
-        let start = self.start.min(total);
+    pub fn page(self) -> Page {
+        let start = self.start.min(self.total);
         let end = start + self.text.len() as u64;
-        Page { data: Data::Text(self.text), start, end, total, running: false }
+        Page { data: Data::Text(self.text), start, end, total: self.total, running: false }
     }
 }
 
@@ -262,7 +300,7 @@ fn floor_boundary(text: &str, at: usize) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-pub(crate) fn ceil_boundary(text: &str, at: usize) -> usize {
+fn ceil_boundary(text: &str, at: usize) -> usize {
     (at.min(text.len())..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 

@@ -3,24 +3,16 @@
 //! Everything here passes over the output once, a block of whole lines at a time.
 
 use std::io;
-use std::ops::ControlFlow;
 
 use memchr::{memchr, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
-use serde_json::Value;
 
 use crate::error::Error;
-use crate::page::{Cutter, Mark, Page, PageRequest, Reader, ceil_boundary};
+use crate::page::{Cutter, Page, PageRequest, Reader};
 use crate::text::whole_characters;
-
-/// How much is read at once.
-const BLOCK: usize = 1 << 20;
 
 /// A line longer than this is looked at in pieces.
 const MAX_LINE: usize = 4 << 20;
-
-/// The longest document a path is looked up in: it has to be in memory as a whole.
-const MAX_DOCUMENT: usize = 32 << 20;
 
 /// The most memory a pattern may take.
 const MAX_PATTERN: usize = 10 << 20;
@@ -74,37 +66,14 @@ fn without_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// A path to look up in JSON.
-pub struct JsonPath(jmespath::Expression<'static>);
-
-impl JsonPath {
-    pub fn new(path: &str) -> Result<Self, Error> {
-        jmespath::compile(path).map(Self).map_err(|error| Error::Path(error.to_string()))
-    }
-}
-
 impl Reader {
     /// A page of the lines that match. Offsets count in those lines alone.
     pub fn grep(&self, grep: &Grep, request: PageRequest) -> io::Result<Page> {
         let mut cutter = Cutter::new(request);
-        let mut total = 0;
-        let mut full = false;
         self.blocks(&mut |block| {
-            grep.lines(block, |line| {
-                let before = total;
-                total += line.len() as u64;
-                if !full && total > request.offset {
-                    let text = String::from_utf8_lossy(line);
-                    let skip = request.offset.saturating_sub(before) as usize;
-                    let skip = ceil_boundary(&text, skip);
-                    if before < request.offset {
-                        cutter.start = before + skip as u64;
-                    }
-                    full = cutter.take(&text[skip..]).is_break();
-                }
-            });
+            grep.lines(block, |line| cutter.pass(&String::from_utf8_lossy(line)));
         })?;
-        Ok(cutter.page(total))
+        Ok(cutter.page())
     }
 
     pub fn summary(&self) -> io::Result<Summary> {
@@ -121,44 +90,12 @@ impl Reader {
         Ok(summary)
     }
 
-    /// What a JMESPath expression finds in the output's JSON document, or in each of them if there
-    /// are several, a line a document.
-    pub fn json_path(&self, path: &JsonPath) -> Result<String, Error> {
-        let length = self.length().map_err(Error::Read)?;
-        if length > MAX_DOCUMENT as u64 {
-            return Err(Error::DocumentTooLong { length, limit: MAX_DOCUMENT as u64 });
-        }
-        let mut bytes = Vec::new();
-        self.blocks(&mut |block| bytes.extend_from_slice(block)).map_err(Error::Read)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let mut found = String::new();
-        for document in serde_json::Deserializer::from_str(&text).into_iter::<Value>() {
-            let document = document.map_err(Error::NoJson)?;
-            let result = path.0.search(document).map_err(|error| Error::Path(error.to_string()))?;
-            found.push_str(&serde_json::to_string(&*result).map_err(Error::NoJson)?);
-            found.push('\n');
-        }
-        Ok(found)
-    }
-
     /// Passes on what is seen in blocks of whole lines.
     fn blocks(&self, visit: &mut dyn FnMut(&[u8])) -> io::Result<()> {
         let mut rest = Vec::new();
-        if self.shows_bytes_as_they_are() {
-            let mut at = 0;
-            loop {
-                let bytes = self.read(at, BLOCK)?;
-                if bytes.is_empty() {
-                    break;
-                }
-                at += bytes.len() as u64;
-                pass_lines(&mut rest, &bytes, visit);
-            }
-        } else {
-            self.walk(Mark::default(), &mut |text| {
-                pass_lines(&mut rest, text.as_bytes(), visit);
-                ControlFlow::Continue(())
-            })?;
+        let mut seen = self.seen();
+        while let Some(block) = seen.next()? {
+            pass_lines(&mut rest, block, visit);
         }
         if !rest.is_empty() {
             visit(&rest);
@@ -274,16 +211,6 @@ mod tests {
         let summary = reader(text).0.summary().unwrap();
         assert_eq!(summary, Summary { lines: 6, errors: 2, warnings: 2 });
         assert_eq!(reader(b"").0.summary().unwrap(), Summary::default());
-    }
-
-    #[test]
-    fn a_path_is_looked_up_in_one_document_or_in_each() {
-        let path = |text: &str, path| reader(text.as_bytes()).0.json_path(&JsonPath::new(path)?);
-        let one = r#"{"a": [{"b": 1}, {"b": 2}]}"#;
-        assert_eq!(path(one, "a[].b").unwrap(), "[1,2]\n");
-        assert_eq!(path("{\"a\":1}\n{\"a\":2}\n", "a").unwrap(), "1\n2\n");
-        assert!(matches!(path("no json", "a"), Err(Error::NoJson(_))));
-        assert!(matches!(path(one, "a[[["), Err(Error::Path(_))));
     }
 
     proptest! {

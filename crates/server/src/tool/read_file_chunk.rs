@@ -114,7 +114,7 @@ fn read(
     let mime = mime(&output, stream);
     let reader = Reader::new(output, stream, View::default());
     let page = match (path, grep) {
-        (Some(path), _) => Page::of_text(&reader.json_path(path)?, wanted),
+        (Some(path), _) => reader.json_path(path, wanted)?,
         (None, Some(grep)) => reader.grep(grep, wanted).map_err(Error::Read)?,
         (None, None) => reader.page(wanted).map_err(Error::Read)?,
     };

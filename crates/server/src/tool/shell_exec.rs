@@ -345,7 +345,7 @@ impl Reading {
 
     fn filtered(&self, reader: &Reader) -> Result<Option<Page>, Error> {
         Ok(match (&self.path, &self.grep) {
-            (Some(path), _) => Some(Page::of_text(&reader.json_path(path)?, self.wanted)),
+            (Some(path), _) => Some(reader.json_path(path, self.wanted)?),
             (None, Some(grep)) => Some(reader.grep(grep, self.wanted).map_err(Error::Read)?),
             (None, None) => None,
         })
