@@ -42,6 +42,7 @@ pub struct ShellTool {
 pub struct Limits {
     pub spill_per_run: Option<Size>,
     pub spill_total: Option<Size>,
+    pub spill_time: Option<u64>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

@@ -17,8 +17,8 @@ pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
 
 const DEFAULT_TIMEOUT: u64 = 30;
 
-/// How long outputs can be read after they were kept.
-const DEFAULT_KEEP_TIME: Duration = Duration::from_secs(3600);
+/// How long outputs can be read after their commands ended, in seconds.
+const DEFAULT_SPILL_TIME: u64 = 3600;
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
@@ -45,8 +45,8 @@ pub enum SettingsError {
     TimeoutOrder,
     #[error("{name} is `{text}`, but must be a number of bytes")]
     Number { name: &'static str, text: String },
-    #[error("the timeout is {0} seconds, but must be from 1 to {MAX_TIMEOUT}")]
-    Timeout(u64),
+    #[error("the {name} is {seconds} seconds, but must be from 1 to {MAX_TIMEOUT}")]
+    Time { name: &'static str, seconds: u64 },
     #[error("the allow list is empty: leave it out to allow everything, or say what may run")]
     NothingAllowed,
     #[error("cannot use {} as the working directory", path.display())]
@@ -68,14 +68,14 @@ impl Settings {
             agent: "/proc/self/exe".into(),
             working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
             shell: shell(flags.shell.clone().or(file.shell.clone()))?,
-            timeout: seconds(timeout)?,
+            timeout: seconds("timeout", timeout)?,
             policy,
             spill: SpillSettings {
                 per_run: limits.spill_per_run.map_or(spill.per_run, |size| size.0),
                 total: limits.spill_total.map_or(spill.total, |size| size.0),
                 ..spill
             },
-            keep_time: DEFAULT_KEEP_TIME,
+            keep_time: seconds("spill_time", limits.spill_time.unwrap_or(DEFAULT_SPILL_TIME))?,
             allowed_directories: file.allowed_directories.clone().unwrap_or_default(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             log_commands: file.log_commands.unwrap_or(true),
@@ -118,10 +118,13 @@ fn merge(
 
 fn shell_face(file: &config::ShellTool) -> Result<ShellSettings, SettingsError> {
     let default = ShellSettings::default();
-    let time = |time: Option<u64>, otherwise| time.map_or(Ok(otherwise), seconds);
-    let max_timeout = time(file.max_timeout, default.max_timeout)?;
+    let time = |name, time: Option<u64>, otherwise| match time {
+        Some(time) => seconds(name, time),
+        None => Ok(otherwise),
+    };
+    let max_timeout = time("max_timeout", file.max_timeout, default.max_timeout)?;
     let default_timeout = default.default_timeout.min(max_timeout);
-    let default_timeout = time(file.default_timeout, default_timeout)?;
+    let default_timeout = time("default_timeout", file.default_timeout, default_timeout)?;
     if default_timeout > max_timeout {
         return Err(SettingsError::TimeoutOrder);
     }
@@ -143,10 +146,10 @@ fn execute_face() -> Result<ExecuteSettings, SettingsError> {
     })
 }
 
-fn seconds(seconds: u64) -> Result<Duration, SettingsError> {
+fn seconds(name: &'static str, seconds: u64) -> Result<Duration, SettingsError> {
     match (1..=MAX_TIMEOUT).contains(&seconds) {
         true => Ok(Duration::from_secs(seconds)),
-        false => Err(SettingsError::Timeout(seconds)),
+        false => Err(SettingsError::Time { name, seconds }),
     }
 }
 

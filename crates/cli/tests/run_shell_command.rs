@@ -74,6 +74,8 @@ fn run_a_script_in_a_directory() {
         let arguments = json!({"command": "pwd", "directory": outside, "is_background": false});
         let result = run(&mut server, arguments);
         assert_eq!(result["isError"], true, "{outside}");
+        let error = result["structuredContent"]["error"].as_str().unwrap();
+        assert!(error.contains("outside of") || outside == "nowhere", "{error}");
     }
 }
 

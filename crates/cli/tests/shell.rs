@@ -180,6 +180,9 @@ fn global_settings() {
     std::fs::write(&file, text).unwrap();
     let path = allowed.to_str().unwrap();
     let mut server = start(&["--config", file.to_str().unwrap(), "-w", path]);
+    let listed = server.request("tools/list", json!({}))["result"]["tools"][0].clone();
+    let timeout = &listed["inputSchema"]["properties"]["timeout"];
+    assert_eq!((&timeout["default"], &timeout["maximum"]), (&json!(1), &json!(2)));
     let slow = server.tool("shell", json!({"command": "sleep 300"}));
     assert_eq!(sentence(&slow), "Command timed out after 1 seconds");
     let long = server.tool("shell", json!({"command": "true", "timeout": 3}));

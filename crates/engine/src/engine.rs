@@ -98,8 +98,11 @@ impl Engine {
         Output::new(self.shared.spill.quota(None))
     }
 
-    /// Has the agent started, so that the first command does not wait for it.
+    /// Does what can be done before the first command: has the agent started, and removes what a
+    /// server that was killed has left.
     pub fn warm_up(&self) {
+        let spill = self.shared.spill.clone();
+        tokio::task::spawn_blocking(move || spill.sweep());
         if let Err(error) = self.link() {
             tracing::warn!("{}", error.chain());
         }

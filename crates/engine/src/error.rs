@@ -19,6 +19,8 @@ pub enum Error {
     Directory { path: PathBuf, source: io::Error },
     #[error("{} is not within the allowed directories", .0.display())]
     NotAllowedThere(PathBuf),
+    #[error("{} is outside of {}", path.display(), root.display())]
+    Outside { path: PathBuf, root: PathBuf },
     #[error("cannot execute {}", program.display())]
     Program { program: PathBuf, source: io::Error },
     #[error("the system cannot start another process")]

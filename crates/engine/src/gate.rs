@@ -4,7 +4,7 @@
 //! byte for byte, so what was checked is what runs.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpz_agent::{Program, Spawn, Stdin};
@@ -47,8 +47,7 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
     if let Verdict::Deny(denial) = verdict {
         return Err(Error::Refused(denial));
     }
-    let directory = directory(settings, &request);
-    check_directory(settings, &directory)?;
+    let directory = allowed_directory(settings, &request)?;
     let (executed, program) = match request.command {
         Command::Script { text, shell } => {
             let shell = shell.unwrap_or_else(|| settings.shell.clone());
@@ -83,17 +82,24 @@ pub fn directory(settings: &Settings, request: &RunRequest) -> PathBuf {
     }
 }
 
-fn check_directory(settings: &Settings, directory: &Path) -> Result<(), Error> {
-    if settings.allowed_directories.is_empty() {
-        return Ok(());
+/// The directory to enter: the one that was asked for or, where only some may be, what it really is.
+fn allowed_directory(settings: &Settings, request: &RunRequest) -> Result<PathBuf, Error> {
+    let path = directory(settings, request);
+    if settings.allowed_directories.is_empty() && !request.stays_within {
+        return Ok(path);
     }
-    let path = || directory.to_owned();
-    let real =
-        directory.canonicalize().map_err(|source| Error::Directory { path: path(), source })?;
-    let real_ones = settings.allowed_directories.iter().filter_map(|path| path.canonicalize().ok());
-    match real_ones.into_iter().any(|allowed| real.starts_with(allowed)) {
-        true => Ok(()),
-        false => Err(Error::NotAllowedThere(path())),
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(source) => return Err(Error::Directory { path, source }),
+    };
+    let is_within = |allowed: &PathBuf| allowed.canonicalize().is_ok_and(|a| real.starts_with(a));
+    if request.stays_within && !is_within(&settings.working_directory) {
+        return Err(Error::Outside { path, root: settings.working_directory.clone() });
+    }
+    let allowed = &settings.allowed_directories;
+    match allowed.is_empty() || allowed.iter().any(is_within) {
+        true => Ok(real),
+        false => Err(Error::NotAllowedThere(path)),
     }
 }
 

@@ -27,16 +27,15 @@ mod zip;
 
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
-pub use json::JsonPath;
 pub use mcpz_policy::{Denial, Pattern, Policy};
 pub use mime::mime;
 pub use outcome::{End, Outcome, Usage, signal_name, signal_number};
 pub use output::{Excerpt, Output, Stream};
-pub use page::{Data, Page, PageRequest, Reader};
+pub use page::{Data, Page, PageRequest, Reader, Stop};
 pub use render::{Newline, View};
 pub use request::{Command, RunRequest};
 pub use run::Run;
-pub use search::{Grep, Summary};
+pub use search::{Filter, Summary};
 pub use spill::SpillSettings;
 pub use store::{Found, Owner};
 pub use zip::zip;

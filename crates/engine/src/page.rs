@@ -8,6 +8,8 @@
 //!        ▲ marks: (raw offset, seen offset) at the beginning of a line
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::output::{Output, Stream};
 use crate::render::{Newline, Renderer, View};
@@ -68,17 +70,41 @@ pub struct Mark {
     pub seen: u64,
 }
 
+/// Tells a reader that nobody wants any more what it reads.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails when it was told.
+    pub(crate) fn check(&self) -> io::Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("nobody wants it any more")),
+            false => Ok(()),
+        }
+    }
+}
+
 /// One stream of a run, as somebody sees it. Reading may block: the disk is asked.
 #[derive(Debug, Clone)]
 pub struct Reader {
     output: Output,
     stream: Stream,
     view: View,
+    stop: Stop,
 }
 
 impl Reader {
     pub fn new(output: Output, stream: Stream, view: View) -> Self {
-        Self { output, stream, view }
+        Self { output, stream, view, stop: Stop::default() }
+    }
+
+    /// Reads only as long as somebody wants it.
+    pub fn until(self, stop: Stop) -> Self {
+        Self { stop, ..self }
     }
 
     pub fn page(&self, request: PageRequest) -> io::Result<Page> {
@@ -149,7 +175,7 @@ impl Reader {
     }
 
     /// Whether what is seen is what came, byte for byte.
-    pub(crate) fn shows_bytes_as_they_are(&self) -> bool {
+    fn shows_bytes_as_they_are(&self) -> bool {
         let nature = self.output.nature(self.stream);
         // A character that is cut off at the very end is shown as something else.
         let whole = !nature.is_cut() || !self.output.is_finished();
@@ -157,7 +183,8 @@ impl Reader {
     }
 
     /// Bytes as they came, at most so many.
-    pub(crate) fn read(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+    fn read(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
+        self.stop.check()?;
         let settled = self.output.settled_length(self.stream).saturating_sub(offset);
         let limit = limit.min(usize::try_from(settled).unwrap_or(usize::MAX));
         self.output.read_at(self.stream, offset, limit)
@@ -306,8 +333,6 @@ fn ceil_boundary(text: &str, at: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -389,6 +414,18 @@ mod tests {
         let request = PageRequest { offset: 99, limit_bytes: 10, limit_lines: 10 };
         let page = reader.page(request).unwrap();
         assert_eq!((page.start, page.end, page.total, page.next()), (4, 4, 4, None));
+    }
+
+    #[test]
+    fn what_nobody_wants_any_more_is_not_read_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let stop = Stop::default();
+        let output = output(folder.path(), &[&b"red\r\n".repeat(500_000)]);
+        let reader = reader(&output, View::default()).until(stop.clone());
+        let mut seen = reader.seen();
+        assert!(seen.next().unwrap().is_some());
+        stop.stop();
+        assert!(seen.next().is_err() && reader.length().is_err());
     }
 
     #[test]

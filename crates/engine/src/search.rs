@@ -8,6 +8,7 @@ use memchr::{memchr, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::error::Error;
+use crate::json::JsonPath;
 use crate::page::{Cutter, Page, PageRequest, Reader};
 use crate::text::whole_characters;
 
@@ -57,6 +58,35 @@ impl Grep {
                 start = next;
             }
             at = start;
+        }
+    }
+}
+
+/// Which part of an output is wanted.
+pub enum Filter {
+    Everything,
+    Grep(Grep),
+    JsonPath(JsonPath),
+}
+
+impl Filter {
+    /// What a path finds, or else the lines that match a pattern, or else everything.
+    pub fn new(grep: Option<&str>, json_path: Option<&str>) -> Result<Self, Error> {
+        let grep = grep.map(Grep::new).transpose()?;
+        let json_path = json_path.map(JsonPath::new).transpose()?;
+        Ok(match (json_path, grep) {
+            (Some(path), _) => Self::JsonPath(path),
+            (None, Some(grep)) => Self::Grep(grep),
+            (None, None) => Self::Everything,
+        })
+    }
+
+    /// A page of that part. Offsets count in it alone.
+    pub fn page(&self, reader: &Reader, request: PageRequest) -> Result<Page, Error> {
+        match self {
+            Self::Everything => reader.page(request).map_err(Error::Read),
+            Self::Grep(grep) => reader.grep(grep, request).map_err(Error::Read),
+            Self::JsonPath(path) => reader.json_path(path, request),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! They live in a private folder that is made when the first one is needed and removed with the
 //! engine. A file is removed when nobody can read its run's output any more.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -75,6 +75,11 @@ impl Spill {
         Self { make_room: Box::new(make_room), ..self }
     }
 
+    /// Removes what servers that were killed have left.
+    pub fn sweep(&self) {
+        sweep(&self.settings.parent);
+    }
+
     /// Removes what was spilled, whoever may still hold it: at the end nobody reads any more.
     pub fn close(&self) {
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -108,13 +113,32 @@ struct Folder {
 
 impl Folder {
     fn create(parent: &Path) -> io::Result<Self> {
-        sweep(parent);
-        let path = parent.join(format!("{PREFIX}{}", random_name()?));
-        DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = File::open(&path)?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { path, _lock: lock })
+        let mut attempts = 0;
+        loop {
+            let path = parent.join(format!("{PREFIX}{}", random_name()?));
+            DirBuilder::new().mode(0o700).create(&path)?;
+            // Until it is locked, somebody else's sweep can take it for one that was left.
+            match lock(&path) {
+                Ok(lock) if is_at(&lock, &path) => return Ok(Self { path, _lock: lock }),
+                Ok(_) => {}
+                Err(_) if attempts < 5 => {}
+                Err(error) => return Err(error),
+            }
+            attempts += 1;
+        }
     }
+}
+
+/// Takes a folder for our own, unless somebody has it.
+fn lock(path: &Path) -> io::Result<File> {
+    let folder = File::open(path)?;
+    flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(folder)
+}
+
+fn is_at(file: &File, path: &Path) -> bool {
+    let number = |found: io::Result<Metadata>| found.ok().map(|found| (found.dev(), found.ino()));
+    number(file.metadata()) == number(fs::symlink_metadata(path))
 }
 
 impl Drop for Folder {
@@ -140,9 +164,7 @@ fn sweep(parent: &Path) {
             continue;
         }
         // Locked while it is removed, so that nobody takes it for their own meanwhile.
-        let lock = File::open(entry.path());
-        let unused = |lock: &File| flock(lock, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if lock.as_ref().is_ok_and(unused) {
+        if let Ok(_lock) = lock(&entry.path()) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -82,8 +82,11 @@ impl Store {
         let now = Instant::now();
         let over = |kept: &Kept| now >= kept.since + self.time && kept.found.output.is_finished();
         let expired: Vec<_> = outputs.extract_if(|_, kept| over(kept)).collect();
-        let next =
-            outputs.values().map(|kept| (kept.since + self.time).max(now + LOOK_AGAIN)).min();
+        let due = |kept: &Kept| match kept.since + self.time {
+            due if due > now => due,
+            _ => now + LOOK_AGAIN,
+        };
+        let next = outputs.values().map(due).min();
         drop(outputs);
         drop(expired);
         next

@@ -6,14 +6,16 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::output::{Output, Stream};
+use crate::page::Stop;
 
 const BLOCK: usize = 1 << 20;
 
 /// Compresses a stream, as it came, into the stdout of an empty output.
-pub fn zip(source: &Output, stream: Stream, target: &Output) -> io::Result<()> {
+pub fn zip(source: &Output, stream: Stream, target: &Output, stop: &Stop) -> io::Result<()> {
     let mut encoder = GzEncoder::new(Appender(target), Compression::default());
     let mut at = 0;
     loop {
+        stop.check()?;
         let bytes = source.read_at(stream, at, BLOCK)?;
         if bytes.is_empty() {
             break;

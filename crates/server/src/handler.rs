@@ -60,12 +60,12 @@ impl ServerHandler for Shell {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.tools.tools().iter().map(|tool| tool.definition()).collect();
+        let tools = self.tools.tools().iter().map(|tool| tool.definition(&self.faces)).collect();
         Ok(ListToolsResult::with_all_items(tools))
     }
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
-        self.tools.find(name).map(|tool| tool.definition())
+        self.tools.find(name).map(|tool| tool.definition(&self.faces))
     }
 
     async fn call_tool(
@@ -139,9 +139,9 @@ impl ServerHandler for Shell {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Ok(resources::read(&self.owner, &request.uri).await?.into())
+        Ok(resources::read(&self.owner, &request.uri, &context.ct).await?.into())
     }
 
     async fn list_resource_templates(

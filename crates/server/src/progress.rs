@@ -22,7 +22,8 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub struct Watcher {
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
-    cancelled: CancellationToken,
+    /// Done when nobody waits any more.
+    pub cancelled: CancellationToken,
     /// What of the command's output is shown.
     pub streams: &'static [Stream],
 }

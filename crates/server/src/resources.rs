@@ -6,9 +6,10 @@ use mcpz_engine::{Data, Error, Output, Owner, PageRequest, Reader, Stream, View,
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
+use tokio_util::sync::CancellationToken;
 
 use crate::kept::OutputUri;
-use crate::tool::off_thread;
+use crate::tool::{Complaint, off_thread};
 
 /// How much of a resource is given at once; the rest is for `read_file_chunk`.
 const MAX_READ: usize = 1 << 20;
@@ -39,7 +40,11 @@ pub fn template() -> ResourceTemplate {
 }
 
 /// The beginning of an output, and how much there is.
-pub async fn read(owner: &Owner, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+pub async fn read(
+    owner: &Owner,
+    uri: &str,
+    cancelled: &CancellationToken,
+) -> Result<ReadResourceResult, ErrorData> {
     let named = uri.parse::<OutputUri>().ok();
     let kept = named.and_then(|named| Some((owner.find(&named.id)?, named.stream)));
     let Some((found, stream)) = kept else {
@@ -48,8 +53,9 @@ pub async fn read(owner: &Owner, uri: &str) -> Result<ReadResourceResult, ErrorD
     let kind = mime(&found.output, stream);
     let reader = Reader::new(found.output, stream, View::default());
     let request = PageRequest { offset: 0, limit_bytes: MAX_READ, limit_lines: usize::MAX };
-    let page = off_thread(move || reader.page(request).map_err(Error::Read)).await;
-    let page = page.map_err(|text| ErrorData::internal_error(text, None))?;
+    let page =
+        off_thread(cancelled, move |stop| reader.until(stop).page(request).map_err(Error::Read));
+    let page = page.await.map_err(|Complaint(text)| ErrorData::internal_error(text, None))?;
     let mut meta = MetaObject::new();
     meta.insert("mcpz/total_bytes".to_owned(), page.total.into());
     let contents = match page.data {

@@ -14,8 +14,7 @@ use mcpz_engine::{Engine, Owner};
 use rmcp::model::{CallToolResult, JsonObject};
 use serde::de::DeserializeOwned;
 
-use answer::complaint;
-pub(crate) use answer::off_thread;
+pub(crate) use answer::{Complaint, off_thread};
 
 use crate::progress::Watcher;
 
@@ -54,11 +53,11 @@ impl Tool {
     }
 
     /// What a client is told about the tool.
-    pub fn definition(self) -> rmcp::model::Tool {
+    pub fn definition(self, faces: &FaceSettings) -> rmcp::model::Tool {
         match self {
             Self::ExecuteCommand => execute_command::definition(),
             Self::ReadFileChunk => read_file_chunk::definition(),
-            Self::Shell => shell::definition(),
+            Self::Shell => shell::definition(&faces.shell),
             Self::Execute => execute::definition(),
             Self::RunShellCommand => run_shell_command::definition(),
             Self::ShellExec => shell_exec::definition(),
@@ -67,14 +66,15 @@ impl Tool {
 
     /// Carries out a call.
     pub(crate) async fn call(self, call: Call<'_>) -> CallToolResult {
-        match self {
+        let answer = match self {
             Self::ExecuteCommand => execute_command::call(call).await,
             Self::ReadFileChunk => read_file_chunk::call(call).await,
             Self::Shell => shell::call(call).await,
             Self::Execute => execute::call(call).await,
             Self::RunShellCommand => run_shell_command::call(call).await,
             Self::ShellExec => shell_exec::call(call).await,
-        }
+        };
+        answer.unwrap_or_else(CallToolResult::from)
     }
 }
 
@@ -96,10 +96,9 @@ pub(crate) struct Call<'a> {
 
 impl Call<'_> {
     /// The arguments as the tool knows them, or the answer that says what is wrong with them.
-    pub fn parse<T: DeserializeOwned>(&mut self) -> Result<T, CallToolResult> {
+    pub fn parse<T: DeserializeOwned>(&mut self) -> Result<T, Complaint> {
         let arguments = std::mem::take(&mut self.arguments);
-        serde_json::from_value(arguments.into())
-            .map_err(|error| complaint(format!("Invalid arguments: {error}")))
+        serde_json::from_value(arguments.into()).map_err(Complaint::invalid)
     }
 }
 
@@ -174,7 +173,8 @@ mod tests {
     #[test]
     fn the_definitions_of_all_tools_are_as_recorded() {
         for tool in Tool::ALL {
-            insta::assert_json_snapshot!(tool.name(), tool.definition());
+            let definition = tool.definition(&FaceSettings::default());
+            insta::assert_json_snapshot!(tool.name(), definition);
         }
     }
 }

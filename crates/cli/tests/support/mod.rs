@@ -261,6 +261,23 @@ impl Drop for Server {
     }
 }
 
+/// Calls `shell_exec` and returns its structure, having checked that the text says the same.
+pub fn exec(server: &mut Server, arguments: Value) -> Value {
+    let result = server.tool("shell_exec", arguments);
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(text).unwrap_or_default(),
+        result["structuredContent"],
+        "{text}"
+    );
+    result["structuredContent"].clone()
+}
+
+/// Calls `read_file_chunk` and returns its structure.
+pub fn read(server: &mut Server, arguments: Value) -> Value {
+    server.tool("read_file_chunk", arguments)["structuredContent"].clone()
+}
+
 pub fn kill(signal: &str, pid: u32) {
     let sent = Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).status();
     assert!(sent.unwrap().success());

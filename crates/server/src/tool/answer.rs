@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Error, Outcome, Output, Stream, mime};
+use mcpz_engine::{Error, Outcome, Output, Stop, Stream, mime};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 
 use super::Call;
 use crate::kept::OutputUri;
@@ -102,13 +103,26 @@ pub(crate) fn timed_out(after: Duration) -> String {
 pub(crate) const LOST: &str =
     "the process that minded this command was killed, and the command with it";
 
-/// Does what may wait for the disk where nobody else waits for it.
+/// Does what may wait for the disk where nobody else waits for it, until it is done or nobody wants
+/// it any more.
 pub(crate) async fn off_thread<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, String> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map_err(|error| error.chain()),
-        Err(error) => Err(error.to_string()),
+    cancelled: &CancellationToken,
+    work: impl FnOnce(Stop) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Complaint> {
+    let stop = Stop::default();
+    let work = tokio::task::spawn_blocking({
+        let stop = stop.clone();
+        move || work(stop)
+    });
+    tokio::select! {
+        result = work => match result {
+            Ok(result) => Ok(result?),
+            Err(error) => Err(Complaint(error.to_string())),
+        },
+        () = cancelled.cancelled() => {
+            stop.stop();
+            Err(Complaint("cancelled".into()))
+        }
     }
 }
 
@@ -150,7 +164,28 @@ pub(crate) fn resource_link(uri: &str, output: &Output, stream: Stream) -> Conte
     ContentBlock::resource_link(resource)
 }
 
-/// An answer that says what went wrong.
-pub(crate) fn complaint(text: String) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(text)])
+/// What a call is answered with.
+pub(crate) type Answer = Result<CallToolResult, Complaint>;
+
+/// An answer that only says what went wrong.
+#[derive(Debug)]
+pub(crate) struct Complaint(pub String);
+
+impl Complaint {
+    /// About something that was asked for in a way it cannot be.
+    pub fn invalid(text: impl std::fmt::Display) -> Self {
+        Self(format!("Invalid arguments: {text}"))
+    }
+}
+
+impl From<Error> for Complaint {
+    fn from(error: Error) -> Self {
+        Self(error.chain())
+    }
+}
+
+impl From<Complaint> for CallToolResult {
+    fn from(Complaint(text): Complaint) -> Self {
+        Self::error(vec![ContentBlock::text(text)])
+    }
 }

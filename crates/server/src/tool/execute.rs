@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use mcpz_engine::{
-    Command, Data, End, Error, MAX_TIMEOUT, Outcome, PageRequest, Reader, RunRequest, Stream, View,
+    Command, Data, End, Error, MAX_TIMEOUT, Outcome, PageRequest, Reader, RunRequest, Stop, Stream,
+    View,
 };
-use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Effect, Used, answer, complaint, define, json, off_thread, refusal};
+use super::answer::{Answer, Complaint, Effect, Used, answer, define, json, off_thread, refusal};
 
 pub const NAME: &str = "execute";
 
@@ -83,44 +83,41 @@ pub fn definition() -> rmcp::model::Tool {
     define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
-pub async fn call(mut call: Call<'_>) -> CallToolResult {
-    let params: Params = match call.parse() {
-        Ok(params) => params,
-        Err(answer) => return answer,
-    };
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
     if params.command.trim().is_empty() {
-        return complaint("Error: command: empty".into());
+        return Err(Complaint("Error: command: empty".into()));
     }
     if params.timeout_ms == Some(0) {
-        return complaint("Invalid arguments: `timeout_ms` must be at least 1".into());
+        return Err(Complaint::invalid("`timeout_ms` must be at least 1"));
     }
     let outcome = match call.watcher.run(call.engine, params.into()).await {
         Ok(outcome) => outcome,
-        Err(error @ Error::Refused(_)) => return complaint(refusal(&error)),
+        Err(error @ Error::Refused(_)) => return Err(Complaint(refusal(&error))),
         Err(error) => {
             tracing::info!("{}", error.chain());
-            return complaint("Error: execute: spawn failed".into());
+            return Err(Complaint("Error: execute: spawn failed".into()));
         }
     };
     if outcome.end == End::Lost {
-        return complaint("Error: execute: wait failed".into());
+        return Err(Complaint("Error: execute: wait failed".into()));
     }
     let limit = call.faces.execute.max_output_bytes;
     let reading = outcome.clone();
-    let reply = match off_thread(move || Reply::read(&reading, limit)).await {
-        Ok(reply) => reply,
-        Err(error) => {
-            tracing::info!("{error}");
-            return complaint("Error: execute: read failed".into());
-        }
-    };
+    let read = off_thread(&call.watcher.cancelled, move |stop| Reply::read(&reading, limit, stop));
+    let reply = read.await.map_err(|Complaint(text)| {
+        tracing::info!("{text}");
+        Complaint("Error: execute: read failed".into())
+    })?;
     reply.log(&call.faces.execute);
-    answer(&reply, vec![json(&reply)], reply.timed_out)
+    Ok(answer(&reply, vec![json(&reply)], reply.timed_out))
 }
 
 impl Reply {
-    fn read(outcome: &Outcome, limit: usize) -> Result<Self, Error> {
-        let reader = |stream| Reader::new(outcome.output.clone(), stream, View::default());
+    fn read(outcome: &Outcome, limit: usize, stop: Stop) -> Result<Self, Error> {
+        let reader = |stream| {
+            Reader::new(outcome.output.clone(), stream, View::default()).until(stop.clone())
+        };
         let (stdout, stderr) = (reader(Stream::Stdout), reader(Stream::Stderr));
         let wanted = stderr.length().map_err(Error::Read)?.min(limit as u64 / 2) as usize;
         let (stdout, stdout_truncated) = beginning(&stdout, limit - wanted)?;

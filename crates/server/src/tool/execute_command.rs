@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Effect, LOST, Spilled, Used, answer, complaint, define, keep_rest, refusal, timed_out,
+    Answer, Complaint, Effect, LOST, Spilled, Used, answer, define, keep_rest, refusal, timed_out,
 };
 
 pub const NAME: &str = "execute_command";
@@ -76,19 +76,15 @@ pub fn definition() -> rmcp::model::Tool {
     define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
-pub async fn call(mut call: Call<'_>) -> CallToolResult {
-    let params: Params = match call.parse() {
-        Ok(params) => params,
-        Err(answer) => return answer,
-    };
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
     let fits = |seconds| seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64();
     if !params.timeout.is_none_or(fits) {
-        return complaint(format!(
-            "Invalid arguments: `timeout` must be more than 0 and at most {MAX_SECONDS} seconds"
-        ));
+        let text = format!("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds");
+        return Err(Complaint::invalid(text));
     }
     let command = params.command.clone();
-    match call.watcher.run(call.engine, params.into()).await {
+    Ok(match call.watcher.run(call.engine, params.into()).await {
         Ok(outcome) => {
             let streams = call.watcher.streams;
             let mut reply = Reply::ran(command, &outcome, streams);
@@ -98,7 +94,7 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
             told(&reply, failed, links)
         }
         Err(error) => told(&Reply::did_not_run(command, &error), true, Vec::new()),
-    }
+    })
 }
 
 impl Reply {

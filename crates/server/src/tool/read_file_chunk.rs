@@ -2,15 +2,12 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{
-    Data, Error, Grep, JsonPath, Output, Page, PageRequest, Reader, Stream, View, mime,
-};
-use rmcp::model::CallToolResult;
+use mcpz_engine::{Data, Filter, Reader, View, mime};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Effect, answer, complaint, define, json, off_thread};
+use super::answer::{Answer, Complaint, Effect, answer, define, json, off_thread};
 use super::shell_exec::PageParams;
 use crate::kept::{Cursor, OutputUri};
 
@@ -58,41 +55,37 @@ pub fn definition() -> rmcp::model::Tool {
     define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads)
 }
 
-pub async fn call(mut call: Call<'_>) -> CallToolResult {
-    let params: Params = match call.parse() {
-        Ok(params) => params,
-        Err(answer) => return answer,
-    };
-    match chunk(&call, params).await {
-        Ok(reply) => answer(&reply, vec![json(&reply)], false),
-        Err(text) => complaint(text),
-    }
-}
-
-async fn chunk(call: &Call<'_>, params: Params) -> Result<Reply, String> {
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
     let page = PageParams {
         cursor: params.cursor,
         limit_bytes: params.limit_bytes,
         limit_lines: Some(usize::MAX),
     };
-    let wanted = page.request(page.cursor()?.offset)?;
-    let grep = params.grep.as_deref().map(Grep::new).transpose().map_err(|error| error.chain())?;
+    let cursor = page.cursor()?;
+    let wanted = page.request(cursor.offset)?;
+    let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
     let uri: Option<OutputUri> = params.uri.parse().ok();
+    if let (Some(uri), Some(id)) = (&uri, cursor.id)
+        && uri.id != id
+    {
+        return Err(Complaint::invalid("`cursor` is a place in another output than `uri` names"));
+    }
     let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri.stream)));
     let Some((found, stream)) = kept else {
-        return Err(format!("there is no kept output {}", params.uri));
+        return Err(Complaint(format!("there is no kept output {}", params.uri)));
     };
-    let path = params.json_path.as_deref().map(JsonPath::new).transpose();
-    let path = path.map_err(|error| error.chain())?;
-    let (page, mime) =
-        off_thread(move || read(found.output, stream, wanted, grep.as_ref(), path.as_ref()))
-            .await?;
+    let mime = mime(&found.output, stream);
+    let reader = Reader::new(found.output, stream, View::default());
+    let read =
+        off_thread(&call.watcher.cancelled, move |stop| filter.page(&reader.until(stop), wanted));
+    let page = read.await?;
     let next = page.next().map(|offset| Cursor { offset, id: None }.to_string());
     let (data, encoding) = match page.data {
         Data::Text(text) => (text, None),
         Data::Binary(bytes) => (BASE64_STANDARD.encode(bytes), Some("base64".to_owned())),
     };
-    Ok(Reply {
+    let reply = Reply {
         data,
         encoding,
         bytes_start: page.start,
@@ -101,22 +94,6 @@ async fn chunk(call: &Call<'_>, params: Params) -> Result<Reply, String> {
         next_cursor: next,
         mime: mime.to_owned(),
         running: page.running.then_some(true),
-    })
-}
-
-fn read(
-    output: Output,
-    stream: Stream,
-    wanted: PageRequest,
-    grep: Option<&Grep>,
-    path: Option<&JsonPath>,
-) -> Result<(Page, &'static str), Error> {
-    let mime = mime(&output, stream);
-    let reader = Reader::new(output, stream, View::default());
-    let page = match (path, grep) {
-        (Some(path), _) => reader.json_path(path, wanted)?,
-        (None, Some(grep)) => reader.grep(grep, wanted).map_err(Error::Read)?,
-        (None, None) => reader.page(wanted).map_err(Error::Read)?,
     };
-    Ok((page, mime))
+    Ok(answer(&reply, vec![json(&reply)], false))
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Effect, LOST, Spilled, answer, complaint, define, excerpt_of, keep_rest, refusal, timed_out,
+    Answer, Effect, LOST, Spilled, answer, define, excerpt_of, keep_rest, refusal, timed_out,
 };
 
 pub const NAME: &str = "run_shell_command";
@@ -37,6 +37,7 @@ impl From<&Params> for RunRequest {
         let shell = Some(PathBuf::from("bash"));
         Self {
             directory: params.directory.as_ref().map(PathBuf::from),
+            stays_within: true,
             environment: vec![("QWEN_CODE".into(), "1".into())],
             ..Self::new(Command::Script { text: params.command.clone(), shell })
         }
@@ -72,16 +73,9 @@ pub fn definition() -> rmcp::model::Tool {
     define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
-pub async fn call(mut call: Call<'_>) -> CallToolResult {
-    let params: Params = match call.parse() {
-        Ok(params) => params,
-        Err(answer) => return answer,
-    };
-    let root = &call.engine.settings().working_directory;
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
     let relative = params.directory.clone().unwrap_or_default();
-    if let Err(text) = stays_within(root, &relative) {
-        return complaint(text);
-    }
     let reply = Reply {
         command: params.command.clone(),
         directory: if relative.is_empty() { "(root)".into() } else { relative },
@@ -90,17 +84,17 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
     };
     let request = RunRequest::from(&params);
     if params.is_background {
-        return background(&call, request, reply).await;
+        return Ok(background(&call, request, reply).await);
     }
     let streams = call.watcher.streams;
-    match call.watcher.run(call.engine, request).await {
+    Ok(match call.watcher.run(call.engine, request).await {
         Ok(outcome) => {
             let (spilled, links) = keep_rest(&call, &outcome, streams);
             let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
             Reply { spilled, ..reply }.ran(&outcome, streams).told(failed, links)
         }
         Err(error) => reply.failed(&error),
-    }
+    })
 }
 
 /// Starts the command, answers at once and leaves it running.
@@ -126,19 +120,6 @@ fn description(params: &Params) -> Option<String> {
         (Some(text), true) => Some(format!("{text} [background]")),
         (None, true) => Some("[background]".into()),
         (text, false) => text.clone(),
-    }
-}
-
-/// A directory given by a model never leads out of the project.
-fn stays_within(root: &std::path::Path, directory: &str) -> Result<(), String> {
-    let inside = || {
-        let root = root.canonicalize()?;
-        Ok::<_, std::io::Error>(root.join(directory).canonicalize()?.starts_with(&root))
-    };
-    match inside() {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(format!("the directory `{directory}` is outside of the project")),
-        Err(error) => Err(format!("cannot use the directory `{directory}`: {error}")),
     }
 }
 

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{End, Outcome, RunRequest, Stream, signal_name};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Effect, LOST, Spilled, Used, answer, complaint, define, excerpt_of, keep_rest, refusal,
+    Answer, Complaint, Effect, LOST, Spilled, Used, answer, define, excerpt_of, keep_rest, refusal,
 };
 
 pub const NAME: &str = "shell";
@@ -49,8 +50,8 @@ struct Params {
     command: String,
     /// Working directory for command execution (optional, defaults to current directory)
     working_directory: Option<String>,
-    /// Command timeout in seconds (optional, defaults to 300 seconds / 5 minutes)
-    #[schemars(range(min = 1, max = 1800), extend("default" = 300))]
+    /// Command timeout in seconds (optional)
+    #[schemars(range(min = 1))]
     timeout: Option<u64>,
     /// Additional environment variables to set (optional)
     environment: Option<BTreeMap<String, String>>,
@@ -93,32 +94,41 @@ struct Reply {
     spilled: Spilled,
 }
 
-pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
+pub fn definition(settings: &ShellSettings) -> rmcp::model::Tool {
+    let mut tool = define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs);
+    let default = settings.default_timeout.as_secs();
+    let timeout = &mut Arc::make_mut(&mut tool.input_schema)["properties"]["timeout"];
+    timeout["description"] =
+        format!("Command timeout in seconds (optional, defaults to {})", in_words(default)).into();
+    timeout["maximum"] = settings.max_timeout.as_secs().into();
+    timeout["default"] = default.into();
+    tool
 }
 
-pub async fn call(mut call: Call<'_>) -> CallToolResult {
-    let params: Params = match call.parse() {
-        Ok(params) => params,
-        Err(answer) => return answer,
-    };
+/// Seconds, and minutes beside them where that is plainer.
+fn in_words(seconds: u64) -> String {
+    match (seconds / 60, seconds % 60) {
+        (minutes @ 2.., 0) => format!("{seconds} seconds / {minutes} minutes"),
+        _ => format!("{seconds} seconds"),
+    }
+}
+
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
     let settings = &call.faces.shell;
     if params.command.trim().is_empty() {
-        return complaint("Invalid arguments: `command` is empty".into());
+        return Err(Complaint::invalid("`command` is empty"));
     }
     let max = settings.max_timeout.as_secs();
     if let Some(timeout) = params.timeout.filter(|timeout| !(1..=max).contains(timeout)) {
-        let text =
-            format!("Invalid arguments: `timeout` must be from 1 to {max} seconds, not {timeout}");
-        return complaint(text);
+        let text = format!("`timeout` must be from 1 to {max} seconds, not {timeout}");
+        return Err(Complaint::invalid(text));
     }
     let command = params.command.clone();
     let request = params.request(settings);
     let directory = call.engine.directory_of(&request);
-    let outcome = match call.watcher.run(call.engine, request).await {
-        Ok(outcome) => outcome,
-        Err(error) => return complaint(refusal(&error)),
-    };
+    let ran = call.watcher.run(call.engine, request).await;
+    let outcome = ran.map_err(|error| Complaint(refusal(&error)))?;
     let streams = call.watcher.streams;
     let mut reply = Reply::new(command, directory, &outcome, streams);
     let (spilled, links) = keep_rest(&call, &outcome, streams);
@@ -126,7 +136,7 @@ pub async fn call(mut call: Call<'_>) -> CallToolResult {
     let (sentence, is_error) = sentence(&call, &reply, &outcome);
     let output = outcome.output.excerpt(streams).text;
     let content = [vec![ContentBlock::text(sentence), ContentBlock::text(output)], links].concat();
-    answer(&reply, content, is_error)
+    Ok(answer(&reply, content, is_error))
 }
 
 /// How it went, in a sentence, and whether that is an error.

@@ -6,17 +6,16 @@
 use std::collections::BTreeMap;
 
 use mcpz_engine::{
-    Command, Data, End, Error, Found, Grep, JsonPath, Output, Page, PageRequest, Reader,
-    RunRequest, Stream, Summary, View, mime, signal_name,
+    Command, Data, End, Error, Filter, Found, Output, Page, PageRequest, Reader, RunRequest, Stop,
+    Stream, Summary, View, mime, signal_name,
 };
-use rmcp::model::CallToolResult;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Effect, LOST, Used, answer, complaint, define, json, off_thread, refusal, resource_link,
-    timed_out,
+    Answer, Complaint, Effect, LOST, Used, answer, define, json, off_thread, refusal,
+    resource_link, timed_out,
 };
 use crate::kept::{Cursor, OutputUri};
 
@@ -98,25 +97,26 @@ impl PageParams {
     const DEFAULT_LINES: usize = 2000;
 
     /// What to read, from an offset on, or what is wrong with the limits.
-    pub fn request(&self, offset: u64) -> Result<PageRequest, String> {
+    pub fn request(&self, offset: u64) -> Result<PageRequest, Complaint> {
         let limit_bytes = self.limit_bytes.unwrap_or(Self::DEFAULT_BYTES);
         let limit_lines = self.limit_lines.unwrap_or(Self::DEFAULT_LINES);
         if !(1..=Self::MAX_BYTES).contains(&limit_bytes) {
             let max = Self::MAX_BYTES;
-            return Err(format!("`limit_bytes` must be from 1 to {max}, not {limit_bytes}"));
+            let text = format!("`limit_bytes` must be from 1 to {max}, not {limit_bytes}");
+            return Err(Complaint(text));
         }
         if limit_lines == 0 {
-            return Err("`limit_lines` must be at least 1".into());
+            return Err(Complaint("`limit_lines` must be at least 1".into()));
         }
         Ok(PageRequest { offset, limit_bytes, limit_lines })
     }
 
     /// The place to begin at.
-    pub fn cursor(&self) -> Result<Cursor, String> {
+    pub fn cursor(&self) -> Result<Cursor, Complaint> {
         match &self.cursor {
             None => Ok(Cursor::default()),
             Some(text) => text.parse().map_err(|_| {
-                format!("`{text}` is not a cursor: pass next_cursor on as it was given")
+                Complaint(format!("`{text}` is not a cursor: pass next_cursor on as it was given"))
             }),
         }
     }
@@ -194,30 +194,18 @@ pub fn definition() -> rmcp::model::Tool {
     define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
 }
 
-pub async fn call(mut call: Call<'_>) -> CallToolResult {
-    let params: Params = match call.parse() {
-        Ok(params) => params,
-        Err(answer) => return answer,
-    };
-    match execute(&call, params).await {
-        Ok(answer) => answer,
-        Err(text) => complaint(text),
-    }
-}
-
-async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, String> {
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
     let page = params.page.clone().unwrap_or_default();
     let cursor = page.cursor()?;
     let wanted = page.request(cursor.offset)?;
-    let grep = params.grep.as_deref().map(Grep::new).transpose().map_err(|error| error.chain())?;
-    let path = params.json_path.as_deref().map(JsonPath::new).transpose();
-    let path = path.map_err(|error| error.chain())?;
+    let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
     let request = RunRequest::from(&params);
     let started = cursor.id.is_none() && cursor.offset == 0;
     let (id, found) = match (&cursor.id, cursor.offset) {
         (None, 0) => {
             let ran = call.watcher.run_followed(call.engine, call.owner, request.clone()).await;
-            let (id, outcome) = ran.map_err(|error| refusal(&error))?;
+            let (id, outcome) = ran.map_err(|error| Complaint(refusal(&error)))?;
             (id, Found { output: outcome.output.clone(), outcome: Some(outcome) })
         }
         (None, _) => call.owner.find_newest(&request).ok_or_else(gone)?,
@@ -228,14 +216,13 @@ async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, Stri
     let reading = Reading {
         output: output.clone(),
         wanted,
-        grep,
-        path,
+        filter,
         view: params.view(),
         first,
         stderr: call.watcher.streams.contains(&Stream::Stderr),
         summary: params.summary,
     };
-    let read = off_thread(move || reading.read()).await?;
+    let read = off_thread(&call.watcher.cancelled, move |stop| reading.read(stop)).await?;
     let mut reply = Reply::new(&found, &read);
     let over = read.is_over();
     let mut links = Vec::new();
@@ -243,7 +230,7 @@ async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, Stri
         let cursor = |offset| Cursor { offset, id: Some(id.clone()) }.to_string();
         reply.next_cursor = read.stdout.next().map(cursor);
         let (uri, spilled) = match params.zip && first {
-            true => zipped(call, &found).await?,
+            true => zipped(&call, &found).await?,
             false => (OutputUri::new(&id, Stream::Stdout).to_string(), output.clone()),
         };
         links.push(resource_link(&uri, &spilled, Stream::Stdout));
@@ -266,7 +253,7 @@ async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, Stri
         if over && params.on_large_output == OnLargeOutput::Error {
             let (total, bytes, lines) = (read.whole, wanted.limit_bytes, wanted.limit_lines);
             let limit = format!("the limit of {bytes} bytes and {lines} lines");
-            return Err(format!("the output of {total} bytes is over {limit}"));
+            return Err(Complaint(format!("the output of {total} bytes is over {limit}")));
         }
     }
     let ended = found.outcome.map(|outcome| outcome.end);
@@ -275,27 +262,29 @@ async fn execute(call: &Call<'_>, params: Params) -> Result<CallToolResult, Stri
 }
 
 /// Keeps a compressed form of what was printed and returns its name.
-async fn zipped(call: &Call<'_>, found: &Found) -> Result<(String, Output), String> {
+async fn zipped(call: &Call<'_>, found: &Found) -> Result<(String, Output), Complaint> {
     let (source, target) = (found.output.clone(), call.engine.new_output());
     let zipped = target.clone();
-    off_thread(move || mcpz_engine::zip(&source, Stream::Stdout, &zipped).map_err(Error::Read))
-        .await?;
+    off_thread(&call.watcher.cancelled, move |stop| {
+        mcpz_engine::zip(&source, Stream::Stdout, &zipped, &stop).map_err(Error::Read)
+    })
+    .await?;
     // Under a request nobody makes: a cursor must not find it.
     let nothing = RunRequest::new(Command::Argv(Vec::new()));
-    let id = call.owner.follow(nothing, target.clone()).map_err(|error| error.to_string())?;
+    let id = call.owner.follow(nothing, target.clone()).map_err(Error::Read)?;
     Ok((OutputUri::new(&id, Stream::Stdout).to_string(), target))
 }
 
-fn gone() -> String {
-    "there is no kept output for this cursor; run the command again without one".into()
+fn gone() -> Complaint {
+    let text = "there is no kept output for this cursor; run the command again without one";
+    Complaint(text.into())
 }
 
 /// What is to be read of a run.
 struct Reading {
     output: Output,
     wanted: PageRequest,
-    grep: Option<Grep>,
-    path: Option<JsonPath>,
+    filter: Filter,
     view: View,
     first: bool,
     stderr: bool,
@@ -316,12 +305,11 @@ struct Read {
 }
 
 impl Reading {
-    fn read(self) -> Result<Read, Error> {
-        let reader = Reader::new(self.output.clone(), Stream::Stdout, self.view);
+    fn read(self, stop: Stop) -> Result<Read, Error> {
+        let reader = Reader::new(self.output.clone(), Stream::Stdout, self.view).until(stop);
         let whole = reader.length().map_err(Error::Read)?;
-        let (stdout, problem) = match self.filtered(&reader) {
-            Ok(Some(page)) => (page, None),
-            Ok(None) => (reader.page(self.wanted).map_err(Error::Read)?, None),
+        let (stdout, problem) = match self.filter.page(&reader, self.wanted) {
+            Ok(page) => (page, None),
             Err(error) => (reader.page(self.wanted).map_err(Error::Read)?, Some(error.chain())),
         };
         let preview = |offset| {
@@ -340,14 +328,6 @@ impl Reading {
             whole,
             stdout,
             problem,
-        })
-    }
-
-    fn filtered(&self, reader: &Reader) -> Result<Option<Page>, Error> {
-        Ok(match (&self.path, &self.grep) {
-            (Some(path), _) => Some(reader.json_path(path, self.wanted)?),
-            (None, Some(grep)) => Some(reader.grep(grep, self.wanted).map_err(Error::Read)?),
-            (None, None) => None,
         })
     }
 
