@@ -43,6 +43,9 @@ pub struct Limits {
     pub spill_per_run: Option<Size>,
     pub spill_total: Option<Size>,
     pub spill_time: Option<u64>,
+    pub runs: Option<usize>,
+    pub runs_per_client: Option<usize>,
+    pub waiting: Option<usize>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

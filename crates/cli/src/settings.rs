@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Pattern, Policy, SpillSettings};
+use mcpz_engine::{Engine, Pattern, Policy, RunLimits, SpillSettings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 use rustix::fs::Access;
 
@@ -47,6 +47,8 @@ pub enum SettingsError {
     Number { name: &'static str, text: String },
     #[error("the {name} is {seconds} seconds, but must be from 1 to {MAX_TIMEOUT}")]
     Time { name: &'static str, seconds: u64 },
+    #[error("{name} is 0, but must be at least 1")]
+    Nothing { name: &'static str },
     #[error("the allow list is empty: leave it out to allow everything, or say what may run")]
     NothingAllowed,
     #[error("cannot use {} as the working directory", path.display())]
@@ -70,6 +72,7 @@ impl Settings {
             shell: shell(flags.shell.clone().or(file.shell.clone()))?,
             timeout: seconds("timeout", timeout)?,
             policy,
+            runs: runs(&limits)?,
             spill: SpillSettings {
                 per_run: limits.spill_per_run.map_or(spill.per_run, |size| size.0),
                 total: limits.spill_total.map_or(spill.total, |size| size.0),
@@ -114,6 +117,19 @@ fn merge(
     let more = blocked.unwrap_or_default().into_iter().chain(restrictions.deny);
     let more = more.flat_map(|text| Pattern::list(&text));
     Ok(Policy { allow: allowed(allow)?, deny: deny.into_iter().chain(more).collect() })
+}
+
+fn runs(limits: &config::Limits) -> Result<RunLimits, SettingsError> {
+    let default = RunLimits::default();
+    let at_least_one = |name, wanted: Option<usize>, otherwise| match wanted {
+        Some(0) => Err(SettingsError::Nothing { name }),
+        wanted => Ok(wanted.unwrap_or(otherwise)),
+    };
+    Ok(RunLimits {
+        total: at_least_one("runs", limits.runs, default.total)?,
+        per_owner: at_least_one("runs_per_client", limits.runs_per_client, default.per_owner)?,
+        waiting: limits.waiting.unwrap_or(default.waiting),
+    })
 }
 
 fn shell_face(file: &config::ShellTool) -> Result<ShellSettings, SettingsError> {

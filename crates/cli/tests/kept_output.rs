@@ -339,3 +339,56 @@ fn two_hundred_megabytes_are_paged_byte_for_byte_and_the_command_ran_once() {
     assert_eq!((at, next), (200_000_000, 2_000_001));
     assert_eq!(std::fs::read_to_string(counter).unwrap(), "run\n");
 }
+
+#[test]
+fn a_spill_folder_that_is_removed_is_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = start_in(folder.path(), "");
+    exec(&mut server, json!({"cmd": "seq 1 100000"}));
+    let private = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_dir_all(private).unwrap();
+    let reply = exec(&mut server, json!({"cmd": "seq 1 100000"}));
+    assert!(reply["lost_bytes"].is_null(), "{reply}");
+    let chunk = read(&mut server, json!({"uri": reply["spill_uri"], "cursor": "bytes:588890"}));
+    assert_eq!(chunk["data"], "0000\n");
+}
+
+#[test]
+fn an_image_without_zero_bytes_is_announced_and_given_as_it_is() {
+    let mut server = start();
+    let command = "printf '\\377\\330\\377\\340\\001..JFIF\\201\\202'";
+    let reply = exec(&mut server, json!({"cmd": command}));
+    let announced = "[13 bytes of image/jpeg: read them with read_file_chunk]";
+    assert_eq!(reply["stdout_chunk"], announced);
+    let chunk = read(&mut server, json!({"uri": reply["spill_uri"]}));
+    assert_eq!(
+        (&chunk["data"], &chunk["encoding"]),
+        (&json!("/9j/4AEuLkpGSUaBgg=="), &json!("base64"))
+    );
+    let searched = server.tool("read_file_chunk", json!({"uri": reply["spill_uri"], "grep": "J"}));
+    assert_eq!(
+        searched["content"][0]["text"],
+        "the output is not text, so nothing can be looked up in it"
+    );
+}
+
+#[test]
+fn what_was_lost_is_said_wherever_the_rest_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = start_in(folder.path(), "[limits]\nspill_per_run = \"100KB\"\n");
+    let reply = exec(&mut server, json!({"cmd": "seq 1 100000"}));
+    assert!(reply["lost_bytes"].as_u64().unwrap() > 400_000);
+    let chunk = read(&mut server, json!({"uri": reply["spill_uri"], "cursor": "bytes:160000"}));
+    assert_eq!(chunk["lost_bytes"], reply["lost_bytes"]);
+}
+
+#[test]
+fn a_line_of_many_megabytes_is_searched_as_a_whole() {
+    let mut server = start();
+    let command = "printf X; head -c 20000000 /dev/zero | tr '\\0' a; echo Y";
+    let page = json!({"limit_bytes": 100});
+    let reply = exec(&mut server, json!({"cmd": command, "page": page, "grep": "^X.*Y$"}));
+    assert_eq!((&reply["total_bytes"], &reply["message"]), (&json!(20_000_003), &Value::Null));
+    let none = exec(&mut server, json!({"cmd": command, "page": page, "grep": "^a"}));
+    assert_eq!(none["total_bytes"], 0);
+}

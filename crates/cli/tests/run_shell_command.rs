@@ -206,3 +206,19 @@ fn block_all_shell_commands() {
         &[("ls -l", false), ("any other command", false), ("/bin/ls", false)],
     );
 }
+
+#[test]
+fn what_a_command_in_the_background_prints_can_be_read() {
+    let mut server = Server::start(&["--tools", "run_shell_command,read_file_chunk"]);
+    let arguments = json!({"command": "echo up; sleep 300 &", "is_background": true});
+    let result = run(&mut server, arguments);
+    let pid = result["structuredContent"]["background_pids"][0].as_u64().unwrap();
+    let uri = result["structuredContent"]["spill_uri"].clone();
+    let chunk = wait_until("it has printed", || {
+        let chunk =
+            server.tool("read_file_chunk", json!({"uri": uri}))["structuredContent"].clone();
+        (chunk["data"] == "up\n").then_some(chunk)
+    });
+    assert_eq!(chunk["running"], true);
+    assert!(std::path::Path::new(&format!("/proc/{pid}")).exists(), "the one that was named");
+}

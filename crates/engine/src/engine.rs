@@ -3,19 +3,21 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcpz_agent::Link;
 use mcpz_policy::Policy;
 
 use crate::error::Error;
-use crate::gate::{self, Cleared};
+use crate::gate;
 use crate::output::Output;
 use crate::request::RunRequest;
-use crate::run::Run;
+use crate::run::{Books, Run};
 use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
+use crate::stats::Stats;
 use crate::store::{Owner, Store};
+use crate::turns::{RunLimits, Turns};
 
 /// The longest timeout there is: a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -28,6 +30,7 @@ pub struct Settings {
     pub shell: PathBuf,
     pub timeout: Duration,
     pub policy: Policy,
+    pub runs: RunLimits,
     pub spill: SpillSettings,
     /// How long outputs can be read after they were kept.
     pub keep_time: Duration,
@@ -49,6 +52,8 @@ struct Shared {
     settings: Settings,
     spill: Arc<Spill>,
     store: Arc<Store>,
+    turns: Turns,
+    stats: Arc<Stats>,
     forgetting: Once,
     link: Mutex<Agent>,
 }
@@ -68,7 +73,9 @@ impl Engine {
         let spill = Spill::new(settings.spill.clone())
             .making_room(move || make_room.upgrade().is_some_and(|store| store.forget_oldest()));
         let (spill, link) = (Arc::new(spill), Mutex::new(Agent::NotNeededYet));
-        Self { shared: Arc::new(Shared { settings, spill, store, forgetting: Once::new(), link }) }
+        let (turns, stats) = (Turns::new(settings.runs), Arc::default());
+        let forgetting = Once::new();
+        Self { shared: Arc::new(Shared { settings, spill, store, turns, stats, forgetting, link }) }
     }
 
     pub fn settings(&self) -> &Settings {
@@ -90,7 +97,17 @@ impl Engine {
         self.shared.forgetting.call_once(|| {
             tokio::spawn(forget(Arc::downgrade(&self.shared.store), self.settings().keep_time));
         });
-        self.shared.store.owner()
+        self.shared.store.owner(self.shared.turns.share())
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> &Stats {
+        &self.shared.stats
+    }
+
+    /// How much of the quota for spilled output is used.
+    pub fn spilled(&self) -> u64 {
+        self.shared.spill.used()
     }
 
     /// An empty output to put something into, such as a smaller form of another.
@@ -108,16 +125,30 @@ impl Engine {
         }
     }
 
-    /// Starts a command, if the gate lets it through.
-    pub fn start(&self, request: RunRequest) -> Result<Run, Error> {
+    /// Starts a command, if the gate lets it through, when it is its turn.
+    pub async fn start(&self, owner: &Owner, request: RunRequest) -> Result<Run, Error> {
+        let started = self.start_counted(owner, request).await;
+        if let Err(error) = &started {
+            tracing::info!("not run: {}", error.chain());
+            self.shared.stats.note_error(error);
+        }
+        started
+    }
+
+    async fn start_counted(&self, owner: &Owner, request: RunRequest) -> Result<Run, Error> {
+        let asked = Instant::now();
         match self.shared.settings.log_commands {
             true => tracing::info!("executing {:?}", request.command),
             false => tracing::info!("executing a command"),
         }
         let max_output = request.max_output;
-        let cleared = gate::clear(&self.shared.settings, request)
-            .inspect_err(|error| tracing::info!("not run: {}", error.chain()))?;
-        self.launch(cleared, max_output)
+        let cleared = gate::clear(&self.shared.settings, request)?;
+        let turn = self.shared.turns.take(&owner.share).await?;
+        let (spawn, pending) = cleared.into_parts();
+        let process = self.link()?.spawn(spawn)?;
+        let output = Output::new(self.shared.spill.quota(max_output));
+        let books = Books::open(self.shared.stats.clone(), turn, asked);
+        Ok(Run::start(process, pending, output, books))
     }
 
     /// Ends every command and the agent, and waits until they are gone.
@@ -127,12 +158,6 @@ impl Engine {
             link.close().await;
         }
         self.shared.spill.close();
-    }
-
-    fn launch(&self, cleared: Cleared, max_output: Option<u64>) -> Result<Run, Error> {
-        let (spawn, pending) = cleared.into_parts();
-        let process = self.link()?.spawn(spawn)?;
-        Ok(Run::start(process, pending, Output::new(self.shared.spill.quota(max_output))))
     }
 
     /// The agent: the one we have, or a new one if that was killed.
@@ -158,7 +183,7 @@ async fn forget(store: Weak<Store>, time: Duration) {
     while let Some(store) = store.upgrade() {
         let next = store.forget_expired();
         drop(store);
-        let until = next.unwrap_or_else(|| std::time::Instant::now() + time);
+        let until = next.unwrap_or_else(|| Instant::now() + time);
         tokio::time::sleep_until(until.into()).await;
     }
 }

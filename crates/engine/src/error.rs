@@ -31,6 +31,8 @@ pub enum Error {
     Pattern(String),
     #[error("the path is not a JMESPath expression: {0}")]
     Path(String),
+    #[error("the output is not text, so nothing can be looked up in it")]
+    Binary,
     #[error("the output is not JSON")]
     NoJson(#[source] serde_json::Error),
     #[error(
@@ -40,6 +42,10 @@ pub enum Error {
     DocumentTooLong { limit: u64 },
     #[error("the kept output cannot be read")]
     Read(#[source] io::Error),
+    #[error("too many commands are running and waiting; try again later")]
+    Busy,
+    #[error("cancelled before it was started")]
+    Cancelled,
     #[error("the server is ending")]
     Closed,
 }

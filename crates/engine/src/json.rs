@@ -22,7 +22,7 @@ use crate::page::{Page, PageRequest, Reader};
 use lookup::Lookup;
 
 /// How much memory the values held at once may take, about.
-const MAX_HELD: usize = 64 << 20;
+const MAX_HELD: usize = 48 << 20;
 
 /// A path to look up in JSON.
 pub struct JsonPath {
@@ -169,7 +169,10 @@ impl Reader {
     /// A page of what a path finds in the output's JSON document, or in each of them if there are
     /// several, a line a document. Offsets count in what was found.
     pub fn json_path(&self, path: &JsonPath, request: PageRequest) -> Result<Page, Error> {
-        Lookup::new(path, request, MAX_HELD).through(self)
+        // One at a time, in all: each may hold that much.
+        let _turn = self.lookup_turn();
+        let page = Lookup::new(path, request, MAX_HELD).through(self)?;
+        Ok(Page { running: self.is_running(), ..page })
     }
 }
 

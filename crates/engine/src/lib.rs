@@ -21,8 +21,10 @@ mod run;
 mod search;
 mod similar;
 mod spill;
+mod stats;
 mod store;
 mod text;
+mod turns;
 mod zip;
 
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
@@ -37,5 +39,7 @@ pub use request::{Command, RunRequest};
 pub use run::Run;
 pub use search::{Filter, Summary};
 pub use spill::SpillSettings;
+pub use stats::{ENDS, Latency, RANGES, Stats};
 pub use store::{Found, Owner};
+pub use turns::RunLimits;
 pub use zip::zip;

@@ -112,6 +112,10 @@ impl Output {
         kept.stdout.lost + kept.stderr.lost
     }
 
+    pub(crate) fn lookups(&self) -> &Mutex<()> {
+        self.shared.quota.lookups()
+    }
+
     /// Whether nothing more will arrive.
     pub fn is_finished(&self) -> bool {
         self.kept().finished

@@ -5,6 +5,8 @@
 //! Afterwards it goes on reading what processes left running print, so that they do not stop or die
 //! of a pipe nobody reads.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
@@ -19,6 +21,8 @@ use crate::error::Error;
 use crate::gate::Pending;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
+use crate::stats::Stats;
+use crate::turns::Turn;
 
 /// What a command is given to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -42,7 +46,7 @@ enum Word {
 }
 
 impl Run {
-    pub(crate) fn start(process: Process, pending: Pending, output: Output) -> Self {
+    pub(crate) fn start(process: Process, pending: Pending, output: Output, books: Books) -> Self {
         let (answer, outcome) = oneshot::channel();
         let (word, words) = oneshot::channel();
         let (starting, started) = watch::channel(None);
@@ -58,6 +62,7 @@ impl Run {
             exit: None,
             stopped: None,
             feeder: None,
+            books: Some(books),
         };
         tokio::spawn(minder.mind(words));
         Self { outcome, word: Some(word), started, output }
@@ -97,6 +102,38 @@ impl Run {
     }
 }
 
+/// What is counted of a run as long as somebody waits for it.
+pub(crate) struct Books {
+    stats: Arc<Stats>,
+    _turn: Turn,
+    asked: std::time::Instant,
+}
+
+impl Books {
+    pub fn open(stats: Arc<Stats>, turn: Turn, asked: std::time::Instant) -> Self {
+        stats.running.fetch_add(1, Ordering::Relaxed);
+        Self { stats, _turn: turn, asked }
+    }
+
+    fn note_start(&self) {
+        self.stats.spawning.note(self.asked.elapsed());
+    }
+
+    fn note_answer(&self, answer: &Result<Outcome, Error>) {
+        match answer {
+            Ok(outcome) => self.stats.note_outcome(outcome),
+            Err(error) => self.stats.note_error(error),
+        }
+        self.stats.total.note(self.asked.elapsed());
+    }
+}
+
+impl Drop for Books {
+    fn drop(&mut self) {
+        self.stats.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 struct Minder {
     process: Process,
     pending: Pending,
@@ -110,6 +147,8 @@ struct Minder {
     exit: Option<Exit>,
     stopped: Option<End>,
     feeder: Option<AbortHandle>,
+    /// Closed when somebody is answered, or nobody waits any more.
+    books: Option<Books>,
 }
 
 impl Minder {
@@ -124,7 +163,7 @@ impl Minder {
                     }
                 }
                 word = &mut words, if waiting && self.stopped.is_none() => match word {
-                    Ok(Word::Leave) => self.answer = None,
+                    Ok(Word::Leave) => (self.answer, self.books) = (None, None),
                     Ok(Word::Cancel) | Err(_) => self.stop(End::Cancelled),
                 },
                 () = sleep_until(self.timer), if waiting => {
@@ -179,6 +218,7 @@ impl Minder {
         let opened =
             self.stdout.open(started.stdout).and_then(|()| self.stderr.open(started.stderr));
         self.starting.send_replace(Some(started.pid));
+        self.books.iter().for_each(Books::note_start);
         if let Err(source) = opened {
             self.process.kill(Duration::ZERO);
             self.answer_with(Err(Error::Resources(source)));
@@ -220,6 +260,9 @@ impl Minder {
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {
+        if let Some(books) = self.books.take() {
+            books.note_answer(&answer);
+        }
         if let Some(sender) = self.answer.take() {
             let _ = sender.send(answer);
         }

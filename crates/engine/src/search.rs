@@ -12,8 +12,8 @@ use crate::json::JsonPath;
 use crate::page::{Cutter, Page, PageRequest, Reader};
 use crate::text::whole_characters;
 
-/// A line longer than this is looked at in pieces.
-const MAX_LINE: usize = 4 << 20;
+/// A line longer than this is looked at in parts.
+const MAX_LINE: usize = 32 << 20;
 
 /// The most memory a pattern may take.
 const MAX_PATTERN: usize = 10 << 20;
@@ -84,6 +84,7 @@ impl Filter {
     /// A page of that part. Offsets count in it alone.
     pub fn page(&self, reader: &Reader, request: PageRequest) -> Result<Page, Error> {
         match self {
+            Self::Grep(_) | Self::JsonPath(_) if reader.is_binary() => Err(Error::Binary),
             Self::Everything => reader.page(request).map_err(Error::Read),
             Self::Grep(grep) => reader.grep(grep, request).map_err(Error::Read),
             Self::JsonPath(path) => reader.json_path(path, request),
@@ -100,10 +101,10 @@ impl Reader {
     /// A page of the lines that match. Offsets count in those lines alone.
     pub fn grep(&self, grep: &Grep, request: PageRequest) -> io::Result<Page> {
         let mut cutter = Cutter::new(request);
-        self.blocks(&mut |block| {
+        let in_parts = self.blocks(&mut |block| {
             grep.lines(block, |line| cutter.pass(&String::from_utf8_lossy(line)));
         })?;
-        Ok(cutter.page())
+        Ok(Page { in_parts, running: self.is_running(), ..cutter.page() })
     }
 
     pub fn summary(&self) -> io::Result<Summary> {
@@ -120,30 +121,34 @@ impl Reader {
         Ok(summary)
     }
 
-    /// Passes on what is seen in blocks of whole lines.
-    fn blocks(&self, visit: &mut dyn FnMut(&[u8])) -> io::Result<()> {
+    /// Passes on what is seen in blocks of whole lines. Returns whether a line was too long and was
+    /// passed on in parts.
+    fn blocks(&self, visit: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+        let mut in_parts = false;
         let mut rest = Vec::new();
         let mut seen = self.seen();
         while let Some(block) = seen.next()? {
-            pass_lines(&mut rest, block, visit);
+            in_parts |= pass_lines(&mut rest, block, visit);
         }
         if !rest.is_empty() {
             visit(&rest);
         }
-        Ok(())
+        Ok(in_parts)
     }
 }
 
-/// Passes on the whole lines among what is left over and what is new, and keeps the rest.
-fn pass_lines(rest: &mut Vec<u8>, bytes: &[u8], visit: &mut dyn FnMut(&[u8])) {
+/// Passes on the whole lines among what is left over and what is new, and keeps the rest. Returns
+/// whether that was too long to keep.
+fn pass_lines(rest: &mut Vec<u8>, bytes: &[u8], visit: &mut dyn FnMut(&[u8])) -> bool {
     let Some(end) = memrchr(b'\n', bytes).map(|end| end + 1) else {
         rest.extend_from_slice(bytes);
-        if rest.len() > MAX_LINE {
-            let whole = whole_characters(rest).len();
-            visit(&rest[..whole]);
-            rest.drain(..whole);
+        if rest.len() <= MAX_LINE {
+            return false;
         }
-        return;
+        let whole = whole_characters(rest).len();
+        visit(&rest[..whole]);
+        rest.drain(..whole);
+        return true;
     };
     let mut lines = &bytes[..end];
     if !rest.is_empty() {
@@ -157,6 +162,7 @@ fn pass_lines(rest: &mut Vec<u8>, bytes: &[u8], visit: &mut dyn FnMut(&[u8])) {
         visit(lines);
     }
     rest.extend_from_slice(&bytes[end..]);
+    false
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ pub struct Spill {
     used: AtomicU64,
     folder: Mutex<Option<Folder>>,
     make_room: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Held by whoever looks something up that takes much memory.
+    lookups: Mutex<()>,
 }
 
 impl std::fmt::Debug for Spill {
@@ -67,12 +69,18 @@ pub struct SpillFile {
 impl Spill {
     pub fn new(settings: SpillSettings) -> Self {
         let make_room = Box::new(|| false);
-        Self { settings, used: AtomicU64::new(0), folder: Mutex::new(None), make_room }
+        let (used, folder) = (AtomicU64::new(0), Mutex::new(None));
+        Self { settings, used, folder, make_room, lookups: Mutex::default() }
     }
 
     /// Has `make_room` called when all quota is used; it says whether it could give some back.
     pub fn making_room(self, make_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { make_room: Box::new(make_room), ..self }
+    }
+
+    /// How much is spilled now.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
     }
 
     /// Removes what servers that were killed have left.
@@ -172,10 +180,25 @@ fn sweep(parent: &Path) {
 
 impl Quota {
     pub fn create(self: &Arc<Self>) -> io::Result<SpillFile> {
-        let path = self.spill.folder()?.join(random_name()?);
-        let file =
-            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        let create = || {
+            let path = self.spill.folder()?.join(random_name()?);
+            let mut new = OpenOptions::new();
+            new.read(true).write(true).create_new(true).mode(0o600);
+            Ok::<_, io::Error>((new.open(&path)?, path))
+        };
+        let (file, path) = match create() {
+            // Somebody has removed our folder.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.spill.close();
+                create()?
+            }
+            other => other?,
+        };
         Ok(SpillFile { file, path, quota: self.clone() })
+    }
+
+    pub fn lookups(&self) -> &Mutex<()> {
+        &self.spill.lookups
     }
 
     /// Takes up to `wanted` bytes off the run's and everybody's quota; returns how many.

@@ -13,6 +13,7 @@ use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::random::random_name;
 use crate::request::RunRequest;
+use crate::turns::Share;
 
 /// The most outputs one owner may have; the oldest go first.
 const MAX_OUTPUTS: usize = 200;
@@ -51,6 +52,8 @@ pub struct Found {
 pub struct Owner {
     id: u64,
     store: Arc<Store>,
+    /// How many commands it may run at once.
+    pub(crate) share: Share,
 }
 
 impl Store {
@@ -59,8 +62,8 @@ impl Store {
         Self { outputs: Mutex::default(), owners: AtomicU64::new(0), time }
     }
 
-    pub fn owner(self: &Arc<Self>) -> Owner {
-        Owner { id: self.owners.fetch_add(1, Ordering::Relaxed), store: self.clone() }
+    pub fn owner(self: &Arc<Self>, share: Share) -> Owner {
+        Owner { id: self.owners.fetch_add(1, Ordering::Relaxed), store: self.clone(), share }
     }
 
     /// Lets go of the oldest output whose command has ended. False if there is none.
@@ -181,6 +184,7 @@ mod tests {
     use crate::outcome::{End, Usage};
     use crate::output::Stream;
     use crate::spill::{Spill, SpillSettings};
+    use crate::turns::{RunLimits, Turns};
 
     fn output(text: &str) -> Outcome {
         let outcome = running_outcome();
@@ -205,10 +209,14 @@ mod tests {
         RunRequest::script(text)
     }
 
+    fn owner(store: &Arc<Store>) -> Owner {
+        store.owner(Turns::new(RunLimits::default()).share())
+    }
+
     #[test]
     fn only_its_owner_finds_an_output() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
-        let (one, other) = (store.owner(), store.owner());
+        let (one, other) = (owner(&store), owner(&store));
         let id = keep(&one, "x", output("text")).unwrap();
         assert_eq!(id.len(), 32);
         assert!(one.find(&id).is_some() && other.find(&id).is_none());
@@ -220,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_newest_of_the_same_request_is_found() {
-        let owner = Arc::new(Store::new(Duration::from_secs(60))).owner();
+        let owner = owner(&Arc::new(Store::new(Duration::from_secs(60))));
         keep(&owner, "x", output("old")).unwrap();
         let newer = keep(&owner, "x", output("new")).unwrap();
         keep(&owner, "y", output("other")).unwrap();
@@ -230,20 +238,20 @@ mod tests {
     #[test]
     fn outputs_go_with_their_owner_and_after_their_time() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
-        let owner = store.owner();
-        keep(&owner, "x", output("text")).unwrap();
-        drop(owner);
+        let one = owner(&store);
+        keep(&one, "x", output("text")).unwrap();
+        drop(one);
         assert!(store.lock().is_empty());
         let hasty = Arc::new(Store::new(Duration::ZERO));
-        let owner = hasty.owner();
-        let id = keep(&owner, "x", output("text")).unwrap();
-        assert!(owner.find(&id).is_none());
+        let other = owner(&hasty);
+        let id = keep(&other, "x", output("text")).unwrap();
+        assert!(other.find(&id).is_none());
     }
 
     #[test]
     fn when_room_is_needed_the_oldest_that_has_ended_goes() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
-        let owner = store.owner();
+        let owner = owner(&store);
         let running = keep(&owner, "running", running_outcome()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let spilled = || {

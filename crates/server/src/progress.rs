@@ -39,8 +39,13 @@ impl Watcher {
     }
 
     /// Runs a command to its end, for as long as somebody waits for it.
-    pub async fn run(&self, engine: &Engine, request: RunRequest) -> Result<Outcome, Error> {
-        self.finish(engine.start(request)?).await
+    pub async fn run(
+        &self,
+        engine: &Engine,
+        owner: &Owner,
+        request: RunRequest,
+    ) -> Result<Outcome, Error> {
+        self.finish(self.start(engine, owner, request).await?).await
     }
 
     /// The same with an output its owner can read from the beginning on; returns its id too.
@@ -50,7 +55,7 @@ impl Watcher {
         owner: &Owner,
         request: RunRequest,
     ) -> Result<(String, Outcome), Error> {
-        let run = engine.start(request.clone())?;
+        let run = self.start(engine, owner, request.clone()).await?;
         let id = owner.follow(request, run.output().clone()).map_err(Error::Read)?;
         let outcome = self.finish(run).await;
         match &outcome {
@@ -58,6 +63,20 @@ impl Watcher {
             Err(_) => owner.forget(&id),
         }
         Ok((id, outcome?))
+    }
+
+    /// Starts a command when it is its turn, unless nobody waits for it by then.
+    pub async fn start(
+        &self,
+        engine: &Engine,
+        owner: &Owner,
+        request: RunRequest,
+    ) -> Result<Run, Error> {
+        tokio::select! {
+            biased;
+            started = engine.start(owner, request) => started,
+            () = self.cancelled.cancelled() => Err(Error::Cancelled),
+        }
     }
 
     async fn finish(&self, mut run: Run) -> Result<Outcome, Error> {

@@ -138,6 +138,8 @@ impl FromStr for ToolSet {
             match name {
                 "default" => wanted.extend(Tool::DEFAULT),
                 "all" => wanted.extend(Tool::ALL),
+                // Its answers point to what only the other can read.
+                shell_exec::NAME => wanted.extend([Tool::ReadFileChunk, Tool::ShellExec]),
                 name => match Tool::ALL.iter().find(|tool| tool.name() == name) {
                     Some(tool) => wanted.push(*tool),
                     None => return Err(UnknownTool { name: name.to_owned() }),

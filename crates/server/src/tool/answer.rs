@@ -45,7 +45,7 @@ pub(crate) struct Used {
     background_pids: Option<Vec<i32>>,
     /// Bytes of output that could not be kept
     #[serde(skip_serializing_if = "Option::is_none")]
-    lost_bytes: Option<u64>,
+    pub lost_bytes: Option<u64>,
 }
 
 impl From<&Outcome> for Used {
@@ -98,6 +98,10 @@ pub(crate) fn refusal(error: &Error) -> String {
 pub(crate) fn timed_out(after: Duration) -> String {
     format!("timed out after {} seconds", after.as_secs_f64())
 }
+
+/// What is said of a search that could not look at whole lines.
+pub(crate) const IN_PARTS: &str =
+    "some lines are too long and were searched in parts; a match across two parts is not found";
 
 /// What a run that was lost is answered with.
 pub(crate) const LOST: &str =
@@ -155,6 +159,11 @@ pub(crate) fn keep_rest(
     let links = [link(&stdout, Stream::Stdout), link(&stderr, Stream::Stderr)];
     let links = links.into_iter().flatten().collect();
     (Spilled { spill_uri: stdout, stderr_spill_uri: stderr }, links)
+}
+
+/// Says that something is missing, as a block of its own: the text around it stays what it is.
+pub(crate) fn notice_of_loss(lost: Option<u64>) -> Option<ContentBlock> {
+    lost.map(|lost| ContentBlock::text(format!("[{lost} bytes of output could not be kept]")))
 }
 
 /// A pointer to kept output, for clients that can follow it.

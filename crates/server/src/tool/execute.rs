@@ -91,7 +91,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if params.timeout_ms == Some(0) {
         return Err(Complaint::invalid("`timeout_ms` must be at least 1"));
     }
-    let outcome = match call.watcher.run(call.engine, params.into()).await {
+    let outcome = match call.watcher.run(call.engine, call.owner, params.into()).await {
         Ok(outcome) => outcome,
         Err(error @ Error::Refused(_)) => return Err(Complaint(refusal(&error))),
         Err(error) => {
@@ -163,8 +163,6 @@ fn beginning(reader: &Reader, limit_bytes: usize) -> Result<(String, bool), Erro
     let truncated = page.next().is_some();
     Ok(match page.data {
         Data::Text(text) => (text, truncated),
-        Data::Binary(bytes) => {
-            (String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}"), truncated)
-        }
+        Data::Binary(_) => (format!("[{} bytes that are no text]", page.total), true),
     })
 }

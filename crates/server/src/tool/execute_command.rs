@@ -84,7 +84,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Err(Complaint::invalid(text));
     }
     let command = params.command.clone();
-    Ok(match call.watcher.run(call.engine, params.into()).await {
+    Ok(match call.watcher.run(call.engine, call.owner, params.into()).await {
         Ok(outcome) => {
             let streams = call.watcher.streams;
             let mut reply = Reply::ran(command, &outcome, streams);

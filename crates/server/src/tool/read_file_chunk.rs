@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer, define, json, off_thread};
+use super::answer::{Answer, Complaint, Effect, IN_PARTS, answer, define, json, off_thread};
 use super::shell_exec::PageParams;
 use crate::kept::{Cursor, OutputUri};
 
@@ -46,6 +46,11 @@ struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
     mime: String,
+    /// Bytes of the command's output that could not be kept
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
     /// The command is still running: more may come
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<bool>,
@@ -76,6 +81,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Err(Complaint(format!("there is no kept output {}", params.uri)));
     };
     let mime = mime(&found.output, stream);
+    let lost = found.output.lost();
     let reader = Reader::new(found.output, stream, View::default());
     let read =
         off_thread(&call.watcher.cancelled, move |stop| filter.page(&reader.until(stop), wanted));
@@ -93,6 +99,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         total_bytes: page.total,
         next_cursor: next,
         mime: mime.to_owned(),
+        lost_bytes: Some(lost).filter(|lost| *lost > 0),
+        message: page.in_parts.then(|| IN_PARTS.to_owned()),
         running: page.running.then_some(true),
     };
     Ok(answer(&reply, vec![json(&reply)], false))

@@ -3,15 +3,17 @@
 
 use std::path::PathBuf;
 
-use mcpz_engine::{Command, End, Error, Outcome, RunRequest, Stream};
+use mcpz_engine::{Command, End, Error, Outcome, Output, RunRequest, Stream};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Effect, LOST, Spilled, answer, define, excerpt_of, keep_rest, refusal, timed_out,
+    Answer, Effect, LOST, Spilled, answer, define, excerpt_of, keep_rest, notice_of_loss, refusal,
+    resource_link, timed_out,
 };
+use crate::kept::OutputUri;
 
 pub const NAME: &str = "run_shell_command";
 
@@ -35,11 +37,16 @@ struct Params {
 impl From<&Params> for RunRequest {
     fn from(params: &Params) -> Self {
         let shell = Some(PathBuf::from("bash"));
+        // What is in the background already needs no second one of its own, which would be gone at
+        // once and leave nobody to ask for.
+        let alone = params.command.trim_end().strip_suffix('&');
+        let alone = alone.filter(|text| params.is_background && !text.ends_with(['&', '\\']));
+        let text = alone.unwrap_or(&params.command).to_owned();
         Self {
             directory: params.directory.as_ref().map(PathBuf::from),
             stays_within: true,
             environment: vec![("QWEN_CODE".into(), "1".into())],
-            ..Self::new(Command::Script { text: params.command.clone(), shell })
+            ..Self::new(Command::Script { text, shell })
         }
     }
 }
@@ -87,7 +94,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Ok(background(&call, request, reply).await);
     }
     let streams = call.watcher.streams;
-    Ok(match call.watcher.run(call.engine, request).await {
+    Ok(match call.watcher.run(call.engine, call.owner, request).await {
         Ok(outcome) => {
             let (spilled, links) = keep_rest(&call, &outcome, streams);
             let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
@@ -99,14 +106,16 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 
 /// Starts the command, answers at once and leaves it running.
 async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallToolResult {
-    let mut run = match call.engine.start(request) {
+    let mut run = match call.watcher.start(call.engine, call.owner, request.clone()).await {
         Ok(run) => run,
         Err(error) => return reply.failed(&error),
     };
     match run.started().await {
         Some(pid) => {
+            let output = run.output().clone();
             run.leave();
-            Reply { background_pids: vec![pid], ..reply }.told(false, Vec::new())
+            let (spilled, links) = follow(call, request, &output);
+            Reply { background_pids: vec![pid], spilled, ..reply }.told(false, links)
         }
         None => match run.outcome().await {
             Ok(outcome) => reply.ran(&outcome, call.watcher.streams).told(true, Vec::new()),
@@ -115,8 +124,21 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallT
     }
 }
 
+/// Keeps what a command in the background prints, so that it can be read while it runs.
+fn follow(call: &Call<'_>, request: RunRequest, output: &Output) -> (Spilled, Vec<ContentBlock>) {
+    let Ok(id) = call.owner.follow(request, output.clone()) else { return Default::default() };
+    let uri = |stream| OutputUri::new(&id, stream).to_string();
+    let (stdout, stderr) = (uri(Stream::Stdout), uri(Stream::Stderr));
+    let links = vec![
+        resource_link(&stdout, output, Stream::Stdout),
+        resource_link(&stderr, output, Stream::Stderr),
+    ];
+    (Spilled { spill_uri: Some(stdout), stderr_spill_uri: Some(stderr) }, links)
+}
+
 fn description(params: &Params) -> Option<String> {
     match (&params.description, params.is_background) {
+        (Some(text), true) if text.ends_with("[background]") => Some(text.clone()),
         (Some(text), true) => Some(format!("{text} [background]")),
         (None, true) => Some("[background]".into()),
         (text, false) => text.clone(),
@@ -171,6 +193,8 @@ impl Reply {
     }
 
     fn told(self, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
-        answer(&self, [vec![ContentBlock::text(self.report())], links].concat(), is_error)
+        let notice = notice_of_loss(self.lost_bytes);
+        let content = [ContentBlock::text(self.report())].into_iter().chain(notice).chain(links);
+        answer(&self, content.collect(), is_error)
     }
 }

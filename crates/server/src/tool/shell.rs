@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, LOST, Spilled, Used, answer, define, excerpt_of, keep_rest, refusal,
+    Answer, Complaint, Effect, LOST, Spilled, Used, answer, define, excerpt_of, keep_rest,
+    notice_of_loss, refusal,
 };
 
 pub const NAME: &str = "shell";
@@ -127,7 +128,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let command = params.command.clone();
     let request = params.request(settings);
     let directory = call.engine.directory_of(&request);
-    let ran = call.watcher.run(call.engine, request).await;
+    let ran = call.watcher.run(call.engine, call.owner, request).await;
     let outcome = ran.map_err(|error| Complaint(refusal(&error)))?;
     let streams = call.watcher.streams;
     let mut reply = Reply::new(command, directory, &outcome, streams);
@@ -135,7 +136,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     reply.spilled = spilled;
     let (sentence, is_error) = sentence(&call, &reply, &outcome);
     let output = outcome.output.excerpt(streams).text;
-    let content = [vec![ContentBlock::text(sentence), ContentBlock::text(output)], links].concat();
+    let notice = notice_of_loss(reply.used.lost_bytes);
+    let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
+    let content = content.into_iter().chain(notice).chain(links).collect();
     Ok(answer(&reply, content, is_error))
 }
 
@@ -173,6 +176,7 @@ fn missing(stderr: &str) -> Option<&str> {
 
 fn hint_for_missing(call: &Call<'_>, name: &str) -> String {
     match call.engine.similar_commands(name) {
+        _ if name.contains('/') => format!(": there is no file `{name}`"),
         similar if similar.is_empty() => format!(": `{name}` is not on the PATH"),
         similar => format!(": `{name}` is not on the PATH. Did you mean {}?", similar.join(", ")),
     }

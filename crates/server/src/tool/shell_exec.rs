@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, LOST, Used, answer, define, json, off_thread, refusal,
+    Answer, Complaint, Effect, IN_PARTS, LOST, Used, answer, define, json, off_thread, refusal,
     resource_link, timed_out,
 };
 use crate::kept::{Cursor, OutputUri};
@@ -224,6 +224,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     let read = off_thread(&call.watcher.cancelled, move |stop| reading.read(stop)).await?;
     let mut reply = Reply::new(&found, &read);
+    if read.stdout.in_parts {
+        reply.message = Some(IN_PARTS.to_owned());
+    }
     let over = read.is_over();
     let mut links = Vec::new();
     if params.on_large_output == OnLargeOutput::Spill && (read.is_more() || !started) {

@@ -1,0 +1,79 @@
+//! What happened so far, in numbers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::outcome::{End, Outcome};
+
+/// The upper ends of the ranges latencies are counted in, in seconds; longer ones are beyond.
+pub const RANGES: [f64; 12] =
+    [0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 1800.0];
+
+/// How commands ended, by the names they are counted under.
+pub const ENDS: [&str; 7] =
+    ["exited", "failed", "signalled", "timed_out", "cancelled", "lost", "not_started"];
+
+#[derive(Debug, Default)]
+pub struct Stats {
+    /// Runs that were answered, in the order of [`ENDS`].
+    pub ends: [AtomicU64; ENDS.len()],
+    pub refused: AtomicU64,
+    pub busy: AtomicU64,
+    pub running: AtomicU64,
+    /// What all commands have printed.
+    pub bytes: AtomicU64,
+    /// From the request to the command's first process.
+    pub spawning: Latency,
+    /// From the request to the answer.
+    pub total: Latency,
+}
+
+/// How often how long something took.
+#[derive(Debug, Default)]
+pub struct Latency {
+    /// Counts for each of [`RANGES`], and for what is beyond.
+    counts: [AtomicU64; RANGES.len() + 1],
+    microseconds: AtomicU64,
+}
+
+impl Latency {
+    pub fn note(&self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        let range = RANGES.iter().position(|end| seconds <= *end).unwrap_or(RANGES.len());
+        self.counts[range].fetch_add(1, Ordering::Relaxed);
+        self.microseconds.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// The counts of each range, and of what is beyond all.
+    pub fn counts(&self) -> [u64; RANGES.len() + 1] {
+        self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
+    }
+
+    pub fn sum(&self) -> Duration {
+        Duration::from_micros(self.microseconds.load(Ordering::Relaxed))
+    }
+}
+
+impl Stats {
+    pub(crate) fn note_error(&self, error: &Error) {
+        match error {
+            Error::Refused(_) => self.refused.fetch_add(1, Ordering::Relaxed),
+            Error::Busy => self.busy.fetch_add(1, Ordering::Relaxed),
+            _ => self.ends[6].fetch_add(1, Ordering::Relaxed),
+        };
+    }
+
+    pub(crate) fn note_outcome(&self, outcome: &Outcome) {
+        let at = match outcome.end {
+            End::Exited(0) => 0,
+            End::Exited(_) => 1,
+            End::Signalled(_) => 2,
+            End::TimedOut { .. } => 3,
+            End::Cancelled => 4,
+            End::Lost => 5,
+        };
+        self.ends[at].fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(outcome.output.length(), Ordering::Relaxed);
+    }
+}

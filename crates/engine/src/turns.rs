@@ -1,0 +1,127 @@
+//! How many commands run at once. Others wait for their turn, up to a number; more are told to come
+//! again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::error::Error;
+
+/// How many commands may run and wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunLimits {
+    /// At once, in all.
+    pub total: usize,
+    /// At once, of one owner.
+    pub per_owner: usize,
+    /// How many may wait for their turn, in all.
+    pub waiting: usize,
+}
+
+impl Default for RunLimits {
+    fn default() -> Self {
+        Self { total: 512, per_owner: 256, waiting: 1024 }
+    }
+}
+
+#[derive(Debug)]
+pub struct Turns {
+    all: Arc<Semaphore>,
+    waiting: AtomicUsize,
+    limits: RunLimits,
+}
+
+/// One owner's share.
+#[derive(Debug, Clone)]
+pub struct Share(Arc<Semaphore>);
+
+/// The right to run a command. It is given back when dropped.
+#[derive(Debug)]
+pub struct Turn {
+    _own: OwnedSemaphorePermit,
+    _all: OwnedSemaphorePermit,
+}
+
+impl Turns {
+    pub fn new(limits: RunLimits) -> Self {
+        let all = Arc::new(Semaphore::new(limits.total));
+        Self { all, waiting: AtomicUsize::new(0), limits }
+    }
+
+    pub fn share(&self) -> Share {
+        Share(Arc::new(Semaphore::new(self.limits.per_owner)))
+    }
+
+    /// Waits until one more may run.
+    pub async fn take(&self, share: &Share) -> Result<Turn, Error> {
+        if let Ok(_own) = share.0.clone().try_acquire_owned()
+            && let Ok(_all) = self.all.clone().try_acquire_owned()
+        {
+            return Ok(Turn { _own, _all });
+        }
+        let _place = self.wait()?;
+        // One's own first: whoever waits for that must not take away from others.
+        let _own = share.0.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
+        let _all = self.all.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
+        Ok(Turn { _own, _all })
+    }
+
+    fn wait(&self) -> Result<Place<'_>, Error> {
+        let place = Place(&self.waiting);
+        match self.waiting.fetch_add(1, Ordering::Relaxed) < self.limits.waiting {
+            true => Ok(place),
+            false => Err(Error::Busy),
+        }
+    }
+}
+
+/// A place in the queue.
+struct Place<'a>(&'a AtomicUsize);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turns(total: usize, per_owner: usize, waiting: usize) -> Turns {
+        Turns::new(RunLimits { total, per_owner, waiting })
+    }
+
+    #[tokio::test]
+    async fn a_turn_is_waited_for_and_too_many_are_told_to_come_again() {
+        let turns = turns(9, 1, 1);
+        let share = turns.share();
+        let first = turns.take(&share).await.unwrap();
+        let mut second = Box::pin(turns.take(&share));
+        assert!(futures_now(&mut second).is_none(), "it waits");
+        assert!(matches!(turns.take(&share).await, Err(Error::Busy)));
+        drop(first);
+        second.await.unwrap();
+        turns.take(&share).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_owner_does_not_take_all_turns() {
+        let turns = turns(2, 1, 9);
+        let (greedy, modest) = (turns.share(), turns.share());
+        let _one = turns.take(&greedy).await.unwrap();
+        let mut two = Box::pin(turns.take(&greedy));
+        assert!(futures_now(&mut two).is_none());
+        turns.take(&modest).await.unwrap();
+    }
+
+    /// What a future has come to, without waiting.
+    fn futures_now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match std::pin::Pin::new(future).poll(&mut context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        }
+    }
+}
