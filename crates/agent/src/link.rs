@@ -5,6 +5,7 @@
 //! killed, all keepers are told to end their runs.
 
 use std::collections::HashMap;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -90,10 +91,15 @@ pub struct Connection {
 }
 
 impl Link {
-    /// Starts `program agent` and connects to it. Must be called within a tokio runtime.
-    pub fn start(program: &Path) -> Result<Self, LinkError> {
+    /// Starts `program agent`, without some variables of the environment, and connects to it. Must
+    /// be called within a tokio runtime.
+    pub fn start(program: &Path, secrets: &[OsString]) -> Result<Self, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
-        let agent = Command::new(program)
+        let mut command = Command::new(program);
+        secrets.iter().for_each(|name| {
+            command.env_remove(name);
+        });
+        let agent = command
             .arg0("mcpz")
             .arg("agent")
             .stdin(Stdio::from(theirs))

@@ -31,7 +31,16 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum Server {
     /// Start an MCP server for shell command execution
-    Shell(ShellFlags),
+    Shell(ServerFlags),
+}
+
+#[derive(Debug, Default, clap::Args)]
+pub struct ServerFlags {
+    #[command(flatten)]
+    pub shell: ShellFlags,
+
+    #[command(flatten)]
+    pub http: HttpFlags,
 }
 
 #[derive(Debug, Default, clap::Args)]
@@ -77,6 +86,50 @@ pub struct ShellFlags {
     /// Enable verbose logging to stderr
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+/// How a server is reached over HTTP.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = "HTTP")]
+pub struct HttpFlags {
+    /// Serve over streamable HTTP instead of standard input and output
+    #[arg(long)]
+    pub http: bool,
+
+    /// Address to listen on [default: $MCP_HTTP_BIND, or 0.0.0.0:8000]
+    #[arg(long, value_name = "ADDRESS", requires = "http")]
+    pub bind: Option<String>,
+
+    /// Path of the endpoint [default: $MCP_HTTP_PATH, or /mcp]
+    #[arg(long, value_name = "PATH", requires = "http")]
+    pub path: Option<String>,
+
+    /// Who gets in: whoever has the token in $MCP_HTTP_TOKEN, or everybody [default: token]
+    #[arg(long, value_name = "KIND", requires = "http")]
+    pub auth: Option<AuthKind>,
+
+    /// Host name the server is known by, besides its addresses; can be given again
+    #[arg(long, value_name = "NAME", requires = "http")]
+    pub allowed_host: Vec<String>,
+
+    /// Origin of web pages that may use the server; can be given again
+    #[arg(long, value_name = "ORIGIN", requires = "http")]
+    pub allowed_origin: Vec<String>,
+
+    /// Certificate chain for TLS, in PEM
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", requires = "http")]
+    pub tls_key: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthKind {
+    Token,
+    None,
 }
 
 #[derive(Debug, clap::Args)]

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::args::CallFlags;
 use crate::settings::Settings;
-use crate::{log, pairs, server};
+use crate::{config, log, pairs, server};
 
 /// How much may be under way between client and server.
 const PIPE: usize = 64 << 10;
@@ -30,7 +30,8 @@ struct NoSuchTool {
 }
 
 pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
-    let settings = Settings::load(&flags.shell)?;
+    let config = config::load(flags.shell.config.as_deref())?;
+    let settings = Settings::load(&flags.shell, config)?;
     if settings.verbose {
         log::start();
     }

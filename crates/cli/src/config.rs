@@ -2,12 +2,14 @@
 //!
 //! It is never looked for in the working directory: what is there, a model can write.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::args::AuthKind;
 use crate::size::Size;
 
 /// What a file may say. Unknown keys are errors: a misspelt rule would protect nobody.
@@ -17,6 +19,7 @@ pub struct Config {
     pub shell_tool: ShellTool,
     pub policy: Policy,
     pub limits: Limits,
+    pub http: Http,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -46,6 +49,40 @@ pub struct Limits {
     pub runs: Option<usize>,
     pub runs_per_client: Option<usize>,
     pub waiting: Option<usize>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    pub bind: Option<String>,
+    pub path: Option<String>,
+    pub auth: Option<AuthKind>,
+    /// Tokens by the name of who has them.
+    pub tokens: Option<BTreeMap<String, String>>,
+    pub oauth: Option<OAuth>,
+    pub allowed_hosts: Option<Vec<String>>,
+    pub allowed_origins: Option<Vec<String>>,
+    pub tls_cert: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
+    pub max_body: Option<Size>,
+    pub max_header: Option<Size>,
+    pub header_time: Option<u64>,
+    pub body_time: Option<u64>,
+    pub write_time: Option<u64>,
+    pub connections: Option<usize>,
+    pub sessions_per_client: Option<usize>,
+    pub session_time: Option<u64>,
+    pub grace: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OAuth {
+    pub issuer: String,
+    pub audience: String,
+    /// A file, or an address.
+    pub jwks: String,
+    pub scopes: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

@@ -3,6 +3,8 @@
 mod args;
 mod call;
 mod config;
+mod http;
+mod keys;
 mod log;
 mod pairs;
 mod restrictions;

@@ -8,16 +8,22 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::args::ShellFlags;
-use crate::log;
+use crate::args::ServerFlags;
+use crate::http::{self, Http};
 use crate::settings::Settings;
+use crate::{config, log};
 
-pub fn run(flags: &ShellFlags) -> Result<ExitCode, Box<dyn Error>> {
-    let settings = Settings::load(flags)?;
+pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
+    let config = config::load(flags.shell.config.as_deref())?;
+    let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
+    let settings = Settings::load(&flags.shell, config)?;
     if settings.verbose {
         log::start();
     }
     hide();
+    if let Some(http) = http {
+        return http::run(settings, http);
+    }
     let runtime = runtime()?;
     let served = runtime.block_on(async {
         tracing::info!("mcpz shell server started");

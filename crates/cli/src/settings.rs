@@ -9,7 +9,8 @@ use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, 
 use rustix::fs::Access;
 
 use crate::args::ShellFlags;
-use crate::config::{self, Config, ConfigError};
+use crate::config::{self, Config};
+use crate::http::TOKEN_VARIABLE;
 use crate::restrictions::{Restrictions, RestrictionsError};
 
 /// The longest timeout, in seconds.
@@ -34,8 +35,6 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum SettingsError {
     #[error(transparent)]
-    Config(#[from] ConfigError),
-    #[error(transparent)]
     Tools(#[from] UnknownTool),
     #[error(transparent)]
     Restrictions(#[from] RestrictionsError),
@@ -58,8 +57,9 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    pub fn load(flags: &ShellFlags) -> Result<Self, SettingsError> {
-        let Config { shell_tool: file, policy, limits } = config::load(flags.config.as_deref())?;
+    /// What flags and file say together.
+    pub fn load(flags: &ShellFlags, config: Config) -> Result<Self, SettingsError> {
+        let Config { shell_tool: file, policy, limits, .. } = config;
         let settings = flags.settings.as_ref().or(file.settings.as_ref());
         let restrictions = settings.map(|path| Restrictions::load(path)).transpose()?;
         let policy = merge(flags, policy, file.blocked_commands.clone(), restrictions)?;
@@ -68,6 +68,7 @@ impl Settings {
         let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
+            secrets: vec![TOKEN_VARIABLE.into()],
             working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
             shell: shell(flags.shell.clone().or(file.shell.clone()))?,
             timeout: seconds("timeout", timeout)?,

@@ -26,6 +26,8 @@ pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 pub struct Settings {
     /// The program that is an agent when it is given the argument `agent`.
     pub agent: PathBuf,
+    /// Variables of our own environment that no command gets to see.
+    pub secrets: Vec<OsString>,
     pub working_directory: PathBuf,
     pub shell: PathBuf,
     pub timeout: Duration,
@@ -168,7 +170,7 @@ impl Engine {
             Agent::Closed => return Err(Error::Closed),
             _ => {}
         }
-        let link = Link::start(&self.shared.settings.agent)?;
+        let link = Link::start(&self.shared.settings.agent, &self.shared.settings.secrets)?;
         *agent = Agent::Linked(link.clone());
         Ok(link)
     }

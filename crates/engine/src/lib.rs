@@ -34,6 +34,7 @@ pub use mime::mime;
 pub use outcome::{End, Outcome, Usage, signal_name, signal_number};
 pub use output::{Excerpt, Output, Stream};
 pub use page::{Data, Page, PageRequest, Reader, Stop};
+pub use random::random_name;
 pub use render::{Newline, View};
 pub use request::{Command, RunRequest};
 pub use run::Run;

@@ -130,9 +130,11 @@ impl Output {
 
     pub(crate) fn finish(&self) {
         self.kept().finished = true;
+        // For those who wait for the end as well as for more.
+        self.shared.arrived.send_modify(|_| ());
     }
 
-    /// Tells whenever more bytes have arrived, and how many there are.
+    /// Tells whenever more bytes have arrived, and how many there are, and at the end.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.shared.arrived.subscribe()
     }

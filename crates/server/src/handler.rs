@@ -1,21 +1,30 @@
 //! What the server answers to each kind of request.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpz_engine::{Engine, Owner, Stream};
+#[expect(
+    deprecated,
+    reason = "clients of all revisions but the newest log and subscribe this way"
+)]
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CustomNotification, CustomRequest, CustomResult,
-    ErrorCode, ErrorData, Implementation, ListPromptsRequestMethod, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 
 use crate::message;
 use crate::progress::Watcher;
-use crate::resources;
+use crate::subscriptions::{self, Followed, MAX_FOLLOWED, Subscriptions};
+use crate::telling::Threshold;
 use crate::tool::{Call, FaceSettings, ToolSet};
+use crate::{prompts, resources};
 
 /// The shell server. Clones share everything.
 #[derive(Clone)]
@@ -25,6 +34,9 @@ pub struct Shell {
     tools: Arc<ToolSet>,
     faces: Arc<FaceSettings>,
     streams: &'static [Stream],
+    calls: Arc<AtomicU64>,
+    threshold: Threshold,
+    subscriptions: Arc<Subscriptions>,
 }
 
 impl Shell {
@@ -36,7 +48,21 @@ impl Shell {
             tools: Arc::new(tools),
             faces: Arc::new(faces),
             streams: &[Stream::Stdout, Stream::Stderr],
+            calls: Arc::default(),
+            threshold: Threshold::default(),
+            subscriptions: Arc::default(),
         }
+    }
+
+    /// The same for somebody else.
+    pub fn for_owner(&self, owner: Arc<Owner>) -> Self {
+        let (threshold, subscriptions) = (Threshold::default(), Arc::default());
+        Self { owner, threshold, subscriptions, ..self.clone() }
+    }
+
+    /// How many calls there were, of all clones.
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
     }
 
     /// Leaves out of all answers what commands write to stderr.
@@ -49,9 +75,17 @@ impl Shell {
     }
 }
 
+#[expect(deprecated, reason = "clients of all revisions but the newest log and subscribe this way")]
 impl ServerHandler for Shell {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_resources().build())
+        let capabilities = ServerCapabilities::builder()
+            .enable_logging()
+            .enable_prompts()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_tools()
+            .build();
+        ServerConfig::new(capabilities)
             .with_server_info(Implementation::new("mcpz-shell", env!("CARGO_PKG_VERSION")))
     }
 
@@ -77,12 +111,13 @@ impl ServerHandler for Shell {
             let message = format!("Unknown tool: {}", request.name);
             return Err(ErrorData::invalid_params(message, None));
         };
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let call = Call {
             engine: &self.engine,
             owner: &self.owner,
             faces: &self.faces,
             arguments: request.arguments.unwrap_or_default(),
-            watcher: Watcher::new(&context, self.streams),
+            watcher: Watcher::new(&context, self.threshold.teller(&context), self.streams),
         };
         Ok(tool.call(call).await.into())
     }
@@ -125,7 +160,90 @@ impl ServerHandler for Shell {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::get(&request.name, request.arguments.as_ref())?.into())
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.threshold.set(request.level);
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let uri = request.uri;
+        let Some(output) = subscriptions::find(&self.owner, &uri) else {
+            return Err(resources::not_there(&uri));
+        };
+        let Some(over) = self.subscriptions.add(&uri) else {
+            let text = format!("at most {MAX_FOLLOWED} outputs can be followed at once");
+            return Err(ErrorData::invalid_request(text, None));
+        };
+        let peer = context.peer;
+        tokio::spawn(over.run_until_cancelled_owned(async move {
+            let mut followed = Followed::new(output);
+            while let Some(()) = followed.changed().await {
+                let news = ResourceUpdatedNotificationParam::new(&*uri);
+                if peer.notify_resource_updated(news).await.is_err() {
+                    return;
+                }
+            }
+        }));
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.subscriptions.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        let there = |uri: &&String| subscriptions::find(&self.owner, uri).is_some();
+        let uris = requested.resource_subscriptions.iter().flatten().filter(there);
+        let mut accepted = SubscriptionFilter::new();
+        accepted.resource_subscriptions = Some(uris.take(MAX_FOLLOWED).cloned().collect());
+        Some(accepted)
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let sink = context.sink();
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let mut followers = tokio::task::JoinSet::new();
+        for uri in uris {
+            let Some(output) = subscriptions::find(&self.owner, &uri) else { continue };
+            let sink = sink.clone();
+            followers.spawn(async move {
+                let mut followed = Followed::new(output);
+                while let Some(()) = followed.changed().await {
+                    if sink.notify_resource_updated(&*uri).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        context.cancelled().await;
+        Ok(())
     }
 
     async fn list_resources(

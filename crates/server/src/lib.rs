@@ -2,18 +2,29 @@
 //!
 //! A face translates; the engine decides.
 
+mod guests;
 mod handler;
+mod http;
 mod kept;
 mod lines;
 mod message;
 mod progress;
+mod prompts;
 mod resources;
 mod schema;
 mod serve;
 mod stdio;
+mod subscriptions;
+mod telling;
 mod tool;
 
+pub use guests::Guests;
 pub use handler::Shell;
+pub use http::{
+    Allowed, Auth, Fetching, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, Principal,
+    Reception, Source, serve_http,
+};
+pub use mcpz_engine::random_name;
 pub use serve::{serve, serve_stdio};
 pub use tool::execute::ExecuteSettings;
 pub use tool::shell::ShellSettings;

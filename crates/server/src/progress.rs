@@ -12,6 +12,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::telling::Teller;
+
 /// The least time between two notifications.
 const PACE: Duration = Duration::from_millis(100);
 
@@ -22,6 +24,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub struct Watcher {
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
+    teller: Teller,
     /// Done when nobody waits any more.
     pub cancelled: CancellationToken,
     /// What of the command's output is shown.
@@ -29,9 +32,14 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    pub fn new(context: &RequestContext<RoleServer>, streams: &'static [Stream]) -> Self {
+    pub fn new(
+        context: &RequestContext<RoleServer>,
+        teller: Teller,
+        streams: &'static [Stream],
+    ) -> Self {
         Self {
             streams,
+            teller,
             peer: context.peer.clone(),
             token: context.meta.get_progress_token(),
             cancelled: context.ct.clone(),
@@ -45,7 +53,10 @@ impl Watcher {
         owner: &Owner,
         request: RunRequest,
     ) -> Result<Outcome, Error> {
-        self.finish(self.start(engine, owner, request).await?).await
+        let run = self.start(engine, owner, request).await?;
+        let outcome = self.finish(run).await;
+        self.teller.tell_outcome(&outcome).await;
+        outcome
     }
 
     /// The same with an output its owner can read from the beginning on; returns its id too.
@@ -58,6 +69,7 @@ impl Watcher {
         let run = self.start(engine, owner, request.clone()).await?;
         let id = owner.follow(request, run.output().clone()).map_err(Error::Read)?;
         let outcome = self.finish(run).await;
+        self.teller.tell_outcome(&outcome).await;
         match &outcome {
             Ok(outcome) => owner.note_end(&id, outcome),
             Err(_) => owner.forget(&id),
@@ -72,11 +84,15 @@ impl Watcher {
         owner: &Owner,
         request: RunRequest,
     ) -> Result<Run, Error> {
-        tokio::select! {
+        let started = tokio::select! {
             biased;
             started = engine.start(owner, request) => started,
             () = self.cancelled.cancelled() => Err(Error::Cancelled),
+        };
+        if let Err(error) = &started {
+            self.teller.tell_error(error).await;
         }
+        started
     }
 
     async fn finish(&self, mut run: Run) -> Result<Outcome, Error> {

@@ -6,6 +6,7 @@ use mcpz_engine::{Data, Error, Output, Owner, PageRequest, Reader, Stream, View,
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::kept::OutputUri;
@@ -39,6 +40,12 @@ pub fn template() -> ResourceTemplate {
         .with_description("What a command printed: stream is out or err")
 }
 
+/// The answer to what is not there, or not one's own.
+pub fn not_there(uri: &str) -> ErrorData {
+    let text = format!("there is no kept output {uri}");
+    ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
+}
+
 /// The beginning of an output, and how much there is.
 pub async fn read(
     owner: &Owner,
@@ -48,7 +55,7 @@ pub async fn read(
     let named = uri.parse::<OutputUri>().ok();
     let kept = named.and_then(|named| Some((owner.find(&named.id)?, named.stream)));
     let Some((found, stream)) = kept else {
-        return Err(ErrorData::resource_not_found(format!("there is no kept output {uri}"), None));
+        return Err(not_there(uri));
     };
     let kind = mime(&found.output, stream);
     let reader = Reader::new(found.output, stream, View::default());

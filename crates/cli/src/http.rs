@@ -1,0 +1,232 @@
+//! `mcpz server shell --http`
+
+use std::error::Error;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpz_server::{
+    Allowed, Auth, Guests, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, random_name,
+    serve_http,
+};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::net::TcpListener;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use crate::args::{AuthKind, HttpFlags};
+use crate::config;
+use crate::keys;
+use crate::server::{runtime, shutdown};
+use crate::settings::Settings;
+
+/// The variable the token is given in. No command gets to see it.
+pub const TOKEN_VARIABLE: &str = "MCP_HTTP_TOKEN";
+
+const DEFAULT_BIND: &str = "0.0.0.0:8000";
+const DEFAULT_PATH: &str = "/mcp";
+
+/// File descriptors that are needed besides those for connections.
+const OTHER_FILES: u64 = 4096;
+
+#[derive(Debug)]
+pub struct Http {
+    bind: SocketAddr,
+    settings: HttpSettings,
+    tls: Option<Arc<ServerConfig>>,
+    /// A token that was made because there was none.
+    made: Option<String>,
+    open: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    #[error("`{0}` is not an address to listen on, such as 127.0.0.1:8000")]
+    Bind(String),
+    #[error("the path is `{0}`, but must begin with a slash")]
+    Path(String),
+    #[error("a token must have at least 16 characters")]
+    ShortToken,
+    #[error("there are tokens, but --auth none lets everybody in: keep one of them")]
+    OpenWithTokens,
+    #[error("TLS needs both a certificate and a key")]
+    HalfTls,
+    #[error("cannot use the certificate {} and the key {}", cert.display(), key.display())]
+    Tls { cert: PathBuf, key: PathBuf, source: Box<dyn Error + Send + Sync> },
+    #[error("cannot listen on {address}")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("{name} is 0, but must be at least 1")]
+    Nothing { name: &'static str },
+}
+
+impl Http {
+    pub fn load(flags: &HttpFlags, file: config::Http) -> Result<Self, Box<dyn Error>> {
+        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+        let bind = flags.bind.clone().or_else(|| variable("MCP_HTTP_BIND")).or(file.bind.clone());
+        let bind = bind.unwrap_or_else(|| DEFAULT_BIND.into());
+        let path = flags.path.clone().or_else(|| variable("MCP_HTTP_PATH")).or(file.path.clone());
+        let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
+        if !path.starts_with('/') {
+            return Err(HttpError::Path(path).into());
+        }
+        let token = variable(TOKEN_VARIABLE);
+        let kind = flags.auth.or(file.auth).unwrap_or(AuthKind::Token);
+        let (auth, made) = auth(kind, token, &file)?;
+        let allowed = Allowed {
+            hosts: list(&flags.allowed_host, file.allowed_hosts.clone()),
+            origins: list(&flags.allowed_origin, file.allowed_origins.clone()),
+        };
+        let cert = flags.tls_cert.clone().or(file.tls_cert.clone());
+        let key = flags.tls_key.clone().or(file.tls_key.clone());
+        let tls = match (cert, key) {
+            (None, None) => None,
+            (Some(cert), Some(key)) => Some(tls(&cert, &key)?),
+            _ => return Err(HttpError::HalfTls.into()),
+        };
+        let open = matches!(auth, Auth::Open);
+        let settings = HttpSettings { path, allowed, auth, limits: limits(&file)? };
+        let bind = bind.parse().map_err(|_| HttpError::Bind(bind))?;
+        Ok(Self { bind, settings, tls, made, open })
+    }
+}
+
+/// Names on the command line take the place of those in the file.
+fn list(flags: &[String], file: Option<Vec<String>>) -> Vec<String> {
+    match flags {
+        [] => file.unwrap_or_default(),
+        flags => flags.to_vec(),
+    }
+}
+
+fn auth(
+    kind: AuthKind,
+    token: Option<String>,
+    file: &config::Http,
+) -> Result<(Auth, Option<String>), Box<dyn Error>> {
+    let named = file.tokens.clone().unwrap_or_default();
+    if kind == AuthKind::None {
+        return match token.is_none() && named.is_empty() && file.oauth.is_none() {
+            true => Ok((Auth::Open, None)),
+            false => Err(HttpError::OpenWithTokens.into()),
+        };
+    }
+    let needs_one = token.is_none() && named.is_empty() && file.oauth.is_none();
+    let made =
+        needs_one.then(|| Ok::<_, io::Error>(random_name()? + &random_name()?)).transpose()?;
+    let unnamed = token.or(made.clone()).map(|token| ("token".to_owned(), token));
+    let mut keys = Keys::default();
+    for (name, token) in named.into_iter().chain(unnamed) {
+        if token.len() < 16 {
+            return Err(HttpError::ShortToken.into());
+        }
+        keys = keys.with_token(&name, &token);
+    }
+    if let Some(oauth) = &file.oauth {
+        let settings = OAuthSettings {
+            issuer: oauth.issuer.clone(),
+            audience: oauth.audience.clone(),
+            scopes: oauth.scopes.clone().unwrap_or_default(),
+        };
+        keys = keys.with_oauth(OAuth::new(settings, keys::source(&oauth.jwks)?));
+    }
+    Ok((Auth::Closed(keys), made))
+}
+
+fn limits(file: &config::Http) -> Result<HttpLimits, HttpError> {
+    let default = HttpLimits::default();
+    let count = |name, wanted: Option<usize>, otherwise| match wanted {
+        Some(0) => Err(HttpError::Nothing { name }),
+        wanted => Ok(wanted.unwrap_or(otherwise)),
+    };
+    let time = |name, wanted: Option<u64>, otherwise| match wanted {
+        Some(0) => Err(HttpError::Nothing { name }),
+        wanted => Ok(wanted.map_or(otherwise, Duration::from_secs)),
+    };
+    let size = |wanted: Option<crate::size::Size>, otherwise: usize| {
+        wanted.map_or(otherwise, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
+    };
+    Ok(HttpLimits {
+        body: size(file.max_body, default.body),
+        // The library needs a little to work with.
+        header_bytes: size(file.max_header, default.header_bytes).max(8 << 10),
+        header_time: time("header_time", file.header_time, default.header_time)?,
+        body_time: time("body_time", file.body_time, default.body_time)?,
+        write_time: time("write_time", file.write_time, default.write_time)?,
+        connections: count("connections", file.connections, default.connections)?,
+        sessions: count("sessions_per_client", file.sessions_per_client, default.sessions)?,
+        session_time: time("session_time", file.session_time, default.session_time)?,
+        grace: file.grace.map_or(default.grace, Duration::from_secs),
+    })
+}
+
+fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
+    let load = || -> Result<ServerConfig, Box<dyn Error + Send + Sync>> {
+        let chain = CertificateDer::pem_file_iter(cert)?.collect::<Result<Vec<_>, _>>()?;
+        let key = PrivateKeyDer::from_pem_file(key)?;
+        Ok(ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?)
+    };
+    let (cert, key) = (cert.to_owned(), key.to_owned());
+    load().map(Arc::new).map_err(|source| HttpError::Tls { cert, key, source })
+}
+
+pub fn run(settings: Settings, http: Http) -> Result<ExitCode, Box<dyn Error>> {
+    make_room(http.settings.limits.connections);
+    let runtime = runtime()?;
+    let served: Result<(), Box<dyn Error>> = runtime.block_on(async {
+        let address = http.bind;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|source| HttpError::Listen { address, source })?;
+        announce(&http, listener.local_addr()?);
+        let shell = settings.shell();
+        let engine = shell.engine().clone();
+        engine.warm_up();
+        let ended = shutdown()?;
+        serve_http(listener, http.tls, Guests::new(shell), http.settings, ended).await?;
+        engine.close().await;
+        Ok(())
+    });
+    runtime.shutdown_background();
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Lets as many connections be open as may be.
+fn make_room(connections: usize) {
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = connections as u64 + OTHER_FILES;
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
+    }
+}
+
+/// Says where the server is and, this once, how to get in.
+#[expect(clippy::print_stderr, reason = "this is what people start the server for")]
+fn announce(http: &Http, bound: SocketAddr) {
+    let shown = match bound.ip().is_unspecified() {
+        true => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
+        false => bound,
+    };
+    let scheme = if http.tls.is_some() { "https" } else { "http" };
+    let url = format!("{scheme}://{shown}{}", http.settings.path);
+    eprintln!("mcpz: listening on {bound}, at {url}");
+    if http.open {
+        eprintln!("mcpz: --auth none: everybody who can reach this address can run commands");
+    }
+    if let Some(token) = &http.made {
+        let client = serde_json::json!({
+            "mcpServers": {"mcpz": {
+                "type": "http",
+                "url": url,
+                "headers": {"Authorization": format!("Bearer {token}")},
+            }},
+        });
+        eprintln!("mcpz: the token is {token}, until the server ends; {TOKEN_VARIABLE} sets one");
+        eprintln!("mcpz: for a client's configuration:\n{client:#}");
+    }
+}

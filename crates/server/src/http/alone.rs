@@ -1,0 +1,79 @@
+//! Requests that stand alone, from revision 2026-07-28 on: a service loop each, for as long as
+//! somebody waits for the answer.
+
+use std::io;
+use std::sync::Arc;
+
+use http::StatusCode;
+use rmcp::model::{Implementation, InitializeRequestParams, JsonRpcMessage, ProtocolVersion};
+use rmcp::service::{TxJsonRpcMessage, serve_directly_with_ct};
+use rmcp::transport::Transport;
+use rmcp::{RoleServer, ServerHandler};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::rules::status_of;
+use super::stream::{Reading, Stream};
+use crate::message::Message;
+
+/// Serves a request and returns where its answer is read. It is cancelled when the guard is dropped.
+pub fn serve<H: ServerHandler>(
+    handler: H,
+    request: Message,
+    version: ProtocolVersion,
+) -> (Reading, DropGuard) {
+    let stream = Arc::new(Stream::default());
+    let reading = stream.read(0);
+    let cancelled = CancellationToken::new();
+    let answered = CancellationToken::new();
+    let transport = Once { request: Some(request), stream, answered };
+    let mut peer = InitializeRequestParams::new(Default::default(), Implementation::default());
+    peer.protocol_version = version;
+    let service = serve_directly_with_ct(handler, transport, Some(peer), cancelled.clone());
+    tokio::spawn(async move {
+        let _ = service.waiting().await;
+    });
+    (reading, cancelled.drop_guard())
+}
+
+/// Brings one request and takes its answer.
+struct Once {
+    request: Option<Message>,
+    stream: Arc<Stream>,
+    answered: CancellationToken,
+}
+
+impl Transport<RoleServer> for Once {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let status = match &message {
+            JsonRpcMessage::Response(_) => Some(StatusCode::OK),
+            JsonRpcMessage::Error(error) => Some(status_of(&error.error)),
+            _ => None,
+        };
+        let said = serde_json::to_vec(&message).map(|data| self.stream.say(data.into(), status));
+        if status.is_some() {
+            self.stream.end();
+            self.answered.cancel();
+        }
+        std::future::ready(said.map_err(io::Error::from))
+    }
+
+    async fn receive(&mut self) -> Option<Message> {
+        match self.request.take() {
+            Some(request) => Some(request),
+            None => {
+                self.answered.cancelled().await;
+                None
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.stream.end();
+        Ok(())
+    }
+}

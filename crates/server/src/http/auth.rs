@@ -1,0 +1,159 @@
+//! Who may speak to the server.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::digest::{SHA256, digest};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, StatusCode};
+
+use super::oauth::OAuth;
+use super::refusal::Refusal;
+
+/// Somebody who may speak, and owns what comes of it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Principal {
+    pub name: Arc<str>,
+}
+
+/// The name of whoever speaks when everybody may.
+const ANYBODY: &str = "anybody";
+
+/// The most principals that are remembered by name.
+const MAX_PRINCIPALS: usize = 10_000;
+
+#[derive(Debug)]
+pub enum Auth {
+    /// Everybody who can reach the server.
+    Open,
+    Closed(Keys),
+}
+
+/// What opens the door.
+#[derive(Debug, Default)]
+pub struct Keys {
+    tokens: Vec<(Arc<str>, Vec<u8>)>,
+    oauth: Option<OAuth>,
+}
+
+impl Keys {
+    /// Lets whoever has the token in, under a name.
+    pub fn with_token(mut self, name: &str, token: &str) -> Self {
+        self.tokens.push((name.into(), fingerprint(token)));
+        self
+    }
+
+    /// Lets in whom an authorization server vouches for.
+    pub fn with_oauth(self, oauth: OAuth) -> Self {
+        Self { oauth: Some(oauth), ..self }
+    }
+}
+
+fn fingerprint(token: &str) -> Vec<u8> {
+    digest(&SHA256, token.as_bytes()).as_ref().to_vec()
+}
+
+impl Auth {
+    /// The description of how to get in, for clients that can find out by themselves.
+    pub fn oauth(&self) -> Option<&OAuth> {
+        match self {
+            Self::Open => None,
+            Self::Closed(keys) => keys.oauth.as_ref(),
+        }
+    }
+
+    /// Who sent a request with these headers.
+    pub async fn identify(&self, headers: &HeaderMap) -> Result<Arc<str>, Refusal> {
+        let keys = match self {
+            Self::Open => return Ok(ANYBODY.into()),
+            Self::Closed(keys) => keys,
+        };
+        let Some(token) = bearer(headers) else {
+            return Err(keys.refuse(StatusCode::UNAUTHORIZED, None));
+        };
+        // All are compared, and by their fingerprints: the time it takes tells nothing.
+        let presented = fingerprint(token);
+        let mut found = None;
+        for (name, known) in &keys.tokens {
+            if verify_slices_are_equal(known, &presented).is_ok() {
+                found = Some(name.clone());
+            }
+        }
+        match (found, &keys.oauth) {
+            (Some(name), _) => Ok(name),
+            (None, Some(oauth)) => oauth
+                .identify(token)
+                .await
+                .map_err(|denial| keys.refuse(denial.status(), Some(denial.code()))),
+            (None, None) => Err(keys.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token"))),
+        }
+    }
+}
+
+impl Keys {
+    fn refuse(&self, status: StatusCode, error: Option<&str>) -> Refusal {
+        let mut challenge = "Bearer realm=\"mcpz\"".to_owned();
+        if let Some(error) = error {
+            challenge.push_str(&format!(", error=\"{error}\""));
+        }
+        if let Some(oauth) = &self.oauth {
+            challenge.push_str(&oauth.challenge());
+        }
+        Refusal::Unknown { status, challenge }
+    }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+/// The principals that were here, so that each is the same every time.
+#[derive(Default)]
+pub struct Principals {
+    by_name: Mutex<HashMap<Arc<str>, Arc<Principal>>>,
+}
+
+impl Principals {
+    pub fn get(&self, name: Arc<str>) -> Arc<Principal> {
+        let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_name.len() >= MAX_PRINCIPALS && !by_name.contains_key(&name) {
+            by_name.retain(|_, principal| Arc::strong_count(principal) > 1);
+        }
+        by_name.entry(name.clone()).or_insert_with(|| Arc::new(Principal { name })).clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identify(auth: &Auth, header: &str) -> Result<String, (u16, String)> {
+        let mut headers = HeaderMap::new();
+        if !header.is_empty() {
+            headers.insert(AUTHORIZATION, header.parse().unwrap());
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(auth.identify(&headers)).map(|name| name.to_string()).map_err(|refusal| {
+            let response = refusal.into_response();
+            let challenge = response.headers()["www-authenticate"].to_str().unwrap().to_owned();
+            (response.status().as_u16(), challenge)
+        })
+    }
+
+    #[test]
+    fn each_token_opens_the_door_under_its_own_name() {
+        let keys = Keys::default().with_token("ada", "first").with_token("bob", "second");
+        let auth = Auth::Closed(keys);
+        assert_eq!(identify(&auth, "Bearer first").unwrap(), "ada");
+        assert_eq!(identify(&auth, "bearer second").unwrap(), "bob");
+        for wrong in ["Bearer third", "Bearer", "Bearer ", "Basic first", "first", "Bearer first x"]
+        {
+            assert_eq!(identify(&auth, wrong).unwrap_err().0, 401, "{wrong}");
+        }
+        assert_eq!(identify(&auth, "").unwrap_err(), (401, "Bearer realm=\"mcpz\"".into()));
+        assert!(identify(&auth, "Bearer x").unwrap_err().1.contains("error=\"invalid_token\""));
+    }
+}

@@ -1,0 +1,166 @@
+//! Connections: taken, bounded in number and time, and served.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+
+use super::endpoint::Endpoint;
+use super::{HttpLimits, Reception};
+
+/// How long to wait when the system has no room for another connection.
+const BREATH: Duration = Duration::from_millis(50);
+
+/// Takes connections for ever.
+pub async fn accept<R: Reception>(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    endpoint: Arc<Endpoint<R>>,
+) -> Infallible {
+    let room = Arc::new(Semaphore::new(endpoint.settings().limits.connections));
+    loop {
+        let Ok(place) = room.clone().acquire_owned().await else {
+            unreachable!("nobody closes it")
+        };
+        let (socket, _) = match listener.accept().await {
+            Ok(connection) => connection,
+            Err(error) => {
+                tracing::warn!("cannot take a connection: {error}");
+                sleep(BREATH).await;
+                continue;
+            }
+        };
+        endpoint.metrics().note_connection();
+        let (tls, endpoint) = (tls.clone(), endpoint.clone());
+        tokio::spawn(async move {
+            if let Err(error) = serve(socket, tls, endpoint).await {
+                tracing::debug!("a connection ended: {error}");
+            }
+            drop(place);
+        });
+    }
+}
+
+async fn serve<R: Reception>(
+    socket: TcpStream,
+    tls: Option<TlsAcceptor>,
+    endpoint: Arc<Endpoint<R>>,
+) -> io::Result<()> {
+    socket.set_nodelay(true)?;
+    let local = socket.local_addr()?;
+    let limits = endpoint.settings().limits;
+    let socket = Patient::new(socket, limits.write_time);
+    match tls {
+        None => converse(socket, local, endpoint).await,
+        Some(tls) => {
+            let shaken = timeout(limits.header_time, tls.accept(socket)).await;
+            converse(shaken.map_err(|_| io::ErrorKind::TimedOut)??, local, endpoint).await
+        }
+    }
+}
+
+/// Answers the requests of one connection until it ends.
+async fn converse<R: Reception>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    local: SocketAddr,
+    endpoint: Arc<Endpoint<R>>,
+) -> io::Result<()> {
+    let HttpLimits { header_time, header_bytes, .. } = endpoint.settings().limits;
+    let service = service_fn(|request| {
+        let endpoint = endpoint.clone();
+        async move { Ok::<_, Infallible>(endpoint.answer(request, local).await) }
+    });
+    // A connection that waits for its next request is one that waits for a header.
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(header_time)
+        .max_buf_size(header_bytes)
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    served.map_err(io::Error::other)
+}
+
+/// A socket whose other end must take what is written to it, in time.
+struct Patient<S> {
+    socket: S,
+    patience: Duration,
+    /// Runs while something waits to be written.
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Patient<S> {
+    fn new(socket: S, patience: Duration) -> Self {
+        Self { socket, patience, waiting: None }
+    }
+
+    fn in_time<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.waiting = None;
+            return written;
+        }
+        let until = Instant::now() + self.patience;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        match waiting.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(context, bytes);
+        self.in_time(context, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(context, bytes);
+        self.in_time(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(context)
+    }
+}

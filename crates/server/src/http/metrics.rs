@@ -1,0 +1,81 @@
+//! What is told to those who watch over servers, in the text form of Prometheus.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::StatusCode;
+use mcpz_engine::{ENDS, Engine, Latency, RANGES};
+
+/// What happened on HTTP.
+#[derive(Default)]
+pub struct Metrics {
+    /// Responses by the first digit of their status.
+    responses: [AtomicU64; 5],
+    connections: AtomicU64,
+}
+
+impl Metrics {
+    pub fn note_response(&self, status: StatusCode) {
+        let class = usize::from(status.as_u16() / 100).clamp(1, 5) - 1;
+        self.responses[class].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn note_connection(&self) {
+        self.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn write(&self, text: &mut String, sessions: usize) {
+        head(text, "mcpz_http_responses_total", "counter", "HTTP responses by class of status");
+        for (class, count) in self.responses.iter().enumerate() {
+            let count = count.load(Ordering::Relaxed);
+            let _ =
+                writeln!(text, "mcpz_http_responses_total{{class=\"{}xx\"}} {count}", class + 1);
+        }
+        let connections = self.connections.load(Ordering::Relaxed);
+        one(text, "mcpz_http_connections_total", "counter", "HTTP connections", connections);
+        one(text, "mcpz_sessions", "gauge", "Sessions there are now", sessions as u64);
+    }
+}
+
+/// What happened in the engine.
+pub fn write_engine(text: &mut String, engine: &Engine) {
+    let stats = engine.stats();
+    let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+    head(text, "mcpz_runs_total", "counter", "Commands by how they ended");
+    for (name, count) in ENDS.iter().zip(&stats.ends) {
+        let _ = writeln!(text, "mcpz_runs_total{{outcome=\"{name}\"}} {}", load(count));
+    }
+    one(text, "mcpz_runs_running", "gauge", "Commands running now", load(&stats.running));
+    one(text, "mcpz_runs_refused_total", "counter", "Commands refused", load(&stats.refused));
+    one(
+        text,
+        "mcpz_runs_busy_total",
+        "counter",
+        "Commands there was no room for",
+        load(&stats.busy),
+    );
+    one(text, "mcpz_output_bytes_total", "counter", "Bytes commands printed", load(&stats.bytes));
+    one(text, "mcpz_spill_bytes", "gauge", "Bytes spilled to disk now", engine.spilled());
+    histogram(text, "mcpz_spawn_seconds", "From a request to its first process", &stats.spawning);
+    histogram(text, "mcpz_run_seconds", "From a request to its answer", &stats.total);
+}
+
+pub fn one(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
+    head(text, name, kind, help);
+    let _ = writeln!(text, "{name} {value}");
+}
+
+fn head(text: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn histogram(text: &mut String, name: &str, help: &str, latency: &Latency) {
+    head(text, name, "histogram", help);
+    let counts = latency.counts();
+    let mut sum = 0;
+    for (end, count) in RANGES.iter().map(f64::to_string).chain(["+Inf".into()]).zip(counts) {
+        sum += count;
+        let _ = writeln!(text, "{name}_bucket{{le=\"{end}\"}} {sum}");
+    }
+    let _ = writeln!(text, "{name}_sum {}\n{name}_count {sum}", latency.sum().as_secs_f64());
+}

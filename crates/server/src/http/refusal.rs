@@ -1,0 +1,92 @@
+//! What is answered to requests that are not served.
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderValue, Response, StatusCode};
+use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
+
+use super::body::Reply;
+use crate::message::Fault;
+
+/// Why a request is not served.
+#[derive(Debug)]
+pub enum Refusal {
+    /// In words, for people.
+    Plain(StatusCode, &'static str),
+    /// As an answer of the protocol. Boxed: it is large, and rare.
+    Protocol(StatusCode, Box<Fault>),
+    NotAllowed {
+        allow: &'static str,
+    },
+    /// Who asks is not known, or may not; with what to ask for.
+    Unknown {
+        status: StatusCode,
+        challenge: String,
+    },
+    Busy,
+}
+
+impl Refusal {
+    pub fn protocol(
+        status: StatusCode,
+        code: ErrorCode,
+        text: impl Into<String>,
+        id: Option<RequestId>,
+    ) -> Self {
+        let error = ErrorData::new(code, text.into(), None);
+        Self::Protocol(status, Box::new(Fault { error, id }))
+    }
+
+    /// The same for everything that is not there or not one's own.
+    pub fn no_session() -> Self {
+        let text = "Not Found: there is no such session";
+        Self::protocol(StatusCode::NOT_FOUND, ErrorCode::INVALID_REQUEST, text, None)
+    }
+
+    pub fn into_response(self) -> Response<Reply> {
+        let (status, body) = match &self {
+            Self::Plain(status, text) => (*status, Bytes::from_static(text.as_bytes())),
+            Self::Protocol(status, fault) => {
+                let error = JsonRpcError::new(fault.id.clone(), fault.error.clone());
+                (*status, serde_json::to_vec(&error).unwrap_or_default().into())
+            }
+            Self::NotAllowed { .. } => {
+                (StatusCode::METHOD_NOT_ALLOWED, Bytes::from_static(b"Method Not Allowed"))
+            }
+            Self::Unknown { status, .. } => {
+                (*status, Bytes::from_static(status.canonical_reason().unwrap_or("").as_bytes()))
+            }
+            Self::Busy => {
+                let text = "Service Unavailable: the server is busy; try again later";
+                (StatusCode::SERVICE_UNAVAILABLE, Bytes::from_static(text.as_bytes()))
+            }
+        };
+        let mut response = Response::new(Reply::document(body));
+        *response.status_mut() = status;
+        let kind = match &self {
+            Self::Protocol(..) => "application/json",
+            _ => "text/plain; charset=utf-8",
+        };
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        match self {
+            Self::NotAllowed { allow } => {
+                headers.insert(ALLOW, HeaderValue::from_static(allow));
+            }
+            Self::Unknown { challenge, .. } => {
+                if let Ok(challenge) = HeaderValue::from_str(&challenge) {
+                    headers.insert(WWW_AUTHENTICATE, challenge);
+                }
+            }
+            Self::Busy => {
+                headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            // What follows a head that is wrong cannot be trusted to be a request.
+            Self::Plain(StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE, _) => {
+                headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            Self::Plain(..) | Self::Protocol(..) => {}
+        }
+        response
+    }
+}

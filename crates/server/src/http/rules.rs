@@ -1,0 +1,224 @@
+//! What the headers of a request must say, by the revision of the protocol it speaks.
+//!
+//! Up to 2025-11-25 a conversation begins with `initialize` and goes on in a session. From 2026-07-28
+//! on each request stands alone: it says in `_meta` what it speaks, and its headers repeat what is in
+//! it for those who pass it on without reading it.
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http::header::HeaderName;
+use http::{HeaderMap, StatusCode};
+use rmcp::model::{
+    ClientRequest, ErrorCode, ErrorData, GetMeta, JsonObject, JsonRpcMessage, ProtocolVersion,
+    RequestId,
+};
+use serde_json::Value;
+
+use super::refusal::Refusal;
+use crate::message::{Fault, Message};
+
+pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
+pub const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// How requests belong together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Era {
+    /// In sessions.
+    Sessions,
+    /// Each by itself.
+    Alone,
+}
+
+impl Era {
+    /// The era of a request that has no body.
+    pub fn of_head(headers: &HeaderMap) -> Self {
+        match text(headers, &PROTOCOL_VERSION) {
+            None => Self::Sessions,
+            Some(version) if is_handshaken(version) => Self::Sessions,
+            Some(_) => Self::Alone,
+        }
+    }
+
+    pub fn of(headers: &HeaderMap, message: &Message) -> Self {
+        let JsonRpcMessage::Request(request) = message else { return Self::of_head(headers) };
+        let said = request.request.get_meta().protocol_version();
+        let alone = matches!(request.request, ClientRequest::DiscoverRequest(_))
+            || said.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        if alone { Self::Alone } else { Self::of_head(headers) }
+    }
+}
+
+/// Whether conversations of this revision begin with `initialize`.
+fn is_handshaken(version: &str) -> bool {
+    ProtocolVersion::KNOWN_VERSIONS
+        .iter()
+        .any(|known| known.as_str() == version && *known < ProtocolVersion::V_2026_07_28)
+}
+
+pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+/// Checks a message that stands alone against its headers. `schema` gives the tools' parameters.
+pub fn check_alone(
+    headers: &HeaderMap,
+    message: &Message,
+    schema: impl Fn(&str) -> Option<std::sync::Arc<JsonObject>>,
+) -> Result<(), Refusal> {
+    let (id, value) = match message {
+        JsonRpcMessage::Request(request) => {
+            (Some(request.id.clone()), serde_json::to_value(&request.request))
+        }
+        JsonRpcMessage::Notification(notification) => {
+            (None, serde_json::to_value(&notification.notification))
+        }
+        _ => {
+            let text = "Invalid Request: nothing was asked that this could answer";
+            let code = ErrorCode::INVALID_REQUEST;
+            return Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None));
+        }
+    };
+    let value = value.unwrap_or_default();
+    let mismatch = |text: String| {
+        Refusal::protocol(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text, id.clone())
+    };
+    check_names(headers, &value).map_err(mismatch)?;
+    if let JsonRpcMessage::Request(request) = message {
+        check_version(headers, &request.request, id.clone())?;
+    }
+    let tool = value["params"]["name"].as_str().filter(|_| value["method"] == "tools/call");
+    match tool.and_then(schema) {
+        Some(schema) => check_parameters(headers, &value, &schema).map_err(mismatch),
+        None => Ok(()),
+    }
+}
+
+/// `Mcp-Method` and `Mcp-Name` must say what the message says.
+fn check_names(headers: &HeaderMap, message: &Value) -> Result<(), String> {
+    let method = message["method"].as_str().unwrap_or_default();
+    match text(headers, &MCP_METHOD) {
+        None => return Err("the Mcp-Method header is missing".into()),
+        Some(said) if said != method => {
+            return Err(format!("the Mcp-Method header says `{said}`, the message `{method}`"));
+        }
+        Some(_) => {}
+    }
+    let named_by = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        _ => return Ok(()),
+    };
+    let Some(name) = message["params"][named_by].as_str() else { return Ok(()) };
+    match text(headers, &MCP_NAME).map(decode) {
+        None => Err(format!("the Mcp-Name header is missing, which {method} needs")),
+        Some(None) => Err("the Mcp-Name header is not base64".into()),
+        Some(Some(said)) if said != name => {
+            Err(format!("the Mcp-Name header says `{said}`, the message `{name}`"))
+        }
+        Some(Some(_)) => Ok(()),
+    }
+}
+
+fn check_version(
+    headers: &HeaderMap,
+    request: &ClientRequest,
+    id: Option<RequestId>,
+) -> Result<(), Refusal> {
+    let meta = request.get_meta();
+    let missing = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28);
+    if !missing.is_empty() {
+        let text = format!("Invalid params: _meta does not have {}", missing.join(", "));
+        return Err(Refusal::protocol(
+            StatusCode::BAD_REQUEST,
+            ErrorCode::INVALID_PARAMS,
+            text,
+            id,
+        ));
+    }
+    let said = meta.protocol_version();
+    let said = said.as_ref().map(ProtocolVersion::as_str).unwrap_or_default();
+    let text = match text(headers, &PROTOCOL_VERSION) {
+        None => "the MCP-Protocol-Version header is missing".to_owned(),
+        Some(header) if header != said => {
+            format!("the MCP-Protocol-Version header says `{header}`, _meta says `{said}`")
+        }
+        Some(_) => return Ok(()),
+    };
+    Err(Refusal::protocol(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text, id))
+}
+
+/// `Mcp-Param-…` must say what the arguments say that the tool's schema names it for.
+fn check_parameters(
+    headers: &HeaderMap,
+    message: &Value,
+    schema: &JsonObject,
+) -> Result<(), String> {
+    let Some(Value::Object(properties)) = schema.get("properties") else { return Ok(()) };
+    for (name, property) in properties {
+        let Some(header) = property["x-mcp-header"].as_str() else { continue };
+        let header = format!("Mcp-Param-{header}");
+        let argument = match &message["params"]["arguments"][name] {
+            Value::String(text) => Some(text.clone()),
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+            other => Some(other.to_string()),
+        };
+        let mut said = headers.get_all(header.as_str()).iter();
+        let (first, more) = (said.next(), said.next().is_some());
+        let said = first.map(|value| value.to_str().ok().and_then(decode));
+        match (said, argument) {
+            _ if more => return Err(format!("the {header} header is there twice")),
+            (None, None) => {}
+            (Some(Some(said)), Some(argument)) if said == argument => {}
+            (None, Some(_)) => return Err(format!("the {header} header is missing")),
+            (Some(_), None) => return Err(format!("the {header} header has no argument `{name}`")),
+            (Some(_), Some(_)) => {
+                return Err(format!("the {header} header is not what the argument `{name}` is"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The value of a header that may be wrapped because it could not stand in one as it is.
+fn decode(value: &str) -> Option<String> {
+    match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(value.to_owned()),
+        Some(wrapped) => String::from_utf8(BASE64_STANDARD.decode(wrapped).ok()?).ok(),
+    }
+}
+
+/// The status of a response that is nothing but this error. In sessions, errors are answers like
+/// others.
+pub fn status_of(error: &ErrorData) -> StatusCode {
+    match error.code {
+        ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
+        | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY
+        | ErrorCode::HEADER_MISMATCH => StatusCode::BAD_REQUEST,
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
+    }
+}
+
+/// In a session, a header that names a revision must name one there is.
+pub fn check_session_version(headers: &HeaderMap) -> Result<(), Refusal> {
+    match headers.get(PROTOCOL_VERSION).map(|version| version.to_str()) {
+        Some(Ok(version)) if !is_handshaken(version) => {
+            let text = format!("Bad Request: there is no protocol version {version:?}");
+            let code = ErrorCode::INVALID_REQUEST;
+            Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None))
+        }
+        Some(Err(_)) => Err(Refusal::Plain(
+            StatusCode::BAD_REQUEST,
+            "Bad Request: the MCP-Protocol-Version header is not text",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// A fault of a body, which is the client's.
+pub fn refuse(fault: Fault) -> Refusal {
+    Refusal::Protocol(StatusCode::BAD_REQUEST, Box::new(fault))
+}

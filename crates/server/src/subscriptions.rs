@@ -1,0 +1,83 @@
+//! Tells clients that an output they follow has grown, or has come to its end.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mcpz_engine::{Output, Owner};
+use tokio::sync::watch;
+use tokio::time::sleep;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::kept::OutputUri;
+
+/// The least time between two words about the same output.
+const PACE: Duration = Duration::from_millis(500);
+
+/// The most outputs a client may follow at once.
+pub const MAX_FOLLOWED: usize = 64;
+
+/// The output a URI names, if it is the owner's.
+pub fn find(owner: &Owner, uri: &str) -> Option<Output> {
+    let uri: OutputUri = uri.parse().ok()?;
+    Some(owner.find(&uri.id)?.output)
+}
+
+/// One output that is followed.
+pub struct Followed {
+    output: Output,
+    arrived: watch::Receiver<u64>,
+    seen: u64,
+    ended: bool,
+}
+
+impl Followed {
+    pub fn new(output: Output) -> Self {
+        let (arrived, seen, ended) = (output.watch(), output.length(), output.is_finished());
+        Self { output, arrived, seen, ended }
+    }
+
+    /// Waits until there is more, or it has ended. `None` when nothing will change any more.
+    pub async fn changed(&mut self) -> Option<()> {
+        loop {
+            if self.ended {
+                return None;
+            }
+            if self.arrived.changed().await.is_err() {
+                return None;
+            }
+            sleep(PACE).await;
+            self.arrived.mark_unchanged();
+            let length = self.output.length();
+            self.ended = self.output.is_finished();
+            if length > self.seen || self.ended {
+                self.seen = length;
+                return Some(());
+            }
+        }
+    }
+}
+
+/// What a client in a session follows, by URI.
+#[derive(Default)]
+pub struct Subscriptions {
+    by_uri: Mutex<HashMap<String, DropGuard>>,
+}
+
+impl Subscriptions {
+    /// Notes that a URI is followed; returns what tells when it is not any more, or nothing if too
+    /// many are.
+    pub fn add(self: &Arc<Self>, uri: &str) -> Option<CancellationToken> {
+        let mut by_uri = self.by_uri.lock().unwrap_or_else(PoisonError::into_inner);
+        if by_uri.len() >= MAX_FOLLOWED && !by_uri.contains_key(uri) {
+            return None;
+        }
+        let over = CancellationToken::new();
+        by_uri.insert(uri.to_owned(), over.clone().drop_guard());
+        Some(over)
+    }
+
+    pub fn remove(&self, uri: &str) {
+        self.by_uri.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+    }
+}

@@ -1,0 +1,95 @@
+//! What the server tells a client about its work, if the client wants to know.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcpz_engine::{End, Error, Outcome};
+use rmcp::RoleServer;
+#[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
+use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
+use rmcp::service::{Peer, RequestContext};
+use serde_json::json;
+
+/// The least serious messages a client wants; none until it says so.
+#[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
+#[derive(Debug, Clone, Default)]
+pub struct Threshold(Arc<Mutex<Option<LoggingLevel>>>);
+
+#[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
+impl Threshold {
+    pub fn set(&self, level: LoggingLevel) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+    }
+
+    /// Whom to tell about one request: a request that stands alone says itself what it wants.
+    pub fn teller(&self, context: &RequestContext<RoleServer>) -> Teller {
+        let own = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Teller { peer: context.peer.clone(), least: context.meta.log_level().or(own) }
+    }
+}
+
+#[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
+pub struct Teller {
+    peer: Peer<RoleServer>,
+    least: Option<LoggingLevel>,
+}
+
+#[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
+impl Teller {
+    async fn tell(&self, level: LoggingLevel, text: String) {
+        if self.least.is_none_or(|least| severity(level) < severity(least)) {
+            return;
+        }
+        let message = LoggingMessageNotificationParam::new(level, json!(text));
+        // A client that cannot be told has left, which its own stream will tell.
+        let _ = self.peer.notify_logging_message(message).await;
+    }
+
+    /// Tells why a command did not run.
+    pub async fn tell_error(&self, error: &Error) {
+        self.tell(LoggingLevel::Warning, error.chain()).await;
+    }
+
+    /// Tells what became of a command, as far as it is worth telling.
+    pub async fn tell_outcome(&self, outcome: &Result<Outcome, Error>) {
+        let outcome = match outcome {
+            Err(error) => return self.tell_error(error).await,
+            Ok(outcome) => outcome,
+        };
+        let (level, text) = match outcome.end {
+            End::Exited(code) => (LoggingLevel::Debug, format!("the command exited with {code}")),
+            End::Signalled(signal) => {
+                let name = mcpz_engine::signal_name(signal);
+                (LoggingLevel::Info, format!("the command was ended by {name}"))
+            }
+            End::TimedOut { after } => {
+                let seconds = after.as_secs_f64();
+                (LoggingLevel::Warning, format!("the command was ended after {seconds} seconds"))
+            }
+            End::Cancelled => (LoggingLevel::Info, "the command was cancelled".to_owned()),
+            End::Lost => (LoggingLevel::Error, "the command was lost".to_owned()),
+        };
+        self.tell(level, text).await;
+        if !outcome.background.is_empty() {
+            let text = format!("processes are still running: {:?}", outcome.background);
+            self.tell(LoggingLevel::Notice, text).await;
+        }
+        if outcome.output.lost() > 0 {
+            let text = format!("{} bytes of output could not be kept", outcome.output.lost());
+            self.tell(LoggingLevel::Warning, text).await;
+        }
+    }
+}
+
+#[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
+fn severity(level: LoggingLevel) -> u8 {
+    match level {
+        LoggingLevel::Debug => 0,
+        LoggingLevel::Info => 1,
+        LoggingLevel::Notice => 2,
+        LoggingLevel::Warning => 3,
+        LoggingLevel::Error => 4,
+        LoggingLevel::Critical => 5,
+        LoggingLevel::Alert => 6,
+        LoggingLevel::Emergency => 7,
+    }
+}
