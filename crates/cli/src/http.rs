@@ -181,11 +181,12 @@ pub fn run(settings: Settings, http: Http) -> Result<ExitCode, Box<dyn Error>> {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| HttpError::Listen { address, source })?;
+        // Before anybody can know that we are here, and ask us to end.
+        let ended = shutdown()?;
         announce(&http, listener.local_addr()?);
         let shell = settings.shell();
         let engine = shell.engine().clone();
         engine.warm_up();
-        let ended = shutdown()?;
         serve_http(listener, http.tls, Guests::new(shell), http.settings, ended).await?;
         engine.close().await;
         Ok(())

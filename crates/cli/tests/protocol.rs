@@ -15,6 +15,11 @@ fn modern(version: &str) -> Value {
     })
 }
 
+/// What the server says it can.
+fn served() -> Value {
+    json!({"logging": {}, "prompts": {}, "resources": {"subscribe": true}, "tools": {}})
+}
+
 #[test]
 fn every_revision_with_a_handshake_is_spoken() {
     for version in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -22,7 +27,7 @@ fn every_revision_with_a_handshake_is_spoken() {
         let answer = server.initialize(version);
         assert_eq!(answer["result"]["protocolVersion"], version);
         assert_eq!(answer["result"]["serverInfo"]["name"], "mcpz-shell");
-        assert_eq!(answer["result"]["capabilities"], json!({"resources": {}, "tools": {}}));
+        assert_eq!(answer["result"]["capabilities"], served());
         assert_eq!(server.run("echo hi")["output"], "hi\n");
     }
 }
@@ -41,7 +46,7 @@ fn the_revision_without_a_handshake_is_spoken() {
     let discovered = server.request("server/discover", json!({"_meta": meta}));
     let versions = discovered["result"]["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&json!("2026-07-28")), "{discovered}");
-    assert_eq!(discovered["result"]["capabilities"], json!({"resources": {}, "tools": {}}));
+    assert_eq!(discovered["result"]["capabilities"], served());
     let listed = server.request("tools/list", json!({"_meta": meta}));
     assert_eq!(listed["result"]["tools"][0]["name"], "execute_command");
     let params =
@@ -143,7 +148,9 @@ fn what_there_is_not_is_refused_by_name() {
     assert_eq!(unknown["error"]["message"], "Method not found: no/such");
     let wrong = server.request("tools/call", json!({"arguments": {}}));
     assert_eq!(wrong["error"]["code"], -32602, "{wrong}");
-    assert_eq!(server.request("prompts/list", json!({}))["error"]["code"], -32601);
+    let params =
+        json!({"ref": {"type": "ref/prompt", "name": "x"}, "argument": {"name": "x", "value": ""}});
+    assert_eq!(server.request("completion/complete", params)["error"]["code"], -32601);
 }
 
 #[test]

@@ -36,7 +36,7 @@ use endpoint::Endpoint;
 
 /// Greets whoever comes, with a handler of their own.
 pub trait Reception: Send + Sync + 'static {
-    type Handler: ServerHandler;
+    type Handler: ServerHandler + Clone;
 
     fn handler(&self, principal: &Arc<Principal>) -> Self::Handler;
 

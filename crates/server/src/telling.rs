@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mcpz_engine::{End, Error, Outcome};
 use rmcp::RoleServer;
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
-use rmcp::model::{LoggingLevel, LoggingMessageNotificationParam};
-use rmcp::service::{Peer, RequestContext};
+use rmcp::model::{
+    LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParam, RequestId,
+    ServerNotification,
+};
+use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
 use serde_json::json;
 
 /// The least serious messages a client wants; none until it says so.
@@ -23,13 +26,16 @@ impl Threshold {
     /// Whom to tell about one request: a request that stands alone says itself what it wants.
     pub fn teller(&self, context: &RequestContext<RoleServer>) -> Teller {
         let own = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Teller { peer: context.peer.clone(), least: context.meta.log_level().or(own) }
+        let least = context.meta.log_level().or(own);
+        Teller { peer: context.peer.clone(), request: context.id.clone(), least }
     }
 }
 
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
 pub struct Teller {
     peer: Peer<RoleServer>,
+    /// What it is about: over HTTP, what is told comes with its answer.
+    request: RequestId,
     least: Option<LoggingLevel>,
 }
 
@@ -40,8 +46,11 @@ impl Teller {
             return;
         }
         let message = LoggingMessageNotificationParam::new(level, json!(text));
+        let mut message = LoggingMessageNotification::new(message);
+        message.extensions.insert(OriginatingRequestId(self.request.clone()));
+        let message = ServerNotification::LoggingMessageNotification(message);
         // A client that cannot be told has left, which its own stream will tell.
-        let _ = self.peer.notify_logging_message(message).await;
+        let _ = self.peer.send_notification(message).await;
     }
 
     /// Tells why a command did not run.

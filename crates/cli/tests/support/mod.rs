@@ -7,6 +7,8 @@
     reason = "tests, each of which uses a part of this"
 )]
 
+pub mod http;
+
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};

@@ -12,7 +12,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::rules::status_of;
-use super::stream::{Reading, Stream};
+use super::stream::{Kind, Reading, Stream};
 use crate::message::Message;
 
 /// Serves a request and returns where its answer is read. It is cancelled when the guard is dropped.
@@ -49,13 +49,14 @@ impl Transport<RoleServer> for Once {
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let status = match &message {
-            JsonRpcMessage::Response(_) => Some(StatusCode::OK),
-            JsonRpcMessage::Error(error) => Some(status_of(&error.error)),
-            _ => None,
+        let kind = match &message {
+            JsonRpcMessage::Response(_) => Kind::Answer(StatusCode::OK),
+            JsonRpcMessage::Error(error) => Kind::Answer(status_of(&error.error)),
+            JsonRpcMessage::Request(_) => Kind::Question,
+            JsonRpcMessage::Notification(_) => Kind::Notice,
         };
-        let said = serde_json::to_vec(&message).map(|data| self.stream.say(data.into(), status));
-        if status.is_some() {
+        let said = serde_json::to_vec(&message).map(|data| self.stream.say(data.into(), kind));
+        if matches!(kind, Kind::Answer(_)) {
             self.stream.end();
             self.answered.cancel();
         }

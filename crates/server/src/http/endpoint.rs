@@ -13,8 +13,10 @@ use http_body_util::BodyExt;
 use rmcp::model::{
     ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId,
 };
+use rmcp::service::serve_directly;
 use rmcp::{ServerHandler, serve_server};
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use super::auth::{Principal, Principals};
 use super::body::{Events, Reply};
@@ -232,20 +234,20 @@ impl<R: Reception> Endpoint<R> {
             return Err(Refusal::Busy);
         }
         let id = crate::random_name().map_err(|_| Refusal::Busy)?;
-        let (session, line) = Session::new(id.clone(), principal.clone());
         let handler = self.reception.handler(principal);
-        let ended = session.ended.clone();
-        tokio::spawn(async move {
-            let serving = async {
-                if let Ok(running) = serve_server(handler, line).await {
+        let starter = move |line, client, ended: CancellationToken| {
+            let handler = handler.clone();
+            tokio::spawn(ended.run_until_cancelled_owned(async move {
+                let running = match client {
+                    None => serve_server(handler, line).await.ok(),
+                    client => Some(serve_directly(handler, line, client)),
+                };
+                if let Some(running) = running {
                     let _ = running.waiting().await;
                 }
-            };
-            tokio::select! {
-                () = serving => {}
-                () = ended.cancelled() => {}
-            }
-        });
+            }));
+        };
+        let session = Session::new(id.clone(), principal.clone(), Box::new(starter));
         let seat = session.take(messages).map_err(not_taken)?;
         let Some(Seat { reading, number }) = seat else { return Err(Refusal::Busy) };
         let _ = timeout(self.settings.limits.body_time, reading.ready()).await;
@@ -258,7 +260,7 @@ impl<R: Reception> Endpoint<R> {
             response.headers_mut().insert(SESSION_ID, value);
             self.sessions.insert(session);
         } else {
-            session.ended.cancel();
+            session.end();
         }
         Ok(response)
     }

@@ -80,7 +80,8 @@ async fn converse<R: Reception>(
     let HttpLimits { header_time, header_bytes, .. } = endpoint.settings().limits;
     let service = service_fn(|request| {
         let endpoint = endpoint.clone();
-        async move { Ok::<_, Infallible>(endpoint.answer(request, local).await) }
+        // Boxed: a connection that waits keeps room for it otherwise.
+        Box::pin(async move { Ok::<_, Infallible>(endpoint.answer(request, local).await) })
     });
     // A connection that waits for its next request is one that waits for a header.
     let served = http1::Builder::new()

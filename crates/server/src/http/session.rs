@@ -1,13 +1,14 @@
 //! Sessions: conversations that go on over many requests, up to revision 2025-11-25.
 //!
-//! Each has a service loop of its own, as a client on stdio has. What the loop says is noted in
+//! Each has a service loop of its own, as a client on stdio has, while there is something to do: a
+//! loop takes tens of kilobytes, a session that sleeps hardly any. What the loop says is noted in
 //! streams, one for each request and one for what belongs to none; responses read from those. So a
 //! connection that is lost takes nothing with it: the client reads on where it was, from another.
 //!
-//!     request ─▶ inbox ─▶ service loop ─▶ Router ─┬▶ stream of the request
-//!                                                 └▶ common stream (GET)
+//!     request ─▶ Router (inbox) ─▶ service loop ─▶ Router ─┬▶ stream of the request
+//!                                                          └▶ common stream (GET)
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -15,20 +16,25 @@ use std::time::{Duration, Instant};
 use http::StatusCode;
 use rmcp::RoleServer;
 use rmcp::model::{
-    CancelledNotification, CancelledNotificationParam, ClientNotification, GetMeta, JsonRpcMessage,
-    ProgressToken, ProtocolVersion, RequestId, ServerNotification, ServerResult,
+    CancelledNotification, CancelledNotificationParam, ClientNotification, ClientRequest,
+    Extensions, GetExtensions, GetMeta, InitializeRequestParams, JsonRpcMessage, ProgressToken,
+    ProtocolVersion, RequestId, ServerNotification, ServerResult,
 };
-use rmcp::service::TxJsonRpcMessage;
+use rmcp::service::{OriginatingRequestId, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::sync::mpsc;
+use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::auth::Principal;
-use super::stream::{Reading, Stream};
+use super::stream::{Kind, Reading, Stream};
 use crate::message::Message;
 
 /// How many messages may wait for a session's service loop.
 const INBOX: usize = 256;
+
+/// How long a service loop waits for something to do before it goes.
+const AWAKE: Duration = Duration::from_millis(20);
 
 /// The most requests of a session that may be without an answer.
 const MAX_PENDING: usize = 1024;
@@ -47,15 +53,20 @@ pub struct Session {
     pub principal: Arc<Principal>,
     /// Ends the service loop and all it runs.
     pub ended: CancellationToken,
-    inbox: mpsc::Sender<Message>,
     router: Arc<Router>,
     used: Mutex<Instant>,
+    /// Starts a service loop for a client whose handshake is known, or is still to come.
+    starter: Starter,
 }
+
+pub type Starter =
+    Box<dyn Fn(Line, Option<InitializeRequestParams>, CancellationToken) + Send + Sync>;
 
 /// What a session's service loop is connected to.
 pub struct Line {
-    inbox: mpsc::Receiver<Message>,
     router: Arc<Router>,
+    /// Whether the loop was told that there is nothing to do.
+    over: bool,
 }
 
 /// Why a message is not taken.
@@ -68,17 +79,42 @@ pub enum NotTaken {
 }
 
 impl Session {
-    pub fn new(id: String, principal: Arc<Principal>) -> (Arc<Self>, Line) {
-        let (inbox, incoming) = mpsc::channel(INBOX);
-        let router = Arc::new(Router::default());
-        let line = Line { inbox: incoming, router: router.clone() };
+    pub fn new(id: String, principal: Arc<Principal>, starter: Starter) -> Arc<Self> {
         let (ended, used) = (CancellationToken::new(), Mutex::new(Instant::now()));
-        (Arc::new(Self { id, principal, ended, inbox, router, used }), line)
+        Arc::new(Self { id, principal, ended, router: Arc::default(), used, starter })
     }
 
     /// The revision that was agreed on.
     pub fn version(&self) -> Option<&ProtocolVersion> {
         self.router.version.get()
+    }
+
+    /// Gives the service loop something to do, and starts one if there is none.
+    fn put(&self, message: Message) -> Result<(), NotTaken> {
+        if self.ended.is_cancelled() {
+            return Err(NotTaken::Ended);
+        }
+        let asleep = {
+            let mut routes = self.router.lock();
+            if routes.inbox.len() >= INBOX {
+                return Err(NotTaken::TooMany);
+            }
+            routes.note(&message);
+            routes.inbox.push_back(message);
+            !std::mem::replace(&mut routes.awake, true)
+        };
+        match asleep {
+            true => {
+                let client = self.router.client();
+                (self.starter)(
+                    Line { router: self.router.clone(), over: false },
+                    client,
+                    self.ended.clone(),
+                );
+            }
+            false => self.router.arrived.notify_one(),
+        }
+        Ok(())
     }
 
     /// Passes messages on, and returns the stream their answers come on, if any is expected.
@@ -93,10 +129,7 @@ impl Session {
             {
                 self.router.give_up(id);
             }
-            self.inbox.try_send(message).map_err(|error| match error {
-                mpsc::error::TrySendError::Full(_) => NotTaken::TooMany,
-                mpsc::error::TrySendError::Closed(_) => NotTaken::Ended,
-            })?;
+            self.put(message)?;
         }
         Ok(stream)
     }
@@ -150,9 +183,14 @@ impl Session {
             self.router.give_up(&id);
             let params = CancelledNotificationParam::new(Some(id), Some("nobody reads".into()));
             let cancelled = CancelledNotification::new(params);
-            let message = JsonRpcMessage::notification(cancelled.into());
-            let _ = self.inbox.try_send(message);
+            let _ = self.put(JsonRpcMessage::notification(cancelled.into()));
         }
+    }
+
+    /// Ends it with all it runs; whoever reads is told.
+    pub fn end(&self) {
+        self.ended.cancel();
+        self.router.lock().streams.values().for_each(|stream| stream.end());
     }
 
     fn touch(&self) {
@@ -179,10 +217,18 @@ pub struct Seat {
 struct Router {
     version: OnceLock<ProtocolVersion>,
     routes: Mutex<Routes>,
+    arrived: Notify,
 }
 
 #[derive(Default)]
 struct Routes {
+    inbox: VecDeque<Message>,
+    /// Whether there is a service loop.
+    awake: bool,
+    /// What the client said of itself.
+    client: Option<InitializeRequestParams>,
+    /// Whether something was begun that needs a service loop for as long as the session lives.
+    lasting: bool,
     next: u64,
     streams: BTreeMap<u64, Arc<Stream>>,
     /// Requests without an answer, and their streams. One that was cancelled never gets one, and
@@ -196,9 +242,52 @@ impl Routes {
         self.streams.entry(COMMON).or_default().clone()
     }
 
-    fn is_busy(&self) -> bool {
+    fn is_working(&self) -> bool {
         let waiting = |number: &u64| self.streams.get(number).is_some_and(|s| !s.is_ended());
-        self.requests.values().any(waiting) || self.streams.values().any(|s| s.is_attached())
+        self.requests.values().any(waiting)
+    }
+
+    fn is_busy(&self) -> bool {
+        self.is_working() || self.streams.values().any(|stream| stream.is_attached())
+    }
+
+    /// Notes what a later service loop has to know.
+    fn note(&mut self, message: &Message) {
+        let JsonRpcMessage::Request(request) = message else { return };
+        match &request.request {
+            ClientRequest::InitializeRequest(request) => self.client = Some(request.params.clone()),
+            ClientRequest::SubscribeRequest(_) => self.lasting = true,
+            _ => {}
+        }
+    }
+
+    /// What to do next; nothing if the service loop can go.
+    fn next(&mut self, waited: bool) -> Option<Option<Message>> {
+        if let Some(message) = self.inbox.pop_front() {
+            return Some(Some(message));
+        }
+        if waited && !self.lasting && !self.is_working() {
+            self.awake = false;
+            return None;
+        }
+        Some(None)
+    }
+
+    /// The stream of the request a message belongs to, if it says so.
+    fn origin(&self, extensions: &Extensions) -> Option<Arc<Stream>> {
+        let number = self.requests.get(&extensions.get::<OriginatingRequestId>()?.0)?;
+        self.streams.get(number).cloned()
+    }
+
+    fn stream_of(&mut self, notification: &ServerNotification) -> Arc<Stream> {
+        let by_token = match notification {
+            ServerNotification::ProgressNotification(progress) => {
+                let number = self.tokens.get(&progress.params.progress_token);
+                number.and_then(|number| self.streams.get(number).cloned())
+            }
+            other => self.origin(other.extensions()),
+        };
+        by_token.unwrap_or_else(|| self.common())
     }
 
     /// Lets go of streams that have ended, the oldest first, when there are too many.
@@ -219,6 +308,14 @@ impl Routes {
 impl Router {
     fn lock(&self) -> MutexGuard<'_, Routes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the client said of itself, with what was agreed on.
+    fn client(&self) -> Option<InitializeRequestParams> {
+        let version = self.version.get()?.clone();
+        let mut client = self.lock().client.clone()?;
+        client.protocol_version = version;
+        Some(client)
     }
 
     /// A stream for the answers to requests; none if nothing is asked.
@@ -275,20 +372,19 @@ impl Router {
             }
             JsonRpcMessage::Error(error) => error.id.clone(),
             JsonRpcMessage::Notification(notification) => {
-                let number = match &notification.notification {
-                    ServerNotification::ProgressNotification(progress) => {
-                        routes.tokens.get(&progress.params.progress_token).copied()
-                    }
-                    _ => None,
-                };
-                let stream = number.and_then(|number| routes.streams.get(&number).cloned());
-                stream.unwrap_or_else(|| routes.common()).say(data, None);
+                routes.stream_of(&notification.notification).say(data, Kind::Notice);
                 return Ok(());
             }
-            JsonRpcMessage::Request(_) => None,
+            JsonRpcMessage::Request(request) => {
+                // Its id is not used again as long as the same loop counts them.
+                routes.lasting = true;
+                let stream = routes.origin(request.request.extensions());
+                stream.unwrap_or_else(|| routes.common()).say(data, Kind::Question);
+                return Ok(());
+            }
         };
         let Some(number) = answered.and_then(|id| routes.requests.remove(&id)) else {
-            routes.common().say(data, None);
+            routes.common().say(data, Kind::Notice);
             return Ok(());
         };
         let more = routes.requests.values().any(|other| *other == number);
@@ -296,7 +392,7 @@ impl Router {
             routes.tokens.retain(|_, other| *other != number);
         }
         if let Some(stream) = routes.streams.get(&number) {
-            stream.say(data, Some(StatusCode::OK));
+            stream.say(data, Kind::Answer(StatusCode::OK));
             if !more {
                 stream.end();
             }
@@ -316,13 +412,32 @@ impl Transport<RoleServer> for Line {
     }
 
     async fn receive(&mut self) -> Option<Message> {
-        self.inbox.recv().await
+        let mut waited = false;
+        loop {
+            let next = self.router.lock().next(waited);
+            match next {
+                Some(Some(message)) => return Some(message),
+                Some(None) => {}
+                None => {
+                    self.over = true;
+                    return None;
+                }
+            }
+            waited = timeout(AWAKE, self.router.arrived.notified()).await.is_err();
+        }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        let routes = self.router.lock();
-        routes.streams.values().for_each(|stream| stream.end());
         Ok(())
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        // A loop that failed makes room for another.
+        if !self.over {
+            self.router.lock().awake = false;
+        }
     }
 }
 
@@ -369,7 +484,7 @@ impl Sessions {
     pub fn end(&self, id: &str) {
         let session = self.lock().remove(id);
         if let Some(session) = session {
-            session.ended.cancel();
+            session.end();
         }
     }
 

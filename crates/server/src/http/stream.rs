@@ -2,7 +2,7 @@
 //!
 //! Whoever says something never waits: messages are noted, and one reader at a time takes them from
 //! any place on. A reader that falls behind costs a bounded amount of memory, as notices that nobody
-//! took are dropped, oldest first; answers never are.
+//! took are dropped, oldest first; questions and answers never are.
 //!
 //!     service loop ─▶ Stream (noted events) ─▶ Reading ─▶ body of a response
 //!                         ▲ a new reader takes the place of one that was lost
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::StatusCode;
 
-/// How much of what was said is kept, besides answers.
+/// How many bytes of notices are kept.
 const MAX_NOTICES: usize = 256 << 10;
 
 /// Something that was said.
@@ -24,8 +24,18 @@ pub struct Event {
     pub index: u64,
     /// The message, as JSON.
     pub data: Bytes,
-    /// For an answer, what a response that has nothing else is marked with.
-    pub answer: Option<StatusCode>,
+    kind: Kind,
+}
+
+/// What is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Something that is good to know.
+    Notice,
+    /// Something the client has to answer.
+    Question,
+    /// With what a response is marked that has nothing else.
+    Answer(StatusCode),
 }
 
 #[derive(Debug, Default)]
@@ -48,17 +58,17 @@ struct State {
 }
 
 impl Stream {
-    pub fn say(&self, data: Bytes, answer: Option<StatusCode>) {
+    pub fn say(&self, data: Bytes, kind: Kind) {
         let mut state = self.lock();
         if state.ended {
             return;
         }
         state.last += 1;
         let index = state.last;
-        if answer.is_none() {
+        if kind == Kind::Notice {
             state.notices += data.len();
         }
-        state.events.push_back(Event { index, data, answer });
+        state.events.push_back(Event { index, data, kind });
         state.drop_surplus();
         state.wake();
     }
@@ -118,7 +128,7 @@ impl State {
 
     fn drop_surplus(&mut self) {
         while self.notices > MAX_NOTICES
-            && let Some(at) = self.events.iter().position(|event| event.answer.is_none())
+            && let Some(at) = self.events.iter().position(|event| event.kind == Kind::Notice)
             && let Some(dropped) = self.events.remove(at)
         {
             self.notices -= dropped.data.len();
@@ -172,8 +182,8 @@ impl Reading {
         let state = self.stream.lock();
         let mut rest = state.events.iter().filter(|event| event.index > self.at);
         let first = rest.next()?;
-        match (rest.next(), state.ended) {
-            (None, true) => Some((first.data.clone(), first.answer?)),
+        match (first.kind, rest.next(), state.ended) {
+            (Kind::Answer(status), None, true) => Some((first.data.clone(), status)),
             _ => None,
         }
     }
@@ -219,9 +229,9 @@ mod tests {
     fn a_new_reader_goes_on_where_the_last_one_was_and_takes_its_place() {
         let stream = Arc::new(Stream::default());
         let mut first = stream.read(0);
-        stream.say("one".into(), None);
+        stream.say("one".into(), Kind::Notice);
         assert_eq!(take(&mut first), ["one"]);
-        stream.say("two".into(), None);
+        stream.say("two".into(), Kind::Notice);
         let mut second = stream.read(1);
         assert_eq!(take(&mut second), ["two"]);
         assert!(take(&mut first).is_empty());
@@ -232,9 +242,9 @@ mod tests {
     #[test]
     fn notices_nobody_takes_are_dropped_and_answers_are_not() {
         let stream = Arc::new(Stream::default());
-        stream.say("answer".into(), Some(StatusCode::OK));
+        stream.say("answer".into(), Kind::Answer(StatusCode::OK));
         for _ in 0..1000 {
-            stream.say(vec![b'x'; 1000].into(), None);
+            stream.say(vec![b'x'; 1000].into(), Kind::Notice);
         }
         assert!(stream.size() <= MAX_NOTICES + 6);
         assert_eq!(take(&mut stream.read(0))[0], "answer");
