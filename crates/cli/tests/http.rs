@@ -98,10 +98,13 @@ fn headers_must_say_what_the_message_says() {
     let bare = Request::post(&bare).with("mcp-method", "tools/list");
     assert_eq!(code(bare.with("mcp-protocol-version", "2026-07-28")), (400, -32602));
     for method in ["ping", "initialize", "logging/setLevel", "no/such"] {
-        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {
+        let params = json!({
             "level": "info", "protocolVersion": "2026-07-28", "capabilities": {},
-            "clientInfo": {"name": "x", "version": "1"}}});
-        assert_eq!(code(Request::alone(request)), (404, -32601), "{method}");
+            "clientInfo": {"name": "x", "version": "1"}});
+        for params in [params, json!({})] {
+            let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+            assert_eq!(code(Request::alone(request)), (404, -32601), "{method}");
+        }
     }
 }
 

@@ -218,6 +218,10 @@ impl Minder {
         let opened =
             self.stdout.open(started.stdout).and_then(|()| self.stderr.open(started.stderr));
         self.starting.send_replace(Some(started.pid));
+        if self.stopped.is_none() {
+            // What it took to start is not the command's time.
+            self.timer = Instant::now() + self.pending.timeout;
+        }
         self.books.iter().for_each(Books::note_start);
         if let Err(source) = opened {
             self.process.kill(Duration::ZERO);

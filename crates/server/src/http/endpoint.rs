@@ -177,8 +177,9 @@ impl<R: Reception> Endpoint<R> {
             handler.get_tool(name).map(|tool| tool.input_schema)
         })?;
         let JsonRpcMessage::Request(request) = &message else { return Ok(accepted()) };
-        if is_of_sessions(&request.request) {
-            let text = format!("Method not found: {}", request.request.method());
+        let method = request.request.method();
+        if OF_SESSIONS.contains(&method) {
+            let text = format!("Method not found: {method}");
             let (code, id) = (ErrorCode::METHOD_NOT_FOUND, Some(request.id.clone()));
             return Err(Refusal::protocol(StatusCode::NOT_FOUND, code, text, id));
         }
@@ -324,17 +325,9 @@ impl Drop for Left {
     }
 }
 
-/// Whether a method exists in sessions alone.
-fn is_of_sessions(request: &ClientRequest) -> bool {
-    matches!(
-        request,
-        ClientRequest::InitializeRequest(_)
-            | ClientRequest::PingRequest(_)
-            | ClientRequest::SetLevelRequest(_)
-            | ClientRequest::SubscribeRequest(_)
-            | ClientRequest::UnsubscribeRequest(_)
-    )
-}
+/// Methods that exist in sessions alone.
+const OF_SESSIONS: [&str; 5] =
+    ["initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"];
 
 fn not_taken(why: NotTaken) -> Refusal {
     match why {
