@@ -57,6 +57,7 @@ struct Shared {
     turns: Turns,
     stats: Arc<Stats>,
     forgetting: Once,
+    sweeping: Once,
     link: Mutex<Agent>,
 }
 
@@ -76,8 +77,9 @@ impl Engine {
             .making_room(move || make_room.upgrade().is_some_and(|store| store.forget_oldest()));
         let (spill, link) = (Arc::new(spill), Mutex::new(Agent::NotNeededYet));
         let (turns, stats) = (Turns::new(settings.runs), Arc::default());
-        let forgetting = Once::new();
-        Self { shared: Arc::new(Shared { settings, spill, store, turns, stats, forgetting, link }) }
+        let (forgetting, sweeping) = (Once::new(), Once::new());
+        let shared = Shared { settings, spill, store, turns, stats, forgetting, sweeping, link };
+        Self { shared: Arc::new(shared) }
     }
 
     pub fn settings(&self) -> &Settings {
@@ -120,8 +122,10 @@ impl Engine {
     /// Does what can be done before the first command: has the agent started, and removes what a
     /// server that was killed has left.
     pub fn warm_up(&self) {
-        let spill = self.shared.spill.clone();
-        tokio::task::spawn_blocking(move || spill.sweep());
+        self.shared.sweeping.call_once(|| {
+            let spill = self.shared.spill.clone();
+            tokio::task::spawn_blocking(move || spill.sweep());
+        });
         if let Err(error) = self.link() {
             tracing::warn!("{}", error.chain());
         }

@@ -1,7 +1,7 @@
 //! What the server answers to each kind of request.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use mcpz_engine::{Engine, Owner, Stream};
 #[expect(
@@ -35,6 +35,8 @@ pub struct Shell {
     tools: Arc<ToolSet>,
     faces: Arc<FaceSettings>,
     streams: &'static [Stream],
+    /// What clients are told about the tools, once somebody asks.
+    definitions: Arc<OnceLock<Vec<rmcp::model::Tool>>>,
     calls: Arc<AtomicU64>,
     threshold: Threshold,
     subscriptions: Arc<Subscriptions>,
@@ -49,6 +51,7 @@ impl Shell {
             tools: Arc::new(tools),
             faces: Arc::new(faces),
             streams: &[Stream::Stdout, Stream::Stderr],
+            definitions: Arc::default(),
             calls: Arc::default(),
             threshold: Threshold::default(),
             subscriptions: Arc::default(),
@@ -74,6 +77,11 @@ impl Shell {
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
+
+    fn definitions(&self) -> &[rmcp::model::Tool] {
+        let tools = self.tools.tools().iter();
+        self.definitions.get_or_init(|| tools.map(|tool| tool.definition(&self.faces)).collect())
+    }
 }
 
 #[expect(deprecated, reason = "clients of all revisions but the newest log and subscribe this way")]
@@ -95,12 +103,11 @@ impl ServerHandler for Shell {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let tools = self.tools.tools().iter().map(|tool| tool.definition(&self.faces)).collect();
-        Ok(ListToolsResult::with_all_items(tools))
+        Ok(ListToolsResult::with_all_items(self.definitions().to_vec()))
     }
 
     fn get_tool(&self, name: &str) -> Option<rmcp::model::Tool> {
-        self.tools.find(name).map(|tool| tool.definition(&self.faces))
+        self.definitions().iter().find(|tool| tool.name == name).cloned()
     }
 
     async fn call_tool(
