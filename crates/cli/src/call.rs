@@ -33,7 +33,7 @@ pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
     let settings = Settings::load(&flags.shell, config)?;
     if settings.verbose {
-        log::start();
+        log::start(log::Detail::Everything);
     }
     server::hide();
     let runtime = server::runtime()?;

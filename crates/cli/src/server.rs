@@ -9,16 +9,20 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ServerFlags;
+use crate::config;
 use crate::http::{self, Http};
+use crate::log::{self, Detail};
 use crate::settings::Settings;
-use crate::{config, log};
 
 pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
     let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
     let settings = Settings::load(&flags.shell, config)?;
-    if settings.verbose {
-        log::start();
+    match (settings.verbose, &http) {
+        (true, _) => log::start(Detail::Everything),
+        // A service that serves many is watched by its log.
+        (false, Some(_)) => log::start(Detail::Runs),
+        (false, None) => {}
     }
     hide();
     if let Some(http) = http {
