@@ -32,9 +32,7 @@ struct NoSuchTool {
 pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
     let settings = Settings::load(&flags.shell, config)?;
-    if settings.verbose {
-        log::start(log::Detail::Everything);
-    }
+    let _log = settings.verbose.then(|| log::start(log::Detail::Everything));
     server::hide();
     let runtime = server::runtime()?;
     runtime.block_on(async {

@@ -344,3 +344,19 @@ fn a_client_that_stops_reading() {
         text.contains("\nmcpz_runs_running 1\n").then_some(())
     });
 }
+
+#[test]
+fn a_log_nobody_reads() {
+    let server = HttpServer::start(&["-v"]);
+    let session = server.open_session();
+    // Far more than a pipe holds.
+    let text = "x".repeat(60_000);
+    let request = |id| {
+        let arguments = json!({"command": format!("true '{text}'")});
+        Request::post(&call(id, "execute_command", arguments)).session(&session)
+    };
+    for id in 1..30 {
+        assert_eq!(server.send(&request(id)).status, 200);
+    }
+    serves(&server);
+}

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, sync_channel};
 
 use serde_json::{Value, json};
 
@@ -42,18 +42,20 @@ impl HttpServer {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let stderr = BufReader::new(child.stderr.take().unwrap());
-        let (sender, said) = channel();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut first = String::new();
+        stderr.read_line(&mut first).unwrap();
+        let address = first.strip_prefix("mcpz: listening on ").expect(&first);
+        let address = address.split(',').next().unwrap().parse().unwrap();
+        let (sender, said) = sync_channel(0);
         std::thread::spawn(move || {
+            // Only when the test asks for them: until then nobody reads what the server says.
             for line in stderr.lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
                     return;
                 }
             }
         });
-        let first = said.recv_timeout(PATIENCE).expect("the server says where it is");
-        let address = first.strip_prefix("mcpz: listening on ").expect(&first);
-        let address = address.split(',').next().unwrap().parse().unwrap();
         Self { child, address, said: Mutex::new(said), _config: file }
     }
 
