@@ -32,7 +32,9 @@ struct NoSuchTool {
 pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
     let settings = Settings::load(&flags.shell, config)?;
-    let _log = settings.verbose.then(|| log::start(log::Detail::Everything));
+    if settings.verbose {
+        log::start(log::Detail::Everything);
+    }
     server::hide();
     let runtime = server::runtime()?;
     runtime.block_on(async {

@@ -49,8 +49,10 @@ pub enum HttpError {
     Bind(String),
     #[error("the path is `{0}`, but must begin with a slash")]
     Path(String),
-    #[error("a token must have at least 16 characters")]
-    ShortToken,
+    #[error("a token must have at least 16 characters, all of them visible ASCII")]
+    Token,
+    #[error("`{0}` cannot be the name of a token in the file")]
+    TokenName(String),
     #[error("there are tokens, but --auth none lets everybody in: keep one of them")]
     OpenWithTokens,
     #[error("TLS needs both a certificate and a key")]
@@ -117,11 +119,16 @@ fn auth(
     let needs_one = token.is_none() && named.is_empty() && file.oauth.is_none();
     let made =
         needs_one.then(|| Ok::<_, io::Error>(random_name()? + &random_name()?)).transpose()?;
-    let unnamed = token.or(made.clone()).map(|token| ("token".to_owned(), token));
+    // A name that nobody can have in the file.
+    let own = format!("${TOKEN_VARIABLE}");
+    if let Some(name) = named.keys().find(|name| **name == own) {
+        return Err(HttpError::TokenName(name.clone()).into());
+    }
+    let unnamed = token.or(made.clone()).map(|token| (own, token));
     let mut keys = Keys::default();
     for (name, token) in named.into_iter().chain(unnamed) {
-        if token.len() < 16 {
-            return Err(HttpError::ShortToken.into());
+        if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(HttpError::Token.into());
         }
         keys = keys.with_token(&name, &token);
     }

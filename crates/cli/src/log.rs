@@ -1,22 +1,17 @@
 //! Log lines on standard error, never on standard output: that belongs to the protocol.
 //!
-//! Lines are written by a thread of their own. Whoever started us may not read them, and then a
-//! pipe fills up: lines are dropped, and nothing waits.
+//! Whoever started us may not read them, and then a pipe fills up: lines are dropped, and nothing
+//! waits.
 
-use std::io::{self, Write};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
-use std::time::Duration;
+use std::io::{self, Stderr, Write};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// How many lines may wait to be written.
-const WAITING: usize = 1024;
-
-/// How long the last lines may take when the program ends.
-const LAST_WORDS: Duration = Duration::from_millis(200);
+/// What can be written to a pipe that has room, without waiting.
+const PIECE: usize = 4096;
 
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,26 +21,10 @@ pub enum Detail {
     Everything,
 }
 
-/// Keeps the log until it is dropped, when what was logged is written, if somebody takes it.
-#[must_use]
-pub struct Log {
-    ending: SyncSender<Vec<u8>>,
-    written: Receiver<()>,
-}
-
 /// Starts logging what mcpz itself does. Without this, nothing is logged.
-pub fn start(detail: Detail) -> Log {
-    let (lines, waiting) = sync_channel::<Vec<u8>>(WAITING);
-    let (done, written) = channel();
-    std::thread::spawn(move || {
-        // An empty line is no line of ours: it says that there are no more.
-        while let Some(line) = waiting.recv().ok().filter(|line| !line.is_empty()) {
-            let _ = io::stderr().write_all(&line);
-        }
-        let _ = done.send(());
-    });
-    let layer = tracing_subscriber::fmt::layer()
-        .with_writer(Lines(lines.clone()))
+pub fn start(detail: Detail) {
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(|| Hasty(io::stderr()))
         .with_ansi(false)
         .with_target(false);
     let level = match detail {
@@ -53,37 +32,27 @@ pub fn start(detail: Detail) -> Log {
         Detail::Everything => LevelFilter::DEBUG,
     };
     let ours = Targets::new().with_target("mcpz", level);
-    tracing_subscriber::registry().with(layer).with(ours).init();
-    Log { ending: lines, written }
+    tracing_subscriber::registry().with(lines).with(ours).init();
 }
 
-impl Drop for Log {
-    fn drop(&mut self) {
-        if self.ending.try_send(Vec::new()).is_ok() {
-            let _ = self.written.recv_timeout(LAST_WORDS);
-        }
-    }
-}
+/// Writes what there is room for.
+struct Hasty(Stderr);
 
-/// Takes lines as they are logged.
-#[derive(Clone)]
-struct Lines(SyncSender<Vec<u8>>);
-
-impl Write for Lines {
+impl Write for Hasty {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let _ = self.0.try_send(line.to_vec());
+        let mut stderr = self.0.lock();
+        for piece in line.chunks(PIECE) {
+            let mut room = [PollFd::new(&stderr, PollFlags::OUT)];
+            let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+            if poll(&mut room, Some(&at_once)).unwrap_or(0) == 0 {
+                break;
+            }
+            stderr.write_all(piece)?;
+        }
         Ok(line.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-impl MakeWriter<'_> for Lines {
-    type Writer = Self;
-
-    fn make_writer(&self) -> Self {
-        self.clone()
     }
 }

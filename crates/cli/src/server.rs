@@ -18,12 +18,12 @@ pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
     let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
     let settings = Settings::load(&flags.shell, config)?;
-    let _log = match (settings.verbose, &http) {
-        (true, _) => Some(log::start(Detail::Everything)),
+    match (settings.verbose, &http) {
+        (true, _) => log::start(Detail::Everything),
         // A service that serves many is watched by its log.
-        (false, Some(_)) => Some(log::start(Detail::Runs)),
-        (false, None) => None,
-    };
+        (false, Some(_)) => log::start(Detail::Runs),
+        (false, None) => {}
+    }
     hide();
     if let Some(http) = http {
         return http::run(settings, http);

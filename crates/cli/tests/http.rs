@@ -140,8 +140,38 @@ fn a_stream_that_was_lost_is_resumed_and_the_command_ran_once() {
     assert_eq!(runs, "run\n");
     for nonsense in ["", "x", "99-1", "7", "-1"] {
         let response = server.send(&Request::get(&session).with("last-event-id", nonsense));
-        assert_eq!(response.status, 404, "{nonsense}");
+        assert_eq!(response.status, 400, "{nonsense}");
     }
+}
+
+#[test]
+fn one_of_a_batch_is_cancelled_and_the_others_are_answered() {
+    let server = HttpServer::start(&[]);
+    let opened = server.send(&Request::post(&initialize("2025-03-26")));
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let batch = json!([
+        call(1, "execute_command", execute("sleep 1; echo answered")),
+        call(2, "execute_command", execute("sleep 300")),
+    ]);
+    let mut events = Events::open(&server, &Request::post(&batch).session(&session));
+    let params = json!({"requestId": 2});
+    let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    server.send(&Request::post(&cancel).session(&session));
+    let answers: Vec<_> = std::iter::from_fn(|| events.next()).map(|(_, said)| said).collect();
+    assert_eq!(answers.len(), 1);
+    assert_eq!(answers[0]["result"]["structuredContent"]["output"], "answered\n");
+}
+
+#[test]
+fn a_command_waits_for_its_turn_no_longer_than_it_may_take() {
+    let server = HttpServer::start_with(&[], "[limits]\nruns = 1\n");
+    let session = server.open_session();
+    let first = call(1, "execute_command", execute("echo begun; sleep 300"));
+    let _running = Events::open(&server, &Request::post(&first).session(&session));
+    let arguments = json!({"command": "true", "timeout": 0.5});
+    let second = Request::post(&call(2, "execute_command", arguments)).session(&session);
+    let result = server.send(&second).messages().pop().unwrap()["result"].clone();
+    assert_eq!(result["isError"], true, "{result}");
 }
 
 #[test]

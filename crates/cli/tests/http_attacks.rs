@@ -201,10 +201,12 @@ fn what_is_no_message() {
 fn huge_ids() {
     let server = HttpServer::start(&[]);
     let session = server.open_session();
-    let id = "x".repeat(1_000_000);
-    let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
-    let answer = server.send(&Request::post(&ping).session(&session)).json();
-    assert_eq!(answer["id"], id);
+    let ping = |id: String| {
+        let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+        server.send(&Request::post(&ping).session(&session))
+    };
+    assert_eq!(ping("x".repeat(1000)).json()["id"], "x".repeat(1000));
+    assert_eq!(ping("x".repeat(1_000_000)).status, 400);
     let mut number = Request::post(&Value::Null).session(&session);
     number.body =
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}}", "9".repeat(1000))
@@ -358,5 +360,85 @@ fn a_log_nobody_reads() {
     for id in 1..30 {
         assert_eq!(server.send(&request(id)).status, 200);
     }
+    serves(&server);
+}
+
+#[test]
+fn what_does_not_fit_leaves_nothing_behind() {
+    let config = "[http]\nsession_time = 1\nsessions_per_client = 1\n";
+    let server = HttpServer::start_with(&[], config);
+    let session = server.open_session();
+    let told = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    std::thread::scope(|scope| {
+        for client in 0..10 {
+            let (server, session, told) = (&server, &session, &told);
+            scope.spawn(move || {
+                for round in 0..3 {
+                    let mut batch = vec![told.clone(); 99];
+                    let id = format!("{client}-{round}");
+                    batch.push(json!({"jsonrpc": "2.0", "id": id, "method": "ping"}));
+                    server.send(&Request::post(&json!(batch)).session(session));
+                }
+            });
+        }
+    });
+    wait_until("the session has ended", || {
+        let text = server.send(&Request::new("GET", "/metrics")).text();
+        text.contains("\nmcpz_sessions 0\n").then_some(())
+    });
+    server.open_session();
+}
+
+#[test]
+fn more_cancellations_than_there_are_places() {
+    let server = HttpServer::start(&[]);
+    let session = server.open_session();
+    for round in 0..12 {
+        let numbers = || (0..100).map(|n| round * 100 + n);
+        let calls: Vec<_> = numbers()
+            .map(|id| call(id, "execute_command", json!({"command": "sleep 300"})))
+            .collect();
+        let events = Events::open(&server, &Request::post(&json!(calls)).session(&session));
+        let cancelled: Vec<_> = numbers()
+            .map(|id| {
+                let params = json!({"requestId": id});
+                json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params})
+            })
+            .collect();
+        server.send(&Request::post(&json!(cancelled)).session(&session));
+        drop(events);
+        wait_until("all is over", || {
+            let text = server.send(&Request::new("GET", "/metrics")).text();
+            text.contains("\nmcpz_runs_running 0\n").then_some(())
+        });
+    }
+    let result = wait_until("there is room again", || {
+        let call = call(9999, "execute_command", json!({"command": "echo hi"}));
+        let response = server.send(&Request::post(&call).session(&session));
+        (response.status == 200).then(|| response.messages().pop().unwrap())
+    });
+    assert_eq!(result["result"]["structuredContent"]["output"], "hi\n");
+}
+
+#[test]
+fn those_who_do_not_say_who_they_are_keep_no_place() {
+    let server = HttpServer::start(&[]);
+    for request in [Request::new("GET", "/healthz"), Request::new("GET", "/mcp")] {
+        let bytes = request.without("authorization").bytes();
+        let text = String::from_utf8(bytes).unwrap().replace("connection: close\r\n", "");
+        let mut socket = server.connect();
+        socket.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert!(answer.contains("connection: close"), "{answer}");
+    }
+}
+
+#[test]
+fn a_body_whose_length_is_said_twice() {
+    let server = HttpServer::start(&[]);
+    let request = Request::post(&initialize("2025-11-25"));
+    assert_eq!(server.send(&request.clone().with("transfer-encoding", "chunked")).status, 400);
+    assert_eq!(server.send(&request.with("transfer-encoding", "chunked, chunked")).status, 400);
     serves(&server);
 }

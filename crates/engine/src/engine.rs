@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use mcpz_agent::Link;
 use mcpz_policy::Policy;
+use tokio::time::timeout;
 
 use crate::error::Error;
 use crate::gate;
@@ -149,7 +150,9 @@ impl Engine {
         }
         let max_output = request.max_output;
         let cleared = gate::clear(&self.shared.settings, request)?;
-        let turn = self.shared.turns.take(&owner.share).await?;
+        // Nobody waits longer for a command to begin than it may take.
+        let turn = self.shared.turns.take(&owner.share);
+        let turn = timeout(cleared.timeout(), turn).await.map_err(|_| Error::Busy)??;
         let (spawn, pending) = cleared.into_parts();
         let process = self.link()?.spawn(spawn)?;
         let output = Output::new(self.shared.spill.quota(max_output));

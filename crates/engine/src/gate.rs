@@ -30,6 +30,10 @@ pub struct Pending {
 }
 
 impl Cleared {
+    pub fn timeout(&self) -> Duration {
+        self.pending.timeout
+    }
+
     /// Gives up the proof for what the agent and the run's task need. It works once.
     pub fn into_parts(self) -> (Spawn, Pending) {
         (self.spawn, self.pending)

@@ -33,8 +33,11 @@ pub struct Turns {
 }
 
 /// One owner's share.
-#[derive(Debug, Clone)]
-pub struct Share(Arc<Semaphore>);
+#[derive(Debug)]
+pub struct Share {
+    runs: Arc<Semaphore>,
+    waiting: AtomicUsize,
+}
 
 /// The right to run a command. It is given back when dropped.
 #[derive(Debug)]
@@ -50,29 +53,32 @@ impl Turns {
     }
 
     pub fn share(&self) -> Share {
-        Share(Arc::new(Semaphore::new(self.limits.per_owner)))
+        let runs = Arc::new(Semaphore::new(self.limits.per_owner));
+        Share { runs, waiting: AtomicUsize::new(0) }
     }
 
     /// Waits until one more may run.
     pub async fn take(&self, share: &Share) -> Result<Turn, Error> {
-        if let Ok(_own) = share.0.clone().try_acquire_owned()
+        if let Ok(_own) = share.runs.clone().try_acquire_owned()
             && let Ok(_all) = self.all.clone().try_acquire_owned()
         {
             return Ok(Turn { _own, _all });
         }
-        let _place = self.wait()?;
+        // Half of all places: one owner does not take those of others.
+        let _own_place = wait(&share.waiting, self.limits.waiting.div_ceil(2))?;
+        let _place = wait(&self.waiting, self.limits.waiting)?;
         // One's own first: whoever waits for that must not take away from others.
-        let _own = share.0.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
+        let _own = share.runs.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
         let _all = self.all.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
         Ok(Turn { _own, _all })
     }
+}
 
-    fn wait(&self) -> Result<Place<'_>, Error> {
-        let place = Place(&self.waiting);
-        match self.waiting.fetch_add(1, Ordering::Relaxed) < self.limits.waiting {
-            true => Ok(place),
-            false => Err(Error::Busy),
-        }
+fn wait(waiting: &AtomicUsize, limit: usize) -> Result<Place<'_>, Error> {
+    let place = Place(waiting);
+    match waiting.fetch_add(1, Ordering::Relaxed) < limit {
+        true => Ok(place),
+        false => Err(Error::Busy),
     }
 }
 

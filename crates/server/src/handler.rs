@@ -209,14 +209,17 @@ impl ServerHandler for Shell {
             let text = format!("at most {MAX_FOLLOWED} outputs can be followed at once");
             return Err(ErrorData::invalid_request(text, None));
         };
-        let peer = context.peer;
+        let (peer, subscriptions) = (context.peer, Arc::downgrade(&self.subscriptions));
         tokio::spawn(over.run_until_cancelled_owned(async move {
             let mut followed = Followed::new(output);
             while let Some(()) = followed.changed().await {
                 let news = ResourceUpdatedNotificationParam::new(&*uri);
                 if peer.notify_resource_updated(news).await.is_err() {
-                    return;
+                    break;
                 }
+            }
+            if let Some(subscriptions) = subscriptions.upgrade() {
+                subscriptions.remove(&uri);
             }
         }));
         Ok(())

@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use rmcp::service::RxJsonRpcMessage;
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::lines::{Line, MAX_LINE};
@@ -68,7 +68,7 @@ pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
 
 /// A batch is taken apart; each of its messages is answered by itself.
 fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
-    match serde_json::from_slice::<Vec<Value>>(bytes) {
+    match serde_json::from_slice::<Batch>(bytes).map(|batch| batch.0) {
         Ok(values) if values.is_empty() => {
             let error = ErrorData::invalid_request("Invalid Request: an empty batch", None);
             vec![Err(Fault { error, id: None })]
@@ -81,6 +81,36 @@ fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
         Err(error) => {
             vec![Err(Fault { error: parse_error(format!("Parse error: {error}")), id: None })]
         }
+    }
+}
+
+/// The messages of a batch, and one more than it may have if there are more.
+struct Batch(Vec<Value>);
+
+impl<'de> Deserialize<'de> for Batch {
+    fn deserialize<D: Deserializer<'de>>(batch: D) -> Result<Self, D::Error> {
+        struct Values;
+
+        impl<'de> Visitor<'de> for Values {
+            type Value = Batch;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a batch")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Batch, A::Error> {
+                let mut values = Vec::new();
+                while values.len() <= MAX_BATCH
+                    && let Some(value) = elements.next_element()?
+                {
+                    values.push(value);
+                }
+                while elements.next_element::<IgnoredAny>()?.is_some() {}
+                Ok(Batch(values))
+            }
+        }
+
+        batch.deserialize_seq(Values)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use http::header::{ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
@@ -86,7 +86,7 @@ impl<R: Reception> Endpoint<R> {
         let path = head.uri.path();
         if path == "/healthz" {
             return match head.method {
-                Method::GET | Method::HEAD => Ok(document("text/plain", "ok\n")),
+                Method::GET | Method::HEAD => Ok(last(document("text/plain", "ok\n"))),
                 _ => Err(Refusal::NotAllowed { allow: "GET" }),
             };
         }
@@ -259,7 +259,7 @@ impl<R: Reception> Endpoint<R> {
             && let Ok(value) = HeaderValue::from_str(&id)
         {
             response.headers_mut().insert(SESSION_ID, value);
-            self.sessions.insert(session);
+            self.sessions.insert(session, self.settings.limits.sessions);
         } else {
             session.end();
         }
@@ -278,9 +278,12 @@ impl<R: Reception> Endpoint<R> {
             let guard = self.left(&session, number, &reading);
             return Ok(session_events(&session, number, reading, guard));
         };
-        // One that is not there any more is like one that is not there.
         let seat = event.to_str().ok().and_then(|event| session.resume(event));
-        let Some(Seat { number, reading }) = seat else { return Err(Refusal::no_session()) };
+        let Some(Seat { number, reading }) = seat else {
+            let text = "Bad Request: there is nothing to resume after this event";
+            let code = ErrorCode::INVALID_REQUEST;
+            return Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None));
+        };
         let guard = self.left(&session, number, &reading);
         Ok(session_events(&session, number, reading, guard))
     }
@@ -332,6 +335,10 @@ const OF_SESSIONS: [&str; 5] =
 fn not_taken(why: NotTaken) -> Refusal {
     match why {
         NotTaken::IdInUse(id) => in_use(id),
+        NotTaken::IdTooLong => Refusal::Plain(
+            StatusCode::BAD_REQUEST,
+            "Bad Request: the id of a request has at most 1024 characters",
+        ),
         NotTaken::TooMany => Refusal::Busy,
         NotTaken::Ended => Refusal::no_session(),
     }
@@ -376,6 +383,12 @@ fn accepts(headers: &HeaderMap, kind: &str) -> bool {
 fn document(kind: &'static str, bytes: impl Into<Bytes>) -> Response<Reply> {
     let mut response = Response::new(Reply::document(bytes));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+/// The last response of its connection: whoever did not say who they are keeps no place.
+fn last(mut response: Response<Reply>) -> Response<Reply> {
+    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
 }
 

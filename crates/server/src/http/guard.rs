@@ -3,10 +3,11 @@
 //! A web page can make a browser send requests to this machine: from an origin that is not ours, or
 //! to a name of its own that was made to point here (DNS rebinding). Both are seen in the head.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, ORIGIN, TRANSFER_ENCODING,
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, HeaderValue, ORIGIN,
+    TRANSFER_ENCODING,
 };
 use http::request::Parts;
 use http::uri::Authority;
@@ -45,6 +46,12 @@ impl Allowed {
         if SINGLE.iter().any(twice) || twice(&MCP_NAME) {
             return Err(bad("Bad Request: a header that must be there once is there twice"));
         }
+        let encoding = head.headers.get(TRANSFER_ENCODING);
+        let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
+        let lengths = head.headers.contains_key(CONTENT_LENGTH);
+        if encoding.is_some_and(|value| lengths || !chunked(value)) {
+            return Err(bad("Bad Request: it is not clear how long the body is"));
+        }
         self.check_host(head, local)?;
         let Some(origin) = head.headers.get(ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().ok();
@@ -67,7 +74,7 @@ impl Allowed {
         // A request line with a whole address in it says a second time whom it is for.
         let names = host.iter().chain(head.uri.authority());
         for name in names {
-            if name.as_str().contains('@') {
+            if !is_host(name) {
                 return Err(bad("Bad Request: the Host header is not right"));
             }
             if !self.allows_host(name.host(), local) {
@@ -103,12 +110,24 @@ impl Allowed {
         // Where any name may be ours, a page's own name says nothing.
         let ours =
             |host: &str| Self { hosts: self.named(), ..Self::default() }.allows_host(host, local);
-        web && uri.host().is_some_and(ours)
+        let bare = uri.path() == "/" && uri.query().is_none() && !origin.ends_with('/');
+        web && bare && uri.authority().is_some_and(is_host) && uri.host().is_some_and(ours)
     }
 
     fn named(&self) -> Vec<String> {
         self.hosts.iter().filter(|host| *host != "*").cloned().collect()
     }
+}
+
+/// Whether an authority is a name or an address, with a port or without, and nothing else.
+fn is_host(authority: &Authority) -> bool {
+    let host = authority.host();
+    let named = match host.strip_prefix('[') {
+        Some(rest) => rest.strip_suffix(']').is_some_and(|rest| rest.parse::<Ipv6Addr>().is_ok()),
+        None => !host.is_empty() && !host.contains([':', ']']),
+    };
+    let rest = authority.as_str().strip_prefix(host);
+    named && rest.is_some_and(|rest| rest.is_empty() || authority.port_u16().is_some())
 }
 
 fn bad(text: &'static str) -> Refusal {
@@ -151,7 +170,15 @@ mod tests {
         {
             assert_eq!(check(&allowed, &[("host", host)], "/mcp"), Some(403), "{host}");
         }
-        for host in ["", "a b", "user@localhost"] {
+        for host in [
+            "",
+            "a b",
+            "user@localhost",
+            "[::1]evil.example",
+            "localhost:abc",
+            "localhost:99999",
+            "[127.0.0.1]",
+        ] {
             assert_eq!(check(&allowed, &[("host", host)], "/mcp"), Some(400), "{host}");
         }
         assert_eq!(check(&allowed, &[], "/mcp"), Some(400));
@@ -172,9 +199,16 @@ mod tests {
         for origin in ["http://localhost:3000", "https://127.0.0.1", "https://app.example"] {
             assert_eq!(from(origin), None, "{origin}");
         }
-        for origin in
-            ["null", "https://evil.example", "file://localhost", "", "https://any.example"]
-        {
+        for origin in [
+            "null",
+            "https://evil.example",
+            "file://localhost",
+            "",
+            "https://any.example",
+            "http://evil.example@localhost",
+            "http://localhost/x",
+            "http://[::1]evil.example",
+        ] {
             assert_eq!(from(origin), Some(403), "{origin}");
         }
     }

@@ -11,6 +11,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -61,6 +62,11 @@ async fn serve<R: Reception>(
     socket.set_nodelay(true)?;
     let local = socket.local_addr()?;
     let limits = endpoint.settings().limits;
+    // A client that is gone without a word is noticed when it does not confirm what it is sent.
+    sockopt::set_socket_keepalive(&socket, true)?;
+    sockopt::set_tcp_keepidle(&socket, limits.write_time)?;
+    let patience = u32::try_from(limits.write_time.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_tcp_user_timeout(&socket, patience)?;
     let socket = Patient::new(socket, limits.write_time);
     match tls {
         None => converse(socket, local, endpoint).await,

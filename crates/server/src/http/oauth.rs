@@ -4,17 +4,22 @@
 //! not know; not often, so that made-up names do not make us ask without end.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::StatusCode;
-use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm};
+use jsonwebtoken::jwk::{
+    AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse,
+};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The least time between two questions for keys.
 const PACE: Duration = Duration::from_secs(10);
+
+/// How long keys are good that were not asked for again.
+const FRESH: Duration = Duration::from_secs(600);
 
 /// How far the clocks may be apart.
 const LEEWAY: u64 = 30;
@@ -35,13 +40,16 @@ pub type Fetching = std::pin::Pin<Box<dyn Future<Output = std::io::Result<Vec<u8
 pub struct OAuth {
     settings: OAuthSettings,
     source: Source,
-    keys: Mutex<Known>,
-    asking: tokio::sync::Mutex<()>,
+    keys: Arc<Mutex<Known>>,
+    asking: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
 struct Known {
     keys: Arc<Vec<Jwk>>,
+    /// When we had them.
+    since: Option<Instant>,
+    /// When we asked for them last.
     asked: Option<Instant>,
 }
 
@@ -84,7 +92,7 @@ struct Claims {
 
 impl OAuth {
     pub fn new(settings: OAuthSettings, source: Source) -> Self {
-        Self { settings, source, keys: Mutex::default(), asking: tokio::sync::Mutex::default() }
+        Self { settings, source, keys: Arc::default(), asking: Arc::default() }
     }
 
     /// Where clients read how to get a token, relative to our address.
@@ -116,29 +124,38 @@ impl OAuth {
         text
     }
 
-    /// Whom a token is for.
+    /// Whom a token is for. If the keys we know do not fit, there may be new ones.
     pub async fn identify(&self, token: &str) -> Result<Arc<str>, Denial> {
+        let known = self.lock().fresh();
+        match self.verify(token, &known) {
+            Err(Denial::Invalid) => self.verify(token, &self.ask().await),
+            verified => verified,
+        }
+    }
+
+    fn verify(&self, token: &str, keys: &[Jwk]) -> Result<Arc<str>, Denial> {
         let header = decode_header(token).map_err(|_| Denial::Invalid)?;
-        let find = |keys: &[Jwk]| {
-            let named = |key: &&Jwk| match &header.kid {
-                Some(id) => key.common.key_id.as_ref() == Some(id),
-                None => keys.len() == 1,
-            };
-            keys.iter().find(named).cloned()
+        // Something that must be understood, and is not.
+        if header.crit.is_some() {
+            return Err(Denial::Invalid);
+        }
+        let signs =
+            |key: &&Jwk| !matches!(key.common.public_key_use, Some(PublicKeyUse::Encryption));
+        let mut keys = keys.iter().filter(signs);
+        let key = match &header.kid {
+            Some(id) => keys.find(|key| key.common.key_id.as_ref() == Some(id)),
+            None => keys.next().filter(|_| keys.next().is_none()),
         };
-        let key = match find(&self.known()) {
-            Some(key) => key,
-            None => find(&self.ask().await).ok_or(Denial::Invalid)?,
-        };
+        let key = key.ok_or(Denial::Invalid)?;
         // The key says what it is for; a token that says otherwise is a forgery.
-        let algorithm = algorithm_of(&key).ok_or(Denial::Invalid)?;
+        let algorithm = algorithm_of(key).ok_or(Denial::Invalid)?;
         let mut validation = Validation::new(algorithm);
         validation.set_issuer(&[&self.settings.issuer]);
         validation.set_audience(&[&self.settings.audience]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         validation.validate_nbf = true;
         validation.leeway = LEEWAY;
-        let key = DecodingKey::from_jwk(&key).map_err(|_| Denial::Invalid)?;
+        let key = DecodingKey::from_jwk(key).map_err(|_| Denial::Invalid)?;
         let claims =
             decode::<Claims>(token, &key, &validation).map_err(|_| Denial::Invalid)?.claims;
         let granted: HashSet<_> = claims.scope.split(' ').collect();
@@ -148,28 +165,49 @@ impl OAuth {
         }
     }
 
-    fn known(&self) -> Arc<Vec<Jwk>> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner).keys.clone()
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The keys there are now, unless they were asked for a moment ago.
     async fn ask(&self) -> Arc<Vec<Jwk>> {
-        let _alone = self.asking.lock().await;
-        let recently = |known: &Known| known.asked.is_some_and(|asked| asked.elapsed() < PACE);
-        if recently(&self.keys.lock().unwrap_or_else(PoisonError::into_inner)) {
-            return self.known();
+        let alone = self.asking.clone().lock_owned().await;
+        {
+            let mut known = self.lock();
+            if known.asked.is_some_and(|asked| asked.elapsed() < PACE) {
+                return known.fresh();
+            }
+            known.asked = Some(Instant::now());
         }
-        let fetched = (self.source)().await;
-        let read = |bytes: Vec<u8>| {
-            serde_json::from_slice::<JwkSet>(&bytes).map(|set| set.keys).map_err(Into::into)
-        };
-        let mut known = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
-        known.asked = Some(Instant::now());
-        match fetched.and_then(read) {
-            Ok(keys) => known.keys = Arc::new(keys),
-            Err(error) => tracing::warn!("cannot get the authorization server's keys: {error}"),
+        // On its own: whoever made us ask may be gone before there is an answer.
+        let (fetching, keys) = ((self.source)(), self.keys.clone());
+        let asking = tokio::spawn(async move {
+            let _alone = alone;
+            let read = |bytes: Vec<u8>| {
+                serde_json::from_slice::<JwkSet>(&bytes).map(|set| set.keys).map_err(Into::into)
+            };
+            let fetched = fetching.await.and_then(read);
+            let mut known = keys.lock().unwrap_or_else(PoisonError::into_inner);
+            match fetched {
+                Ok(keys) => {
+                    known.keys = Arc::new(keys);
+                    known.since = Some(Instant::now());
+                }
+                Err(error) => tracing::warn!("cannot get the authorization server's keys: {error}"),
+            }
+        });
+        let _ = asking.await;
+        self.lock().fresh()
+    }
+}
+
+impl Known {
+    /// The keys, if they are not too old: one may have been withdrawn.
+    fn fresh(&self) -> Arc<Vec<Jwk>> {
+        match self.since.is_some_and(|since| since.elapsed() < FRESH) {
+            true => self.keys.clone(),
+            false => Arc::default(),
         }
-        known.keys.clone()
     }
 }
 

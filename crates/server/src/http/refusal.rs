@@ -68,6 +68,11 @@ impl Refusal {
             _ => "text/plain; charset=utf-8",
         };
         let headers = response.headers_mut();
+        // What follows a head that is wrong cannot be trusted to be a request, and whoever did not
+        // say who they are keeps no place.
+        if matches!(self, Self::Plain(..) | Self::Unknown { .. }) {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         match self {
             Self::NotAllowed { allow } => {
@@ -80,10 +85,6 @@ impl Refusal {
             }
             Self::Busy => {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            // What follows a head that is wrong cannot be trusted to be a request.
-            Self::Plain(StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE, _) => {
-                headers.insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Self::Plain(..) | Self::Protocol(..) => {}
         }

@@ -39,6 +39,12 @@ const AWAKE: Duration = Duration::from_millis(20);
 /// The most requests of a session that may be without an answer.
 const MAX_PENDING: usize = 1024;
 
+/// The longest id of a request, and the longest name for its progress: both are kept.
+const MAX_ID: usize = 1024;
+
+/// How much may wait to be read before a session takes more requests.
+const MAX_UNREAD: usize = 8 << 20;
+
 /// The most streams that have ended and can be read again.
 const MAX_ENDED: usize = 16;
 
@@ -74,6 +80,7 @@ pub struct Line {
 pub enum NotTaken {
     /// A request with this id has no answer yet.
     IdInUse(RequestId),
+    IdTooLong,
     TooMany,
     Ended,
 }
@@ -89,49 +96,37 @@ impl Session {
         self.router.version.get()
     }
 
-    /// Gives the service loop something to do, and starts one if there is none.
-    fn put(&self, message: Message) -> Result<(), NotTaken> {
-        if self.ended.is_cancelled() {
-            return Err(NotTaken::Ended);
-        }
-        let asleep = {
-            let mut routes = self.router.lock();
-            if routes.inbox.len() >= INBOX {
-                return Err(NotTaken::TooMany);
-            }
-            routes.note(&message);
-            routes.inbox.push_back(message);
-            !std::mem::replace(&mut routes.awake, true)
-        };
+    /// Has the service loop look what there is to do, and starts one if there is none.
+    fn wake(&self) {
+        let asleep = !std::mem::replace(&mut self.router.lock().awake, true);
         match asleep {
             true => {
-                let client = self.router.client();
-                (self.starter)(
-                    Line { router: self.router.clone(), over: false },
-                    client,
-                    self.ended.clone(),
-                );
+                let line = Line { router: self.router.clone(), over: false };
+                (self.starter)(line, self.router.client(), self.ended.clone());
             }
             false => self.router.arrived.notify_one(),
         }
-        Ok(())
     }
 
-    /// Passes messages on, and returns the stream their answers come on, if any is expected.
+    /// Passes messages on, all or none, and returns the stream their answers come on, if any is
+    /// expected.
     pub fn take(&self, messages: Vec<Message>) -> Result<Option<Seat>, NotTaken> {
         self.touch();
-        let stream = self.router.open(&messages)?;
-        for message in messages {
-            if let JsonRpcMessage::Notification(notification) = &message
-                && let ClientNotification::CancelledNotification(cancelled) =
-                    &notification.notification
-                && let Some(id) = &cancelled.params.request_id
-            {
-                self.router.give_up(id);
-            }
-            self.put(message)?;
+        if self.ended.is_cancelled() {
+            return Err(NotTaken::Ended);
         }
-        Ok(stream)
+        let seat = {
+            let mut routes = self.router.lock();
+            if routes.inbox.len() + messages.len() > INBOX {
+                return Err(NotTaken::TooMany);
+            }
+            let seat = routes.open(&messages)?;
+            messages.iter().for_each(|message| routes.note(message));
+            routes.inbox.extend(messages);
+            seat
+        };
+        self.wake();
+        Ok(seat)
     }
 
     /// The stream for what belongs to no request.
@@ -150,20 +145,17 @@ impl Session {
     }
 
     /// What to do when a response on a stream is done with, sent or lost: unless somebody reads on
-    /// within the grace, the request is cancelled.
+    /// within the grace, the request is cancelled, or what was said is forgotten.
     pub fn left(self: &Arc<Self>, number: u64, turn: u64, grace: Duration) {
         let stream = self.router.lock().streams.get(&number).cloned();
-        let Some(stream) = stream.filter(|stream| !stream.is_ended() && number != COMMON) else {
-            return;
-        };
+        let Some(stream) = stream.filter(|_| number != COMMON) else { return };
         let session = Arc::downgrade(self);
         tokio::spawn(async move {
             tokio::time::sleep(grace).await;
-            if stream.turn() == turn
-                && !stream.is_ended()
-                && let Some(session) = session.upgrade()
-            {
-                session.cancel(number);
+            let Some(session) = session.upgrade().filter(|_| stream.turn() == turn) else { return };
+            match stream.is_ended() {
+                true => session.forget(number),
+                false => session.cancel(number),
             }
         });
     }
@@ -174,17 +166,23 @@ impl Session {
     }
 
     fn cancel(&self, number: u64) {
-        let requests: Vec<_> = {
-            let routes = self.router.lock();
-            let of_stream = routes.requests.iter().filter(|(_, route)| **route == number);
-            of_stream.map(|(id, _)| id.clone()).collect()
-        };
-        for id in requests {
-            self.router.give_up(&id);
-            let params = CancelledNotificationParam::new(Some(id), Some("nobody reads".into()));
-            let cancelled = CancelledNotification::new(params);
-            let _ = self.put(JsonRpcMessage::notification(cancelled.into()));
+        {
+            let mut routes = self.router.lock();
+            let of_stream = routes.requests.iter().filter(|(_, route)| route.stream == number);
+            let requests: Vec<_> = of_stream.map(|(id, _)| id.clone()).collect();
+            for id in requests {
+                routes.give_up(&id);
+                let params = CancelledNotificationParam::new(Some(id), Some("nobody reads".into()));
+                let cancelled = CancelledNotification::new(params);
+                routes.inbox.push_back(JsonRpcMessage::notification(cancelled.into()));
+            }
         }
+        self.wake();
+    }
+
+    /// Lets go of what nobody came back for in time.
+    fn prune(&self) {
+        self.router.lock().prune();
     }
 
     /// Ends it with all it runs; whoever reads is told.
@@ -231,10 +229,17 @@ struct Routes {
     lasting: bool,
     next: u64,
     streams: BTreeMap<u64, Arc<Stream>>,
-    /// Requests without an answer, and their streams. One that was cancelled never gets one, and
-    /// its id stays taken: the service loop could take an old answer for a new one.
-    requests: HashMap<RequestId, u64>,
+    /// Requests without an answer. The id of one that was cancelled stays taken as long as the same
+    /// service loop runs, which could take an old answer for a new one.
+    requests: HashMap<RequestId, Route>,
     tokens: HashMap<ProgressToken, u64>,
+}
+
+/// A request without an answer.
+struct Route {
+    stream: u64,
+    /// It was cancelled, so no answer comes.
+    given_up: bool,
 }
 
 impl Routes {
@@ -243,17 +248,28 @@ impl Routes {
     }
 
     fn is_working(&self) -> bool {
-        let waiting = |number: &u64| self.streams.get(number).is_some_and(|s| !s.is_ended());
-        self.requests.values().any(waiting)
+        self.requests.values().any(|route| !route.given_up)
     }
 
     fn is_busy(&self) -> bool {
         self.is_working() || self.streams.values().any(|stream| stream.is_attached())
     }
 
-    /// Notes what a later service loop has to know.
+    /// Notes what a later service loop has to know, and what will not be answered.
     fn note(&mut self, message: &Message) {
-        let JsonRpcMessage::Request(request) = message else { return };
+        let request = match message {
+            JsonRpcMessage::Request(request) => request,
+            JsonRpcMessage::Notification(notification) => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.give_up(id);
+                }
+                return;
+            }
+            _ => return,
+        };
         match &request.request {
             ClientRequest::InitializeRequest(request) => self.client = Some(request.params.clone()),
             ClientRequest::SubscribeRequest(_) => self.lasting = true,
@@ -268,15 +284,73 @@ impl Routes {
         }
         if waited && !self.lasting && !self.is_working() {
             self.awake = false;
+            // The next loop does not know of them.
+            self.requests.clear();
+            self.tokens.clear();
             return None;
         }
         Some(None)
     }
 
+    /// A stream for the answers to requests; none if nothing is asked.
+    fn open(&mut self, messages: &[Message]) -> Result<Option<Seat>, NotTaken> {
+        let mut requests = HashMap::new();
+        let number = self.next + 1;
+        for message in messages {
+            let JsonRpcMessage::Request(request) = message else { continue };
+            let token = request.request.get_meta().get_progress_token();
+            if is_too_long(&request.id) || token.as_ref().is_some_and(|token| is_too_long(&token.0))
+            {
+                return Err(NotTaken::IdTooLong);
+            }
+            let used = self.requests.contains_key(&request.id);
+            if used || requests.insert(request.id.clone(), token).is_some() {
+                return Err(NotTaken::IdInUse(request.id.clone()));
+            }
+        }
+        if requests.is_empty() {
+            return Ok(None);
+        }
+        self.prune();
+        let unread: usize = self.streams.values().map(|stream| stream.size()).sum();
+        if self.requests.len() + requests.len() > MAX_PENDING || unread > MAX_UNREAD {
+            return Err(NotTaken::TooMany);
+        }
+        self.next = number;
+        for (id, token) in requests {
+            self.requests.insert(id, Route { stream: number, given_up: false });
+            self.tokens.extend(token.map(|token| (token, number)));
+        }
+        let stream = Arc::new(Stream::default());
+        self.streams.insert(number, stream.clone());
+        Ok(Some(Seat { number, reading: stream.read(0) }))
+    }
+
+    /// A request that was cancelled gets no answer. The stream it would have come on ends when no
+    /// other is waited for there.
+    fn give_up(&mut self, id: &RequestId) {
+        let Some(route) = self.requests.get_mut(id) else { return };
+        route.given_up = true;
+        let number = route.stream;
+        self.end_answered(number);
+    }
+
+    /// Ends a stream on which no answer is waited for any more.
+    fn end_answered(&mut self, number: u64) {
+        if self.requests.values().any(|route| route.stream == number && !route.given_up) {
+            return;
+        }
+        self.tokens.retain(|_, other| *other != number);
+        if let Some(stream) = self.streams.get(&number) {
+            stream.end();
+        }
+        self.prune();
+    }
+
     /// The stream of the request a message belongs to, if it says so.
     fn origin(&self, extensions: &Extensions) -> Option<Arc<Stream>> {
-        let number = self.requests.get(&extensions.get::<OriginatingRequestId>()?.0)?;
-        self.streams.get(number).cloned()
+        let route = self.requests.get(&extensions.get::<OriginatingRequestId>()?.0)?;
+        self.streams.get(&route.stream).cloned()
     }
 
     fn stream_of(&mut self, notification: &ServerNotification) -> Arc<Stream> {
@@ -318,48 +392,6 @@ impl Router {
         Some(client)
     }
 
-    /// A stream for the answers to requests; none if nothing is asked.
-    fn open(&self, messages: &[Message]) -> Result<Option<Seat>, NotTaken> {
-        let mut routes = self.lock();
-        let requests: Vec<_> = messages
-            .iter()
-            .filter_map(|message| match message {
-                JsonRpcMessage::Request(request) => Some(request),
-                _ => None,
-            })
-            .collect();
-        if requests.is_empty() {
-            return Ok(None);
-        }
-        if routes.requests.len() + requests.len() > MAX_PENDING {
-            return Err(NotTaken::TooMany);
-        }
-        if let Some(used) = requests.iter().find(|r| routes.requests.contains_key(&r.id)) {
-            return Err(NotTaken::IdInUse(used.id.clone()));
-        }
-        routes.prune();
-        routes.next += 1;
-        let number = routes.next;
-        for request in requests {
-            routes.requests.insert(request.id.clone(), number);
-            if let Some(token) = request.request.get_meta().get_progress_token() {
-                routes.tokens.insert(token, number);
-            }
-        }
-        let stream = Arc::new(Stream::default());
-        routes.streams.insert(number, stream.clone());
-        Ok(Some(Seat { number, reading: stream.read(0) }))
-    }
-
-    /// A request that was cancelled gets no answer; the stream it would have come on ends.
-    fn give_up(&self, id: &RequestId) {
-        let routes = self.lock();
-        let number = routes.requests.get(id);
-        if let Some(stream) = number.and_then(|number| routes.streams.get(number)) {
-            stream.end();
-        }
-    }
-
     fn say(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
         let data = serde_json::to_vec(message)?.into();
         let mut routes = self.lock();
@@ -383,22 +415,20 @@ impl Router {
                 return Ok(());
             }
         };
-        let Some(number) = answered.and_then(|id| routes.requests.remove(&id)) else {
+        let Some(route) = answered.and_then(|id| routes.requests.remove(&id)) else {
             routes.common().say(data, Kind::Notice);
             return Ok(());
         };
-        let more = routes.requests.values().any(|other| *other == number);
-        if !more {
-            routes.tokens.retain(|_, other| *other != number);
-        }
-        if let Some(stream) = routes.streams.get(&number) {
+        if let Some(stream) = routes.streams.get(&route.stream) {
             stream.say(data, Kind::Answer(StatusCode::OK));
-            if !more {
-                stream.end();
-            }
         }
+        routes.end_answered(route.stream);
         Ok(())
     }
+}
+
+fn is_too_long(id: &RequestId) -> bool {
+    matches!(id, RequestId::String(text) if text.len() > MAX_ID)
 }
 
 impl Transport<RoleServer> for Line {
@@ -476,8 +506,14 @@ impl Sessions {
         }
     }
 
-    pub fn insert(&self, session: Arc<Session>) {
+    /// Adds one. If others were added meanwhile, the limit holds all the same.
+    pub fn insert(&self, session: Arc<Session>, limit: usize) {
+        let principal = session.principal.clone();
         self.lock().insert(session.id.clone(), session);
+        let own = |all: &HashMap<String, Arc<Session>>| {
+            all.values().filter(|other| other.principal.name == principal.name).count()
+        };
+        while own(&self.lock()) > limit && self.make_room(&principal, limit) {}
     }
 
     /// Ends a session with all it runs.
@@ -504,8 +540,11 @@ pub async fn end_idle(sessions: Weak<Sessions>, limit: Duration) {
             .await;
         let Some(sessions) = sessions.upgrade() else { return };
         let all: Vec<_> = sessions.lock().values().cloned().collect();
-        for session in all.iter().filter(|session| session.idle() > limit) {
-            sessions.end(&session.id);
+        for session in all {
+            session.prune();
+            if session.idle() > limit {
+                sessions.end(&session.id);
+            }
         }
     }
 }
