@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::error::Error;
 use crate::gate;
 use crate::output::Output;
-use crate::request::RunRequest;
+use crate::request::{Command, RunRequest};
 use crate::run::{Books, Run};
 use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
@@ -144,9 +144,11 @@ impl Engine {
 
     async fn start_counted(&self, owner: &Owner, request: RunRequest) -> Result<Run, Error> {
         let asked = Instant::now();
-        match self.shared.settings.log_commands {
-            true => tracing::info!("executing {:?}", request.command),
-            false => tracing::info!("executing a command"),
+        // Debug formatting leaves no control character.
+        match (&request.command, self.shared.settings.log_commands) {
+            (_, false) => tracing::info!("executing a command"),
+            (Command::Script { text, .. }, true) => tracing::info!("executing {text:?}"),
+            (Command::Argv(words), true) => tracing::info!("executing {words:?}"),
         }
         let max_output = request.max_output;
         let cleared = gate::clear(&self.shared.settings, request)?;

@@ -15,6 +15,7 @@ mod listen;
 mod metrics;
 mod oauth;
 mod refusal;
+mod routes;
 mod rules;
 mod session;
 mod stream;
