@@ -258,3 +258,43 @@ fn a_client_that_does_not_read_harms_only_itself() {
         assert!(server.answer(call)["result"]["tools"].is_array());
     }
 }
+
+#[test]
+fn a_client_that_asks_is_told_about_its_commands() {
+    let mut server = Server::start(&[]);
+    let level = server.request("logging/setLevel", json!({"level": "notice"}));
+    assert_eq!(level["result"], json!({}));
+    server.call_raw(json!({"command": "sleep 300", "timeout": 0.2}));
+    let told = server.wait_for(|message| message["method"] == "notifications/message");
+    assert_eq!(told["params"]["level"], "warning");
+    assert_eq!(told["params"]["data"], "the command was ended after 0.2 seconds");
+}
+
+#[test]
+fn an_output_that_is_followed_is_told_of_until_it_is_not_followed() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let gate = tempfile::NamedTempFile::new().unwrap();
+    let wait = format!("while [ -e {} ]; do sleep 0.01; done", gate.path().display());
+    let arguments =
+        json!({"command": format!("echo one; {wait}; echo two"), "is_background": true});
+    let result = server.tool("run_shell_command", arguments);
+    let uri = result["structuredContent"]["spill_uri"].clone();
+    let subscribed = server.request("resources/subscribe", json!({"uri": uri}));
+    assert_eq!(subscribed["result"], json!({}));
+    drop(gate);
+    let told = server.wait_for(|message| message["method"] == "notifications/resources/updated");
+    assert_eq!(told["params"]["uri"], uri);
+    let over = server.request("resources/unsubscribe", json!({"uri": uri}));
+    assert_eq!(over["result"], json!({}));
+}
+
+#[test]
+fn prompts_are_listed_and_filled_in() {
+    let mut server = Server::start(&[]);
+    let listed = server.request("prompts/list", json!({}))["result"]["prompts"].clone();
+    assert_eq!(listed[0]["name"], "find_out_why");
+    let params = json!({"name": "find_out_why", "arguments": {"command": "make test"}});
+    let filled = server.request("prompts/get", params);
+    let text = filled["result"]["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.contains("    make test\n"), "{text}");
+}
