@@ -15,8 +15,11 @@ use crate::output::{Output, Stream};
 
 const SMALL_READ: usize = 8 << 10;
 
-/// As much as a pipe holds, and little enough to be in the cache still when it is written.
+/// Little enough to be in the cache still when it is written.
 const LARGE_READ: usize = 64 << 10;
+
+/// How much a pipe holds whose output is large: its writer and we take turns less often.
+const LARGE_PIPE: usize = 1 << 20;
 
 /// How much a thread moves before it comes back, so that it does come back in a flood.
 const STINT: usize = 32 << 20;
@@ -159,6 +162,8 @@ fn move_on(
     output.append(stream, &buffer[..length]);
     if buffer.len() < LARGE_READ {
         buffer.resize(LARGE_READ, 0);
+        // There is a limit for all pipes of a user; a small one does as well.
+        let _ = rustix::pipe::fcntl_setpipe_size(&*pipe, LARGE_PIPE);
     }
     let (mut bytes, mut ended) = (0, false);
     while bytes < stint {
