@@ -192,6 +192,20 @@ fn block_certain_command_prefixes() {
 }
 
 #[test]
+fn each_part_of_a_chain_is_validated() {
+    restricted(
+        r#"{"coreTools": ["run_shell_command(git)", "run_shell_command(echo)"]}"#,
+        &[
+            ("git --version && echo a; echo b", true),
+            ("git --version || echo 'not; here'", true),
+            ("echo a && ls", false),
+            ("ls || echo a", false),
+            ("echo a; ls", false),
+        ],
+    );
+}
+
+#[test]
 fn the_block_list_comes_first() {
     restricted(
         r#"{"coreTools": ["run_shell_command(git)"], "excludeTools": ["run_shell_command(git push)"]}"#,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 
 use crate::output::HEAD;
 use crate::random::random_name;
@@ -184,6 +184,7 @@ impl Quota {
             let path = self.spill.folder()?.join(random_name()?);
             let mut new = OpenOptions::new();
             new.read(true).write(true).create_new(true).mode(0o600);
+            new.custom_flags(OFlags::NOFOLLOW.bits() as i32);
             Ok::<_, io::Error>((new.open(&path)?, path))
         };
         let (file, path) = match create() {

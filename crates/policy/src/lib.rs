@@ -1,9 +1,9 @@
 //! Which commands may run.
 //!
 //! Pure: a script's text and the variables it is to have go in, a [`Verdict`] comes out; no file,
-//! process or environment is looked at. Patterns are matched against a command's first words, so a
-//! text that could run more than one command, or a command other than the one it shows, is refused
-//! whenever there are patterns at all: what is not understood is not allowed.
+//! process or environment is looked at. Patterns are matched against the first words of each command
+//! in a chain, so a text that could run a command other than those it shows is refused whenever there
+//! are patterns at all: what is not understood is not allowed.
 
 mod pattern;
 mod words;
@@ -58,7 +58,7 @@ impl std::fmt::Display for Denial {
             Self::NotUnderstood { part } => write!(
                 f,
                 "`{part}` is shell syntax, which is refused while commands are restricted; \
-                 send one plain command"
+                 send plain commands, with &&, || or ; between them"
             ),
             Self::RunsAnother { word } => {
                 write!(f, "`{word}` runs other commands, which a deny list cannot see")
@@ -70,7 +70,7 @@ impl std::fmt::Display for Denial {
 impl Policy {
     /// Judges a script for a shell, and the names of the variables that are set for it.
     pub fn judge<'a>(&self, script: &str, variables: impl IntoIterator<Item = &'a str>) -> Verdict {
-        self.verdict(|| words::split(script), variables)
+        self.verdict(|| words::commands(script), variables)
     }
 
     /// Judges a program and its arguments, which no shell will read.
@@ -79,18 +79,20 @@ impl Policy {
         words: &[String],
         variables: impl IntoIterator<Item = &'a str>,
     ) -> Verdict {
-        self.verdict(|| Ok(words.to_vec()), variables)
+        self.verdict(|| Ok(vec![words.to_vec()]), variables)
     }
 
     fn verdict<'a>(
         &self,
-        words: impl FnOnce() -> Result<Vec<String>, Denial>,
+        commands: impl FnOnce() -> Result<Vec<Vec<String>>, Denial>,
         variables: impl IntoIterator<Item = &'a str>,
     ) -> Verdict {
         if self.allow.is_empty() && self.deny.is_empty() {
             return Verdict::Allow;
         }
-        let judged = words().and_then(|words| self.check(&words));
+        let check_all =
+            |commands: Vec<Vec<String>>| commands.iter().try_for_each(|words| self.check(words));
+        let judged = commands().and_then(check_all);
         match judged.and_then(|()| check_variables(variables)) {
             Ok(()) => Verdict::Allow,
             Err(denial) => Verdict::Deny(denial),
@@ -192,10 +194,45 @@ mod tests {
     }
 
     #[test]
+    fn each_command_of_a_chain_is_judged() {
+        let policy =
+            Policy { allow: patterns("ls,echo,git,printf,hash"), deny: patterns("git push") };
+        for fine in [
+            "ls && echo done",
+            "ls -l || echo 'none; or few && no'",
+            "echo a;echo b ; ls;",
+            "git status && git log; printf '%s' x",
+        ] {
+            assert_eq!(judge(&policy, fine), Verdict::Allow, "{fine}");
+        }
+        for bad in [
+            "ls && rm x",
+            "rm x || ls",
+            "ls;rm x",
+            "ls; rm x",
+            "git status && git push",
+            "ls &&",
+            "&& ls",
+            "ls;;ls",
+            "ls;;",
+            ";",
+            "ls & ls",
+            "ls && if ls",
+            "then rm x",
+            "ls \"a\\\"; rm x\"",
+            "echo 'a; ls",
+            "hash -p /bin/rm ls; ls x",
+            "printf -v PATH /tmp; ls",
+        ] {
+            assert_ne!(judge(&policy, bad), Verdict::Allow, "{bad}");
+        }
+        assert_eq!(judge(&policy, "hash -r"), Verdict::Allow, "it changes nothing later");
+    }
+
+    #[test]
     fn nothing_slips_through_as_shell_syntax() {
         let policy = deny("rm*");
         for bad in [
-            "ls; rm x",
             "ls\nrm x",
             "ls & rm x",
             "ls | rm x",

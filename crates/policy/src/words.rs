@@ -1,9 +1,10 @@
-//! The words of the one command a plain text runs.
+//! The words of the commands a plain text runs, one after the other.
 //!
-//! Plain means: the command's name stands there letter by letter, and nothing in its arguments is
-//! anything but text to the shell. Quotes are fine around arguments as long as nothing in them is
-//! expanded, now or by a builtin that takes its arguments for code (`test -v 'a[$(rm x)]'`). File
-//! patterns are fine in arguments: they become text, never a command.
+//! A plain text is one plain command, or several with `&&`, `||` and `;` between them. Plain means:
+//! the command's name stands there letter by letter, and nothing in its arguments is anything but
+//! text to the shell. Quotes are fine around arguments as long as nothing in them is expanded, now or
+//! by a builtin that takes its arguments for code (`test -v 'a[$(rm x)]'`). File patterns are fine in
+//! arguments: they become text, never a command.
 
 use crate::Denial;
 
@@ -80,6 +81,18 @@ const RUN_ANOTHER: &[&str] = &[
 /// Interpreters and loaders, which come with versions in their names.
 const RUN_ANOTHER_AS: &[&str] = &["ld-", "ld.so", "lua", "node", "perl", "php", "python", "ruby"];
 
+/// Words that are no commands to the shell: the command is what follows, or something else.
+const RESERVED: &[&str] = &[
+    "case", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if", "in", "select",
+    "then", "until", "while",
+];
+
+/// Builtins that can change what a later command of the same text is.
+const CHANGE_LATER: &[&str] = &[
+    "alias", "bind", "complete", "declare", "enable", "export", "fc", "getopts", "hash", "let",
+    "local", "read", "readonly", "set", "shopt", "typeset", "unalias", "unset", "wait",
+];
+
 /// Variables that only change how a program speaks.
 const HARMLESS: &[&str] = &[
     "CI",
@@ -96,13 +109,63 @@ const HARMLESS: &[&str] = &[
     "TZ",
 ];
 
-/// The words of a plain command as the shell would pass them on, or why it is none.
-pub fn split(script: &str) -> Result<Vec<String>, Denial> {
+/// The words of each command as the shell would pass them on, or why the text is not plain.
+pub fn commands(script: &str) -> Result<Vec<Vec<String>>, Denial> {
+    let commands = parts(script).into_iter().map(split).collect::<Result<Vec<_>, _>>()?;
+    let later = |words: &&Vec<String>| commands.len() > 1 && changes_later(words);
+    match commands.iter().find(later) {
+        Some(words) => Err(Denial::NotUnderstood { part: words.join(" ") }),
+        None => Ok(commands),
+    }
+}
+
+fn changes_later(words: &[String]) -> bool {
+    let name = words.first().map(|name| base_name(name)).unwrap_or_default();
+    let sets = |argument: &String| argument.starts_with("-v");
+    CHANGE_LATER.contains(&name) || (name == "printf" && words.iter().any(sets))
+}
+
+/// What stands between `&&`, `||` and `;`. A backslash could hide a quote from us, but nothing that
+/// has one is plain.
+fn parts(script: &str) -> Vec<&str> {
+    let bytes = script.as_bytes();
+    let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    while let Some(byte) = bytes.get(at) {
+        let operator = match &bytes[at..] {
+            [b'&', b'&', ..] | [b'|', b'|', ..] => 2,
+            [b';', ..] => 1,
+            _ => 0,
+        };
+        if let b'\'' | b'"' = byte {
+            // A quote without an end is left to whoever reads the part.
+            let end = bytes[at + 1..].iter().position(|other| other == byte);
+            at = end.map_or(bytes.len(), |end| at + end + 2);
+        } else if operator > 0 {
+            parts.push(&script[start..at]);
+            at += operator;
+            start = at;
+        } else {
+            at += 1;
+        }
+    }
+    let last = &script[start..];
+    // A text may end with a semicolon, and with nothing else that joins.
+    if parts.is_empty() || !last.trim().is_empty() || !script.trim_end().ends_with(';') {
+        parts.push(last);
+    }
+    parts
+}
+
+/// The words of a plain command, or why it is none.
+fn split(script: &str) -> Result<Vec<String>, Denial> {
     let script = script.trim_matches([' ', '\t', '\n']);
     let end = script.find([' ', '\t']).unwrap_or(script.len());
     let (name, arguments) = script.split_at(end);
     if let Some(odd) = name.chars().find(|c| !is_name_character(*c)) {
         return Err(Denial::NotUnderstood { part: shown(odd) });
+    }
+    if RESERVED.contains(&name) {
+        return Err(Denial::NotUnderstood { part: name.to_owned() });
     }
     let arguments = split_arguments(arguments).map_err(|part| Denial::NotUnderstood { part })?;
     Ok([vec![name.to_owned()], arguments].concat())
