@@ -5,12 +5,12 @@
 
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::http::{Events, HttpServer, Request, TOKEN, call, initialize};
+use support::http::{Events, HttpServer, Request, Response, TOKEN, call, initialize};
 use support::{PATIENCE, wait_until};
 
 const TWO_TOKENS: &str =
@@ -160,6 +160,19 @@ fn connections_that_say_nothing_are_closed_to_make_room() {
     let server = HttpServer::start_with(&[], "[http]\nconnections = 10\nheader_time = 1\n");
     let _silent: Vec<TcpStream> =
         (0..50).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+    serves(&server);
+}
+
+#[test]
+fn a_connection_that_asks_nothing_more_is_closed() {
+    let server = HttpServer::start_with(&[], "[http]\nheader_time = 1\n");
+    let request = Request::new("GET", "/metrics").bytes_kept_open();
+    let mut reader = BufReader::new(server.connect());
+    for _ in 0..2 {
+        reader.get_mut().write_all(&request).unwrap();
+        assert_eq!(Response::read(&mut reader).status, 200);
+    }
+    assert_eq!(reader.read(&mut [0]).unwrap(), 0, "the server closes it");
     serves(&server);
 }
 
@@ -348,6 +361,32 @@ fn a_client_that_stops_reading() {
 }
 
 #[test]
+fn a_client_that_stops_reading_is_cut_off_and_loses_its_place() {
+    let config = "[http]\nwrite_time = 1\nheader_time = 300\nconnections = 2\n";
+    let server = HttpServer::start_with(&["--tools", "all"], config);
+    let opened = server.send(&Request::post(&initialize("2025-03-26")));
+    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let printed = server.call(&session, "shell_exec", json!({"cmd": "yes | head -c 1000000"}));
+    let uri = &printed["structuredContent"]["spill_uri"];
+    // Far more than the buffers between the two hold.
+    let reads = 30;
+    let batch: Vec<_> = (0..reads)
+        .map(|id| {
+            let params = json!({"uri": uri});
+            json!({"jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params})
+        })
+        .collect();
+    let mut deaf = Events::open(&server, &Request::post(&json!(batch)).session(&session));
+    assert_eq!(deaf.head.status, 200);
+    serves(&server);
+    // With the other place taken, the next is served only when the deaf one has lost its own.
+    let _silent = server.connect();
+    serves(&server);
+    let received = std::iter::from_fn(|| deaf.next()).count();
+    assert!(received < reads, "all was sent");
+}
+
+#[test]
 fn a_log_nobody_reads() {
     let server = HttpServer::start(&["-v"]);
     let session = server.open_session();
@@ -424,10 +463,8 @@ fn more_cancellations_than_there_are_places() {
 fn those_who_do_not_say_who_they_are_keep_no_place() {
     let server = HttpServer::start(&[]);
     for request in [Request::new("GET", "/healthz"), Request::new("GET", "/mcp")] {
-        let bytes = request.without("authorization").bytes();
-        let text = String::from_utf8(bytes).unwrap().replace("connection: close\r\n", "");
         let mut socket = server.connect();
-        socket.write_all(text.as_bytes()).unwrap();
+        socket.write_all(&request.without("authorization").bytes_kept_open()).unwrap();
         let mut answer = String::new();
         socket.read_to_string(&mut answer).unwrap();
         assert!(answer.contains("connection: close"), "{answer}");

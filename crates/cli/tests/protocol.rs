@@ -271,6 +271,28 @@ fn a_client_that_asks_is_told_about_its_commands() {
 }
 
 #[test]
+fn a_request_without_a_handshake_is_told_about_what_it_asks_for_and_no_other_is() {
+    let mut server = Server::start_silent(&[]);
+    let mut params = json!({
+        "name": "execute_command",
+        "arguments": {"command": "sleep 300", "timeout": 0.2},
+        "_meta": modern("2026-07-28"),
+    });
+    for (level, told) in [(None, 0), (Some("error"), 0), (Some("warning"), 1)] {
+        if let Some(level) = level {
+            params["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
+        }
+        let answer = server.request("tools/call", params.clone());
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert_eq!(server.seen.len(), told, "{level:?}");
+    }
+    let message = &server.seen[0];
+    assert_eq!(message["method"], "notifications/message");
+    assert_eq!(message["params"]["level"], "warning");
+    assert_eq!(message["params"]["data"], "the command was ended after 0.2 seconds");
+}
+
+#[test]
 fn an_output_that_is_followed_is_told_of_until_it_is_not_followed() {
     let mut server = Server::start(&["--tools", "all"]);
     let gate = tempfile::NamedTempFile::new().unwrap();
@@ -286,6 +308,37 @@ fn an_output_that_is_followed_is_told_of_until_it_is_not_followed() {
     assert_eq!(told["params"]["uri"], uri);
     let over = server.request("resources/unsubscribe", json!({"uri": uri}));
     assert_eq!(over["result"], json!({}));
+}
+
+#[test]
+fn a_client_that_listens_is_told_of_its_output_that_grows() {
+    let mut server = Server::start_silent(&["--tools", "all"]);
+    let gate = tempfile::NamedTempFile::new().unwrap();
+    let wait = format!("while [ -e {} ]; do sleep 0.01; done", gate.path().display());
+    let meta = modern("2026-07-28");
+    let begun = server.request(
+        "tools/call",
+        json!({
+            "name": "run_shell_command",
+            "arguments": {"command": format!("echo one; {wait}; echo two"), "is_background": true},
+            "_meta": meta,
+        }),
+    );
+    let uri = begun["result"]["structuredContent"]["spill_uri"].clone();
+    let uris = json!([uri, "mcp://tmp/exec-x.out"]);
+    let filter = json!({"resourceSubscriptions": uris});
+    let listening =
+        server.ask("subscriptions/listen", json!({"notifications": filter, "_meta": meta}));
+    let heard = |message: &Value| {
+        message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == listening
+    };
+    let acknowledged = server.wait_for(heard);
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(acknowledged["params"]["notifications"]["resourceSubscriptions"], json!([uri]));
+    drop(gate);
+    let update = server.wait_for(heard);
+    assert_eq!(update["method"], "notifications/resources/updated");
+    assert_eq!(update["params"]["uri"], uri);
 }
 
 #[test]

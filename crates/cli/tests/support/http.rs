@@ -186,8 +186,14 @@ impl Request {
         self.with("mcp-session-id", id)
     }
 
+    /// The last request of its connection.
     pub fn bytes(&self) -> Vec<u8> {
-        let mut text = format!("{} {} HTTP/1.1\r\nconnection: close\r\n", self.method, self.path);
+        self.clone().with("connection", "close").bytes_kept_open()
+    }
+
+    /// A request after which the connection stays open.
+    pub fn bytes_kept_open(&self) -> Vec<u8> {
+        let mut text = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
         for (name, value) in &self.headers {
             text.push_str(&format!("{name}: {value}\r\n"));
         }
