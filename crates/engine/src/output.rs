@@ -6,6 +6,8 @@
 //!     pipe ─▶ Channel ─▶ Output ─▶ head │ spill file │ tail
 //!                           └────▶ watch ──▶ whoever waits for more
 
+mod lane;
+
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +17,10 @@ use tokio::sync::watch;
 use crate::nature::Nature;
 use crate::page::Mark;
 use crate::render::View;
-use crate::spill::{Quota, SpillFile};
+use crate::spill::Quota;
 use crate::text;
+
+use lane::Lane;
 
 /// How much of each stream's beginning is in memory.
 pub const HEAD: usize = 64 << 10;
@@ -61,23 +65,6 @@ struct Kept {
     stderr: Lane,
     newest: Vec<u8>,
     stretches: Vec<(Stream, u64)>,
-}
-
-/// One stream.
-#[derive(Debug, Default)]
-struct Lane {
-    length: u64,
-    nature: Nature,
-    /// Where the last line that has an end, ends.
-    lines_end: u64,
-    /// How much there was when the command was answered for, though something of it still runs.
-    answered: u64,
-    lost: u64,
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    file: Option<Arc<SpillFile>>,
-    /// Whether bytes were lost. What follows a gap could not be placed any more.
-    full: bool,
 }
 
 /// A text of limited length that stands for the whole.
@@ -159,9 +146,7 @@ impl Output {
 
     /// How much of a stream can be read: all of it but for what was lost.
     pub fn kept_length(&self, stream: Stream) -> u64 {
-        let kept = self.kept();
-        let lane = kept.lane(stream);
-        lane.length - lane.lost
+        self.kept().lane(stream).kept_length()
     }
 
     /// How much of a stream will be seen as it is seen now, whatever comes: its whole lines, as a
@@ -170,7 +155,7 @@ impl Output {
     pub(crate) fn settled_length(&self, stream: Stream) -> u64 {
         let kept = self.kept();
         let lane = kept.lane(stream);
-        let length = lane.length - lane.lost;
+        let length = lane.kept_length();
         match kept.finished || lane.nature.binary {
             true => length,
             false => lane.lines_end.max(lane.answered).min(length),
@@ -206,7 +191,7 @@ impl Output {
             let from = (at as usize).min(lane.head.len());
             let head = &lane.head[from..];
             let bytes = head[..head.len().min(limit)].to_vec();
-            (bytes, lane.file.clone(), lane.head.len() as u64, lane.length - lane.lost)
+            (bytes, lane.file.clone(), lane.head.len() as u64, lane.kept_length())
         };
         let next = at + bytes.len() as u64;
         let wanted = (end.saturating_sub(next)).min((limit - bytes.len()) as u64) as usize;
@@ -331,36 +316,6 @@ impl Kept {
             Some((last, length)) if *last == stream || full => *length += bytes,
             _ => self.stretches.push((stream, bytes)),
         }
-    }
-}
-
-impl Lane {
-    /// The last bytes, at most so many, and how many there were in all.
-    fn end(&self, limit: usize) -> (&[u8], u64) {
-        let end = if self.tail.is_empty() { &self.head } else { &self.tail };
-        (&end[end.len().saturating_sub(limit)..], self.length)
-    }
-
-    fn excerpt(&self, limit: usize) -> Excerpt {
-        if self.nature.binary {
-            let kind = infer::get(&self.head).map_or("binary data", |kind| kind.mime_type());
-            let text = format!("[{} bytes of {kind}, which is no text]\n", self.length);
-            return Excerpt { text, omitted: self.length };
-        }
-        if self.length <= limit as u64 && self.length == self.head.len() as u64 {
-            return Excerpt { text: text::plain_within(&self.head, limit), omitted: 0 };
-        }
-        let first = text::before_cut(&self.head[..self.head.len().min(limit / 4 * 3)]);
-        // Where little is kept, the end may reach back to the beginning.
-        let rest = usize::try_from(self.length - first.len() as u64).unwrap_or(usize::MAX);
-        let (end, _) = self.end(rest.min(limit / 4));
-        let last = text::after_cut(end);
-        let omitted = self.length - (first.len() + last.len()) as u64;
-        let (before, after) =
-            (text::plain_within(first, limit), text::plain_within(last, limit / 4));
-        let gap = if before.ends_with('\n') { "" } else { "\n" };
-        let text = format!("{before}{gap}[... {omitted} bytes left out ...]\n{after}");
-        Excerpt { text, omitted }
     }
 }
 

@@ -1,25 +1,21 @@
 //! Kept output, a page at a time.
 //!
-//! A page is asked for by its offset in what the reader sees. Where that differs from the bytes as
-//! they came (see [`View`]), the output is rendered from the nearest line that was passed before:
-//! marks are left on the way, so no page costs more than its first reading.
-//!
-//!     raw bytes ─▶ Renderer ─▶ what the reader sees ─▶ page
-//!        ▲ marks: (raw offset, seen offset) at the beginning of a line
+//! A page is asked for by its offset in what the reader sees, which can be something else than the
+//! bytes as they came (see [`View`]). Offsets never move.
+
+mod seen;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::output::{Output, Stream};
-use crate::render::{Newline, Renderer, View};
+use crate::render::{Newline, View};
 use crate::text::{partial_character, whole_characters};
 
-/// How much is read at once.
-const BLOCK: usize = 256 << 10;
+pub(crate) use seen::{Mark, Seen};
 
-/// How far marks are apart, in raw bytes.
-const MARK_DISTANCE: u64 = 1 << 20;
+use seen::Rendered;
 
 /// What to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,13 +59,6 @@ impl Page {
             Data::Binary(_) => 0,
         }
     }
-}
-
-/// A line's beginning, in what came and in what is seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mark {
-    pub raw: u64,
-    pub seen: u64,
 }
 
 /// Tells a reader that nobody wants any more what it reads.
@@ -163,9 +152,7 @@ impl Reader {
 
     /// All that is seen, from the beginning on.
     pub(crate) fn seen(&self) -> Seen<'_> {
-        let plain = self.shows_bytes_as_they_are();
-        let rendered = (!plain).then(|| Rendered::new(self, Mark::default()));
-        Seen { reader: self, rendered, block: Vec::new(), at: 0 }
+        Seen::new(self)
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -204,72 +191,6 @@ impl Reader {
         let end = start + bytes.len() as u64;
         let running = self.is_running();
         Ok(Page { data: Data::Binary(bytes), start, end, total, running, in_parts: false })
-    }
-}
-
-/// Renders an output from a mark on, a block at a time, and leaves marks on the way.
-struct Rendered<'a> {
-    reader: &'a Reader,
-    renderer: Renderer,
-    mark: Mark,
-    raw: u64,
-    text: String,
-    ended: bool,
-}
-
-impl<'a> Rendered<'a> {
-    fn new(reader: &'a Reader, from: Mark) -> Self {
-        let renderer = Renderer::new(reader.view);
-        Self { reader, renderer, mark: from, raw: from.raw, text: String::new(), ended: false }
-    }
-
-    fn next(&mut self) -> io::Result<Option<&str>> {
-        if self.ended {
-            return Ok(None);
-        }
-        self.text.clear();
-        let bytes = self.reader.read(self.raw, BLOCK)?;
-        if bytes.is_empty() {
-            self.ended = true;
-            self.renderer.finish(&mut self.text);
-            return Ok(Some(&self.text));
-        }
-        self.raw += bytes.len() as u64;
-        let lines = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
-        self.renderer.feed(&bytes[..lines], &mut self.text);
-        if lines > 0 {
-            let raw = self.raw - (bytes.len() - lines) as u64;
-            let mark = Mark { raw, seen: self.mark.seen + self.text.len() as u64 };
-            self.reader.output.leave_mark(
-                self.reader.stream,
-                self.reader.view,
-                mark,
-                MARK_DISTANCE,
-            );
-        }
-        self.renderer.feed(&bytes[lines..], &mut self.text);
-        self.mark.seen += self.text.len() as u64;
-        Ok(Some(&self.text))
-    }
-}
-
-/// What is seen, a block at a time.
-pub(crate) struct Seen<'a> {
-    reader: &'a Reader,
-    /// If it is not what came.
-    rendered: Option<Rendered<'a>>,
-    block: Vec<u8>,
-    at: u64,
-}
-
-impl Seen<'_> {
-    pub fn next(&mut self) -> io::Result<Option<&[u8]>> {
-        if let Some(rendered) = &mut self.rendered {
-            return Ok(rendered.next()?.map(str::as_bytes));
-        }
-        self.block = self.reader.read(self.at, BLOCK)?;
-        self.at += self.block.len() as u64;
-        Ok(Some(&*self.block).filter(|block| !block.is_empty()))
     }
 }
 
@@ -345,7 +266,9 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use super::seen::MARK_DISTANCE;
     use super::*;
+    use crate::render::Renderer;
     use crate::spill::{Spill, SpillSettings};
 
     fn output(folder: &std::path::Path, pieces: &[&[u8]]) -> Output {
