@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::http::{Events, HttpServer, Request, call, initialize};
-use support::{mark, survivors, wait_until};
+use support::{Gate, mark, survivors, wait_until};
 
 fn execute(command: &str) -> Value {
     json!({"command": command})
@@ -111,14 +111,11 @@ fn headers_must_say_what_the_message_says() {
 #[test]
 fn a_stream_that_was_lost_is_resumed_and_the_command_ran_once() {
     let folder = tempfile::tempdir().unwrap();
-    let gate = tempfile::NamedTempFile::new().unwrap();
+    let gate = Gate::new();
     let server = HttpServer::start(&[]);
     let session = server.open_session();
-    let command = format!(
-        "echo run >> {}/runs; echo begun; while [ -e {} ]; do sleep 0.01; done; echo done",
-        folder.path().display(),
-        gate.path().display()
-    );
+    let runs = folder.path().join("runs");
+    let command = format!("echo run >> {}; echo begun; {}; echo done", runs.display(), gate.wait());
     let mut events =
         Events::open(&server, &Request::post(&followed(7, &command)).session(&session));
     let (first, _) = events.next().unwrap();
@@ -136,8 +133,7 @@ fn a_stream_that_was_lost_is_resumed_and_the_command_ran_once() {
     // From the beginning, all is there once more.
     let again = server.send(&Request::get(&session).with("last-event-id", &first));
     assert_eq!(again.messages().first().unwrap(), &progress);
-    let runs = std::fs::read_to_string(folder.path().join("runs")).unwrap();
-    assert_eq!(runs, "run\n");
+    assert_eq!(std::fs::read_to_string(runs).unwrap(), "run\n");
     for nonsense in ["", "x", "99-1", "7", "-1"] {
         let response = server.send(&Request::get(&session).with("last-event-id", nonsense));
         assert_eq!(response.status, 400, "{nonsense}");
@@ -147,8 +143,7 @@ fn a_stream_that_was_lost_is_resumed_and_the_command_ran_once() {
 #[test]
 fn one_of_a_batch_is_cancelled_and_the_others_are_answered() {
     let server = HttpServer::start(&[]);
-    let opened = server.send(&Request::post(&initialize("2025-03-26")));
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let session = server.open_session_in("2025-03-26");
     let batch = json!([
         call(1, "execute_command", execute("sleep 1; echo answered")),
         call(2, "execute_command", execute("sleep 300")),
@@ -223,12 +218,7 @@ fn a_session_nobody_uses_ends() {
     // While something runs, it is in use.
     let result = server.call(&session, "execute_command", execute("sleep 2; echo hi"));
     assert_eq!(result["structuredContent"]["output"], "hi\n");
-    let token = format!("Bearer {}", support::http::TOKEN);
-    let metrics =
-        Request::new("GET", "/metrics").without("authorization").with("authorization", &token);
-    wait_until("it is gone", || {
-        server.send(&metrics).text().contains("\nmcpz_sessions 0\n").then_some(())
-    });
+    server.wait_for_metric("mcpz_sessions 0");
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     assert_eq!(server.send(&Request::post(&ping).session(&session)).status, 404);
 }
@@ -257,13 +247,8 @@ fn progress_comes_on_the_stream_of_its_call_in_both_eras() {
     let server = HttpServer::start(&[]);
     let session = server.open_session();
     let command = "echo one; sleep 0.4; echo two; sleep 0.4; echo three";
-    let mut alone = call(1, "execute_command", execute(command));
-    alone["params"]["_meta"] = json!({});
-    let mut request = Request::alone(alone);
-    let mut body: Value = serde_json::from_slice(&request.body).unwrap();
-    body["params"]["_meta"]["progressToken"] = json!("t");
-    request.body = body.to_string().into_bytes();
-    for request in [Request::post(&followed(7, command)).session(&session), request] {
+    let call = followed(7, command);
+    for request in [Request::post(&call).session(&session), Request::alone(call)] {
         let messages = server.send(&request).messages();
         let told: Vec<_> =
             messages.iter().filter_map(|message| message["params"]["progress"].as_f64()).collect();
@@ -283,11 +268,9 @@ fn a_client_that_asks_is_told_about_its_commands() {
     let messages = server.send(&request).messages();
     assert_eq!(messages[0]["method"], "notifications/message");
     assert_eq!(messages[0]["params"]["data"], "the command was ended after 0.2 seconds");
-    let mut request = Request::alone(call(1, "execute_command", arguments));
-    let mut body: Value = serde_json::from_slice(&request.body).unwrap();
-    body["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("warning");
-    request.body = body.to_string().into_bytes();
-    let messages = server.send(&request).messages();
+    let mut alone = call(1, "execute_command", arguments);
+    alone["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("warning");
+    let messages = server.send(&Request::alone(alone)).messages();
     assert_eq!(messages[0]["params"]["level"], "warning");
     assert_eq!(messages.len(), 2);
 }
@@ -296,9 +279,8 @@ fn a_client_that_asks_is_told_about_its_commands() {
 fn an_output_that_is_followed_is_told_of_in_both_eras() {
     let server = HttpServer::start(&["--tools", "all"]);
     let session = server.open_session();
-    let gate = tempfile::NamedTempFile::new().unwrap();
-    let command =
-        format!("echo one; while [ -e {} ]; do sleep 0.01; done; echo two", gate.path().display());
+    let gate = Gate::new();
+    let command = format!("echo one; {}; echo two", gate.wait());
     let arguments = json!({"command": command, "is_background": true});
     let uri =
         server.call(&session, "run_shell_command", arguments)["structuredContent"]["spill_uri"]
@@ -330,8 +312,7 @@ fn an_output_that_is_followed_is_told_of_in_both_eras() {
 #[test]
 fn the_messages_of_a_batch_are_answered_on_one_stream() {
     let server = HttpServer::start(&[]);
-    let opened = server.send(&Request::post(&initialize("2025-03-26")));
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let session = server.open_session_in("2025-03-26");
     let batch = json!([
         call(1, "execute_command", execute("sleep 0.2; echo one")),
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
@@ -363,8 +344,8 @@ fn two_hundred_clients_at_once_all_get_their_own_answer() {
 fn commands_wait_for_their_turn_and_too_many_are_told_so() {
     let server = HttpServer::start_with(&[], "[limits]\nruns = 1\nwaiting = 1\n");
     let session = server.open_session();
-    let gate = tempfile::NamedTempFile::new().unwrap();
-    let command = format!("while [ -e {} ]; do sleep 0.01; done; echo done", gate.path().display());
+    let gate = Gate::new();
+    let command = format!("{}; echo done", gate.wait());
     let open = |id| {
         let call = call(id, "execute_command", execute(&command));
         Events::open(&server, &Request::post(&call).session(&session))
@@ -401,10 +382,10 @@ fn numbers_are_told_to_those_who_may_know_and_health_to_everybody() {
     let health = server.send(&Request::new("GET", "/healthz").without("authorization"));
     assert_eq!((health.status, health.text().as_str()), (200, "ok\n"));
     let metrics = Request::new("GET", "/metrics");
-    assert_eq!(server.send(&metrics.clone().without("authorization")).status, 401);
+    assert_eq!(server.send(&metrics.without("authorization")).status, 401);
     let session = server.open_session();
     server.call(&session, "execute_command", execute("echo hi"));
-    let text = server.send(&metrics).text();
+    let text = server.metrics();
     for line in [
         "mcpz_calls_total 1",
         "mcpz_runs_total{outcome=\"exited\"} 1",

@@ -354,18 +354,14 @@ fn a_client_that_stops_reading() {
     };
     assert!(memory(status()) < 100_000);
     drop((deaf, many));
-    wait_until("nothing runs", || {
-        let text = server.send(&Request::new("GET", "/metrics")).text();
-        text.contains("\nmcpz_runs_running 1\n").then_some(())
-    });
+    server.wait_for_metric("mcpz_runs_running 1");
 }
 
 #[test]
 fn a_client_that_stops_reading_is_cut_off_and_loses_its_place() {
     let config = "[http]\nwrite_time = 1\nheader_time = 300\nconnections = 2\n";
     let server = HttpServer::start_with(&["--tools", "all"], config);
-    let opened = server.send(&Request::post(&initialize("2025-03-26")));
-    let session = opened.header("mcp-session-id").unwrap().to_owned();
+    let session = server.open_session_in("2025-03-26");
     let printed = server.call(&session, "shell_exec", json!({"cmd": "yes | head -c 1000000"}));
     let uri = &printed["structuredContent"]["spill_uri"];
     // Far more than the buffers between the two hold.
@@ -421,10 +417,7 @@ fn what_does_not_fit_leaves_nothing_behind() {
             });
         }
     });
-    wait_until("the session has ended", || {
-        let text = server.send(&Request::new("GET", "/metrics")).text();
-        text.contains("\nmcpz_sessions 0\n").then_some(())
-    });
+    server.wait_for_metric("mcpz_sessions 0");
     server.open_session();
 }
 
@@ -446,10 +439,7 @@ fn more_cancellations_than_there_are_places() {
             .collect();
         server.send(&Request::post(&json!(cancelled)).session(&session));
         drop(events);
-        wait_until("all is over", || {
-            let text = server.send(&Request::new("GET", "/metrics")).text();
-            text.contains("\nmcpz_runs_running 0\n").then_some(())
-        });
+        server.wait_for_metric("mcpz_runs_running 0");
     }
     let result = wait_until("there is room again", || {
         let call = call(9999, "execute_command", json!({"command": "echo hi"}));

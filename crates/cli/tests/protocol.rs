@@ -5,15 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::Server;
-
-fn modern(version: &str) -> Value {
-    json!({
-        "io.modelcontextprotocol/protocolVersion": version,
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    })
-}
+use support::{Gate, Server, meta};
 
 /// What the server says it can.
 fn served() -> Value {
@@ -42,7 +34,7 @@ fn a_revision_nobody_knows_is_answered_with_one_we_know() {
 #[test]
 fn the_revision_without_a_handshake_is_spoken() {
     let mut server = Server::start_silent(&[]);
-    let meta = modern("2026-07-28");
+    let meta = meta();
     let discovered = server.request("server/discover", json!({"_meta": meta}));
     let versions = discovered["result"]["supportedVersions"].as_array().unwrap();
     assert!(versions.contains(&json!("2026-07-28")), "{discovered}");
@@ -59,7 +51,7 @@ fn the_revision_without_a_handshake_is_spoken() {
 #[test]
 fn a_client_that_only_probes_can_still_shake_hands() {
     let mut server = Server::start_silent(&[]);
-    server.request("server/discover", json!({"_meta": modern("2026-07-28")}));
+    server.request("server/discover", json!({"_meta": meta()}));
     let answer = server.initialize("2025-06-18");
     assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
 }
@@ -276,7 +268,7 @@ fn a_request_without_a_handshake_is_told_about_what_it_asks_for_and_no_other_is(
     let mut params = json!({
         "name": "execute_command",
         "arguments": {"command": "sleep 300", "timeout": 0.2},
-        "_meta": modern("2026-07-28"),
+        "_meta": meta(),
     });
     for (level, told) in [(None, 0), (Some("error"), 0), (Some("warning"), 1)] {
         if let Some(level) = level {
@@ -295,10 +287,9 @@ fn a_request_without_a_handshake_is_told_about_what_it_asks_for_and_no_other_is(
 #[test]
 fn an_output_that_is_followed_is_told_of_until_it_is_not_followed() {
     let mut server = Server::start(&["--tools", "all"]);
-    let gate = tempfile::NamedTempFile::new().unwrap();
-    let wait = format!("while [ -e {} ]; do sleep 0.01; done", gate.path().display());
-    let arguments =
-        json!({"command": format!("echo one; {wait}; echo two"), "is_background": true});
+    let gate = Gate::new();
+    let command = format!("echo one; {}; echo two", gate.wait());
+    let arguments = json!({"command": command, "is_background": true});
     let result = server.tool("run_shell_command", arguments);
     let uri = result["structuredContent"]["spill_uri"].clone();
     let subscribed = server.request("resources/subscribe", json!({"uri": uri}));
@@ -313,22 +304,21 @@ fn an_output_that_is_followed_is_told_of_until_it_is_not_followed() {
 #[test]
 fn a_client_that_listens_is_told_of_its_output_that_grows() {
     let mut server = Server::start_silent(&["--tools", "all"]);
-    let gate = tempfile::NamedTempFile::new().unwrap();
-    let wait = format!("while [ -e {} ]; do sleep 0.01; done", gate.path().display());
-    let meta = modern("2026-07-28");
+    let gate = Gate::new();
+    let command = format!("echo one; {}; echo two", gate.wait());
     let begun = server.request(
         "tools/call",
         json!({
             "name": "run_shell_command",
-            "arguments": {"command": format!("echo one; {wait}; echo two"), "is_background": true},
-            "_meta": meta,
+            "arguments": {"command": command, "is_background": true},
+            "_meta": meta(),
         }),
     );
     let uri = begun["result"]["structuredContent"]["spill_uri"].clone();
     let uris = json!([uri, "mcp://tmp/exec-x.out"]);
     let filter = json!({"resourceSubscriptions": uris});
     let listening =
-        server.ask("subscriptions/listen", json!({"notifications": filter, "_meta": meta}));
+        server.ask("subscriptions/listen", json!({"notifications": filter, "_meta": meta()}));
     let heard = |message: &Value| {
         message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == listening
     };

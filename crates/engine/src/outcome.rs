@@ -29,6 +29,15 @@ pub enum End {
     Lost,
 }
 
+impl End {
+    pub fn exit_code(self) -> Option<i32> {
+        match self {
+            Self::Exited(code) => Some(code),
+            _ => None,
+        }
+    }
+}
+
 /// The signals of Linux, from 1 on.
 const SIGNALS: [&str; 31] = [
     "SIGHUP",

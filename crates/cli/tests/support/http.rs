@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use serde_json::{Value, json};
 
-use super::{MCPZ, PATIENCE};
+use super::{MCPZ, PATIENCE, meta, wait_until};
 
 pub const TOKEN: &str = "0123456789abcdef-token";
 
@@ -80,12 +80,27 @@ impl HttpServer {
 
     /// Opens a session and returns its id.
     pub fn open_session(&self) -> String {
-        let response = self.send(&Request::post(&initialize("2025-11-25")));
+        self.open_session_in("2025-11-25")
+    }
+
+    /// Opens a session in this revision and returns its id.
+    pub fn open_session_in(&self, version: &str) -> String {
+        let response = self.send(&Request::post(&initialize(version)));
         assert_eq!(response.status, 200, "{response:?}");
         let id = response.header("mcp-session-id").expect("a session has an id").to_owned();
         let told = Request::post(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         assert_eq!(self.send(&told.session(&id)).status, 202);
         id
+    }
+
+    /// The numbers the server tells about itself, a line each.
+    pub fn metrics(&self) -> String {
+        self.send(&Request::new("GET", "/metrics")).text()
+    }
+
+    /// Waits until a line is among the numbers.
+    pub fn wait_for_metric(&self, line: &str) {
+        wait_until(line, || self.metrics().lines().any(|said| said == line).then_some(()));
     }
 
     /// Calls a tool in a session and returns the result.
@@ -112,15 +127,6 @@ pub fn initialize(version: &str) -> Value {
 pub fn call(id: i64, name: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
            "params": {"name": name, "arguments": arguments}})
-}
-
-/// What a request of the newest revision says about itself.
-pub fn meta() -> Value {
-    json!({
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientCapabilities": {},
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-    })
 }
 
 /// A request, as it goes over the wire.
@@ -151,11 +157,9 @@ impl Request {
 
     /// A message of the newest revision, which stands alone.
     pub fn alone(mut message: Value) -> Self {
-        let params = &mut message["params"];
-        if params.is_null() {
-            *params = json!({});
+        for (key, value) in meta().as_object().unwrap() {
+            message["params"]["_meta"][key] = value.clone();
         }
-        params["_meta"] = meta();
         let method = message["method"].as_str().unwrap().to_owned();
         let named = ["name", "uri"].iter().find_map(|key| message["params"][key].as_str());
         let named = named.map(str::to_owned);

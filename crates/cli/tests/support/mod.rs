@@ -285,6 +285,29 @@ pub fn kill(signal: &str, pid: u32) {
     assert!(sent.unwrap().success());
 }
 
+/// What a request of the newest revision says about itself.
+pub fn meta() -> Value {
+    json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    })
+}
+
+/// Where a command waits until the test drops it.
+pub struct Gate(tempfile::NamedTempFile);
+
+impl Gate {
+    pub fn new() -> Self {
+        Self(tempfile::NamedTempFile::new().unwrap())
+    }
+
+    /// The part of the command that waits.
+    pub fn wait(&self) -> String {
+        format!("while [ -e {} ]; do sleep 0.01; done", self.0.path().display())
+    }
+}
+
 /// Looks again and again until there is something to see.
 pub fn wait_until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     let mut look = look;

@@ -1,8 +1,6 @@
 //! What the definitions and the answers of all tools have in common.
 
-use std::time::Duration;
-
-use mcpz_engine::{Error, Outcome, Output, Stop, Stream, mime};
+use mcpz_engine::{End, Error, Outcome, Output, Stop, Stream, mime, signal_name};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -60,6 +58,45 @@ impl From<&Outcome> for Used {
     }
 }
 
+/// How a command ended, where its exit code does not say it.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Ending {
+    /// Signal that ended it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_out: Option<bool>,
+    /// What else there is to know
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl Ending {
+    pub fn said(text: impl Into<String>) -> Self {
+        Self { message: Some(text.into()), ..Self::default() }
+    }
+}
+
+impl From<End> for Ending {
+    fn from(end: End) -> Self {
+        match end {
+            End::Exited(_) => Self::default(),
+            End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..Self::default() },
+            End::TimedOut { after } => {
+                let text = format!("timed out after {} seconds", after.as_secs_f64());
+                Self { timed_out: Some(true), ..Self::said(text) }
+            }
+            End::Cancelled => Self::said("cancelled"),
+            End::Lost => Self::said(LOST),
+        }
+    }
+}
+
+/// Whether an answer is an error: a command that ran and failed is none.
+pub(crate) fn is_error(end: End) -> bool {
+    matches!(end, End::TimedOut { .. } | End::Lost)
+}
+
 /// An answer whose structure is `reply` and whose content says the same.
 pub(crate) fn answer<R: Serialize>(
     reply: &R,
@@ -92,11 +129,6 @@ pub(crate) fn refusal(error: &Error) -> String {
         Error::Refused(denial) => format!("Command denied by security policy: {denial}"),
         error => format!("Failed to execute: {}", error.chain()),
     }
-}
-
-/// How a command that was stopped is spoken of.
-pub(crate) fn timed_out(after: Duration) -> String {
-    format!("timed out after {} seconds", after.as_secs_f64())
 }
 
 /// What is said of a search that could not look at whole lines.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcpz_engine::{End, Error, MAX_TIMEOUT, Outcome, RunRequest, Stream, signal_name};
+use mcpz_engine::{Error, MAX_TIMEOUT, Outcome, RunRequest, Stream};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, LOST, Spilled, Used, answer, define, keep_rest, refusal, timed_out,
+    Answer, Complaint, Effect, Ending, Spilled, Used, answer, define, is_error, keep_rest, refusal,
 };
 
 pub const NAME: &str = "execute_command";
@@ -55,14 +55,8 @@ struct Reply {
     output: String,
     /// Exit code; -1 if there is none
     return_code: i32,
-    /// Signal that ended it
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signal: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timed_out: Option<bool>,
-    /// What else there is to know
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
+    #[serde(flatten)]
+    ending: Ending,
     #[serde(flatten)]
     used: Option<Used>,
     /// Bytes of output left out of the middle
@@ -90,8 +84,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             let mut reply = Reply::ran(command, &outcome, streams);
             let (spilled, links) = keep_rest(&call, &outcome, streams);
             reply.spilled = spilled;
-            let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
-            told(&reply, failed, links)
+            told(&reply, is_error(outcome.end), links)
         }
         Err(error) => told(&Reply::did_not_run(command, &error), true, Vec::new()),
     })
@@ -100,22 +93,14 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 impl Reply {
     fn ran(command: String, outcome: &Outcome, streams: &[Stream]) -> Self {
         let excerpt = outcome.output.excerpt(streams);
-        let reply = Self {
+        Self {
             command,
             output: excerpt.text,
-            return_code: -1,
+            return_code: outcome.end.exit_code().unwrap_or(-1),
+            ending: outcome.end.into(),
             used: Some(outcome.into()),
             omitted_bytes: Some(excerpt.omitted).filter(|omitted| *omitted > 0),
             ..Self::default()
-        };
-        match outcome.end {
-            End::Exited(code) => Self { return_code: code, ..reply },
-            End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
-            End::TimedOut { after } => {
-                Self { timed_out: Some(true), message: Some(timed_out(after)), ..reply }
-            }
-            End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
-            End::Lost => Self { message: Some(LOST.into()), ..reply },
         }
     }
 

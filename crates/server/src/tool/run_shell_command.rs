@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Effect, LOST, Spilled, answer, define, excerpt_of, keep_rest, notice_of_loss, refusal,
-    resource_link, timed_out,
+    Answer, Effect, Ending, Spilled, answer, define, excerpt_of, is_error, keep_rest,
+    notice_of_loss, refusal, resource_link,
 };
 use crate::kept::OutputUri;
 
@@ -97,8 +97,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     Ok(match call.watcher.run(call.engine, call.owner, request).await {
         Ok(outcome) => {
             let (spilled, links) = keep_rest(&call, &outcome, streams);
-            let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
-            Reply { spilled, ..reply }.ran(&outcome, streams).told(failed, links)
+            let reply = Reply { spilled, ..reply }.ran(&outcome, streams);
+            reply.told(is_error(outcome.end), links)
         }
         Err(error) => reply.failed(&error),
     })
@@ -148,22 +148,21 @@ fn description(params: &Params) -> Option<String> {
 impl Reply {
     fn ran(self, outcome: &Outcome, streams: &[Stream]) -> Self {
         let text = |stream| excerpt_of(outcome, stream, streams);
-        let reply = Self {
+        Self {
             stdout: text(Stream::Stdout),
             stderr: text(Stream::Stderr),
+            error: Ending::from(outcome.end).message,
+            exit_code: outcome.end.exit_code(),
+            signal: match outcome.end {
+                End::Signalled(signal) => Some(signal),
+                _ => None,
+            },
             background_pids: outcome.background.clone(),
             duration_ms: outcome.usage.wall.as_millis() as u64,
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
             ..self
-        };
-        match outcome.end {
-            End::Exited(code) => Self { exit_code: Some(code), ..reply },
-            End::Signalled(signal) => Self { signal: Some(signal), ..reply },
-            End::TimedOut { after } => Self { error: Some(timed_out(after)), ..reply },
-            End::Cancelled => Self { error: Some("cancelled".into()), ..reply },
-            End::Lost => Self { error: Some(LOST.into()), ..reply },
         }
     }
 

@@ -7,15 +7,15 @@ use std::collections::BTreeMap;
 
 use mcpz_engine::{
     Command, Data, End, Error, Filter, Found, Output, Page, PageRequest, Reader, RunRequest, Stop,
-    Stream, Summary, View, mime, signal_name,
+    Stream, Summary, View, mime,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, IN_PARTS, LOST, Used, answer, define, json, off_thread, refusal,
-    resource_link, timed_out,
+    Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer, define, is_error, json, off_thread,
+    refusal, resource_link,
 };
 use crate::kept::{Cursor, OutputUri};
 
@@ -173,12 +173,8 @@ struct Reply {
     tail_preview: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     summary: Option<Counts>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    signal: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    timed_out: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<String>,
+    #[serde(flatten)]
+    ending: Ending,
     #[serde(flatten)]
     used: Option<Used>,
 }
@@ -225,7 +221,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let read = off_thread(&call.watcher.cancelled, move |stop| reading.read(stop)).await?;
     let mut reply = Reply::new(&found, &read);
     if read.stdout.in_parts {
-        reply.message = Some(IN_PARTS.to_owned());
+        reply.ending.message = Some(IN_PARTS.to_owned());
     }
     let over = read.is_over();
     let mut links = Vec::new();
@@ -259,9 +255,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             return Err(Complaint(format!("the output of {total} bytes is over {limit}")));
         }
     }
-    let ended = found.outcome.map(|outcome| outcome.end);
-    let is_error = matches!(ended, Some(End::TimedOut { .. } | End::Lost));
-    Ok(answer(&reply, [vec![json(&reply)], links].concat(), is_error))
+    let failed = found.outcome.is_some_and(|outcome| is_error(outcome.end));
+    Ok(answer(&reply, [vec![json(&reply)], links].concat(), failed))
 }
 
 /// Keeps a compressed form of what was printed and returns its name.
@@ -376,7 +371,15 @@ fn shown(page: &Page, mime: &str) -> String {
 impl Reply {
     fn new(found: &Found, read: &Read) -> Self {
         let Read { stdout, stderr, summary, .. } = read;
-        let reply = Self {
+        let end = found.outcome.as_ref().map(|outcome| outcome.end);
+        let mut ending = match end {
+            Some(end) => Ending::from(end),
+            None => Ending::said("the command is still running"),
+        };
+        ending.message = ending.message.or_else(|| read.problem.clone());
+        Self {
+            exit_code: end.and_then(End::exit_code),
+            ending,
             stdout_chunk: shown(stdout, read.mime),
             stderr_chunk: shown(stderr, "application/octet-stream"),
             bytes_start: stdout.start,
@@ -391,20 +394,7 @@ impl Reply {
                 warnings,
             }),
             used: found.outcome.as_ref().map(Used::from),
-            message: read.problem.clone(),
             ..Self::default()
-        };
-        let Some(end) = found.outcome.as_ref().map(|outcome| outcome.end) else {
-            return Self { message: Some("the command is still running".into()), ..reply };
-        };
-        match end {
-            End::Exited(code) => Self { exit_code: Some(code), ..reply },
-            End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
-            End::TimedOut { after } => {
-                Self { timed_out: Some(true), message: Some(timed_out(after)), ..reply }
-            }
-            End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
-            End::Lost => Self { message: Some(LOST.into()), ..reply },
         }
     }
 }
