@@ -2,10 +2,8 @@
 //! 2025-11-25.
 
 use rmcp::RoleServer;
-use rmcp::model::{
-    CallToolResponse, ClientResult, ElicitRequest, ErrorData, JsonObject, ServerRequest,
-};
-use rmcp::service::{Peer, ServiceError};
+use rmcp::model::{CallToolResponse, ElicitRequest, ErrorData, JsonObject, ServerRequest};
+use rmcp::service::Peer;
 use serde_json::{Value, json};
 
 use crate::arguments;
@@ -83,7 +81,6 @@ async fn fill_in(
 
 async fn ask(peer: &Peer<RoleServer>, request: ServerRequest) -> Result<Value, ErrorData> {
     let unanswered = |error: String| ErrorData::internal_error(error, None);
-    let answered: Result<ClientResult, ServiceError> = peer.send_request(request).await;
-    let result = answered.map_err(|error| unanswered(error.to_string()))?;
+    let result = peer.send_request(request).await.map_err(|error| unanswered(error.to_string()))?;
     serde_json::to_value(result).map_err(|error| unanswered(error.to_string()))
 }

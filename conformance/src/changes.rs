@@ -5,6 +5,9 @@ use rmcp::model::ErrorData;
 use rmcp::service::SubscriptionContext;
 use tokio::sync::broadcast;
 
+/// How far a listener may fall behind before it misses changes.
+const WAITING: usize = 16;
+
 #[derive(Debug, Clone, Copy)]
 pub enum Change {
     Tools,
@@ -16,7 +19,7 @@ pub struct Changes(broadcast::Sender<Change>);
 
 impl Default for Changes {
     fn default() -> Self {
-        Self(broadcast::Sender::new(16))
+        Self(broadcast::Sender::new(WAITING))
     }
 }
 

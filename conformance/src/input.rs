@@ -35,7 +35,7 @@ pub fn need<const N: usize>(
     InputRequiredResult::new(Some(requests.collect()), state)
 }
 
-pub fn one_elicitation(retry: &Retry<'_>) -> Answer {
+pub fn ask_for_name(retry: &Retry<'_>) -> Answer {
     Ok(match retry.answer("user_name") {
         Some(answer) => {
             let name = answer["content"]["name"].as_str().unwrap_or("whoever you are");
@@ -45,7 +45,7 @@ pub fn one_elicitation(retry: &Retry<'_>) -> Answer {
     })
 }
 
-pub fn one_sampling(retry: &Retry<'_>) -> Answer {
+pub fn ask_model(retry: &Retry<'_>) -> Answer {
     Ok(match retry.answer("capital_question") {
         Some(answer) => {
             text(answer["content"]["text"].as_str().unwrap_or("something that is no text"))
@@ -56,7 +56,7 @@ pub fn one_sampling(retry: &Retry<'_>) -> Answer {
     })
 }
 
-pub fn one_list_of_roots(retry: &Retry<'_>) -> Answer {
+pub fn ask_for_roots(retry: &Retry<'_>) -> Answer {
     Ok(match retry.answer("client_roots") {
         Some(answer) => text(answer["roots"].to_string()),
         None => need([("client_roots", roots())], None).into(),
@@ -64,7 +64,7 @@ pub fn one_list_of_roots(retry: &Retry<'_>) -> Answer {
 }
 
 /// Goes on only with the state that was given along with the question.
-pub fn with_state(retry: &Retry<'_>, seal: &Seal) -> Answer {
+pub fn ask_with_state(retry: &Retry<'_>, seal: &Seal) -> Answer {
     if retry.answer("confirm").is_none() {
         let form = form("Please confirm", "ok", "boolean")?;
         return Ok(need([("confirm", form)], Some(seal.close("confirming"))).into());
@@ -74,7 +74,7 @@ pub fn with_state(retry: &Retry<'_>, seal: &Seal) -> Answer {
 }
 
 /// Asks for one thing of each kind at once.
-pub fn several(retry: &Retry<'_>, seal: &Seal) -> Answer {
+pub fn ask_for_several(retry: &Retry<'_>, seal: &Seal) -> Answer {
     if ["user_name", "greeting", "client_roots"].iter().any(|key| retry.answer(key).is_none()) {
         let requests = [
             ("user_name", name("What is your name?")?),
@@ -88,7 +88,7 @@ pub fn several(retry: &Retry<'_>, seal: &Seal) -> Answer {
 }
 
 /// Asks twice, one after the other. Where it is, only the state says.
-pub fn two_rounds(retry: &Retry<'_>, seal: &Seal) -> Answer {
+pub fn ask_twice(retry: &Retry<'_>, seal: &Seal) -> Answer {
     let round = retry.state.map(|_| seal.open(retry.state)).transpose()?;
     Ok(match round {
         Some("second") if retry.answer("step2").is_some() => text("both rounds are done"),
@@ -104,7 +104,7 @@ pub fn two_rounds(retry: &Retry<'_>, seal: &Seal) -> Answer {
 }
 
 /// Asks for no more than the client can give.
-pub fn what_is_possible(capabilities: &ClientCapabilities) -> Answer {
+pub fn ask_within(capabilities: &ClientCapabilities) -> Answer {
     let asks_model = capabilities.sampling.is_some();
     let asks_people = capabilities.elicitation.is_some();
     Ok(match (asks_model, asks_people) {

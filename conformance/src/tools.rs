@@ -6,7 +6,7 @@ use std::time::Duration;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, ErrorData, JsonObject,
-    ProgressNotificationParam, Tool,
+    ProgressNotificationParam, Tool, object,
 };
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
@@ -69,11 +69,7 @@ pub fn list() -> Vec<Tool> {
 }
 
 fn tool(name: &'static str, about: &'static str, schema: Value) -> Tool {
-    let schema = match schema {
-        Value::Object(schema) => schema,
-        _ => JsonObject::new(),
-    };
-    Tool::new(name, about, Arc::new(schema))
+    Tool::new(name, about, Arc::new(object(schema)))
 }
 
 fn one_parameter(name: &str, schema: &Value) -> Value {
@@ -141,17 +137,15 @@ impl Call<'_> {
             "test_trigger_tool_change" => Ok(self.change(Change::Tools)),
             "test_trigger_prompt_change" => Ok(self.change(Change::Prompts)),
             "test_streaming_elicitation" | "test_input_required_result_elicitation" => {
-                input::one_elicitation(retry)
+                input::ask_for_name(retry)
             }
-            "test_input_required_result_sampling" => input::one_sampling(retry),
-            "test_input_required_result_list_roots" => input::one_list_of_roots(retry),
+            "test_input_required_result_sampling" => input::ask_model(retry),
+            "test_input_required_result_list_roots" => input::ask_for_roots(retry),
             "test_input_required_result_request_state"
-            | "test_input_required_result_tampered_state" => input::with_state(retry, seal),
-            "test_input_required_result_multiple_inputs" => input::several(retry, seal),
-            "test_input_required_result_multi_round" => input::two_rounds(retry, seal),
-            "test_input_required_result_capabilities" => {
-                input::what_is_possible(&self.capabilities())
-            }
+            | "test_input_required_result_tampered_state" => input::ask_with_state(retry, seal),
+            "test_input_required_result_multiple_inputs" => input::ask_for_several(retry, seal),
+            "test_input_required_result_multi_round" => input::ask_twice(retry, seal),
+            "test_input_required_result_capabilities" => input::ask_within(&self.capabilities()),
             _ => Err(ErrorData::invalid_params(format!("there is no tool `{name}`"), None)),
         }
     }
