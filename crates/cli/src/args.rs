@@ -23,9 +23,25 @@ pub enum Command {
     },
     /// Call a tool once and print what it answers
     Call(CallFlags),
+    /// Say whether a command may run, and why not
+    Check(CheckFlags),
+    /// Work on a policy
+    Policy {
+        #[command(subcommand)]
+        policy: PolicyCommand,
+    },
     /// Start and end processes for a server
     #[command(hide = true)]
     Agent,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Hold the rules of a configuration file to their own examples
+    Test {
+        /// A configuration file with a [policy] table
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -144,6 +160,25 @@ pub struct CallFlags {
     /// Print the whole answer as JSON
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten, next_help_heading = "Options of the server")]
+    pub shell: ShellFlags,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct CheckFlags {
+    /// Command to judge
+    #[arg(required_unless_present = "batch")]
+    pub command: Option<String>,
+
+    /// Print the judgement as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Judge one JSON object a line, {"policy": {"allow": [], "deny": [], "write_dirs": []},
+    /// "command": "...", "shell": "bash"}, and answer allow or deny to each
+    #[arg(long, conflicts_with_all = ["command", "json"])]
+    pub batch: bool,
 
     #[command(flatten, next_help_heading = "Options of the server")]
     pub shell: ShellFlags,

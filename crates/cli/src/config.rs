@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::args::AuthKind;
+use crate::policy;
 use crate::size::Size;
 
 /// What a file may say. Unknown keys are errors: a misspelt rule would protect nobody.
@@ -17,7 +18,7 @@ use crate::size::Size;
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
     pub shell_tool: ShellTool,
-    pub policy: Policy,
+    pub policy: policy::Table,
     pub limits: Limits,
     pub http: Http,
 }
@@ -83,13 +84,6 @@ pub struct OAuth {
     /// A file, or an address.
     pub jwks: String,
     pub scopes: Option<Vec<String>>,
-}
-
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Policy {
-    pub allow: Option<Vec<String>>,
-    pub deny: Option<Vec<String>>,
 }
 
 #[derive(Debug, thiserror::Error)]

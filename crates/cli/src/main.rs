@@ -2,11 +2,13 @@
 
 mod args;
 mod call;
+mod check;
 mod config;
 mod http;
 mod keys;
 mod log;
 mod pairs;
+mod policy;
 mod restrictions;
 mod server;
 mod settings;
@@ -17,12 +19,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::args::{Args, Command, Server};
+use crate::args::{Args, Command, PolicyCommand, Server};
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
         Command::Server { server: Server::Shell(flags) } => server::run(&flags),
         Command::Call(flags) => call::run(&flags),
+        Command::Check(flags) => check::run(&flags),
+        Command::Policy { policy: PolicyCommand::Test { file } } => check::test(&file),
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

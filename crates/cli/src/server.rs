@@ -18,6 +18,7 @@ pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
     let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
     let settings = Settings::load(&flags.shell, config)?;
+    warn_of_doors(&settings.engine.policy);
     match (settings.verbose, &http) {
         (true, _) => log::start(Detail::Everything),
         // A service that serves many is watched by its log.
@@ -37,6 +38,15 @@ pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     runtime.shutdown_background();
     served?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[expect(clippy::print_stderr, reason = "whoever starts the server is to see it")]
+fn warn_of_doors(policy: &mcpz_policy::Policy) {
+    let doors = policy.open_doors();
+    if !doors.is_empty() {
+        let doors = doors.join(", ");
+        eprintln!("mcpz: warning: the allow list has programs that can run any other: {doors}");
+    }
 }
 
 /// One thread is enough for a client, and the fastest: no call waits for another thread to wake.

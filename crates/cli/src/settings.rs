@@ -1,17 +1,18 @@
 //! What the server is to do: flags first, then the configuration file, then the defaults.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Pattern, Policy, RunLimits, SpillSettings};
+use mcpz_engine::{Engine, Policy, RunLimits, SpillSettings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 use rustix::fs::Access;
 
 use crate::args::ShellFlags;
 use crate::config::{self, Config};
 use crate::http::TOKEN_VARIABLE;
-use crate::restrictions::{Restrictions, RestrictionsError};
+use crate::policy::{self, PolicyError};
 
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
@@ -20,6 +21,10 @@ const DEFAULT_TIMEOUT: u64 = 30;
 
 /// How long outputs can be read after their commands ended, in seconds.
 const DEFAULT_SPILL_TIME: u64 = 3600;
+
+/// Variables that a shell takes for code, or for how to read it.
+const CHANGE_SHELL: &[&str] =
+    &["BASHOPTS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "PROMPT_COMMAND", "PS4", "SHELLOPTS"];
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
@@ -37,9 +42,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Tools(#[from] UnknownTool),
     #[error(transparent)]
-    Restrictions(#[from] RestrictionsError),
-    #[error("there are two lists of what may run: keep either coreTools or the allow list")]
-    TwoAllowLists,
+    Policy(#[from] PolicyError),
     #[error("the default_timeout is longer than the max_timeout")]
     TimeoutOrder,
     #[error("{name} is `{text}`, but must be a number of bytes")]
@@ -48,8 +51,6 @@ pub enum SettingsError {
     Time { name: &'static str, seconds: u64 },
     #[error("{name} is 0, but must be at least 1")]
     Nothing { name: &'static str },
-    #[error("the allow list is empty: leave it out to allow everything, or say what may run")]
-    NothingAllowed,
     #[error("cannot use {} as the working directory", path.display())]
     WorkingDir { path: PathBuf, source: io::Error },
     #[error("cannot use {} as the shell", path.display())]
@@ -59,20 +60,19 @@ pub enum SettingsError {
 impl Settings {
     /// What flags and file say together.
     pub fn load(flags: &ShellFlags, config: Config) -> Result<Self, SettingsError> {
-        let Config { shell_tool: file, policy, limits, .. } = config;
-        let settings = flags.settings.as_ref().or(file.settings.as_ref());
-        let restrictions = settings.map(|path| Restrictions::load(path)).transpose()?;
-        let policy = merge(flags, policy, file.blocked_commands.clone(), restrictions)?;
+        let policy = policy::load(flags, &config)?;
+        let Config { shell_tool: file, limits, .. } = config;
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
-            secrets: vec![TOKEN_VARIABLE.into()],
+            secrets: withheld(&policy),
             working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
             shell: shell(flags.shell.clone().or(file.shell.clone()))?,
             timeout: seconds("timeout", timeout)?,
             policy,
+            home: std::env::var_os("HOME").map(PathBuf::from),
             runs: runs(&limits)?,
             spill: SpillSettings {
                 per_run: limits.spill_per_run.map_or(spill.per_run, |size| size.0),
@@ -100,24 +100,16 @@ impl Settings {
     }
 }
 
-/// All that says which commands may run, as one policy.
-fn merge(
-    flags: &ShellFlags,
-    file: config::Policy,
-    blocked: Option<Vec<String>>,
-    restrictions: Option<Restrictions>,
-) -> Result<Policy, SettingsError> {
-    let restrictions = restrictions.unwrap_or_default();
-    let allow = patterns(flags.allow.as_deref(), file.allow);
-    // Each list alone decides what may run, so only what is on both may: one of them has to do.
-    if allow.is_some() && restrictions.allow.is_some() {
-        return Err(SettingsError::TwoAllowLists);
-    }
-    let allow = allow.or_else(|| restrictions.allow.map(|list| Pattern::list(&list.join(","))));
-    let deny = patterns(flags.deny.as_deref(), file.deny).unwrap_or_default();
-    let more = blocked.unwrap_or_default().into_iter().chain(restrictions.deny);
-    let more = more.flat_map(|text| Pattern::list(&text));
-    Ok(Policy { allow: allowed(allow)?, deny: deny.into_iter().chain(more).collect() })
+/// Variables of ours that no command gets: the token and, where commands are judged, what would make
+/// a shell run something else than what was judged.
+fn withheld(policy: &Policy) -> Vec<OsString> {
+    let changes = |name: &OsString| {
+        let name = name.to_string_lossy();
+        CHANGE_SHELL.contains(&&*name) || name.starts_with("BASH_FUNC_")
+    };
+    let ours = std::env::vars_os().map(|(name, _)| name);
+    let ours = ours.filter(|name| policy.restricts() && changes(name));
+    [TOKEN_VARIABLE.into()].into_iter().chain(ours).collect()
 }
 
 fn runs(limits: &config::Limits) -> Result<RunLimits, SettingsError> {
@@ -202,18 +194,4 @@ fn on_path(name: &Path) -> Option<PathBuf> {
     std::env::split_paths(&path)
         .map(|folder| folder.join(name))
         .find(|found| rustix::fs::access(found, Access::EXEC_OK).is_ok())
-}
-
-/// Patterns on the command line take the place of those in the file.
-fn patterns(flag: Option<&str>, file: Option<Vec<String>>) -> Option<Vec<Pattern>> {
-    let list = flag.map(str::to_owned).or_else(|| file.map(|patterns| patterns.join(",")))?;
-    Some(Pattern::list(&list))
-}
-
-/// A list with nothing on it is a mistake: a variable that was not set must not open the door.
-fn allowed(list: Option<Vec<Pattern>>) -> Result<Vec<Pattern>, SettingsError> {
-    match list {
-        Some(list) if list.is_empty() => Err(SettingsError::NothingAllowed),
-        list => Ok(list.unwrap_or_default()),
-    }
 }

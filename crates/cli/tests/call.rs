@@ -63,7 +63,10 @@ fn a_timeout_ends_with_124_and_a_signal_with_128_and_its_number() {
 fn a_refusal_ends_with_1() {
     let (stdout, _, code) = call(&["--deny", "rm*", "execute_command", "command=rm x"]);
     assert_eq!(code, 1);
-    assert_eq!(stdout, "Command denied by security policy: `rm` matches the deny pattern `rm*`\n");
+    assert_eq!(
+        stdout,
+        "Command denied by security policy: `rm x` (at 0) is denied by the rule `rm*`\n"
+    );
 }
 
 #[test]

@@ -297,7 +297,8 @@ fn only_allowed_commands_run() {
     let reply = server.run("cat /etc/passwd");
     assert_eq!(
         reply["output"],
-        "Command denied by security policy: `cat` matches no pattern of the allow list"
+        "Command denied by security policy: `cat /etc/passwd` (at 0) runs `cat`, which is not on \
+         the allow list; allowed: echo*, ls*"
     );
 }
 

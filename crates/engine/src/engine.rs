@@ -33,6 +33,8 @@ pub struct Settings {
     pub shell: PathBuf,
     pub timeout: Duration,
     pub policy: Policy,
+    /// What `~` stands for in a command.
+    pub home: Option<PathBuf>,
     pub runs: RunLimits,
     pub spill: SpillSettings,
     /// How long outputs can be read after they were kept.

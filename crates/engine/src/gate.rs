@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpz_agent::{Program, Spawn, Stdin};
-use mcpz_policy::Verdict;
+use mcpz_policy::{Judgement, Scene, Verdict};
 
 use crate::engine::Settings;
 use crate::error::Error;
@@ -26,6 +26,8 @@ pub struct Pending {
     pub program: PathBuf,
     pub directory: PathBuf,
     pub timeout: Duration,
+    /// What the command looks like, if that is a reason to be careful.
+    pub warnings: Vec<&'static str>,
     pub stdin: Option<Vec<u8>>,
 }
 
@@ -43,11 +45,7 @@ impl Cleared {
 /// Judges a request and turns it into what will run.
 pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error> {
     check_bytes(&request)?;
-    let variables = request.environment.iter().map(|(name, _)| name.as_str());
-    let verdict = match &request.command {
-        Command::Script { text, .. } => settings.policy.judge(text, variables),
-        Command::Argv(words) => settings.policy.judge_words(words, variables),
-    };
+    let Judgement { verdict, threats } = judge(settings, &request);
     if let Verdict::Deny(denial) = verdict {
         return Err(Error::Refused(denial));
     }
@@ -73,9 +71,27 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
         program: executed,
         directory,
         timeout: request.timeout.unwrap_or(settings.timeout),
+        warnings: threats.iter().map(|threat| threat.what).collect(),
         stdin: request.stdin,
     };
     Ok(Cleared { spawn, pending })
+}
+
+fn judge(settings: &Settings, request: &RunRequest) -> Judgement {
+    let directory = directory(settings, request);
+    let home = settings.home.as_ref().map(|home| home.to_string_lossy());
+    let scene = Scene {
+        directory: &directory.to_string_lossy(),
+        home: home.as_deref(),
+        variables: &request.environment,
+    };
+    match &request.command {
+        Command::Script { text, shell } => {
+            let shell = shell.as_ref().unwrap_or(&settings.shell);
+            settings.policy.judge(text, &shell.to_string_lossy(), &scene)
+        }
+        Command::Argv(words) => settings.policy.judge_words(words, &scene),
+    }
 }
 
 /// Where a request is to run.

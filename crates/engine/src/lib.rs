@@ -29,7 +29,7 @@ mod zip;
 
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
-pub use mcpz_policy::{Denial, Pattern, Policy};
+pub use mcpz_policy::{Denial, Policy};
 pub use mime::mime;
 pub use outcome::{End, Outcome, Usage, signal_name, signal_number};
 pub use output::{Excerpt, Output, Stream};

@@ -14,6 +14,8 @@ pub struct Outcome {
     pub output: Output,
     /// Processes of the command that are still running.
     pub background: Vec<i32>,
+    /// What the command looked like, if that is a reason to be careful.
+    pub warnings: Vec<&'static str>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -260,7 +260,8 @@ impl Minder {
             other => tracing::info!("ended: {other:?}"),
         }
         self.output.note_answer();
-        self.answer_with(Ok(Outcome { end, usage, output: self.output.clone(), background }));
+        let (output, warnings) = (self.output.clone(), self.pending.warnings.clone());
+        self.answer_with(Ok(Outcome { end, usage, output, background, warnings }));
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {

@@ -196,7 +196,13 @@ mod tests {
     fn running_outcome() -> Outcome {
         let spill = Arc::new(Spill::new(SpillSettings::new("/nonexistent")));
         let output = Output::new(spill.quota(None));
-        Outcome { end: End::Exited(0), usage: Usage::default(), output, background: Vec::new() }
+        Outcome {
+            end: End::Exited(0),
+            usage: Usage::default(),
+            output,
+            background: Vec::new(),
+            warnings: Vec::new(),
+        }
     }
 
     fn keep(owner: &Owner, text: &str, outcome: Outcome) -> io::Result<String> {

@@ -44,6 +44,9 @@ pub(crate) struct Used {
     /// Bytes of output that could not be kept
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_bytes: Option<u64>,
+    /// Why the command looks dangerous
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<Vec<&'static str>>,
 }
 
 impl From<&Outcome> for Used {
@@ -54,6 +57,7 @@ impl From<&Outcome> for Used {
             max_rss_bytes: outcome.usage.max_rss_bytes,
             background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
+            warnings: Some(outcome.warnings.clone()).filter(|warnings| !warnings.is_empty()),
         }
     }
 }
@@ -193,9 +197,13 @@ pub(crate) fn keep_rest(
     (Spilled { spill_uri: stdout, stderr_spill_uri: stderr }, links)
 }
 
-/// Says that something is missing, as a block of its own: the text around it stays what it is.
-pub(crate) fn notice_of_loss(lost: Option<u64>) -> Option<ContentBlock> {
-    lost.map(|lost| ContentBlock::text(format!("[{lost} bytes of output could not be kept]")))
+/// Says what is missing and what to be careful of, in blocks of their own: the text around them
+/// stays what it is.
+pub(crate) fn notices(outcome: &Outcome) -> Vec<ContentBlock> {
+    let lost = Some(outcome.output.lost()).filter(|lost| *lost > 0);
+    let lost = lost.map(|lost| format!("[{lost} bytes of output could not be kept]"));
+    let warnings = outcome.warnings.iter().map(|warning| format!("[warning: {warning}]"));
+    lost.into_iter().chain(warnings).map(ContentBlock::text).collect()
 }
 
 /// A pointer to kept output, for clients that can follow it.

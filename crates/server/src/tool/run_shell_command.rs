@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Effect, Ending, Spilled, answer, define, excerpt_of, is_error, keep_rest,
-    notice_of_loss, refusal, resource_link,
+    Answer, Effect, Ending, Spilled, answer, define, excerpt_of, is_error, keep_rest, notices,
+    refusal, resource_link,
 };
 use crate::kept::OutputUri;
 
@@ -72,6 +72,9 @@ struct Reply {
     max_rss_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_bytes: Option<u64>,
+    /// Why the command looks dangerous
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warnings: Option<Vec<&'static str>>,
     #[serde(flatten)]
     spilled: Spilled,
 }
@@ -98,7 +101,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         Ok(outcome) => {
             let (spilled, links) = keep_rest(&call, &outcome, streams);
             let reply = Reply { spilled, ..reply }.ran(&outcome, streams);
-            reply.told(is_error(outcome.end), links)
+            reply.told(is_error(outcome.end), [notices(&outcome), links].concat())
         }
         Err(error) => reply.failed(&error),
     })
@@ -118,7 +121,7 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallT
             Reply { background_pids: vec![pid], spilled, ..reply }.told(false, links)
         }
         None => match run.outcome().await {
-            Ok(outcome) => reply.ran(&outcome, call.watcher.streams).told(true, Vec::new()),
+            Ok(outcome) => reply.ran(&outcome, call.watcher.streams).told(true, notices(&outcome)),
             Err(error) => reply.failed(&error),
         },
     }
@@ -162,6 +165,7 @@ impl Reply {
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
+            warnings: Some(outcome.warnings.clone()).filter(|warnings| !warnings.is_empty()),
             ..self
         }
     }
@@ -191,9 +195,8 @@ impl Reply {
         .join("\n")
     }
 
-    fn told(self, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
-        let notice = notice_of_loss(self.lost_bytes);
-        let content = [ContentBlock::text(self.report())].into_iter().chain(notice).chain(links);
-        answer(&self, content.collect(), is_error)
+    fn told(self, is_error: bool, notes: Vec<ContentBlock>) -> CallToolResult {
+        let report = ContentBlock::text(self.report());
+        answer(&self, [vec![report], notes].concat(), is_error)
     }
 }

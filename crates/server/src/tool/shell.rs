@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, LOST, Spilled, Used, answer, define, excerpt_of, keep_rest,
-    notice_of_loss, refusal,
+    Answer, Complaint, Effect, LOST, Spilled, Used, answer, define, excerpt_of, keep_rest, notices,
+    refusal,
 };
 
 pub const NAME: &str = "shell";
@@ -136,9 +136,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     reply.spilled = spilled;
     let (sentence, is_error) = sentence(&call, &reply, &outcome);
     let output = outcome.output.excerpt(streams).text;
-    let notice = notice_of_loss(reply.used.lost_bytes);
     let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
-    let content = content.into_iter().chain(notice).chain(links).collect();
+    let content = content.into_iter().chain(notices(&outcome)).chain(links).collect();
     Ok(answer(&reply, content, is_error))
 }
 

@@ -1,0 +1,175 @@
+//! `mcpz check` and `mcpz policy test`: the policy without running anything.
+
+use std::error::Error;
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use mcpz_policy::{Judgement, Policy, Rule, RuleError, Scene, Span, Verdict};
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::args::{CheckFlags, ShellFlags};
+use crate::settings::Settings;
+use crate::{config, policy};
+
+const DENIED: u8 = 1;
+
+/// A case of a batch. What else it says is not ours.
+#[derive(Debug, Deserialize)]
+struct Case {
+    policy: Rules,
+    command: String,
+    #[serde(default = "bash")]
+    shell: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Rules {
+    allow: Vec<String>,
+    deny: Vec<String>,
+    write_dirs: Vec<String>,
+}
+
+fn bash() -> String {
+    "bash".to_owned()
+}
+
+/// Where the cases of a batch are supposed to run; neither need exist.
+const BATCH: Scene<'_> = Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[] };
+
+pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
+    if flags.batch {
+        return batch();
+    }
+    let command = flags.command.as_deref().unwrap_or_default();
+    let settings = Settings::load(&flags.shell, config::load(flags.shell.config.as_deref())?)?;
+    let engine = settings.engine;
+    let home = engine.home.as_ref().map(|home| home.to_string_lossy());
+    let scene = Scene {
+        directory: &engine.working_directory.to_string_lossy(),
+        home: home.as_deref(),
+        variables: &[],
+    };
+    let judgement = engine.policy.judge(command, &engine.shell.to_string_lossy(), &scene);
+    let text = match flags.json {
+        true => format!("{:#}", as_json(&judgement)),
+        false => drawn(command, &judgement, std::io::stdout().is_terminal()),
+    };
+    writeln!(std::io::stdout(), "{text}")?;
+    Ok(match judgement.verdict {
+        Verdict::Allow => ExitCode::SUCCESS,
+        Verdict::Deny(_) => ExitCode::from(DENIED),
+    })
+}
+
+/// Judges one case a line until there are no more.
+fn batch() -> Result<ExitCode, Box<dyn Error>> {
+    let mut out = std::io::stdout().lock();
+    for line in std::io::stdin().lock().lines() {
+        let case: Case = serde_json::from_str(&line?)?;
+        let policy = case.policy.read()?;
+        let answer = match policy.judge(&case.command, &case.shell, &BATCH).verdict {
+            Verdict::Allow => "allow",
+            Verdict::Deny(_) => "deny",
+        };
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Rules {
+    fn read(self) -> Result<Policy, RuleError> {
+        let rules = |list: Vec<String>| -> Result<Vec<_>, _> {
+            list.iter().map(|text| Rule::new(text)).collect()
+        };
+        Ok(Policy {
+            allow: rules(self.allow)?,
+            deny: rules(self.deny)?,
+            write_dirs: self.write_dirs,
+            ..Policy::default()
+        })
+    }
+}
+
+/// Loads a file's policy, which holds its rules to their examples.
+pub fn test(file: &Path) -> Result<ExitCode, Box<dyn Error>> {
+    let config = config::load(Some(file))?;
+    let entries = [&config.policy.allow, &config.policy.deny];
+    let entries: Vec<_> = entries.into_iter().flatten().flatten().collect();
+    let examples: usize = entries.iter().map(|entry| entry.examples()).sum();
+    let policy = policy::load(&ShellFlags::default(), &config)?;
+    let rules = policy.allow.len() + policy.deny.len();
+    writeln!(std::io::stdout(), "{rules} rules, {examples} examples: all as they should be")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn as_json(judgement: &Judgement) -> serde_json::Value {
+    let threats = judgement.threats.iter().map(
+        |threat| json!({"what": threat.what, "start": threat.span.start, "end": threat.span.end}),
+    );
+    let threats: Vec<_> = threats.collect();
+    match &judgement.verdict {
+        Verdict::Allow => json!({"verdict": "allow", "threats": threats}),
+        Verdict::Deny(denial) => json!({
+            "verdict": "deny",
+            "reason": denial.to_string(),
+            "part": denial.part,
+            "start": denial.span.start,
+            "end": denial.span.end,
+            "rule": denial.rule(),
+            "threats": threats,
+        }),
+    }
+}
+
+/// The command with marks under the parts that are spoken of.
+fn drawn(command: &str, judgement: &Judgement, coloured: bool) -> String {
+    let coloured = coloured && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let paint = |code: &str, text: &str| match coloured {
+        true => format!("\x1b[{code}m{text}\x1b[0m"),
+        false => text.to_owned(),
+    };
+    let mut text = match &judgement.verdict {
+        Verdict::Allow => format!("{}\n  {command}", paint("32", "allowed")),
+        Verdict::Deny(denial) => {
+            let marked = marked(command, &denial.span, &denial.to_string());
+            format!("{}\n{}", paint("31", "denied"), marked)
+        }
+    };
+    for threat in &judgement.threats {
+        let marked = marked(command, &threat.span, threat.what);
+        text = format!("{text}\n{}\n{marked}", paint("33", "warning"));
+    }
+    text
+}
+
+/// The lines of a command, and below the line where a part begins, marks and words.
+fn marked(command: &str, span: &Span, words: &str) -> String {
+    let start = span.start.min(command.len());
+    let (mut at, mut drawn) = (0, Vec::new());
+    for line in command.split('\n') {
+        drawn.push(format!("  {line}"));
+        if (at..=at + line.len()).contains(&start) {
+            let before = line.get(..start - at).unwrap_or_default().chars().count();
+            let part = line.get(start - at..span.end.clamp(start, at + line.len()) - at);
+            let length = part.unwrap_or_default().chars().count().max(1);
+            drawn.push(format!("  {}{} {words}", " ".repeat(before), "^".repeat(length)));
+        }
+        at += line.len() + 1;
+    }
+    drawn.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_stand_under_the_part() {
+        let drawn = marked("cd é &&\nrm x; ls", &(9..13), "no");
+        assert_eq!(drawn, "  cd é &&\n  rm x; ls\n  ^^^^ no");
+    }
+}

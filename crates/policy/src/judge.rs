@@ -1,0 +1,341 @@
+//! Judges every command of a script, and every command those run.
+
+use crate::denial::{Denial, Why};
+use crate::paths::Places;
+use crate::rule::{Match, base_name};
+use crate::script::{MAX_COMMANDS, Redirect, Script, Shell, Simple, Span, Trouble, Way, Word};
+use crate::threats::{self, Threat};
+use crate::variables::{Effect, effect};
+use crate::{Policy, Scene, Unresolved, tools};
+
+/// How many commands may start one another before we stop looking.
+const MAX_WRAPPERS: u32 = 8;
+/// How many texts may stand in one another: `sh -c 'sh -c "…"'`.
+const MAX_TEXTS: u32 = 8;
+
+pub type Ruling = Result<(), Denial>;
+
+/// One judging of one request.
+pub struct Judge<'a> {
+    pub policy: &'a Policy,
+    scene: &'a Scene<'a>,
+    /// What was sent, for showing parts of it.
+    text: &'a str,
+    commands: usize,
+    texts: u32,
+    pub places: Places,
+    /// Files the script writes before it may run them.
+    written: Vec<String>,
+    pub threats: Vec<Threat>,
+}
+
+/// A command and what it finds.
+#[derive(Clone)]
+pub struct Call<'a> {
+    pub words: &'a [Word],
+    pub input: Input,
+    /// How many commands are between it and the script.
+    pub wrappers: u32,
+}
+
+/// What a command reads on its standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// A text that stands in the script.
+    Text(String),
+    /// What another command prints, or a text that only the run will know.
+    Unknown,
+    /// A file, or whatever the script itself reads.
+    Other,
+}
+
+impl Call<'_> {
+    /// The program's name, without the folder it is in.
+    pub fn name(&self) -> Option<String> {
+        let word = self.words.first()?;
+        match word.literal() {
+            Some(name) => Some(base_name(&name).to_owned()),
+            None => {
+                let end = word.end();
+                let base = end.rsplit_once('/').filter(|_| word.is_one())?.1;
+                Some(base.to_owned())
+            }
+        }
+    }
+
+    pub fn arguments(&self) -> &[Word] {
+        &self.words[1..]
+    }
+
+    pub fn span(&self) -> Span {
+        let start = self.words.first().map_or(0, |word| word.span.start);
+        let end = self.words.iter().map(|word| word.span.end).max().unwrap_or(start);
+        start..end.max(start)
+    }
+}
+
+impl<'a> Judge<'a> {
+    pub fn new(policy: &'a Policy, scene: &'a Scene<'a>, text: &'a str) -> Self {
+        Self {
+            policy,
+            scene,
+            text,
+            commands: 0,
+            texts: 0,
+            places: Places::new(scene.directory, scene.home),
+            written: Vec::new(),
+            threats: Vec::new(),
+        }
+    }
+
+    pub fn deny(&self, span: Span, why: Why) -> Denial {
+        let part = self.text.get(span.clone()).unwrap_or_default();
+        Denial { part: shortened(part), span, why }
+    }
+
+    /// Judges a text for a shell.
+    pub fn script(&mut self, text: &str, shell: Shell, within: Option<Span>) -> Ruling {
+        let trouble = |judge: &Self, Trouble { span, what }: Trouble| {
+            judge.deny(span, Why::NotUnderstood { what })
+        };
+        let script = Script::read(text, shell, within.clone()).map_err(|t| trouble(self, t))?;
+        self.commands += script.commands.len();
+        self.texts += 1;
+        let whole = within.unwrap_or(0..text.len());
+        if self.commands > MAX_COMMANDS {
+            return Err(self.deny(whole, Why::NotUnderstood { what: "it has too many commands" }));
+        }
+        if self.texts > MAX_TEXTS {
+            return Err(self.deny(whole, Why::NotUnderstood { what: "it is nested too deep" }));
+        }
+        threats::look(self, &script);
+        for (name, span) in &script.set {
+            self.variable(name, None, span)?;
+        }
+        for command in script.commands.iter().filter(|command| command.repeats) {
+            self.note_directory(command);
+        }
+        for (at, command) in script.commands.iter().enumerate() {
+            self.command(&script, at, command)?;
+        }
+        self.texts -= 1;
+        Ok(())
+    }
+
+    fn command(&mut self, script: &Script, at: usize, command: &Simple) -> Ruling {
+        for assignment in &command.assignments {
+            self.variable(&assignment.name, Some(&assignment.value), &assignment.value.span)?;
+        }
+        for redirect in &command.redirects {
+            self.redirect(redirect)?;
+        }
+        let Some(first) = command.words.first() else { return Ok(()) };
+        let name = first.literal().unwrap_or_default();
+        if script.defines(&name, at) && !unsets(script, &name) {
+            // Its body was judged where it stands.
+            return self.denied(&command.words);
+        }
+        let input = match script.input(command) {
+            Some(word) => word.data().map_or(Input::Unknown, Input::Text),
+            None if command.piped => Input::Unknown,
+            None => Input::Other,
+        };
+        self.note_directory(command);
+        self.call(&Call { words: &command.words, input, wrappers: 0 })
+    }
+
+    /// Judges a command and all it runs.
+    pub fn call(&mut self, call: &Call<'_>) -> Ruling {
+        if call.wrappers > MAX_WRAPPERS {
+            return Err(
+                self.deny(call.span(), Why::NotUnderstood { what: "it is nested too deep" })
+            );
+        }
+        self.denied(call.words)?;
+        self.allowed(call.words)?;
+        match call.name() {
+            Some(name) => tools::look(self, &name, call),
+            None => Ok(()),
+        }
+    }
+
+    fn denied(&self, words: &[Word]) -> Ruling {
+        let span = span_of(words);
+        for rule in &self.policy.deny {
+            match rule.matches(words) {
+                Match::No => {}
+                Match::Maybe if self.policy.unresolved == Unresolved::Allow => {}
+                Match::Maybe => {
+                    let what = "it could be something that is denied";
+                    return Err(self.deny(span, Why::Unresolved { what }));
+                }
+                Match::Yes => {
+                    let (rule, reason) = (rule.to_string(), rule.reason.clone());
+                    return Err(self.deny(span, Why::Denied { rule, reason }));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn allowed(&self, words: &[Word]) -> Ruling {
+        let allow = &self.policy.allow;
+        if allow.is_empty() || allow.iter().any(|rule| rule.allows(words)) {
+            return Ok(());
+        }
+        let span = span_of(words);
+        match words.first().and_then(Word::literal) {
+            Some(name) => {
+                let allowed = allow.iter().map(ToString::to_string).collect();
+                Err(self.deny(span, Why::NotAllowed { name, allowed }))
+            }
+            None if allow.iter().any(|rule| rule.is_everything()) => Ok(()),
+            None if self.policy.unresolved == Unresolved::Allow => Ok(()),
+            None => Err(self.deny(span, Why::Unresolved { what: "its name" })),
+        }
+    }
+
+    /// Judges a text that something takes for a script, if it is known.
+    pub fn text(&mut self, word: &Word, shell: Shell) -> Ruling {
+        match word.data() {
+            Some(text) => self.script(&text, shell, Some(word.span.clone())),
+            None => self.unresolved(word.span.clone(), "a text that becomes a script"),
+        }
+    }
+
+    /// Refuses what only the run will know.
+    pub fn unresolved(&self, span: Span, what: &'static str) -> Ruling {
+        match self.policy.unresolved {
+            Unresolved::Allow => Ok(()),
+            Unresolved::Deny => Err(self.deny(span, Why::Unresolved { what })),
+        }
+    }
+
+    /// Refuses what could run anything.
+    pub fn hides(&self, span: Span, what: &'static str) -> Ruling {
+        match self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty() {
+            true => Ok(()),
+            false => Err(self.deny(span, Why::Hides { what })),
+        }
+    }
+
+    /// Judges a variable that gets a value.
+    pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
+        let known = value.and_then(Word::data);
+        match effect(name, known.as_deref()) {
+            Effect::Harmless => Ok(()),
+            Effect::Command if known.as_deref().is_some_and(|value| !value.is_empty()) => {
+                match value {
+                    Some(value) => self.text(value, Shell::Sh),
+                    None => Ok(()),
+                }
+            }
+            Effect::Command if known.is_some() => Ok(()),
+            _ => {
+                match self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty() {
+                    true => Ok(()),
+                    false => Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() })),
+                }
+            }
+        }
+    }
+
+    fn redirect(&mut self, redirect: &Redirect) -> Ruling {
+        let (word, writes) = match &redirect.way {
+            Way::Read(word) => (word, false),
+            Way::Write(word) => (word, true),
+            Way::Copy(word) => (word, !is_descriptor(word)),
+            Way::Text(_) | Way::Document(_) => return Ok(()),
+        };
+        let folders = &self.policy.write_dirs;
+        let text = word.data().unwrap_or_default();
+        if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
+            return Err(self.deny(redirect.span.clone(), Why::Network));
+        }
+        if !writes {
+            return Ok(());
+        }
+        self.written.extend(word.data());
+        match folders.is_empty() || self.places.is_within(word, folders) {
+            true => Ok(()),
+            false => Err(self.writes(redirect.span.clone(), word)),
+        }
+    }
+
+    fn writes(&self, span: Span, word: &Word) -> Denial {
+        let path = word.data().unwrap_or_else(|| "a file only the run will know".to_owned());
+        self.deny(span, Why::Writes { path })
+    }
+
+    /// Judges a file that a program's option or argument makes it write.
+    pub fn file(&mut self, word: &Word) -> Ruling {
+        let folders = &self.policy.write_dirs;
+        match folders.is_empty() || self.places.is_within(word, folders) {
+            true => Ok(()),
+            false => Err(self.writes(word.span.clone(), word)),
+        }
+    }
+
+    /// The same where writing is not what the program is for: without folders of its own, the working
+    /// directory is where it may write.
+    pub fn side_file(&mut self, word: &Word) -> Ruling {
+        if self.policy.allow.is_empty() || !self.policy.write_dirs.is_empty() {
+            return self.file(word);
+        }
+        let here = [self.scene.directory.to_owned()];
+        match self.places.is_within(word, &here) {
+            true => Ok(()),
+            false => Err(self.writes(word.span.clone(), word)),
+        }
+    }
+
+    /// Whether the script itself wrote the file it is about to run.
+    pub fn has_written(&self, path: &str) -> bool {
+        let plain = |path: &str| path.trim_start_matches("./").to_owned();
+        self.written.iter().any(|written| plain(written) == plain(path))
+    }
+
+    fn note_directory(&mut self, command: &Simple) {
+        let name = command.words.first().and_then(Word::literal).unwrap_or_default();
+        let is_change = ["cd", "pushd", "popd"].contains(&name.as_str());
+        let arguments = command.words.get(1..).unwrap_or_default();
+        let target = arguments
+            .iter()
+            .find(|word| word.data().is_none_or(|text| !text.starts_with('-') || text == "-"));
+        if is_change {
+            self.places.enter(target, command.repeats);
+        }
+    }
+}
+
+/// Whether a function may be gone again when it is called.
+fn unsets(script: &Script, name: &str) -> bool {
+    let unset = |command: &Simple| {
+        let is_unset = command.words.iter().any(|word| word.data().as_deref() == Some("unset"));
+        let about = |word: &Word| word.data().is_none_or(|text| text == name);
+        is_unset && command.words.iter().any(about)
+    };
+    script.commands.iter().any(unset)
+}
+
+fn is_descriptor(word: &Word) -> bool {
+    let text = word.data().unwrap_or_default();
+    text == "-"
+        || (!text.is_empty() && text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn span_of(words: &[Word]) -> Span {
+    let start = words.first().map_or(0, |word| word.span.start);
+    start..words.iter().map(|word| word.span.end).max().unwrap_or(start).max(start)
+}
+
+/// A part of a command, short enough for a message.
+fn shortened(part: &str) -> String {
+    const SHOWN: usize = 80;
+    let line = part.lines().next().unwrap_or_default();
+    match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None if line.len() < part.trim_end().len() => format!("{line}…"),
+        None => line.to_owned(),
+    }
+}

@@ -1,0 +1,336 @@
+//! A rule: words for a command, or a regular expression.
+//!
+//! `git push` is about the command `git` with the sub-command `push`, however it is spelled:
+//! `/usr/bin/git -C . push` is one. A deny rule also matches what *may* be such a command when it
+//! runs; an allow rule only what is one for sure.
+
+use std::fmt;
+
+use regex::Regex;
+
+use crate::options::{self, Meaning};
+use crate::script::Word;
+use crate::words::Words;
+
+#[derive(Debug, Clone)]
+pub struct Rule {
+    kind: Kind,
+    /// Told to who is refused.
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Words { name: String, rest: Vec<String> },
+    Regex(Regex),
+}
+
+/// Whether a deny rule is about a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Match {
+    No,
+    /// Only the run will know.
+    Maybe,
+    Yes,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RuleError {
+    #[error("the rule is empty")]
+    Empty,
+    #[error("the rule `{rule}` is not a regular expression")]
+    Regex { rule: String, source: Box<regex::Error> },
+    #[error("the rule `{rule}` should match its example `{example}` and does not")]
+    NoMatch { rule: String, example: String },
+    #[error("the rule `{rule}` should not match its example `{example}` and does")]
+    Matches { rule: String, example: String },
+}
+
+/// Where programs of the system are. What is there is what its name says.
+const SYSTEM: Words = Words("/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/");
+
+/// Builtins that change what the shell does later. A pattern does not allow them by the way.
+const CHANGE_SHELL: Words = Words(
+    ". alias bind builtin complete declare enable eval exec export fc hash local mapfile \
+     readonly set shopt source trap typeset unalias unset",
+);
+
+impl Rule {
+    pub fn new(text: &str) -> Result<Self, RuleError> {
+        let text = text.trim();
+        let inner = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
+        let kind = match inner {
+            Some(pattern) if !pattern.is_empty() && pattern.contains(is_regex_sign) => {
+                let regex = Regex::new(pattern).map_err(|source| RuleError::Regex {
+                    rule: text.to_owned(),
+                    source: Box::new(source),
+                })?;
+                Kind::Regex(regex)
+            }
+            _ => {
+                let mut words = text.split_whitespace().map(str::to_owned);
+                let name = words.next().ok_or(RuleError::Empty)?;
+                Kind::Words { name, rest: words.collect() }
+            }
+        };
+        Ok(Self { kind, reason: None })
+    }
+
+    /// Reads a comma-separated list; empty entries are passed over.
+    pub fn list(text: &str) -> Result<Vec<Self>, RuleError> {
+        text.split(',').filter(|entry| !entry.trim().is_empty()).map(Self::new).collect()
+    }
+
+    /// Holds the rule to its examples.
+    pub fn check(&self, matching: &[String], others: &[String]) -> Result<(), RuleError> {
+        let is_match = |example: &String| {
+            let script = crate::script::Script::read(example, crate::Shell::Bash, None);
+            script.is_ok_and(|script| {
+                script.commands.iter().any(|command| self.matches(&command.words) == Match::Yes)
+            })
+        };
+        let rule = self.to_string();
+        if let Some(example) = matching.iter().find(|example| !is_match(example)) {
+            return Err(RuleError::NoMatch { rule, example: example.clone() });
+        }
+        match others.iter().find(|example| is_match(example)) {
+            Some(example) => Err(RuleError::Matches { rule, example: example.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The name of the one program the rule is about, if there is one.
+    pub fn program(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Words { name, .. } => Some(base_name(name)),
+            Kind::Regex(_) => None,
+        }
+    }
+
+    /// Whether it is about every command.
+    pub fn is_everything(&self) -> bool {
+        matches!(&self.kind, Kind::Words { name, rest } if name == "*" && rest.is_empty())
+    }
+
+    /// Whether the command is one the rule allows.
+    pub fn allows(&self, words: &[Word]) -> bool {
+        let Some(name) = words.first().and_then(Word::literal) else { return false };
+        match &self.kind {
+            Kind::Words { name: pattern, rest } => {
+                allowed_name(pattern, &name) && begins_with(rest, &name, &words[1..])
+            }
+            Kind::Regex(regex) => {
+                let all: Option<Vec<_>> = words.iter().map(Word::data).collect();
+                all.is_some_and(|all| regex.is_match(&all.join(" ")))
+            }
+        }
+    }
+
+    /// Whether the command is, or could be, one the rule denies.
+    pub fn matches(&self, words: &[Word]) -> Match {
+        match &self.kind {
+            Kind::Words { name, rest } => {
+                let Some(word) = words.first() else { return Match::No };
+                let named = denied_name(name, word);
+                if named == Match::No || rest.is_empty() {
+                    return named;
+                }
+                let program = word.literal().unwrap_or_default();
+                named.min(covers(rest, base_name(&program), &words[1..]))
+            }
+            Kind::Regex(regex) => {
+                let all: Option<Vec<_>> = words.iter().map(Word::data).collect();
+                match all {
+                    Some(all) if regex.is_match(&all.join(" ")) => Match::Yes,
+                    Some(_) => Match::No,
+                    None => Match::Maybe,
+                }
+            }
+        }
+    }
+
+    /// Whether a text that is no script, such as a program for an interpreter, has the name in it.
+    pub fn is_named_in(&self, text: &str) -> bool {
+        let Kind::Words { name, .. } = &self.kind else { return false };
+        let name = base_name(name);
+        let mut words = text.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)));
+        name != "*" && words.any(|word| glob(name, word))
+    }
+}
+
+impl std::str::FromStr for Rule {
+    type Err = RuleError;
+
+    fn from_str(text: &str) -> Result<Self, RuleError> {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Words { name, rest } => {
+                f.write_str(name)?;
+                rest.iter().try_for_each(|word| write!(f, " {word}"))
+            }
+            Kind::Regex(regex) => write!(f, "/{regex}/"),
+        }
+    }
+}
+
+/// `/usr/bin/` is a path; a regular expression has something a path does not.
+fn is_regex_sign(character: char) -> bool {
+    "^$.*+?()[]{}|\\ ".contains(character)
+}
+
+/// What a path ends with.
+pub fn base_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+fn allowed_name(pattern: &str, name: &str) -> bool {
+    if pattern == "*" {
+        return true;
+    }
+    if pattern.contains('*') && CHANGE_SHELL.has(name) {
+        return false;
+    }
+    let system = SYSTEM.iter().find_map(|folder| name.strip_prefix(folder));
+    let bare = system.filter(|rest| !rest.contains('/')).unwrap_or(name);
+    match pattern.contains('/') {
+        true => glob(pattern, name) && pattern.matches('/').count() == name.matches('/').count(),
+        false => !bare.contains('/') && glob(pattern, bare),
+    }
+}
+
+/// By the base name, wherever the program is, and without regard to case, as some file systems do.
+fn denied_name(pattern: &str, word: &Word) -> Match {
+    let pattern = base_name(pattern).to_lowercase();
+    let could_be = |end: &str| match end.rsplit_once('/') {
+        Some((_, base)) => glob(&pattern, &base.to_lowercase()),
+        None => may_end(&pattern, &end.to_lowercase()),
+    };
+    match word.literal() {
+        Some(name) if glob(&pattern, &base_name(&name).to_lowercase()) => Match::Yes,
+        Some(_) => Match::No,
+        // A tilde is a directory; what stands behind it is a name.
+        None if word.begins_with_tilde() && word.is_one() && !could_be(&word.end()) => Match::No,
+        None if word.is_one() && !could_be(&word.end()) => Match::No,
+        None => Match::Maybe,
+    }
+}
+
+/// Whether something that ends so could match the pattern.
+fn may_end(pattern: &str, end: &str) -> bool {
+    let tail = pattern.rsplit('*').next().unwrap_or_default();
+    tail.ends_with(end) || end.ends_with(tail)
+}
+
+/// Whether the words begin as the rule says, options that come before a sub-command left out.
+fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
+    let literal = |words: &[Word]| {
+        let matches = |(pattern, word): (&String, &Word)| {
+            word.data().is_some_and(|word| glob(pattern, &word))
+        };
+        words.len() >= rest.len() && rest.iter().zip(words).all(matches)
+    };
+    // `npm run *` is about `npm run` alone, too.
+    let open = rest.last().is_some_and(|last| last == "*");
+    let rest_without_star = &rest[..rest.len() - usize::from(open)];
+    literal(words)
+        || (open
+            && words.len() == rest_without_star.len()
+            && begins_with(rest_without_star, name, words))
+        || options::behind_global(base_name(name), words).is_some_and(literal)
+}
+
+/// Whether the words are all there: sub-commands in order before other arguments, options anywhere.
+fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
+    let (wanted, places): (Vec<_>, Vec<_>) =
+        rest.iter().partition(|word| word.starts_with('-') && word.len() > 1);
+    let options = wanted.iter().map(|option| has_option(option, program, words));
+    let options = options.min().unwrap_or(Match::Yes);
+    options.min(has_places(&places, program, words))
+}
+
+fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
+    let mut letters: Vec<char> = match wanted.strip_prefix("--") {
+        None if !options::has_long_single(program) => wanted[1..].to_lowercase().chars().collect(),
+        _ => vec![],
+    };
+    let mut unknown = false;
+    for word in words {
+        let Some(text) = word.data() else {
+            unknown |= word.beginning().is_empty() || word.beginning().starts_with('-');
+            continue;
+        };
+        if text == "--" {
+            break;
+        }
+        let name = text.split('=').next().unwrap_or_default();
+        let abbreviates = name.len() > 3 && name.starts_with("--") && wanted.starts_with(name);
+        if text == *wanted || name == wanted || abbreviates {
+            return Match::Yes;
+        }
+        let given = options::letters(program, &text).to_lowercase();
+        let had = letters.len();
+        letters.retain(|letter| !given.contains(*letter));
+        if had > 0 && letters.is_empty() {
+            return Match::Yes;
+        }
+    }
+    if unknown { Match::Maybe } else { Match::No }
+}
+
+/// Whether the arguments that are no options begin with the given words. An option we do not know
+/// may have a value or not, so both are tried.
+fn has_places(places: &[&String], program: &str, words: &[Word]) -> Match {
+    let Some((first, later)) = places.split_first() else { return Match::Yes };
+    let mut at = 0;
+    let mut best = Match::No;
+    while let Some(word) = words.get(at) {
+        let Some(text) = word.data() else {
+            let option = word.beginning().starts_with('-') && word.is_one();
+            if option {
+                at += 1;
+                continue;
+            }
+            return best.max(Match::Maybe);
+        };
+        if word.literal().is_none() && !text.starts_with('-') {
+            // The shell may make anything of a pattern.
+            return best.max(Match::Maybe);
+        }
+        if !text.starts_with('-') || text == "-" {
+            if glob(&first.to_lowercase(), &text.to_lowercase()) {
+                best = best.max(has_places(later, program, &words[at + 1..]));
+            }
+            return best;
+        }
+        match options::meaning(program, &text) {
+            Meaning::Flag => at += 1,
+            Meaning::Valued => at += 2,
+            Meaning::Unknown => {
+                let rest = words.get(at + 2..).unwrap_or_default();
+                best = best.max(has_places(places, program, rest));
+                at += 1;
+            }
+        }
+    }
+    best
+}
+
+/// Whether a text matches a pattern in which `*` stands for any number of characters.
+fn glob(pattern: &str, text: &str) -> bool {
+    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(start) else { return false };
+    let mut middle: Vec<_> = rest.split('*').collect();
+    let end = middle.pop().unwrap_or_default();
+    for piece in middle {
+        match text.find(piece) {
+            Some(at) => text = &text[at + piece.len()..],
+            None => return false,
+        }
+    }
+    text.ends_with(end)
+}

@@ -1,0 +1,229 @@
+//! Commands that hold others: groups, loops, conditions, functions.
+
+use super::grammar::{Kind, Until};
+use super::reader::{Reader, is_name};
+use super::words::Place;
+use super::{Trouble, Word};
+use crate::words::Words;
+
+impl Reader<'_> {
+    /// A compound command, if one is there.
+    pub(super) fn compound(&mut self) -> Result<bool, Trouble> {
+        self.deeper(Self::compound_here)
+    }
+
+    fn compound_here(&mut self) -> Result<bool, Trouble> {
+        if self.peek() == Some(b'(') {
+            self.advance()?;
+            let arithmetic =
+                self.peek() == Some(b'(') && self.is_bash() && self.arithmetic_here()?;
+            if !arithmetic {
+                self.list(Until::Parenthesis)?;
+                self.expect(b')', "a parenthesis is not closed")?;
+            }
+            return Ok(true);
+        }
+        match self.reserved() {
+            Some("{") => {
+                self.advance()?;
+                self.group()?;
+            }
+            Some("if") => self.condition()?,
+            Some("while" | "until") => {
+                self.take_all(b"while")?;
+                self.take_all(b"until")?;
+                self.loops += 1;
+                self.list(Until::Own(Words("do")))?;
+                self.body_of_loop()?;
+                self.loops -= 1;
+            }
+            Some(word @ ("for" | "select")) => {
+                self.take_all(word.as_bytes())?;
+                self.for_loop()?;
+            }
+            Some("case") => self.case()?,
+            Some("[[") => {
+                self.take_all(b"[[")?;
+                self.test()?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// What follows an opening brace.
+    fn group(&mut self) -> Result<(), Trouble> {
+        self.list(Until::Own(Words("}")))?;
+        self.expect_word("}", "a brace is not closed")
+    }
+
+    fn condition(&mut self) -> Result<(), Trouble> {
+        self.expect_word("if", "`if` was expected")?;
+        loop {
+            self.list(Until::Own(Words("then")))?;
+            self.expect_word("then", "`then` was expected")?;
+            self.list(Until::Own(Words("elif else fi")))?;
+            if self.take_word("elif")? {
+                continue;
+            }
+            if self.take_word("else")? {
+                self.list(Until::Own(Words("fi")))?;
+            }
+            return self.expect_word("fi", "`fi` was expected");
+        }
+    }
+
+    fn body_of_loop(&mut self) -> Result<(), Trouble> {
+        self.gaps()?;
+        if self.is_bash() && self.take_word("{")? {
+            return self.group();
+        }
+        self.expect_word("do", "`do` was expected")?;
+        self.list(Until::Own(Words("done")))?;
+        self.expect_word("done", "`done` was expected")
+    }
+
+    fn for_loop(&mut self) -> Result<(), Trouble> {
+        self.blanks()?;
+        self.loops += 1;
+        if self.is_bash() && self.peek() == Some(b'(') && self.ahead(1) == Some(b'(') {
+            self.advance()?;
+            if !self.arithmetic_here()? {
+                return Err(self.trouble("this is not understood in arithmetic"));
+            }
+            self.blanks()?;
+            self.take(b';')?;
+        } else {
+            let name = self.word(Place::Command)?;
+            let Some(text) = name.plain().filter(|text| is_name(text)) else {
+                return Err(Trouble { span: name.span, what: "this is no name for a variable" });
+            };
+            self.script.set.push((text.to_owned(), name.span.clone()));
+            self.gaps()?;
+            if self.take_word("in")? {
+                loop {
+                    self.blanks()?;
+                    match self.peek() {
+                        Some(b';' | b'\n') => break,
+                        _ => self.word(Place::Command)?,
+                    };
+                }
+            }
+            self.take(b';')?;
+        }
+        self.body_of_loop()?;
+        self.loops -= 1;
+        Ok(())
+    }
+
+    fn case(&mut self) -> Result<(), Trouble> {
+        self.expect_word("case", "`case` was expected")?;
+        self.blanks()?;
+        self.word(Place::Command)?;
+        self.gaps()?;
+        self.expect_word("in", "`in` was expected")?;
+        loop {
+            self.gaps()?;
+            if self.take_word("esac")? {
+                return Ok(());
+            }
+            self.take(b'(')?;
+            loop {
+                self.blanks()?;
+                self.word(Place::Command)?;
+                self.blanks()?;
+                if !self.take(b'|')? {
+                    break;
+                }
+            }
+            self.expect(b')', "a parenthesis was expected behind the pattern")?;
+            self.list(Until::Arm)?;
+            if self.is_arm_end() {
+                let _ = self.take_all(b";;&")? || self.take_all(b";;")? || self.take_all(b";&")?;
+            }
+        }
+    }
+
+    /// What follows `[[`.
+    fn test(&mut self) -> Result<(), Trouble> {
+        let mut regex = false;
+        loop {
+            self.gaps()?;
+            let Some(byte) = self.peek() else {
+                return Err(self.trouble("`]]` was expected"));
+            };
+            match byte {
+                b'(' | b')' | b'<' | b'>' if !regex && self.ahead(1) != Some(b'(') => {
+                    self.advance()?;
+                }
+                b'&' | b'|' if !regex && self.ahead(1) == Some(byte) => {
+                    self.take_all(&[byte, byte])?;
+                }
+                b'(' | b')' if !regex => self.advance()?,
+                _ => {
+                    let place = if regex { Place::Regex } else { Place::Operand };
+                    let word = self.word(place)?;
+                    let plain = word.plain().unwrap_or_default();
+                    if plain == "]]" && !regex {
+                        return Ok(());
+                    }
+                    // Operands of these are evaluated.
+                    let evaluated = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
+                    self.script.evaluates |= evaluated.contains(&plain);
+                    regex = plain == "=~";
+                }
+            }
+        }
+    }
+
+    /// `function name`, with or without parentheses.
+    pub(super) fn function(&mut self) -> Result<Kind, Trouble> {
+        self.take_all(b"function")?;
+        self.blanks()?;
+        let name = self.word(Place::Command)?;
+        self.blanks()?;
+        if self.take(b'(')? {
+            self.blanks()?;
+            self.expect(b')', "a parenthesis is not closed")?;
+        }
+        self.function_body(&name)
+    }
+
+    pub(super) fn function_body(&mut self, name: &Word) -> Result<Kind, Trouble> {
+        let Some(text) = name.plain().map(str::to_owned) else {
+            return Err(Trouble {
+                span: name.span.clone(),
+                what: "this is no name for a function",
+            });
+        };
+        self.gaps()?;
+        self.loops += 1;
+        if !self.compound()? {
+            return Err(self.trouble("the function has no body"));
+        }
+        self.redirects_behind()?;
+        self.loops -= 1;
+        Ok(Kind::Function(text))
+    }
+
+    /// `coproc`, whose command can have a name if it is a compound one.
+    pub(super) fn coproc(&mut self) -> Result<Kind, Trouble> {
+        self.take_all(b"coproc")?;
+        self.blanks()?;
+        if !self.compound()? {
+            let (start, commands) = (self.at, self.script.commands.len());
+            let name = self.word(Place::Command)?;
+            self.blanks()?;
+            if name.plain().is_some_and(is_name) && self.compound()? {
+                let span = name.span.clone();
+                self.script.set.push((name.plain().unwrap_or_default().to_owned(), span));
+            } else {
+                self.at = start;
+                self.script.commands.truncate(commands);
+                self.simple(0, false)?;
+            }
+        }
+        self.redirects_behind()?;
+        Ok(Kind::Other)
+    }
+}

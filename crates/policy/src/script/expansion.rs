@@ -1,0 +1,268 @@
+//! What the shell replaces inside of words: `$x`, `${x…}`, `$(…)`, `` `…` ``, `$((…))`.
+
+use super::reader::{Reader, is_name_start};
+use super::words::Builder;
+use super::{Trouble, Word};
+
+impl Reader<'_> {
+    /// A dollar sign and what belongs to it.
+    pub(super) fn dollar(&mut self, word: &mut Builder, quoted: bool) -> Result<(), Trouble> {
+        let start = self.at;
+        self.advance()?;
+        match self.peek() {
+            Some(b'(') => {
+                self.advance()?;
+                let arithmetic = self.peek() == Some(b'(') && self.arithmetic_here()?;
+                if !arithmetic {
+                    self.substituted()?;
+                }
+                word.unknown(!quoted);
+            }
+            Some(b'{') => {
+                self.advance()?;
+                self.deeper(|reader| reader.parameter(quoted))?;
+                let many = self.text[start..self.at].contains(['@', '*']);
+                word.unknown(!quoted || many);
+            }
+            Some(b'[') => return Err(self.trouble("this form of arithmetic is not understood")),
+            Some(b'\'') if !quoted => {
+                if !self.is_bash() {
+                    return Err(self.trouble("shells differ on this quote"));
+                }
+                self.advance()?;
+                self.ansi_quoted(word)?;
+            }
+            Some(b'"') if !quoted => {
+                if !self.is_bash() {
+                    return Err(self.trouble("shells differ on this quote"));
+                }
+                self.advance()?;
+                self.double_quoted(word)?;
+            }
+            Some(byte) if is_name_start(byte) => {
+                while let Some(byte) = self.peek()
+                    && (is_name_start(byte) || byte.is_ascii_digit())
+                {
+                    self.advance()?;
+                }
+                word.unknown(!quoted);
+            }
+            Some(byte) if byte.is_ascii_digit() || b"@*#?-$!".contains(&byte) => {
+                self.advance()?;
+                word.unknown(!quoted || byte == b'@' || byte == b'*');
+            }
+            _ => word.push(b'$', quoted),
+        }
+        Ok(())
+    }
+
+    /// The commands behind `$(`, `<(` or `>(`, with the parenthesis at their end.
+    pub(super) fn substituted(&mut self) -> Result<(), Trouble> {
+        let (start, pending) = (self.at, std::mem::take(&mut self.pending));
+        self.deeper(|reader| reader.list(super::grammar::Until::Parenthesis))?;
+        let lines = self.text[start..self.at].contains('\n');
+        if !self.pending.is_empty() || (lines && !pending.is_empty()) {
+            return Err(self.trouble("a here-document and a substitution are in each other's way"));
+        }
+        self.pending = pending;
+        self.expect(b')', "a parenthesis is not closed")
+    }
+
+    /// `` `…` ``: a text of its own once its backslashes are gone.
+    pub(super) fn backquoted(&mut self, word: &mut Builder, quoted: bool) -> Result<(), Trouble> {
+        let start = self.at;
+        self.advance()?;
+        let mut inner = Vec::new();
+        loop {
+            let Some(byte) = self.peek() else {
+                return Err(self.trouble("a backquote is not closed"));
+            };
+            self.advance()?;
+            match (byte, self.raw()) {
+                (b'`', _) => break,
+                (b'\\', Some(next @ (b'$' | b'`' | b'\\'))) => {
+                    inner.push(next);
+                    self.advance()?;
+                }
+                // Shells differ on a quote that is escaped in here.
+                (b'\\', Some(b'"')) if quoted => {
+                    return Err(self.trouble("shells differ on this quote"));
+                }
+                _ => inner.push(byte),
+            }
+        }
+        if inner.contains(&b'\n') && !self.pending.is_empty() {
+            return Err(self.trouble("a here-document and a substitution are in each other's way"));
+        }
+        let (inner, span) = (String::from_utf8_lossy(&inner).into_owned(), self.span(start));
+        self.deeper(|reader| reader.inner(&inner, span).script_within())?;
+        word.unknown(!quoted);
+        Ok(())
+    }
+
+    /// What follows `${`, with the brace at its end.
+    fn parameter(&mut self, quoted: bool) -> Result<(), Trouble> {
+        match self.peek() {
+            Some(b'#') if self.ahead(1) != Some(b'}') => self.advance()?,
+            Some(b'!') if self.ahead(1) != Some(b'}') => {
+                // The value is a name, and a name can have a subscript.
+                self.script.evaluates = true;
+                self.advance()?;
+            }
+            _ => {}
+        }
+        let start = self.at;
+        match self.peek() {
+            Some(byte) if is_name_start(byte) => {
+                while let Some(byte) = self.peek()
+                    && (is_name_start(byte) || byte.is_ascii_digit())
+                {
+                    self.advance()?;
+                }
+            }
+            Some(byte) if byte.is_ascii_digit() => {
+                while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+                    self.advance()?;
+                }
+            }
+            Some(byte) if b"@*#?-$!".contains(&byte) => self.advance()?,
+            _ => return Err(self.trouble("this is not understood in braces")),
+        }
+        let name = self.text[start..self.at].replace("\\\n", "");
+        if self.peek() == Some(b'[') {
+            if !self.is_bash() {
+                return Err(self.trouble("there are no arrays in this shell"));
+            }
+            self.advance()?;
+            self.script.evaluates = true;
+            self.until(b']', quoted)?;
+        }
+        match (self.peek(), self.ahead(1)) {
+            (Some(b'@'), Some(b'P')) => {
+                return Err(self.trouble("the value would be taken for code"));
+            }
+            (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
+                let span = self.span(start);
+                self.script.set.push((name, span));
+            }
+            (Some(b':'), Some(next)) if !b"-+?".contains(&next) => self.script.evaluates = true,
+            (Some(next), _) if b"}:-+?%#/^,@*".contains(&next) => {}
+            _ => return Err(self.trouble("this is not understood in braces")),
+        }
+        self.until(b'}', quoted)
+    }
+
+    /// Text with replacements in it, up to a bracket or brace.
+    fn until(&mut self, end: u8, quoted: bool) -> Result<(), Trouble> {
+        let mut word = Builder::default();
+        loop {
+            let Some(byte) = self.peek() else {
+                return Err(self.trouble("a brace or bracket is not closed"));
+            };
+            match byte {
+                _ if byte == end => return self.advance(),
+                b'$' if quoted && self.ahead(1) == Some(b'\'') => {
+                    // Quotes or not: shells differ, and nothing in it may depend on that.
+                    self.advance()?;
+                    let start = self.at + 1;
+                    self.advance()?;
+                    self.ansi_quoted(&mut word)?;
+                    let inside = &self.text[start..self.at.saturating_sub(1)];
+                    if inside.contains(['$', '`', '}', ']', '"', '\'']) {
+                        return Err(self.trouble("shells differ on this quote"));
+                    }
+                }
+                b'$' => self.dollar(&mut word, quoted)?,
+                b'`' => self.backquoted(&mut word, quoted)?,
+                b'"' => {
+                    self.advance()?;
+                    self.double_quoted(&mut word)?;
+                }
+                b'\'' if quoted => return Err(self.trouble("shells differ on this quote")),
+                b'\'' => self.single_quoted(&mut word)?,
+                b'\\' => {
+                    self.advance()?;
+                    if self.raw().is_some_and(|byte| !byte.is_ascii()) {
+                        return Err(self.trouble("this is not understood in braces"));
+                    }
+                    self.advance()?;
+                }
+                b'{' | b'[' => return Err(self.trouble("this is not understood in braces")),
+                b'<' | b'>' if self.ahead(1) == Some(b'(') => {
+                    return Err(self.trouble("this is not understood in braces"));
+                }
+                _ => {
+                    word.push(byte, true);
+                    self.advance()?;
+                }
+            }
+        }
+    }
+
+    /// `((…))` with the place at the second parenthesis. False, and nothing read, if the parentheses
+    /// do not end together: then they are a subshell in another, or in a substitution.
+    pub(super) fn arithmetic_here(&mut self) -> Result<bool, Trouble> {
+        let (start, commands) = (self.at, self.script.commands.len());
+        let is_arithmetic = self.deeper(Self::arithmetic)?;
+        if !is_arithmetic {
+            self.at = start;
+            self.script.commands.truncate(commands);
+        }
+        Ok(is_arithmetic)
+    }
+
+    fn arithmetic(&mut self) -> Result<bool, Trouble> {
+        self.advance()?;
+        let mut open = 1;
+        let mut word = Builder::default();
+        loop {
+            let Some(byte) = self.peek() else {
+                return Err(self.trouble("a parenthesis is not closed"));
+            };
+            match byte {
+                b'(' => open += 1,
+                b')' => open -= 1,
+                b'$' => {
+                    self.dollar(&mut word, true)?;
+                    continue;
+                }
+                b'`' => {
+                    self.backquoted(&mut word, true)?;
+                    continue;
+                }
+                b'"' => {
+                    self.advance()?;
+                    self.double_quoted(&mut word)?;
+                    continue;
+                }
+                b'\'' | b'\\' => return Err(self.trouble("this is not understood in arithmetic")),
+                _ => {}
+            }
+            // Names are evaluated, and so is what they stand for.
+            self.script.evaluates |= is_name_start(byte);
+            self.advance()?;
+            if open == 0 {
+                return self.take(b')');
+            }
+        }
+    }
+
+    /// Reads the whole text as if it stood in double quotes that cannot be closed: the body of a
+    /// here-document, or what arithmetic evaluates.
+    pub(super) fn expanded_text(&mut self) -> Result<Word, Trouble> {
+        let mut word = Builder::default();
+        word.quote();
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'$' => self.dollar(&mut word, true)?,
+                b'`' => self.backquoted(&mut word, true)?,
+                b'\\' => self.quoted_backslash(&mut word, b"$`\\")?,
+                _ => {
+                    word.push(byte, true);
+                    self.advance()?;
+                }
+            }
+        }
+        Ok(Word { pieces: word.finish(), span: self.span(0) })
+    }
+}

@@ -1,0 +1,336 @@
+//! Words: quotes, escapes, and everything a word can hold.
+
+use super::reader::{Reader, is_meta, is_name};
+use super::{Piece, Trouble, Word};
+
+/// Gathers the pieces of a word.
+#[derive(Debug, Default)]
+pub(super) struct Builder {
+    pieces: Vec<Piece>,
+    bytes: Vec<u8>,
+    quoted: bool,
+}
+
+impl Builder {
+    pub fn push(&mut self, byte: u8, quoted: bool) {
+        if self.quoted != quoted {
+            self.flush();
+            self.quoted = quoted;
+        }
+        self.bytes.push(byte);
+    }
+
+    pub fn push_text(&mut self, text: &[u8], quoted: bool) {
+        if self.quoted != quoted {
+            self.flush();
+            self.quoted = quoted;
+        }
+        self.bytes.extend_from_slice(text);
+    }
+
+    /// Something quoted that may be empty: `""` is a word.
+    pub fn quote(&mut self) {
+        if self.is_empty() {
+            self.pieces.push(Piece::Text { text: String::new(), quoted: true });
+        }
+    }
+
+    pub fn unknown(&mut self, splits: bool) {
+        self.flush();
+        self.pieces.push(Piece::Unknown { splits });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.bytes.is_empty() && self.pieces.is_empty()
+    }
+
+    fn flush(&mut self) {
+        if !self.bytes.is_empty() {
+            let text = String::from_utf8_lossy(&self.bytes).into_owned();
+            self.pieces.push(Piece::Text { text, quoted: self.quoted });
+            self.bytes.clear();
+        }
+    }
+
+    pub fn finish(mut self) -> Vec<Piece> {
+        self.flush();
+        self.pieces
+    }
+
+    /// The text so far, if it is all there is and nothing of it was quoted.
+    fn plain(&self) -> Option<&str> {
+        let plain = self.pieces.is_empty() && !self.quoted;
+        std::str::from_utf8(&self.bytes).ok().filter(|_| plain)
+    }
+}
+
+/// Where a word stands, as far as it decides what belongs to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Command,
+    /// Where `a=(b c)` may stand.
+    Assigning,
+    /// An operand in `[[ ]]`, where patterns may have parentheses.
+    Operand,
+    /// A regular expression in `[[ ]]`.
+    Regex,
+}
+
+impl Reader<'_> {
+    /// One word, which may be empty only if it is quoted.
+    pub(super) fn word(&mut self, place: Place) -> Result<Word, Trouble> {
+        let start = self.at;
+        let word = self.word_pieces(Builder::default(), place)?;
+        if word.is_empty() {
+            return Err(self.trouble("something else was expected here"));
+        }
+        let word = Word { pieces: word, span: self.span(start) };
+        if word.unquoted().flat_map(str::chars).any(is_odd) {
+            let what = "it has a character that looks like a blank or like nothing";
+            return Err(Trouble { span: word.span, what });
+        }
+        self.suspect(&word);
+        Ok(word)
+    }
+
+    fn word_pieces(&mut self, mut word: Builder, place: Place) -> Result<Vec<Piece>, Trouble> {
+        let mut parentheses = 0;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\'' => {
+                    self.single_quoted(&mut word)?;
+                }
+                b'"' => {
+                    self.advance()?;
+                    self.double_quoted(&mut word)?;
+                }
+                b'\\' => {
+                    self.advance()?;
+                    let Some(escaped) = self.raw() else {
+                        return Err(self.trouble("nothing follows the backslash"));
+                    };
+                    self.escaped(escaped, &mut word)?;
+                }
+                b'$' => self.dollar(&mut word, false)?,
+                b'`' => self.backquoted(&mut word, false)?,
+                b'<' | b'>' if self.ahead(1) == Some(b'(') && place != Place::Regex => {
+                    self.process_substitution(&mut word)?;
+                }
+                b'(' if place == Place::Assigning && ends_with_equals(word.plain()) => {
+                    self.array(&mut word)?;
+                }
+                b'(' if place == Place::Regex
+                    || (place == Place::Operand && ends_with_extender(&word)) =>
+                {
+                    parentheses += 1;
+                    word.push(byte, false);
+                    self.advance()?;
+                }
+                b')' if parentheses > 0 => {
+                    parentheses -= 1;
+                    word.push(byte, false);
+                    self.advance()?;
+                }
+                b'|' if parentheses > 0 || place == Place::Regex => {
+                    if self.ahead(1) == Some(b'|') && parentheses == 0 {
+                        break;
+                    }
+                    word.push(byte, false);
+                    self.advance()?;
+                }
+                // It may make the word a function's name; who reads words knows.
+                b'(' if !word.is_empty() => break,
+                b'(' => return Err(self.trouble("a parenthesis is not understood here")),
+                _ if is_meta(byte) => break,
+                0..=31 | 127 => {
+                    return Err(self.trouble("there is a control character"));
+                }
+                _ => {
+                    word.push(byte, false);
+                    self.advance()?;
+                }
+            }
+        }
+        match parentheses {
+            0 => Ok(word.finish()),
+            _ => Err(self.trouble("a parenthesis is not closed")),
+        }
+    }
+
+    /// A character behind a backslash, which has no meaning.
+    fn escaped(&mut self, byte: u8, word: &mut Builder) -> Result<(), Trouble> {
+        word.push(byte, true);
+        self.advance()?;
+        // The rest of a character of several bytes.
+        while self.raw().is_some_and(|byte| byte & 0xC0 == 0x80) {
+            word.push(self.raw().unwrap_or_default(), true);
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn single_quoted(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+        let rest = &self.text.as_bytes()[self.at + 1..];
+        let Some(end) = rest.iter().position(|byte| *byte == b'\'') else {
+            return Err(self.trouble("a quote is not closed"));
+        };
+        self.advance()?;
+        word.quote();
+        word.push_text(&rest[..end], true);
+        self.script.steps += end as u32;
+        self.at += end;
+        self.advance()
+    }
+
+    /// What follows a double quote, to the next.
+    pub(super) fn double_quoted(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+        let start = self.at - 1;
+        word.quote();
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => return self.advance(),
+                b'$' => self.dollar(word, true)?,
+                b'`' => self.backquoted(word, true)?,
+                b'\\' => self.quoted_backslash(word, b"$`\"\\")?,
+                _ => {
+                    word.push(byte, true);
+                    self.advance()?;
+                }
+            }
+        }
+        self.at = start;
+        Err(self.trouble("a quote is not closed"))
+    }
+
+    /// A backslash where it only escapes some characters.
+    pub(super) fn quoted_backslash(
+        &mut self,
+        word: &mut Builder,
+        escapes: &[u8],
+    ) -> Result<(), Trouble> {
+        self.advance()?;
+        match self.raw() {
+            Some(next) if escapes.contains(&next) => {
+                word.push(next, true);
+                self.advance()
+            }
+            _ => {
+                word.push(b'\\', true);
+                Ok(())
+            }
+        }
+    }
+
+    /// `$'…'`, whose escapes are those of C.
+    pub(super) fn ansi_quoted(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+        word.quote();
+        while let Some(byte) = self.raw() {
+            self.advance()?;
+            match byte {
+                b'\'' => return Ok(()),
+                b'\\' => self.ansi_escape(word)?,
+                _ => word.push(byte, true),
+            }
+        }
+        Err(self.trouble("a quote is not closed"))
+    }
+
+    fn ansi_escape(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+        let Some(byte) = self.raw() else {
+            return Err(self.trouble("a quote is not closed"));
+        };
+        self.advance()?;
+        let plain = match byte {
+            b'a' => 7,
+            b'b' => 8,
+            b'e' | b'E' => 27,
+            b'f' => 12,
+            b'n' => b'\n',
+            b'r' => b'\r',
+            b't' => b'\t',
+            b'v' => 11,
+            b'\\' | b'\'' | b'"' | b'?' => byte,
+            b'0'..=b'7' => {
+                self.at -= 1;
+                return self.ansi_number(word, 8, 3);
+            }
+            b'x' => return self.ansi_number(word, 16, 2),
+            b'u' => return self.ansi_number(word, 16, 4),
+            b'U' => return self.ansi_number(word, 16, 8),
+            _ => return Err(self.trouble("an escape is not understood")),
+        };
+        word.push(plain, true);
+        Ok(())
+    }
+
+    fn ansi_number(&mut self, word: &mut Builder, base: u32, most: usize) -> Result<(), Trouble> {
+        let (mut number, mut digits) = (0, 0);
+        while let Some(digit) = self.raw().and_then(|byte| char::from(byte).to_digit(base))
+            && digits < most
+        {
+            number = number * base + digit;
+            digits += 1;
+            self.advance()?;
+        }
+        match char::from_u32(number) {
+            // What follows a zero would be cut off, and a byte that is no character is not text.
+            Some('\0') | None => Err(self.trouble("an escape is not understood")),
+            _ if digits == 0 => Err(self.trouble("an escape is not understood")),
+            Some(_) if most <= 3 => {
+                word.push(number as u8, true);
+                Ok(())
+            }
+            Some(character) => {
+                let mut buffer = [0; 4];
+                word.push_text(character.encode_utf8(&mut buffer).as_bytes(), true);
+                Ok(())
+            }
+        }
+    }
+
+    /// `(a b c)` behind `name=`.
+    fn array(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+        if !self.is_bash() {
+            return Err(self.trouble("there are no arrays in this shell"));
+        }
+        self.advance()?;
+        self.script.evaluates = true;
+        loop {
+            self.gaps()?;
+            if self.take(b')')? {
+                word.unknown(true);
+                return Ok(());
+            }
+            self.word(Place::Command)?;
+        }
+    }
+
+    fn process_substitution(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+        if !self.is_bash() {
+            return Err(self.trouble("there is no process substitution in this shell"));
+        }
+        self.advance()?;
+        self.peek();
+        self.advance()?;
+        self.substituted()?;
+        word.unknown(false);
+        Ok(())
+    }
+}
+
+/// Characters that mislead who looks at them.
+fn is_odd(character: char) -> bool {
+    let unseen = matches!(character,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    unseen || (!character.is_ascii() && (character.is_whitespace() || character.is_control()))
+}
+
+fn ends_with_equals(text: Option<&str>) -> bool {
+    let name = text.and_then(|text| text.strip_suffix('='));
+    name.is_some_and(|name| is_name(name.strip_suffix('+').unwrap_or(name)))
+}
+
+fn ends_with_extender(word: &Builder) -> bool {
+    !word.quoted && word.bytes.last().is_some_and(|byte| b"?*+@!".contains(byte))
+}

@@ -1,0 +1,141 @@
+//! A program's arguments, taken apart into options and the rest.
+
+use crate::script::{Span, Word};
+use crate::words::Words;
+
+/// How a program's options look.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Form {
+    /// Letters that take a value.
+    pub valued: &'static str,
+    /// Letters whose value, if they have one, is the rest of the word.
+    pub attached: &'static str,
+    /// Letters that take none; every other is one if this is empty.
+    pub flags: &'static str,
+    /// Long options that take a value.
+    pub long_valued: Words,
+    /// Long options that take none; every other is one if this is empty.
+    pub long_flags: Words,
+    /// Whether the first word that is no option ends the options.
+    pub stops: bool,
+}
+
+/// An argument, as a program sees it.
+#[derive(Debug, Clone)]
+pub enum Argument {
+    /// An option by its letter or long name, and its value if it has one.
+    Option {
+        name: String,
+        value: Option<Word>,
+        span: Span,
+    },
+    Other(Word),
+    /// A word that could be an option, or several.
+    Unknown(Word),
+}
+
+/// Takes arguments apart. What follows the first that is no option is in the second part, if the
+/// form says that it ends them. The error is an option that is not known.
+pub fn split(form: &Form, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), Span> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        at += 1;
+        let Some(text) = word.data() else {
+            let beginning = word.beginning();
+            if beginning.starts_with("--") && beginning.contains('=') && word.is_one() {
+                found.push(long(&beginning, word));
+            } else if beginning.is_empty() || beginning.starts_with('-') || !word.is_one() {
+                found.push(Argument::Unknown(word.clone()));
+            } else if form.stops {
+                return Ok((found, words[at - 1..].to_vec()));
+            } else {
+                found.push(Argument::Other(word.clone()));
+            }
+            continue;
+        };
+        if text == "--" {
+            if form.stops {
+                return Ok((found, words[at..].to_vec()));
+            }
+            found.extend(words[at..].iter().cloned().map(Argument::Other));
+            break;
+        }
+        if let Some(name) = text.strip_prefix("--") {
+            let bare = name.split('=').next().unwrap_or_default();
+            if text.contains('=') {
+                let known = form.long_valued.has(bare) || form.long_flags.has(bare);
+                if !known && !form.long_flags.is_empty() {
+                    return Err(word.span.clone());
+                }
+                found.push(long(&text, word));
+            } else if form.long_valued.has(bare) {
+                let value = words.get(at).cloned();
+                at += 1;
+                found.push(Argument::Option {
+                    name: bare.to_owned(),
+                    value,
+                    span: word.span.clone(),
+                });
+            } else if form.long_flags.is_empty() || form.long_flags.has(bare) {
+                found.push(Argument::Option {
+                    name: bare.to_owned(),
+                    value: None,
+                    span: word.span.clone(),
+                });
+            } else {
+                return Err(word.span.clone());
+            }
+        } else if let Some(letters) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
+            at += usize::from(cluster(form, letters, word, words.get(at), &mut found)?);
+        } else if form.stops {
+            return Ok((found, words[at - 1..].to_vec()));
+        } else {
+            found.push(Argument::Other(word.clone()));
+        }
+    }
+    Ok((found, Vec::new()))
+}
+
+fn long(text: &str, word: &Word) -> Argument {
+    let name = text.trim_start_matches('-').split('=').next().unwrap_or_default().to_owned();
+    let value = text.split_once('=').map(|(_, value)| value.to_owned());
+    let value = match word.data() {
+        Some(_) => value.map(|value| Word::known(value, word.span.clone())),
+        None => Some(Word::unknown(false, word.span.clone())),
+    };
+    Argument::Option { name, value, span: word.span.clone() }
+}
+
+/// Letters behind one dash. True if the last of them took the next word.
+fn cluster(
+    form: &Form,
+    letters: &str,
+    word: &Word,
+    next: Option<&Word>,
+    found: &mut Vec<Argument>,
+) -> Result<bool, Span> {
+    for (at, letter) in letters.char_indices() {
+        let (name, span) = (letter.to_string(), word.span.clone());
+        if form.valued.contains(letter) {
+            let rest = &letters[at + letter.len_utf8()..];
+            let value = match rest {
+                "" => next.cloned(),
+                rest => Some(Word::known(rest, span.clone())),
+            };
+            found.push(Argument::Option { name, value, span });
+            return Ok(rest.is_empty());
+        }
+        if form.attached.contains(letter) {
+            let rest = &letters[at + letter.len_utf8()..];
+            let value = (!rest.is_empty()).then(|| Word::known(rest, span.clone()));
+            found.push(Argument::Option { name, value, span });
+            return Ok(false);
+        }
+        if !form.flags.is_empty() && !form.flags.contains(letter) {
+            return Err(word.span.clone());
+        }
+        found.push(Argument::Option { name, value: None, span });
+    }
+    Ok(false)
+}

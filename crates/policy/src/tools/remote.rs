@@ -1,0 +1,95 @@
+//! Commands for another machine, or another terminal: judged as if they ran here.
+
+use super::arguments::{Argument, Form, split};
+use super::wrappers;
+use crate::judge::{Call, Judge, Ruling};
+use crate::script::Shell;
+use crate::words::Words;
+
+/// Settings of ssh that run nothing and read no other settings.
+const HARMLESS: Words = Words(
+    "addressfamily batchmode checkhostip ciphers compression connectionattempts connecttimeout \
+     controlmaster controlpath controlpersist forwardagent forwardx11 globalknownhostsfile \
+     hashknownhosts hostkeyalgorithms hostkeyalias hostname identitiesonly identityfile ipqos \
+     kbdinteractiveauthentication kexalgorithms loglevel macs numberofpasswordprompts \
+     passwordauthentication port preferredauthentications proxyjump pubkeyauthentication \
+     requesttty sendenv serveralivecountmax serveraliveinterval stricthostkeychecking \
+     tcpkeepalive updatehostkeys user userknownhostsfile verifyhostkeydns",
+);
+
+/// `ssh`, `scp` and `sftp`.
+pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+    let form = match name {
+        "ssh" => Form { valued: "BbcDEeFIiJLlmOoPpQRSWw", stops: true, ..Form::default() },
+        _ => Form { valued: "BbcDFiJloPRSsX", ..Form::default() },
+    };
+    let (arguments, rest) = match split(&form, call.arguments()) {
+        Ok(parts) => parts,
+        Err(span) => return judge.hides(span, "an option that is not known"),
+    };
+    for argument in arguments {
+        match argument {
+            Argument::Option { name: option, value: Some(value), span } => match option.as_str() {
+                "o" => {
+                    let text = value.data().unwrap_or_default().to_lowercase();
+                    let key = text.split(['=', ' ', '\t']).next().unwrap_or_default();
+                    if !HARMLESS.has(key) {
+                        return judge.hides(span, "a setting that can run a program");
+                    }
+                }
+                "F" | "I" | "D" if name != "ssh" || option != "D" => {
+                    return judge.hides(span, "a file that can name programs");
+                }
+                "S" if name != "ssh" => judge.text(&value, Shell::Sh)?,
+                "E" => judge.side_file(&value)?,
+                _ => {}
+            },
+            Argument::Unknown(word) => {
+                return judge.unresolved(word.span, "a word that may be an option");
+            }
+            _ => {}
+        }
+    }
+    // The host, and what is to run there.
+    if name != "ssh" || rest.is_empty() {
+        return Ok(());
+    }
+    if rest[0].literal().is_none() {
+        return judge.unresolved(rest[0].span.clone(), "a word that may be an option");
+    }
+    match rest.len() {
+        1 => Ok(()),
+        _ => wrappers::joined(judge, &rest[1..]),
+    }
+}
+
+/// Commands of tmux that run nothing.
+const TMUX: Words = Words(
+    "a attach attach-session capture-pane capturep detach detach-client display display-message \
+     has has-session kill-pane kill-server kill-session kill-window list-clients list-panes \
+     list-sessions list-windows ls lsw lsp select-pane select-window show-options wait-for",
+);
+
+/// tmux: a new window's command is a text for a shell.
+pub fn tmux(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+    let words = call.arguments();
+    let Some(command) = words.first() else {
+        return judge.hides(call.span(), "a shell in a terminal");
+    };
+    let text = command.literal().unwrap_or_default();
+    let several = words.iter().any(|word| word.data().is_some_and(|text| text.ends_with(';')));
+    if TMUX.has(&text) && !several {
+        return Ok(());
+    }
+    let new =
+        ["new", "new-session", "new-window", "neww", "split-window", "splitw", "respawn-pane"];
+    if !new.contains(&text.as_str()) || several {
+        return judge.hides(command.span.clone(), "a command of tmux that can run any other");
+    }
+    let form = Form { valued: "cefFnstxylp", stops: true, ..Form::default() };
+    match split(&form, &words[1..]) {
+        Ok((_, rest)) if rest.is_empty() => judge.hides(call.span(), "a shell in a terminal"),
+        Ok((_, rest)) => wrappers::joined(judge, &rest),
+        Err(span) => judge.hides(span, "an option that is not known"),
+    }
+}

@@ -1,0 +1,187 @@
+//! Programs for sed: they can run commands (`e`) and write files (`w`).
+
+use super::arguments::{Argument, Form, split};
+use crate::judge::{Call, Judge, Ruling};
+use crate::script::Word;
+use crate::words::Words;
+
+/// Judges a call of sed.
+pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+    let form = Form {
+        valued: "efl",
+        attached: "i",
+        long_valued: Words("expression file line-length"),
+        ..Form::default()
+    };
+    let (arguments, _) = match split(&form, call.arguments()) {
+        Ok(parts) => parts,
+        Err(span) => return judge.hides(span, "an option that is not known"),
+    };
+    let (mut programs, mut operands) = (Vec::new(), Vec::new());
+    for argument in arguments {
+        match argument {
+            Argument::Option { name, value, span } => {
+                let is = |letter: &str, long: &str| {
+                    name == letter || (name.len() > 1 && long.starts_with(&*name))
+                };
+                match value {
+                    _ if ["help", "version", "sandbox"].contains(&name.as_str()) => return Ok(()),
+                    _ if is("f", "file") => return judge.hides(span, "a program in a file"),
+                    Some(program) if is("e", "expression") => programs.push(program),
+                    _ => {}
+                }
+            }
+            Argument::Other(word) | Argument::Unknown(word) => operands.push(word),
+        }
+    }
+    if programs.is_empty() {
+        match operands.first() {
+            Some(first) => programs.push(first.clone()),
+            None => return Ok(()),
+        }
+    }
+    for program in programs {
+        let Some(text) = program.data() else {
+            return judge.unresolved(program.span, "a program for sed");
+        };
+        match (Reader { text: &text, at: 0 }).read() {
+            Ok(files) => {
+                for file in files {
+                    judge.side_file(&Word::known(file, program.span.clone()))?;
+                }
+            }
+            Err(what) => return judge.hides(program.span, what),
+        }
+    }
+    Ok(())
+}
+
+/// Reads a program as far as it takes to find its commands.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Reader<'_> {
+    /// The files the program writes, or why it is not harmless.
+    fn read(mut self) -> Result<Vec<String>, &'static str> {
+        const LOST: &str = "a program for sed that is not understood";
+        let mut files = Vec::new();
+        loop {
+            self.skip(" \t\n;}");
+            self.address().ok_or(LOST)?;
+            self.skip(" \t!");
+            let Some(command) = self.next() else { return Ok(files) };
+            match command {
+                '{' | '}' | '=' | 'd' | 'D' | 'g' | 'G' | 'h' | 'H' | 'n' | 'N' | 'p' | 'P'
+                | 'x' | 'z' | 'F' => {}
+                'l' | 'L' | 'q' | 'Q' => self.skip(" \t0123456789"),
+                '#' => drop(self.line()),
+                ':' | 'b' | 't' | 'T' => drop(self.until(&[';', '\n', '}'])),
+                'a' | 'i' | 'c' => self.lines(),
+                'r' | 'R' => drop(self.line()),
+                'w' | 'W' => files.push(self.line().trim().to_owned()),
+                's' => {
+                    let delimiter = self.next().ok_or(LOST)?;
+                    self.part(delimiter).ok_or(LOST)?;
+                    self.part(delimiter).ok_or(LOST)?;
+                    loop {
+                        match self.peek() {
+                            Some('g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9') => {
+                                self.next();
+                            }
+                            Some('e') => return Err("sed runs what it finds"),
+                            Some('w') => {
+                                self.next();
+                                files.push(self.line().trim().to_owned());
+                                break;
+                            }
+                            Some(' ' | '\t' | ';' | '\n' | '}' | '#') | None => break,
+                            Some(_) => return Err(LOST),
+                        }
+                    }
+                }
+                'y' => {
+                    let delimiter = self.next().ok_or(LOST)?;
+                    self.part(delimiter).ok_or(LOST)?;
+                    self.part(delimiter).ok_or(LOST)?;
+                }
+                'e' => return Err("sed runs a command"),
+                _ => return Err(LOST),
+            }
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.text[self.at..].chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let next = self.peek()?;
+        self.at += next.len_utf8();
+        Some(next)
+    }
+
+    fn skip(&mut self, characters: &str) {
+        while self.peek().is_some_and(|next| characters.contains(next)) {
+            self.next();
+        }
+    }
+
+    /// The lines a command is for: numbers, `$`, patterns.
+    fn address(&mut self) -> Option<()> {
+        loop {
+            match self.peek() {
+                Some('0'..='9' | '$' | ',' | '~' | '+' | ' ' | '\t') => {
+                    self.next();
+                }
+                Some('/') => {
+                    self.next();
+                    self.part('/')?;
+                    self.skip("IM");
+                }
+                Some('\\') => {
+                    self.next();
+                    let delimiter = self.next()?;
+                    self.part(delimiter)?;
+                    self.skip("IM");
+                }
+                _ => return Some(()),
+            }
+        }
+    }
+
+    /// Text up to a delimiter, which is not one behind a backslash or in brackets.
+    fn part(&mut self, delimiter: char) -> Option<()> {
+        if delimiter == '\n' || delimiter == '\\' {
+            return None;
+        }
+        loop {
+            match self.next()? {
+                '\\' => {
+                    self.next()?;
+                }
+                next if next == delimiter => return Some(()),
+                _ => {}
+            }
+        }
+    }
+
+    fn until(&mut self, ends: &[char]) -> String {
+        let rest = &self.text[self.at..];
+        let end = rest.find(ends).unwrap_or(rest.len());
+        self.at += end;
+        rest[..end].to_owned()
+    }
+
+    fn line(&mut self) -> String {
+        self.until(&['\n'])
+    }
+
+    /// Text that goes on over lines that end with a backslash.
+    fn lines(&mut self) {
+        while self.line().ends_with('\\') {
+            self.next();
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Programs that run the command behind them.
+
+use super::arguments::{Argument, Form, split};
+use crate::judge::{Call, Judge, Ruling};
+use crate::script::{Shell, Word};
+use crate::words::Words;
+
+struct Wrapper {
+    names: Words,
+    form: Form,
+    /// Arguments before the command: a time, a file.
+    before: usize,
+    /// Whether `NAME=value` may come before the command.
+    sets: bool,
+    /// Whether the command is a text for a shell once its words are joined.
+    joins: bool,
+}
+
+const STOPS: Form = Form {
+    valued: "",
+    attached: "",
+    flags: "-",
+    long_valued: Words(""),
+    long_flags: Words("-"),
+    stops: true,
+};
+
+const fn wrapper(names: Words, form: Form) -> Wrapper {
+    Wrapper { names, form, before: 0, sets: false, joins: false }
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    wrapper(
+        Words(
+            "nohup unbuffer catchsegv eatmydata linux32 linux64 builtin torsocks busybox toybox \
+             nocache",
+        ),
+        STOPS,
+    ),
+    wrapper(Words("setsid"), Form { flags: "cfw", long_flags: Words("ctty fork wait"), ..STOPS }),
+    wrapper(
+        Words("nice"),
+        Form { valued: "n", flags: "0123456789", long_valued: Words("adjustment"), ..STOPS },
+    ),
+    wrapper(
+        Words("ionice"),
+        Form {
+            valued: "cn",
+            flags: "t",
+            long_valued: Words("class classdata"),
+            long_flags: Words("ignore"),
+            ..STOPS
+        },
+    ),
+    wrapper(
+        Words("stdbuf"),
+        Form { valued: "ioe", long_valued: Words("input output error"), ..STOPS },
+    ),
+    wrapper(Words("exec"), Form { valued: "a", flags: "cl", ..STOPS }),
+    wrapper(Words("command"), Form { flags: "p", ..STOPS }),
+    wrapper(
+        Words("time"),
+        Form {
+            valued: "fo",
+            flags: "apvq",
+            long_valued: Words("format output"),
+            long_flags: Words("append portability verbose quiet"),
+            ..STOPS
+        },
+    ),
+    wrapper(
+        Words("setpriv"),
+        Form {
+            flags: "d",
+            long_valued: Words(
+                "reuid regid ruid euid rgid egid groups inh-caps ambient-caps bounding-set \
+                 securebits pdeathsig selinux-label",
+            ),
+            long_flags: Words("no-new-privs nnp clear-groups keep-groups init-groups reset-env"),
+            ..STOPS
+        },
+    ),
+    wrapper(
+        Words("strace ltrace"),
+        Form { valued: "aeEIPsSuUX", flags: "bcCdDfFhiknNqrtTvwxyYzZ", ..STOPS },
+    ),
+    wrapper(Words("fakeroot dbus-run-session"), STOPS),
+    wrapper(Words("xvfb-run"), Form { valued: "efnpsw", flags: "acl", ..STOPS }),
+    wrapper(Words("cgexec"), Form { valued: "g", ..STOPS }),
+    wrapper(Words("proxychains proxychains4"), Form { valued: "f", flags: "q", ..STOPS }),
+    wrapper(Words("tini dumb-init"), Form { valued: "pe", flags: "gsvcwV", ..STOPS }),
+    wrapper(Words("valgrind"), Form { flags: "vqd", long_flags: Words(""), ..STOPS }),
+    wrapper(
+        Words("prlimit"),
+        Form {
+            valued: "acdefilmnqrstuvxy",
+            long_flags: Words(
+                "as core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio \
+                 rttime sigpending stack",
+            ),
+            ..STOPS
+        },
+    ),
+    wrapper(
+        Words("pkexec"),
+        Form {
+            long_valued: Words("user"),
+            long_flags: Words("keep-cwd disable-internal-agent"),
+            ..STOPS
+        },
+    ),
+    wrapper(
+        Words("numactl"),
+        Form {
+            valued: "CNmipl",
+            flags: "sHab",
+            long_valued: Words("cpunodebind membind physcpubind interleave preferred"),
+            ..STOPS
+        },
+    ),
+    Wrapper {
+        sets: true,
+        ..wrapper(
+            Words("env"),
+            Form {
+                valued: "uCS",
+                flags: "i0v-",
+                long_valued: Words("unset chdir split-string"),
+                long_flags: Words(
+                    "ignore-environment null debug block-signal default-signal ignore-signal \
+                     list-signal-handling",
+                ),
+                ..STOPS
+            },
+        )
+    },
+    Wrapper {
+        sets: true,
+        ..wrapper(
+            Words("sudo"),
+            Form {
+                valued: "CDghpRrTtuU",
+                flags: "AbBEHnPSkKN",
+                long_valued: Words(
+                    "user group host prompt chdir chroot role type close-from other-user \
+                     command-timeout",
+                ),
+                long_flags: Words(
+                    "non-interactive preserve-env set-home stdin background reset-timestamp \
+                     askpass bell preserve-groups",
+                ),
+                ..STOPS
+            },
+        )
+    },
+    Wrapper { sets: true, ..wrapper(Words("doas"), Form { valued: "uC", flags: "n", ..STOPS }) },
+    Wrapper {
+        before: 1,
+        ..wrapper(
+            Words("timeout"),
+            Form {
+                valued: "ks",
+                flags: "fpv",
+                long_valued: Words("kill-after signal"),
+                long_flags: Words("foreground preserve-status verbose"),
+                ..STOPS
+            },
+        )
+    },
+    Wrapper {
+        before: 1,
+        ..wrapper(
+            Words("chrt"),
+            Form {
+                valued: "TPD",
+                flags: "bdfiorRv",
+                long_valued: Words("sched-runtime sched-period sched-deadline"),
+                long_flags: Words("batch deadline fifo idle other rr reset-on-fork"),
+                ..STOPS
+            },
+        )
+    },
+    Wrapper {
+        before: 1,
+        ..wrapper(
+            Words("taskset"),
+            Form { flags: "ac", long_flags: Words("all-tasks cpu-list"), ..STOPS },
+        )
+    },
+    Wrapper {
+        before: 1,
+        ..wrapper(
+            Words("chroot"),
+            Form {
+                long_valued: Words("userspec groups"),
+                long_flags: Words("skip-chdir"),
+                ..STOPS
+            },
+        )
+    },
+    Wrapper { before: 1, ..wrapper(Words("gosu su-exec setarch"), STOPS) },
+    Wrapper { before: 1, ..wrapper(Words("faketime"), Form { flags: "fmp", ..STOPS }) },
+    Wrapper {
+        joins: true,
+        ..wrapper(
+            Words("watch"),
+            Form {
+                valued: "nq",
+                flags: "bcdegprtwx",
+                long_valued: Words("interval equexit"),
+                long_flags: Words(
+                    "beep color differences errexit chgexit precise no-rerun no-title no-wrap \
+                     exec",
+                ),
+                ..STOPS
+            },
+        )
+    },
+    Wrapper {
+        before: 1,
+        ..wrapper(
+            Words("flock"),
+            Form {
+                valued: "wEc",
+                flags: "sexnuoFv",
+                long_valued: Words("wait timeout conflict-exit-code command"),
+                long_flags: Words("shared exclusive nonblock nb unlock close no-fork verbose"),
+                ..STOPS
+            },
+        )
+    },
+];
+
+/// Options that make the program print something and run nothing.
+const TELLING: Words = Words("--help --version --list -h -V");
+
+/// Judges the command behind a wrapper.
+pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+    if name == "runuser" || name == "su" {
+        return switch_user(judge, name, call);
+    }
+    let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.has(name)) else {
+        return Ok(());
+    };
+    let first = call.arguments().first().and_then(Word::literal);
+    let asks = first.as_deref().is_some_and(|first| TELLING.has(first));
+    let finds =
+        name == "command" && first.as_deref().is_some_and(|first| ["-v", "-V"].contains(&first));
+    if (asks && !["command", "exec", "builtin"].contains(&name)) || finds {
+        return Ok(());
+    }
+    let (options, mut rest) = match split(&wrapper.form, call.arguments()) {
+        Ok(parts) => parts,
+        Err(span) => return judge.hides(span, "an option that is not known"),
+    };
+    for option in options {
+        match option {
+            Argument::Option { name: letter, value: Some(value), .. } if name == "env" => {
+                match letter.as_str() {
+                    "S" | "split-string" => rest = split_string(judge, &value, &rest)?,
+                    "C" | "chdir" => judge.places.enter(Some(&value), true),
+                    _ => {}
+                }
+            }
+            Argument::Option { name: letter, value: Some(text), .. }
+                if name == "flock" && (letter == "c" || letter == "command") =>
+            {
+                return judge.text(&text, Shell::Sh);
+            }
+            Argument::Option { .. } => {}
+            Argument::Other(word) | Argument::Unknown(word) => {
+                return judge.unresolved(word.span, "a word that may be an option or the command");
+            }
+        }
+    }
+    command_behind(judge, wrapper, name, call, &rest)
+}
+
+fn command_behind(
+    judge: &mut Judge<'_>,
+    wrapper: &Wrapper,
+    name: &str,
+    call: &Call<'_>,
+    rest: &[Word],
+) -> Ruling {
+    let mut rest = rest;
+    while let Some(assignment) = rest.first().filter(|_| wrapper.sets).and_then(setting) {
+        let (variable, value) = assignment;
+        judge.variable(&variable, Some(&value), &value.span)?;
+        rest = &rest[1..];
+    }
+    let before = rest.iter().take(wrapper.before).find(|word| word.literal().is_none());
+    if let Some(unknown) = before {
+        return judge
+            .unresolved(unknown.span.clone(), "a word that may be an option or the command");
+    }
+    rest = rest.get(wrapper.before..).unwrap_or_default();
+    if name == "flock" && rest.first().and_then(Word::literal).is_some_and(|word| word == "-c") {
+        return match rest.get(1) {
+            Some(text) => judge.text(text, Shell::Sh),
+            None => Ok(()),
+        };
+    }
+    if rest.is_empty() {
+        return Ok(());
+    }
+    if wrapper.joins {
+        return joined(judge, rest);
+    }
+    judge.call(&Call { words: rest, wrappers: call.wrappers + 1, ..call.clone() })
+}
+
+/// Judges words that are joined to a text for a shell.
+pub fn joined(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
+    let text: Option<Vec<_>> = words.iter().map(Word::data).collect();
+    let span = words[0].span.start..words.iter().map(|word| word.span.end).max().unwrap_or(0);
+    match text {
+        Some(text) => judge.script(&text.join(" "), Shell::Sh, Some(span)),
+        None => judge.unresolved(span, "a text that becomes a script"),
+    }
+}
+
+/// `NAME=value` as an argument.
+fn setting(word: &Word) -> Option<(String, Word)> {
+    let beginning = word.beginning();
+    let (name, value) = beginning.split_once('=').filter(|(name, _)| !name.is_empty())?;
+    let value = match word.data() {
+        Some(_) => Word::known(value, word.span.clone()),
+        None if word.is_one() => Word::unknown(false, word.span.clone()),
+        None => return None,
+    };
+    Some((name.to_owned(), value))
+}
+
+/// `env -S`, which splits a text by rules of its own. Only what needs none of them is understood.
+fn split_string(
+    judge: &mut Judge<'_>,
+    text: &Word,
+    rest: &[Word],
+) -> Result<Vec<Word>, crate::Denial> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || " _./=:,@%+-".contains(c);
+    match text.data().filter(|text| text.chars().all(plain)) {
+        Some(words) => {
+            let words = words.split_whitespace().map(|word| Word::known(word, text.span.clone()));
+            let words: Vec<_> = words.chain(rest.iter().cloned()).collect();
+            match words.first().and_then(Word::literal) {
+                Some(first) if first.starts_with('-') => {
+                    judge.hides(text.span.clone(), "an option that is not known").map(|()| vec![])
+                }
+                _ => Ok(words),
+            }
+        }
+        None => judge.hides(text.span.clone(), "text with rules of its own").map(|()| vec![]),
+    }
+}
+
+/// `su` and `runuser`, which start a shell unless they are given a command.
+fn switch_user(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+    let form = Form {
+        valued: "cCgGu",
+        attached: "",
+        flags: "fmp",
+        long_valued: Words("command session-command group supp-group user"),
+        long_flags: Words("fast preserve-environment pty"),
+        stops: true,
+    };
+    let Ok((options, rest)) = split(&form, call.arguments()) else {
+        return judge.hides(call.span(), "an option that is not known");
+    };
+    let mut user = false;
+    for option in options {
+        match option {
+            Argument::Option { name, value: Some(text), .. }
+                if ["c", "C", "command", "session-command"].contains(&name.as_str()) =>
+            {
+                return judge.text(&text, Shell::Sh);
+            }
+            Argument::Option { name, .. } => user |= name == "u" || name == "user",
+            _ => return judge.hides(call.span(), "a word that may be an option"),
+        }
+    }
+    match user && name == "runuser" && !rest.is_empty() {
+        true => judge.call(&Call { words: &rest, wrappers: call.wrappers + 1, ..call.clone() }),
+        false => judge.hides(call.span(), "a shell that reads its commands"),
+    }
+}
