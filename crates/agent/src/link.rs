@@ -93,10 +93,10 @@ pub struct Connection {
 impl Link {
     /// Starts `program agent`, without some variables of the environment, and connects to it. Must
     /// be called within a tokio runtime.
-    pub fn start(program: &Path, secrets: &[OsString]) -> Result<Self, LinkError> {
+    pub fn start(program: &Path, withheld: &[OsString]) -> Result<Self, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
         let mut command = Command::new(program);
-        secrets.iter().for_each(|name| {
+        withheld.iter().for_each(|name| {
             command.env_remove(name);
         });
         let agent = command

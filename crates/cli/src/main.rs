@@ -8,6 +8,7 @@ mod keys;
 mod log;
 mod pairs;
 mod restrictions;
+mod secrets;
 mod server;
 mod settings;
 mod size;

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Pattern, Policy, RunLimits, SpillSettings};
+use mcpz_engine::{Engine, Pattern, Policy, RunLimits, Secrets, SpillSettings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 use rustix::fs::Access;
 
@@ -12,6 +12,7 @@ use crate::args::ShellFlags;
 use crate::config::{self, Config};
 use crate::http::TOKEN_VARIABLE;
 use crate::restrictions::{Restrictions, RestrictionsError};
+use crate::secrets;
 
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
@@ -57,9 +58,15 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// What flags and file say together.
-    pub fn load(flags: &ShellFlags, config: Config) -> Result<Self, SettingsError> {
-        let Config { shell_tool: file, policy, limits, .. } = config;
+    /// What flags and file say together. `made` is a token that neither of them, nor the
+    /// environment, has.
+    pub fn load(
+        flags: &ShellFlags,
+        config: Config,
+        made: Option<String>,
+    ) -> Result<Self, SettingsError> {
+        let Config { shell_tool: file, policy, limits, http } = config;
+        let tokens = http.tokens.unwrap_or_default().into_values().chain(made);
         let settings = flags.settings.as_ref().or(file.settings.as_ref());
         let restrictions = settings.map(|path| Restrictions::load(path)).transpose()?;
         let policy = merge(flags, policy, file.blocked_commands.clone(), restrictions)?;
@@ -68,7 +75,11 @@ impl Settings {
         let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
-            secrets: vec![TOKEN_VARIABLE.into()],
+            withheld: vec![TOKEN_VARIABLE.into()],
+            secrets: match file.mask_secrets {
+                Some(false) => Secrets::default(),
+                _ => secrets::find(file.secrets.as_deref().unwrap_or_default(), tokens),
+            },
             working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
             shell: shell(flags.shell.clone().or(file.shell.clone()))?,
             timeout: seconds("timeout", timeout)?,

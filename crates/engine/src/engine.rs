@@ -14,6 +14,7 @@ use crate::gate;
 use crate::output::Output;
 use crate::request::{Command, RunRequest};
 use crate::run::{Books, Run};
+use crate::secrets::Secrets;
 use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
@@ -28,7 +29,9 @@ pub struct Settings {
     /// The program that is an agent when it is given the argument `agent`.
     pub agent: PathBuf,
     /// Variables of our own environment that no command gets to see.
-    pub secrets: Vec<OsString>,
+    pub withheld: Vec<OsString>,
+    /// What commands may see, but nobody in what they print.
+    pub secrets: Secrets,
     pub working_directory: PathBuf,
     pub shell: PathBuf,
     pub timeout: Duration,
@@ -136,7 +139,7 @@ impl Engine {
     pub async fn start(&self, owner: &Owner, request: RunRequest) -> Result<Run, Error> {
         let started = self.start_counted(owner, request).await;
         if let Err(error) = &started {
-            tracing::info!("not run: {}", error.chain());
+            tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
             self.shared.stats.note_error(error);
         }
         started
@@ -147,8 +150,14 @@ impl Engine {
         // Debug formatting leaves no control character.
         match (&request.command, self.shared.settings.log_commands) {
             (_, false) => tracing::info!("executing a command"),
-            (Command::Script { text, .. }, true) => tracing::info!("executing {text:?}"),
-            (Command::Argv(words), true) => tracing::info!("executing {words:?}"),
+            (Command::Script { text, .. }, true) => {
+                tracing::info!("executing {:?}", self.settings().secrets.mask(text));
+            }
+            (Command::Argv(words), true) => {
+                let secrets = &self.settings().secrets;
+                let words: Vec<_> = words.iter().map(|word| secrets.mask(word)).collect();
+                tracing::info!("executing {words:?}");
+            }
         }
         let max_output = request.max_output;
         let cleared = gate::clear(&self.shared.settings, request)?;
@@ -179,7 +188,7 @@ impl Engine {
             Agent::Closed => return Err(Error::Closed),
             _ => {}
         }
-        let link = Link::start(&self.shared.settings.agent, &self.shared.settings.secrets)?;
+        let link = Link::start(&self.shared.settings.agent, &self.shared.settings.withheld)?;
         *agent = Agent::Linked(link.clone());
         Ok(link)
     }

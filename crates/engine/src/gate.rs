@@ -13,6 +13,7 @@ use mcpz_policy::Verdict;
 use crate::engine::Settings;
 use crate::error::Error;
 use crate::request::{Command, RunRequest};
+use crate::secrets::Secrets;
 
 /// A command that may run.
 pub struct Cleared {
@@ -27,6 +28,8 @@ pub struct Pending {
     pub directory: PathBuf,
     pub timeout: Duration,
     pub stdin: Option<Vec<u8>>,
+    /// What is not to be seen of its output.
+    pub secrets: Secrets,
 }
 
 impl Cleared {
@@ -74,6 +77,7 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
         directory,
         timeout: request.timeout.unwrap_or(settings.timeout),
         stdin: request.stdin,
+        secrets: settings.secrets.clone(),
     };
     Ok(Cleared { spawn, pending })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcpz_engine::{End, Error, MAX_TIMEOUT, Outcome, RunRequest, Stream, signal_name};
+use mcpz_engine::{End, MAX_TIMEOUT, Outcome, RunRequest, Stream, signal_name};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         let text = format!("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds");
         return Err(Complaint::invalid(text));
     }
-    let command = params.command.clone();
+    let command = call.masked(&params.command);
     Ok(match call.watcher.run(call.engine, call.owner, params.into()).await {
         Ok(outcome) => {
             let streams = call.watcher.streams;
@@ -93,7 +93,11 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             let failed = matches!(outcome.end, End::TimedOut { .. } | End::Lost);
             told(&reply, failed, links)
         }
-        Err(error) => told(&Reply::did_not_run(command, &error), true, Vec::new()),
+        Err(error) => {
+            let output = call.masked(&refusal(&error));
+            let reply = Reply { command, output, return_code: -1, ..Reply::default() };
+            told(&reply, true, Vec::new())
+        }
     })
 }
 
@@ -117,11 +121,6 @@ impl Reply {
             End::Cancelled => Self { message: Some("cancelled".into()), ..reply },
             End::Lost => Self { message: Some(LOST.into()), ..reply },
         }
-    }
-
-    fn did_not_run(command: String, error: &Error) -> Self {
-        let output = refusal(error);
-        Self { command, output, return_code: -1, ..Self::default() }
     }
 }
 
