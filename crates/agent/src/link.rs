@@ -136,12 +136,13 @@ impl Link {
     /// Has a program started. What becomes of it is told by the returned [`Process`].
     pub fn spawn(&self, spawn: Spawn) -> Result<Process, LinkError> {
         let mut bytes = Vec::new();
+        let (spawn, handle) = spawn.enclose();
         frame::encode(&Request::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
         let keeper = match self.take_idle() {
             Some(keeper) => keeper,
             None => self.make_keeper()?,
         };
-        Ok(Process::new(keeper, bytes, self.clone()))
+        Ok(Process::new(keeper, (bytes, handle), self.clone()))
     }
 
     /// Ends the agent and with it every run, and waits until they are gone.

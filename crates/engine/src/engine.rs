@@ -9,6 +9,7 @@ use mcpz_agent::Link;
 use mcpz_policy::Policy;
 use tokio::time::timeout;
 
+use crate::bounds::{self, Bounds};
 use crate::error::Error;
 use crate::gate;
 use crate::output::Output;
@@ -56,6 +57,7 @@ pub struct Engine {
 
 struct Shared {
     settings: Settings,
+    bounds: Bounds,
     spill: Arc<Spill>,
     store: Arc<Store>,
     turns: Turns,
@@ -81,8 +83,17 @@ impl Engine {
             .making_room(move || make_room.upgrade().is_some_and(|store| store.forget_oldest()));
         let (spill, link) = (Arc::new(spill), Mutex::new(Agent::NotNeededYet));
         let (turns, stats) = (Turns::new(settings.runs), Arc::default());
-        let (forgetting, sweeping) = (Once::new(), Once::new());
-        let shared = Shared { settings, spill, store, turns, stats, forgetting, sweeping, link };
+        let shared = Shared {
+            bounds: Bounds::new(&settings),
+            settings,
+            spill,
+            store,
+            turns,
+            stats,
+            forgetting: Once::new(),
+            sweeping: Once::new(),
+            link,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -92,7 +103,7 @@ impl Engine {
 
     /// Where a command would run.
     pub fn directory_of(&self, request: &RunRequest) -> PathBuf {
-        gate::directory(&self.shared.settings, request)
+        bounds::directory(&self.shared.settings, request)
     }
 
     /// Commands whose names are nearly this one.
@@ -160,7 +171,7 @@ impl Engine {
             }
         }
         let max_output = request.max_output;
-        let cleared = gate::clear(&self.shared.settings, request)?;
+        let cleared = gate::clear(&self.shared.settings, &self.shared.bounds, request)?;
         // Nobody waits longer for a command to begin than it may take.
         let turn = self.shared.turns.take(&owner.share);
         let turn = timeout(cleared.timeout(), turn).await.map_err(|_| Error::Busy)??;

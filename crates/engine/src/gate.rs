@@ -10,6 +10,7 @@ use std::time::Duration;
 use mcpz_agent::{Program, Spawn, Stdin};
 use mcpz_policy::Verdict;
 
+use crate::bounds::{Bounds, directory};
 use crate::engine::Settings;
 use crate::error::Error;
 use crate::request::{Command, RunRequest};
@@ -44,7 +45,7 @@ impl Cleared {
 }
 
 /// Judges a request and turns it into what will run.
-pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error> {
+pub fn clear(settings: &Settings, bounds: &Bounds, request: RunRequest) -> Result<Cleared, Error> {
     check_bytes(&request)?;
     let variables = request.environment.iter().map(|(name, _)| name.as_str());
     let verdict = match &request.command {
@@ -54,7 +55,8 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
     if let Verdict::Deny(denial) = verdict {
         return Err(Error::Refused(denial));
     }
-    let directory = allowed_directory(settings, &request)?;
+    let path = directory(settings, &request);
+    let directory = bounds.place(&path, &request)?;
     let (executed, program) = match request.command {
         Command::Script { text, shell } => {
             let shell = shell.unwrap_or_else(|| settings.shell.clone());
@@ -68,47 +70,18 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
     let environment = request.environment.into_iter();
     let spawn = Spawn {
         program,
-        directory: Some(directory.clone()),
+        directory,
         environment: environment.map(|(name, value)| (name.into(), Some(value.into()))).collect(),
         stdin: if request.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
     };
     let pending = Pending {
         program: executed,
-        directory,
+        directory: path,
         timeout: request.timeout.unwrap_or(settings.timeout),
         stdin: request.stdin,
         secrets: settings.secrets.clone(),
     };
     Ok(Cleared { spawn, pending })
-}
-
-/// Where a request is to run.
-pub fn directory(settings: &Settings, request: &RunRequest) -> PathBuf {
-    match &request.directory {
-        Some(directory) => settings.working_directory.join(directory),
-        None => settings.working_directory.clone(),
-    }
-}
-
-/// The directory to enter: the one that was asked for or, where only some may be, what it really is.
-fn allowed_directory(settings: &Settings, request: &RunRequest) -> Result<PathBuf, Error> {
-    let path = directory(settings, request);
-    if settings.allowed_directories.is_empty() && !request.stays_within {
-        return Ok(path);
-    }
-    let real = match path.canonicalize() {
-        Ok(real) => real,
-        Err(source) => return Err(Error::Directory { path, source }),
-    };
-    let is_within = |allowed: &PathBuf| allowed.canonicalize().is_ok_and(|a| real.starts_with(a));
-    if request.stays_within && !is_within(&settings.working_directory) {
-        return Err(Error::Outside { path, root: settings.working_directory.clone() });
-    }
-    let allowed = &settings.allowed_directories;
-    match allowed.is_empty() || allowed.iter().any(is_within) {
-        true => Ok(real),
-        false => Err(Error::NotAllowedThere(path)),
-    }
 }
 
 /// Refuses what no program could be given, with its name.

@@ -4,6 +4,7 @@
 //!                     │                              │
 //!                  Refused                        Outcome
 
+mod bounds;
 mod channel;
 mod engine;
 mod error;
