@@ -16,7 +16,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::frame::{Failure, Program, Spawn, Stage, Stdin};
+use crate::frame::{Directory, Failure, Program, Spawn, Stage, Stdin};
 
 /// The longest single argument the kernel passes on, its closing NUL included.
 const MAX_ARGUMENT: usize = 128 << 10;
@@ -72,9 +72,10 @@ impl Launcher {
         let argv = c_strings(arguments(&spawn.program, script.is_some()))?;
         let environment = self.environment_of(spawn)?;
         let programs = candidates(argv.first(), &environment)?;
-        let directory = match &spawn.directory {
-            Some(path) => Some(c_string(path.as_os_str().as_bytes().to_vec())?),
-            None => None,
+        let (directory, handle) = match &spawn.directory {
+            Directory::Own => (None, None),
+            Directory::Path(path) => (Some(c_string(path.as_os_str().as_bytes().to_vec())?), None),
+            Directory::Handle(handle) => (None, Some(handle)),
         };
 
         let (stdout, child_stdout) = output_pipe().map_err(resources)?;
@@ -94,6 +95,7 @@ impl Launcher {
             argv: argv.as_ptr(),
             environment: environment.as_ptr(),
             directory: directory.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
+            handle: handle.map_or(-1, AsRawFd::as_raw_fd),
             stdin: child_stdin.as_ref().unwrap_or(&self.null).as_raw_fd(),
             stdout: child_stdout.as_raw_fd(),
             stderr: child_stderr.as_raw_fd(),
@@ -131,6 +133,7 @@ struct Plan {
     argv: *const *const c_char,
     environment: *const *const c_char,
     directory: *const c_char,
+    handle: RawFd,
     stdin: RawFd,
     stdout: RawFd,
     stderr: RawFd,
@@ -149,16 +152,18 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
         // Should the keeper be killed, its death takes the first process along; the rest of the
         // tree goes to the agent.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        let mut stage = Stage::Resources;
-        let moved = libc::dup2(plan.stdin, 0) >= 0
-            && libc::dup2(plan.stdout, 1) >= 0
-            && libc::dup2(plan.stderr, 2) >= 0
-            && (plan.script < 0 || libc::dup2(plan.script, SCRIPT_FD) >= 0);
-        let entered = moved && {
-            stage = Stage::Directory;
-            plan.directory.is_null() || libc::chdir(plan.directory) == 0
+        let mut stage = Stage::Directory;
+        // First of all: another descriptor may take the handle's number.
+        let entered = (plan.directory.is_null() || libc::chdir(plan.directory) == 0)
+            && (plan.handle < 0 || libc::fchdir(plan.handle) == 0);
+        let moved = entered && {
+            stage = Stage::Resources;
+            libc::dup2(plan.stdin, 0) >= 0
+                && libc::dup2(plan.stdout, 1) >= 0
+                && libc::dup2(plan.stderr, 2) >= 0
+                && (plan.script < 0 || libc::dup2(plan.script, SCRIPT_FD) >= 0)
         };
-        if entered {
+        if moved {
             stage = Stage::Program;
             let mut none = std::mem::zeroed();
             libc::sigemptyset(&mut none);
@@ -356,7 +361,7 @@ fn invalid() -> Failure {
     Failure { stage: Stage::Program, errno: libc::EINVAL }
 }
 
-fn resources(errno: Errno) -> Failure {
+pub fn resources(errno: Errno) -> Failure {
     Failure { stage: Stage::Resources, errno: errno.raw_os_error() }
 }
 

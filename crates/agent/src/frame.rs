@@ -14,6 +14,7 @@
 //! that nothing was left, `Gone`. A connection that ends before is a keeper that was killed.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,7 +22,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -56,13 +57,12 @@ pub enum Report {
 /// What the server wants of a keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    Spawn(Spawn),
+    /// A directory that is held travels with this frame.
+    Spawn(Spawn<Enclosed>),
     /// Sends one signal to the run's first process.
     Signal(i32),
     /// Ends the whole tree: SIGTERM now, SIGKILL after the grace.
-    Kill {
-        grace: Duration,
-    },
+    Kill { grace: Duration },
 }
 
 /// What a keeper tells about its run.
@@ -88,13 +88,58 @@ pub enum Event {
 
 /// One program to start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spawn {
+pub struct Spawn<H = OwnedFd> {
     pub program: Program,
-    /// Where it starts; `None` is the agent's own directory.
-    pub directory: Option<PathBuf>,
+    pub directory: Directory<H>,
     /// Changes to the agent's own environment: a value sets, `None` removes.
     pub environment: Vec<(OsString, Option<OsString>)>,
     pub stdin: Stdin,
+}
+
+/// Where a program starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Directory<H = OwnedFd> {
+    /// Where the agent is.
+    Own,
+    /// What has this name when the program starts.
+    Path(PathBuf),
+    /// What is held, whatever its name is by then.
+    Handle(H),
+}
+
+/// Stands for a descriptor that travels with the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enclosed;
+
+impl<H> Spawn<H> {
+    /// The same with another kind of handle.
+    fn with<T>(self, directory: Directory<T>) -> Spawn<T> {
+        let Self { program, environment, stdin, .. } = self;
+        Spawn { program, directory, environment, stdin }
+    }
+}
+
+impl Spawn {
+    /// What goes into a frame, and what goes with it.
+    pub fn enclose(mut self) -> (Spawn<Enclosed>, Option<OwnedFd>) {
+        match std::mem::replace(&mut self.directory, Directory::Own) {
+            Directory::Own => (self.with(Directory::Own), None),
+            Directory::Path(path) => (self.with(Directory::Path(path)), None),
+            Directory::Handle(handle) => (self.with(Directory::Handle(Enclosed)), Some(handle)),
+        }
+    }
+}
+
+impl Spawn<Enclosed> {
+    /// The opposite, if what came with the frame is there.
+    pub fn unpack(mut self, enclosed: impl FnOnce() -> Option<OwnedFd>) -> Option<Spawn> {
+        let directory = match std::mem::replace(&mut self.directory, Directory::Own) {
+            Directory::Own => Directory::Own,
+            Directory::Path(path) => Directory::Path(path),
+            Directory::Handle(Enclosed) => Directory::Handle(enclosed()?),
+        };
+        Some(self.with(directory))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,8 +259,12 @@ mod tests {
         ]
     }
 
-    fn spawn() -> impl Strategy<Value = Spawn> {
-        let directory = proptest::option::of("/[a-z]{0,9}".prop_map(PathBuf::from));
+    fn spawn() -> impl Strategy<Value = Spawn<Enclosed>> {
+        let directory = prop_oneof![
+            Just(Directory::Own),
+            "/[a-z]{0,9}".prop_map(|path| Directory::Path(path.into())),
+            Just(Directory::Handle(Enclosed)),
+        ];
         let environment = vec((text(), proptest::option::of(text())), 0..4);
         let stdin = prop_oneof![Just(Stdin::Null), Just(Stdin::Pipe)];
         (program(), directory, environment, stdin).prop_map(
@@ -289,7 +338,8 @@ mod tests {
     fn a_frame_over_the_limit_is_refused_by_both_sides() {
         let text = OsString::from("x".repeat(MAX_FRAME));
         let program = Program::Script { shell: "sh".into(), text };
-        let spawn = Spawn { program, directory: None, environment: Vec::new(), stdin: Stdin::Null };
+        let directory = Directory::Own;
+        let spawn = Spawn { program, directory, environment: Vec::new(), stdin: Stdin::Null };
         let mut bytes = Vec::new();
         assert!(matches!(encode(&Request::Spawn(spawn), &mut bytes), Err(FrameError::TooLong(_))));
         assert!(bytes.is_empty());

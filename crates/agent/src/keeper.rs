@@ -15,7 +15,7 @@ use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid};
 
 use crate::cgroup::Group;
-use crate::child::{Launched, Launcher};
+use crate::child::{Launched, Launcher, resources};
 use crate::frame::{Event, Exit, Request, Spawn, Status, Usage};
 use crate::wire::{self, Inbox};
 use crate::{signals, tree};
@@ -70,7 +70,7 @@ impl Keeper {
     /// Minds one run after the other until the server hangs up.
     pub fn serve(mut self) {
         while let Ok(spawn) = self.next_spawn() {
-            if self.mind(&spawn).is_err() {
+            if self.mind(spawn).is_err() {
                 return;
             }
         }
@@ -80,8 +80,13 @@ impl Keeper {
         loop {
             match self.next_request()? {
                 Some(Request::Spawn(spawn)) => {
-                    self.inbox.shrink();
-                    return Ok(spawn);
+                    let inbox = &mut self.inbox;
+                    inbox.shrink();
+                    match spawn.unpack(|| inbox.take_fds(1)?.pop()) {
+                        Some(spawn) => return Ok(spawn),
+                        // The kernel drops descriptors for which this process has no room.
+                        None => self.tell(&Event::Failed(resources(Errno::MFILE)), &[])?,
+                    }
                 }
                 // About a run that has ended meanwhile.
                 Some(_) => {}
@@ -91,10 +96,13 @@ impl Keeper {
     }
 
     /// One run, from its start until nothing of it is left.
-    fn mind(&mut self, spawn: &Spawn) -> Result<(), Hangup> {
+    fn mind(&mut self, spawn: Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
         let group = self.group.as_ref().map(|group| group.folder().as_fd());
-        let launched = match self.launcher.launch(spawn, group) {
+        let launched = self.launcher.launch(&spawn, group);
+        // Its directory is not ours to hold on to.
+        drop(spawn);
+        let launched = match launched {
             Ok(launched) => launched,
             Err(failure) => return self.tell(&Event::Failed(failure), &[]),
         };

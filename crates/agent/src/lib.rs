@@ -18,7 +18,7 @@ mod wire;
 
 pub use agent::{AgentError, serve_stdin};
 pub use frame::{
-    Exit, Failure, FrameError, MAX_FRAME, Program, Spawn, Stage, Status, Stdin, Usage,
+    Directory, Exit, Failure, FrameError, MAX_FRAME, Program, Spawn, Stage, Status, Stdin, Usage,
 };
 pub use link::{Link, LinkError};
 pub use process::{Happening, Process, Started};

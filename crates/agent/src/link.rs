@@ -93,10 +93,10 @@ pub struct Connection {
 impl Link {
     /// Starts `program agent`, without some variables of the environment, and connects to it. Must
     /// be called within a tokio runtime.
-    pub fn start(program: &Path, secrets: &[OsString]) -> Result<Self, LinkError> {
+    pub fn start(program: &Path, withheld: &[OsString]) -> Result<Self, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
         let mut command = Command::new(program);
-        secrets.iter().for_each(|name| {
+        withheld.iter().for_each(|name| {
             command.env_remove(name);
         });
         let agent = command
@@ -136,12 +136,13 @@ impl Link {
     /// Has a program started. What becomes of it is told by the returned [`Process`].
     pub fn spawn(&self, spawn: Spawn) -> Result<Process, LinkError> {
         let mut bytes = Vec::new();
+        let (spawn, handle) = spawn.enclose();
         frame::encode(&Request::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
         let keeper = match self.take_idle() {
             Some(keeper) => keeper,
             None => self.make_keeper()?,
         };
-        Ok(Process::new(keeper, bytes, self.clone()))
+        Ok(Process::new(keeper, (bytes, handle), self.clone()))
     }
 
     /// Ends the agent and with it every run, and waits until they are gone.

@@ -44,14 +44,20 @@ pub struct Process {
     /// Gone when the keeper is.
     keeper: Option<Connection>,
     unsent: Vec<u8>,
+    /// Goes with the first of the unsent bytes.
+    handle: Option<OwnedFd>,
     over: bool,
     link: Link,
 }
 
 impl Process {
-    /// Sends `request`, the frame that starts the run.
-    pub(crate) fn new(keeper: Connection, request: Vec<u8>, link: Link) -> Self {
-        let mut process = Self { keeper: Some(keeper), unsent: request, over: false, link };
+    /// Sends the frame that starts the run, and what goes with it.
+    pub(crate) fn new(
+        keeper: Connection,
+        (unsent, handle): (Vec<u8>, Option<OwnedFd>),
+        link: Link,
+    ) -> Self {
+        let mut process = Self { keeper: Some(keeper), unsent, handle, over: false, link };
         process.send();
         process
     }
@@ -170,11 +176,16 @@ impl Process {
         let Some(keeper) = &self.keeper else { return };
         let socket = &keeper.socket;
         while !self.unsent.is_empty() {
+            let handle = self.handle.as_ref().map(AsFd::as_fd);
             let sent = socket.try_io(Interest::WRITABLE, || {
-                Ok(wire::send(socket.as_fd(), &self.unsent, &[], SendFlags::DONTWAIT)?)
+                let (bytes, flags) = (&self.unsent, SendFlags::DONTWAIT);
+                Ok(wire::send(socket.as_fd(), bytes, handle.as_slice(), flags)?)
             });
             match sent {
-                Ok(sent) => drop(self.unsent.drain(..sent)),
+                Ok(sent) => {
+                    self.unsent.drain(..sent);
+                    self.handle = None;
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // A keeper that does not listen is dead, which reading will tell.
                 Err(_) => self.unsent.clear(),

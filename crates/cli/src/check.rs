@@ -44,7 +44,8 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
         return batch();
     }
     let command = flags.command.as_deref().unwrap_or_default();
-    let settings = Settings::load(&flags.shell, config::load(flags.shell.config.as_deref())?)?;
+    let settings =
+        Settings::load(&flags.shell, config::load(flags.shell.config.as_deref())?, None)?;
     let engine = settings.engine;
     let home = engine.home.as_ref().map(|home| home.to_string_lossy());
     let scene = Scene {

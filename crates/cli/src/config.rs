@@ -39,6 +39,9 @@ pub struct ShellTool {
     pub allowed_directories: Option<Vec<PathBuf>>,
     pub blocked_commands: Option<Vec<String>>,
     pub log_commands: Option<bool>,
+    pub mask_secrets: Option<bool>,
+    /// Variables whose values are secret although their names do not say so.
+    pub secrets: Option<Vec<String>>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

@@ -39,7 +39,7 @@ pub struct Http {
     settings: HttpSettings,
     tls: Option<Arc<ServerConfig>>,
     /// A token that was made because there was none.
-    made: Option<String>,
+    pub made: Option<String>,
     open: bool,
 }
 

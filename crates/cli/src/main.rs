@@ -10,6 +10,7 @@ mod log;
 mod pairs;
 mod policy;
 mod restrictions;
+mod secrets;
 mod server;
 mod settings;
 mod size;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Policy, RunLimits, SpillSettings};
+use mcpz_engine::{Engine, Policy, RunLimits, Secrets, SpillSettings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 use rustix::fs::Access;
 
@@ -13,6 +13,7 @@ use crate::args::ShellFlags;
 use crate::config::{self, Config};
 use crate::http::TOKEN_VARIABLE;
 use crate::policy::{self, PolicyError};
+use crate::secrets;
 
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
@@ -58,16 +59,26 @@ pub enum SettingsError {
 }
 
 impl Settings {
-    /// What flags and file say together.
-    pub fn load(flags: &ShellFlags, config: Config) -> Result<Self, SettingsError> {
+    /// What flags and file say together. `made` is a token that neither of them, nor the
+    /// environment, has.
+    pub fn load(
+        flags: &ShellFlags,
+        config: Config,
+        made: Option<String>,
+    ) -> Result<Self, SettingsError> {
         let policy = policy::load(flags, &config)?;
-        let Config { shell_tool: file, limits, .. } = config;
+        let Config { shell_tool: file, limits, http, .. } = config;
+        let tokens = http.tokens.unwrap_or_default().into_values().chain(made);
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
-            secrets: withheld(&policy),
+            withheld: withheld(&policy),
+            secrets: match file.mask_secrets {
+                Some(false) => Secrets::default(),
+                _ => secrets::find(file.secrets.as_deref().unwrap_or_default(), tokens),
+            },
             working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
             shell: shell(flags.shell.clone().or(file.shell.clone()))?,
             timeout: seconds("timeout", timeout)?,

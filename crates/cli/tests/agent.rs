@@ -10,11 +10,12 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcpz_agent::{Happening, Link, Program, Spawn, Stage, Started, Status, Stdin};
+use mcpz_agent::{Directory, Happening, Link, Program, Spawn, Stage, Started, Status, Stdin};
 use support::MCPZ;
 
 fn spawn(program: Program) -> Spawn {
-    Spawn { program, directory: None, environment: Vec::new(), stdin: Stdin::Null }
+    let directory = Directory::Own;
+    Spawn { program, directory, environment: Vec::new(), stdin: Stdin::Null }
 }
 
 fn argv(words: &[&str]) -> Program {
@@ -103,14 +104,38 @@ fn what_cannot_start_says_at_which_stage_and_why() {
             (spawn(argv(&["/etc/passwd"])), Stage::Program, 13),
             (spawn(argv(&[])), Stage::Program, 22),
             (
-                Spawn { directory: Some("/etc/passwd".into()), ..spawn(script("true")) },
+                Spawn { directory: Directory::Path("/etc/passwd".into()), ..spawn(script("true")) },
                 Stage::Directory,
                 20,
             ),
         ] {
-            let mut process = link.spawn(spawn.clone()).unwrap();
-            let Happening::Failed(failure) = process.next().await else { panic!("{spawn:?}") };
-            assert_eq!((failure.stage, failure.errno), (stage, errno), "{spawn:?}");
+            let what = format!("{spawn:?}");
+            let mut process = link.spawn(spawn).unwrap();
+            let Happening::Failed(failure) = process.next().await else { panic!("{what}") };
+            assert_eq!((failure.stage, failure.errno), (stage, errno), "{what}");
+        }
+    });
+}
+
+#[test]
+fn a_directory_that_is_held_is_entered_whatever_its_name_is_by_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let [before, after] = ["before", "after"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&before).unwrap();
+    let handle = OwnedFd::from(std::fs::File::open(&before).unwrap());
+    std::fs::rename(&before, &after).unwrap();
+    std::os::unix::fs::symlink("/", &before).unwrap();
+    within_runtime(async |link| {
+        let program = script("pwd -P; exec ls -l /proc/self/fd");
+        let (printed, _) =
+            run(&link, Spawn { directory: Directory::Handle(handle), ..spawn(program) }).await;
+        let (place, open) = printed.split_once('\n').unwrap();
+        assert_eq!(place, after.canonicalize().unwrap().to_str().unwrap());
+        assert!(!open.contains("after"), "it is not open in the program: {open}");
+        // The keeper is the same one, and holds nothing of the run before.
+        for _ in 0..4 {
+            let (open, _) = run(&link, spawn(script("ls -l /proc/$PPID/fd"))).await;
+            assert!(!open.contains("after"), "{open}");
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Reads one of a run's pipes into its output.
+//! Reads one of a run's pipes into its output, without the secrets in it.
 //!
 //! What fits in memory is kept by whoever polls. What has to go to disk is moved by a thread that
 //! may block, which reads on as long as the pipe has more, so that neither a slow disk nor a flood
@@ -12,6 +12,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinHandle;
 
 use crate::output::{Output, Stream};
+use crate::secrets::Masker;
 
 const SMALL_READ: usize = 8 << 10;
 
@@ -28,12 +29,20 @@ pub struct Channel {
     stream: Stream,
     output: Output,
     state: State,
+    intake: Intake,
+}
+
+/// What was read last, and what is to be kept of it.
+#[derive(Default)]
+struct Intake {
+    masker: Masker,
     buffer: Vec<u8>,
+    length: usize,
 }
 
 enum State {
     Open(Arc<Receiver>),
-    /// A thread has the buffer.
+    /// A thread has the intake.
     Moving(JoinHandle<Moved>),
     Closed,
 }
@@ -41,15 +50,16 @@ enum State {
 type Read = fn(&Receiver, &mut [u8]) -> io::Result<usize>;
 
 struct Moved {
-    pipe: Arc<Receiver>,
-    buffer: Vec<u8>,
+    intake: Intake,
     bytes: usize,
-    ended: bool,
+    /// The pipe, unless it has ended.
+    pipe: Option<Arc<Receiver>>,
 }
 
 impl Channel {
-    pub fn closed(stream: Stream, output: Output) -> Self {
-        Self { stream, output, state: State::Closed, buffer: Vec::new() }
+    pub fn closed(stream: Stream, output: Output, masker: Masker) -> Self {
+        let intake = Intake { masker, ..Intake::default() };
+        Self { stream, output, state: State::Closed, intake }
     }
 
     /// Starts reading from `pipe`, which must not block.
@@ -69,13 +79,10 @@ impl Channel {
             State::Moving(_) => {
                 self.finish_moving().await;
             }
-            State::Open(pipe) => {
-                if pipe.readable().await.is_err() {
-                    self.state = State::Closed;
-                    return;
-                }
-                self.read(Receiver::try_read, usize::MAX);
-            }
+            State::Open(pipe) => match pipe.readable().await {
+                Ok(()) => drop(self.read(Receiver::try_read, usize::MAX)),
+                Err(_) => self.end(),
+            },
         }
     }
 
@@ -91,44 +98,64 @@ impl Channel {
         };
         while left > 0 {
             let read = self.read(read_now, left);
+            let moved = self.finish_moving().await;
             if read == 0 {
                 return;
             }
-            left = left.saturating_sub(read + self.finish_moving().await);
+            left = left.saturating_sub(read + moved);
         }
+    }
+
+    /// Drains and closes: whatever else is written, nobody will read it.
+    pub async fn close(&mut self) {
+        self.drain().await;
+        self.end();
+        self.finish_moving().await;
     }
 
     /// Reads once, at most `limit` bytes. Returns how many.
     fn read(&mut self, read: Read, limit: usize) -> usize {
         let State::Open(pipe) = &self.state else { return 0 };
-        if self.buffer.is_empty() {
-            self.buffer.resize(SMALL_READ, 0);
-        }
-        let room = self.buffer.len().min(limit);
-        match read(pipe, &mut self.buffer[..room]) {
+        match self.intake.read(|buffer| read(pipe, buffer), limit) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Ok(0) | Err(_) => {
-                self.state = State::Closed;
+                self.end();
                 0
             }
             Ok(length) => {
-                self.keep(length, limit);
+                self.keep(Some(STINT.min(limit - length)));
                 length
             }
         }
     }
 
-    fn keep(&mut self, length: usize, limit: usize) {
-        if self.output.has_room(self.stream, length) {
-            self.output.append(self.stream, &self.buffer[..length]);
+    /// Nothing more is read.
+    fn end(&mut self) {
+        if let State::Open(_) = self.state {
+            self.intake.finish();
+            self.keep(None);
+        }
+    }
+
+    /// Keeps what was read. Where that takes a thread, it reads on for a stint, if there is one;
+    /// without, the channel is closed.
+    fn keep(&mut self, stint: Option<usize>) {
+        let State::Open(pipe) = &self.state else { return };
+        if self.output.has_room(self.stream, self.intake.shown().len()) {
+            self.intake.keep(&self.output, self.stream);
+            if stint.is_none() {
+                self.state = State::Closed;
+            }
             return;
         }
-        let State::Open(pipe) = std::mem::replace(&mut self.state, State::Closed) else { return };
-        let (stream, output) = (self.stream, self.output.clone());
-        let buffer = std::mem::take(&mut self.buffer);
-        let stint = STINT.min(limit - length);
+        let (pipe, stream, output) = (pipe.clone(), self.stream, self.output.clone());
+        let intake = std::mem::take(&mut self.intake);
         self.state = State::Moving(tokio::task::spawn_blocking(move || {
-            move_on(pipe, &output, stream, (buffer, length), stint)
+            intake.keep(&output, stream);
+            match stint {
+                Some(stint) => move_on(pipe, &output, stream, intake, stint),
+                None => Moved { intake, bytes: 0, pipe: None },
+            }
         }));
     }
 
@@ -137,12 +164,45 @@ impl Channel {
         let State::Moving(moving) = &mut self.state else { return 0 };
         let moved = moving.await;
         self.state = State::Closed;
-        let Ok(Moved { pipe, buffer, bytes, ended }) = moved else { return 0 };
-        self.buffer = buffer;
-        if !ended {
+        let Ok(Moved { intake, bytes, pipe }) = moved else { return 0 };
+        self.intake = intake;
+        if let Some(pipe) = pipe {
             self.state = State::Open(pipe);
         }
         bytes
+    }
+}
+
+impl Intake {
+    /// Reads once, at most `limit` bytes.
+    fn read(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+        limit: usize,
+    ) -> io::Result<usize> {
+        if self.buffer.is_empty() {
+            self.buffer.resize(SMALL_READ, 0);
+        }
+        let room = self.buffer.len().min(limit);
+        self.length = read(&mut self.buffer[..room])?;
+        self.masker.take(&self.buffer[..self.length]);
+        Ok(self.length)
+    }
+
+    fn finish(&mut self) {
+        self.length = 0;
+        self.masker.finish();
+    }
+
+    fn shown(&self) -> &[u8] {
+        self.masker.shown(&self.buffer[..self.length])
+    }
+
+    fn keep(&self, output: &Output, stream: Stream) {
+        let shown = self.shown();
+        if !shown.is_empty() {
+            output.append(stream, shown);
+        }
     }
 }
 
@@ -151,34 +211,33 @@ fn read_now(pipe: &Receiver, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut *buffer))?)
 }
 
-/// Keeps what was read and goes on reading while there is more, up to `stint` bytes.
+/// Goes on reading while there is more, up to `stint` bytes, and keeps it.
 fn move_on(
     pipe: Arc<Receiver>,
     output: &Output,
     stream: Stream,
-    (mut buffer, length): (Vec<u8>, usize),
+    mut intake: Intake,
     stint: usize,
 ) -> Moved {
-    output.append(stream, &buffer[..length]);
-    if buffer.len() < LARGE_READ {
-        buffer.resize(LARGE_READ, 0);
+    if intake.buffer.len() < LARGE_READ {
+        intake.buffer.resize(LARGE_READ, 0);
         // There is a limit for all pipes of a user; a small one does as well.
         let _ = rustix::pipe::fcntl_setpipe_size(&*pipe, LARGE_PIPE);
     }
-    let (mut bytes, mut ended) = (0, false);
+    let mut bytes = 0;
     while bytes < stint {
-        let room = buffer.len().min(stint - bytes);
-        match read_now(&pipe, &mut buffer[..room]) {
+        match intake.read(|buffer| read_now(&pipe, buffer), stint - bytes) {
             Ok(length @ 1..) => {
-                output.append(stream, &buffer[..length]);
+                intake.keep(output, stream);
                 bytes += length;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
             Ok(0) | Err(_) => {
-                ended = true;
-                break;
+                intake.finish();
+                intake.keep(output, stream);
+                return Moved { intake, bytes, pipe: None };
             }
         }
     }
-    Moved { pipe, buffer, bytes, ended }
+    Moved { intake, bytes, pipe: Some(pipe) }
 }

@@ -9,11 +9,13 @@ use mcpz_agent::Link;
 use mcpz_policy::Policy;
 use tokio::time::timeout;
 
+use crate::bounds::{self, Bounds};
 use crate::error::Error;
 use crate::gate;
 use crate::output::Output;
 use crate::request::{Command, RunRequest};
 use crate::run::{Books, Run};
+use crate::secrets::Secrets;
 use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
@@ -28,7 +30,9 @@ pub struct Settings {
     /// The program that is an agent when it is given the argument `agent`.
     pub agent: PathBuf,
     /// Variables of our own environment that no command gets to see.
-    pub secrets: Vec<OsString>,
+    pub withheld: Vec<OsString>,
+    /// What commands may see, but nobody in what they print.
+    pub secrets: Secrets,
     pub working_directory: PathBuf,
     pub shell: PathBuf,
     pub timeout: Duration,
@@ -55,6 +59,7 @@ pub struct Engine {
 
 struct Shared {
     settings: Settings,
+    bounds: Bounds,
     spill: Arc<Spill>,
     store: Arc<Store>,
     turns: Turns,
@@ -80,8 +85,17 @@ impl Engine {
             .making_room(move || make_room.upgrade().is_some_and(|store| store.forget_oldest()));
         let (spill, link) = (Arc::new(spill), Mutex::new(Agent::NotNeededYet));
         let (turns, stats) = (Turns::new(settings.runs), Arc::default());
-        let (forgetting, sweeping) = (Once::new(), Once::new());
-        let shared = Shared { settings, spill, store, turns, stats, forgetting, sweeping, link };
+        let shared = Shared {
+            bounds: Bounds::new(&settings),
+            settings,
+            spill,
+            store,
+            turns,
+            stats,
+            forgetting: Once::new(),
+            sweeping: Once::new(),
+            link,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -91,7 +105,7 @@ impl Engine {
 
     /// Where a command would run.
     pub fn directory_of(&self, request: &RunRequest) -> PathBuf {
-        gate::directory(&self.shared.settings, request)
+        bounds::directory(&self.shared.settings, request)
     }
 
     /// Commands whose names are nearly this one.
@@ -138,7 +152,7 @@ impl Engine {
     pub async fn start(&self, owner: &Owner, request: RunRequest) -> Result<Run, Error> {
         let started = self.start_counted(owner, request).await;
         if let Err(error) = &started {
-            tracing::info!("not run: {}", error.chain());
+            tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
             self.shared.stats.note_error(error);
         }
         started
@@ -149,11 +163,17 @@ impl Engine {
         // Debug formatting leaves no control character.
         match (&request.command, self.shared.settings.log_commands) {
             (_, false) => tracing::info!("executing a command"),
-            (Command::Script { text, .. }, true) => tracing::info!("executing {text:?}"),
-            (Command::Argv(words), true) => tracing::info!("executing {words:?}"),
+            (Command::Script { text, .. }, true) => {
+                tracing::info!("executing {:?}", self.settings().secrets.mask(text));
+            }
+            (Command::Argv(words), true) => {
+                let secrets = &self.settings().secrets;
+                let words: Vec<_> = words.iter().map(|word| secrets.mask(word)).collect();
+                tracing::info!("executing {words:?}");
+            }
         }
         let max_output = request.max_output;
-        let cleared = gate::clear(&self.shared.settings, request)?;
+        let cleared = gate::clear(&self.shared.settings, &self.shared.bounds, request)?;
         // Nobody waits longer for a command to begin than it may take.
         let turn = self.shared.turns.take(&owner.share);
         let turn = timeout(cleared.timeout(), turn).await.map_err(|_| Error::Busy)??;
@@ -181,7 +201,7 @@ impl Engine {
             Agent::Closed => return Err(Error::Closed),
             _ => {}
         }
-        let link = Link::start(&self.shared.settings.agent, &self.shared.settings.secrets)?;
+        let link = Link::start(&self.shared.settings.agent, &self.shared.settings.withheld)?;
         *agent = Agent::Linked(link.clone());
         Ok(link)
     }

@@ -21,6 +21,10 @@ pub enum Error {
     NotAllowedThere(PathBuf),
     #[error("{} is outside of {}", path.display(), root.display())]
     Outside { path: PathBuf, root: PathBuf },
+    #[error(
+        "nothing can be kept within a directory here: that needs the system call openat2, of Linux 5.6"
+    )]
+    Boundless(#[source] io::Error),
     #[error("cannot execute {}", program.display())]
     Program { program: PathBuf, source: io::Error },
     #[error("the system cannot start another process")]

@@ -10,9 +10,11 @@ use std::time::Duration;
 use mcpz_agent::{Program, Spawn, Stdin};
 use mcpz_policy::{Judgement, Scene, Verdict};
 
+use crate::bounds::{Bounds, directory};
 use crate::engine::Settings;
 use crate::error::Error;
 use crate::request::{Command, RunRequest};
+use crate::secrets::Secrets;
 
 /// A command that may run.
 pub struct Cleared {
@@ -29,6 +31,8 @@ pub struct Pending {
     /// What the command looks like, if that is a reason to be careful.
     pub warnings: Vec<&'static str>,
     pub stdin: Option<Vec<u8>>,
+    /// What is not to be seen of its output.
+    pub secrets: Secrets,
 }
 
 impl Cleared {
@@ -43,13 +47,14 @@ impl Cleared {
 }
 
 /// Judges a request and turns it into what will run.
-pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error> {
+pub fn clear(settings: &Settings, bounds: &Bounds, request: RunRequest) -> Result<Cleared, Error> {
     check_bytes(&request)?;
     let Judgement { verdict, threats } = judge(settings, &request);
     if let Verdict::Deny(denial) = verdict {
         return Err(Error::Refused(denial));
     }
-    let directory = allowed_directory(settings, &request)?;
+    let path = directory(settings, &request);
+    let directory = bounds.place(&path, &request)?;
     let (executed, program) = match request.command {
         Command::Script { text, shell } => {
             let shell = shell.unwrap_or_else(|| settings.shell.clone());
@@ -63,16 +68,17 @@ pub fn clear(settings: &Settings, request: RunRequest) -> Result<Cleared, Error>
     let environment = request.environment.into_iter();
     let spawn = Spawn {
         program,
-        directory: Some(directory.clone()),
+        directory,
         environment: environment.map(|(name, value)| (name.into(), Some(value.into()))).collect(),
         stdin: if request.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
     };
     let pending = Pending {
         program: executed,
-        directory,
+        directory: path,
         timeout: request.timeout.unwrap_or(settings.timeout),
         warnings: threats.iter().map(|threat| threat.what).collect(),
         stdin: request.stdin,
+        secrets: settings.secrets.clone(),
     };
     Ok(Cleared { spawn, pending })
 }
@@ -91,35 +97,6 @@ fn judge(settings: &Settings, request: &RunRequest) -> Judgement {
             settings.policy.judge(text, &shell.to_string_lossy(), &scene)
         }
         Command::Argv(words) => settings.policy.judge_words(words, &scene),
-    }
-}
-
-/// Where a request is to run.
-pub fn directory(settings: &Settings, request: &RunRequest) -> PathBuf {
-    match &request.directory {
-        Some(directory) => settings.working_directory.join(directory),
-        None => settings.working_directory.clone(),
-    }
-}
-
-/// The directory to enter: the one that was asked for or, where only some may be, what it really is.
-fn allowed_directory(settings: &Settings, request: &RunRequest) -> Result<PathBuf, Error> {
-    let path = directory(settings, request);
-    if settings.allowed_directories.is_empty() && !request.stays_within {
-        return Ok(path);
-    }
-    let real = match path.canonicalize() {
-        Ok(real) => real,
-        Err(source) => return Err(Error::Directory { path, source }),
-    };
-    let is_within = |allowed: &PathBuf| allowed.canonicalize().is_ok_and(|a| real.starts_with(a));
-    if request.stays_within && !is_within(&settings.working_directory) {
-        return Err(Error::Outside { path, root: settings.working_directory.clone() });
-    }
-    let allowed = &settings.allowed_directories;
-    match allowed.is_empty() || allowed.iter().any(is_within) {
-        true => Ok(real),
-        false => Err(Error::NotAllowedThere(path)),
     }
 }
 

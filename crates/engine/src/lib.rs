@@ -4,6 +4,7 @@
 //!                     │                              │
 //!                  Refused                        Outcome
 
+mod bounds;
 mod channel;
 mod engine;
 mod error;
@@ -19,6 +20,7 @@ mod render;
 mod request;
 mod run;
 mod search;
+mod secrets;
 mod similar;
 mod spill;
 mod stats;
@@ -39,6 +41,7 @@ pub use render::{Newline, View};
 pub use request::{Command, RunRequest};
 pub use run::Run;
 pub use search::{Filter, Summary};
+pub use secrets::Secrets;
 pub use spill::SpillSettings;
 pub use stats::{ENDS, Latency, RANGES, Stats};
 pub use store::{Found, Owner};

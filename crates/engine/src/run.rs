@@ -50,9 +50,10 @@ impl Run {
         let (answer, outcome) = oneshot::channel();
         let (word, words) = oneshot::channel();
         let (starting, started) = watch::channel(None);
+        let channel = |stream| Channel::closed(stream, output.clone(), pending.secrets.masker());
         let minder = Minder {
-            stdout: Channel::closed(Stream::Stdout, output.clone()),
-            stderr: Channel::closed(Stream::Stderr, output.clone()),
+            stdout: channel(Stream::Stdout),
+            stderr: channel(Stream::Stderr),
             output: output.clone(),
             answer: Some(answer),
             starting,
@@ -192,7 +193,11 @@ impl Minder {
                 true
             }
             Happening::Exited { exit, gone } => {
-                self.drain().await;
+                // What is left running may yet print the rest of what looks like a secret.
+                match gone {
+                    true => self.close().await,
+                    false => self.drain().await,
+                }
                 let left = exit.left.clone();
                 self.exit = Some(exit);
                 // A run that is being stopped is over when all of it is.
@@ -202,12 +207,12 @@ impl Minder {
                 gone
             }
             Happening::Gone { survivors } => {
-                self.drain().await;
+                self.close().await;
                 self.answer_outcome(survivors);
                 true
             }
             Happening::Lost => {
-                self.drain().await;
+                self.close().await;
                 self.answer_outcome(Vec::new());
                 true
             }
@@ -246,6 +251,10 @@ impl Minder {
 
     async fn drain(&mut self) {
         tokio::join!(self.stdout.drain(), self.stderr.drain());
+    }
+
+    async fn close(&mut self) {
+        tokio::join!(self.stdout.close(), self.stderr.close());
     }
 
     fn answer_outcome(&mut self, background: Vec<i32>) {

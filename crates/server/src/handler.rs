@@ -120,12 +120,13 @@ impl ServerHandler for Shell {
             return Err(ErrorData::invalid_params(message, None));
         };
         self.calls.fetch_add(1, Ordering::Relaxed);
+        let teller = self.threshold.teller(&context, self.engine.settings().secrets.clone());
         let call = Call {
             engine: &self.engine,
             owner: &self.owner,
             faces: &self.faces,
             arguments: request.arguments.unwrap_or_default(),
-            watcher: Watcher::new(&context, self.threshold.teller(&context), self.streams),
+            watcher: Watcher::new(&context, teller, self.streams),
         };
         Ok(tool.call(call).await.into())
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpz_engine::{End, Error, Outcome};
+use mcpz_engine::{End, Error, Outcome, Secrets};
 use rmcp::RoleServer;
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
 use rmcp::model::{
@@ -24,10 +24,10 @@ impl Threshold {
     }
 
     /// Whom to tell about one request: a request that stands alone says itself what it wants.
-    pub fn teller(&self, context: &RequestContext<RoleServer>) -> Teller {
+    pub fn teller(&self, context: &RequestContext<RoleServer>, secrets: Secrets) -> Teller {
         let own = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let least = context.meta.log_level().or(own);
-        Teller { peer: context.peer.clone(), request: context.id.clone(), least }
+        Teller { peer: context.peer.clone(), request: context.id.clone(), least, secrets }
     }
 }
 
@@ -37,6 +37,8 @@ pub struct Teller {
     /// What it is about: over HTTP, what is told comes with its answer.
     request: RequestId,
     least: Option<LoggingLevel>,
+    /// What is not told.
+    secrets: Secrets,
 }
 
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
@@ -55,7 +57,7 @@ impl Teller {
 
     /// Tells why a command did not run.
     pub async fn tell_error(&self, error: &Error) {
-        self.tell(LoggingLevel::Warning, error.chain()).await;
+        self.tell(LoggingLevel::Warning, self.secrets.mask(&error.chain()).into()).await;
     }
 
     /// Tells what became of a command, as far as it is worth telling.

@@ -66,6 +66,7 @@ impl Tool {
 
     /// Carries out a call.
     pub(crate) async fn call(self, call: Call<'_>) -> CallToolResult {
+        let secrets = call.engine.settings().secrets.clone();
         let answer = match self {
             Self::ExecuteCommand => execute_command::call(call).await,
             Self::ReadFileChunk => read_file_chunk::call(call).await,
@@ -74,7 +75,7 @@ impl Tool {
             Self::RunShellCommand => run_shell_command::call(call).await,
             Self::ShellExec => shell_exec::call(call).await,
         };
-        answer.unwrap_or_else(CallToolResult::from)
+        answer.unwrap_or_else(|Complaint(text)| Complaint(secrets.mask(&text).into()).into())
     }
 }
 
@@ -99,6 +100,11 @@ impl Call<'_> {
     pub fn parse<T: DeserializeOwned>(&mut self) -> Result<T, Complaint> {
         let arguments = std::mem::take(&mut self.arguments);
         serde_json::from_value(arguments.into()).map_err(Complaint::invalid)
+    }
+
+    /// A text of the client's own as it is told back: what is secret is not told at all.
+    pub fn masked(&self, text: &str) -> String {
+        self.engine.settings().secrets.mask(text).into()
     }
 }
 

@@ -95,7 +95,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         Ok(outcome) => outcome,
         Err(error @ Error::Refused(_)) => return Err(Complaint(refusal(&error))),
         Err(error) => {
-            tracing::info!("{}", error.chain());
+            tracing::info!("{}", call.masked(&error.chain()));
             return Err(Complaint("Error: execute: spawn failed".into()));
         }
     };

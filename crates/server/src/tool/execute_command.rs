@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcpz_engine::{Error, MAX_TIMEOUT, Outcome, RunRequest, Stream};
+use mcpz_engine::{MAX_TIMEOUT, Outcome, RunRequest, Stream};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         let text = format!("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds");
         return Err(Complaint::invalid(text));
     }
-    let command = params.command.clone();
+    let command = call.masked(&params.command);
     Ok(match call.watcher.run(call.engine, call.owner, params.into()).await {
         Ok(outcome) => {
             let streams = call.watcher.streams;
@@ -86,7 +86,11 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             reply.spilled = spilled;
             told(&reply, is_error(outcome.end), links)
         }
-        Err(error) => told(&Reply::did_not_run(command, &error), true, Vec::new()),
+        Err(error) => {
+            let output = call.masked(&refusal(&error));
+            let reply = Reply { command, output, return_code: -1, ..Reply::default() };
+            told(&reply, true, Vec::new())
+        }
     })
 }
 
@@ -102,11 +106,6 @@ impl Reply {
             omitted_bytes: Some(excerpt.omitted).filter(|omitted| *omitted > 0),
             ..Self::default()
         }
-    }
-
-    fn did_not_run(command: String, error: &Error) -> Self {
-        let output = refusal(error);
-        Self { command, output, return_code: -1, ..Self::default() }
     }
 }
 

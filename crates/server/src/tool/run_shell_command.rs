@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use mcpz_engine::{Command, End, Error, Outcome, Output, RunRequest, Stream};
+use mcpz_engine::{Command, End, Outcome, Output, RunRequest, Stream};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -87,9 +87,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let relative = params.directory.clone().unwrap_or_default();
     let reply = Reply {
-        command: params.command.clone(),
-        directory: if relative.is_empty() { "(root)".into() } else { relative },
-        description: description(&params),
+        command: call.masked(&params.command),
+        directory: if relative.is_empty() { "(root)".into() } else { call.masked(&relative) },
+        description: description(&params).map(|text| call.masked(&text)),
         ..Reply::default()
     };
     let request = RunRequest::from(&params);
@@ -103,7 +103,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             let reply = Reply { spilled, ..reply }.ran(&outcome, streams);
             reply.told(is_error(outcome.end), [notices(&outcome), links].concat())
         }
-        Err(error) => reply.failed(&error),
+        Err(error) => reply.failed(call.masked(&refusal(&error))),
     })
 }
 
@@ -111,7 +111,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallToolResult {
     let mut run = match call.watcher.start(call.engine, call.owner, request.clone()).await {
         Ok(run) => run,
-        Err(error) => return reply.failed(&error),
+        Err(error) => return reply.failed(call.masked(&refusal(&error))),
     };
     match run.started().await {
         Some(pid) => {
@@ -122,7 +122,7 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallT
         }
         None => match run.outcome().await {
             Ok(outcome) => reply.ran(&outcome, call.watcher.streams).told(true, notices(&outcome)),
-            Err(error) => reply.failed(&error),
+            Err(error) => reply.failed(call.masked(&refusal(&error))),
         },
     }
 }
@@ -170,8 +170,8 @@ impl Reply {
         }
     }
 
-    fn failed(self, error: &Error) -> CallToolResult {
-        Self { error: Some(refusal(error)), ..self }.told(true, Vec::new())
+    fn failed(self, error: String) -> CallToolResult {
+        Self { error: Some(error), ..self }.told(true, Vec::new())
     }
 
     /// A line a field, in the document's order.

@@ -125,9 +125,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         let text = format!("`timeout` must be from 1 to {max} seconds, not {timeout}");
         return Err(Complaint::invalid(text));
     }
-    let command = params.command.clone();
+    let command = call.masked(&params.command);
     let request = params.request(settings);
-    let directory = call.engine.directory_of(&request);
+    let directory = call.masked(&call.engine.directory_of(&request).display().to_string());
     let ran = call.watcher.run(call.engine, call.owner, request).await;
     let outcome = ran.map_err(|error| Complaint(refusal(&error)))?;
     let streams = call.watcher.streams;
@@ -182,13 +182,13 @@ fn hint_for_missing(call: &Call<'_>, name: &str) -> String {
 }
 
 impl Reply {
-    fn new(command: String, directory: PathBuf, outcome: &Outcome, streams: &[Stream]) -> Self {
+    fn new(command: String, directory: String, outcome: &Outcome, streams: &[Stream]) -> Self {
         let text = |stream| Some(excerpt_of(outcome, stream, streams));
         let (stdout, stderr) = (text(Stream::Stdout), text(Stream::Stderr));
         let reply = Self {
             command,
             execution_time_ms: outcome.usage.wall.as_millis() as u64,
-            working_directory: directory.display().to_string(),
+            working_directory: directory,
             used: outcome.into(),
             ..Self::default()
         };

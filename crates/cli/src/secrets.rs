@@ -1,0 +1,86 @@
+//! Which values of our environment and settings are secret.
+//!
+//! Commands get the environment, as most could not do their work without it; what they print of it is
+//! masked. What counts is the name of a variable, as everybody who sets one says by it what it holds.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use mcpz_engine::Secrets;
+
+/// What the name of a secret has in it.
+const PARTS: &[&str] =
+    &["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY"];
+
+/// What the name of a secret ends with.
+const ENDINGS: &[&str] = &["_KEY", "_PASS", "_PWD"];
+
+/// What a token of the configuration file is called: the name of who has it is nobody else's affair.
+const TOKENS: &str = "http.tokens";
+
+/// The values of all variables that sound like secrets or are named by `others`, and of `tokens`.
+pub fn find(others: &[String], tokens: impl IntoIterator<Item = String>) -> Secrets {
+    let mut variables: Vec<_> = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .filter(|(name, value)| others.contains(name) || is_secret(name, value))
+        .collect();
+    variables.sort();
+    let variables = variables.iter().map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
+    let tokens = tokens.into_iter().map(|token| (TOKENS.to_owned(), token.into_bytes()));
+    Secrets::new(variables.chain(tokens))
+}
+
+fn is_secret(name: &str, value: &OsStr) -> bool {
+    let name = name.to_ascii_uppercase();
+    let sounds_so = name == "KEY"
+        || PARTS.iter().any(|part| name.contains(part))
+        || ENDINGS.iter().any(|ending| name.ends_with(ending));
+    sounds_so && !is_place(value) && !is_count(&name, value)
+}
+
+/// Where a secret is, is none: `GOOGLE_APPLICATION_CREDENTIALS=/home/me/key.json`.
+fn is_place(value: &OsStr) -> bool {
+    Path::new(value).is_absolute() && Path::new(value).exists()
+}
+
+/// How many tokens there may be: `MAX_OUTPUT_TOKENS=128000`.
+fn is_count(name: &str, value: &OsStr) -> bool {
+    name.contains("TOKENS") && value.as_bytes().iter().all(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_told_by_their_names() {
+        for name in [
+            "GITHUB_TOKEN",
+            "MCP_HTTP_TOKEN",
+            "aws_secret_access_key",
+            "PGPASSWORD",
+            "Db_Passwd",
+            "SSH_PASSPHRASE",
+            "AZURE_CREDENTIALS",
+            "OPENAI_API_KEY",
+            "APIKEYS",
+            "KEY",
+            "MYSQL_PWD",
+            "SMTP_PASS",
+        ] {
+            assert!(is_secret(name, "something".as_ref()), "{name}");
+        }
+        for name in ["PATH", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "KEYBOARD", "MONKEY", "COMPASS"] {
+            assert!(!is_secret(name, "something".as_ref()), "{name}");
+        }
+    }
+
+    #[test]
+    fn places_and_counts_are_no_secrets() {
+        assert!(!is_secret("GOOGLE_APPLICATION_CREDENTIALS", "/etc/passwd".as_ref()));
+        assert!(is_secret("DB_PASSWORD", "/not/a/place".as_ref()));
+        assert!(!is_secret("MAX_OUTPUT_TOKENS", "128000".as_ref()));
+        assert!(is_secret("FOO_TOKEN", "128000".as_ref()));
+    }
+}

@@ -1,0 +1,271 @@
+//! Values of the server's environment that nobody gets to see in what commands print.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+use support::http::{HttpServer, Request, TOKEN, call};
+use support::{MCPZ, Server, exec, read, wait_until};
+
+/// As long as a name in brackets is not.
+const SECRET: &str = "s3cr3t-0123456789";
+
+const TOOLS: &[&str] = &["server", "shell", "--tools", "all"];
+
+fn start() -> Server {
+    start_with(&[], &[])
+}
+
+fn start_with(flags: &[&str], variables: &[(&str, &str)]) -> Server {
+    let mut command = Command::new(MCPZ);
+    command.args(TOOLS).args(flags).env("FOO_TOKEN", SECRET).envs(variables.iter().copied());
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    server
+}
+
+/// Whether the value is nowhere in what was answered.
+fn is_masked(answer: &Value) -> bool {
+    !answer.to_string().contains(SECRET)
+}
+
+#[test]
+fn a_command_has_the_value_and_its_output_the_name() {
+    let mut server = start();
+    let command = "printenv FOO_TOKEN; printenv FOO_TOKEN >&2; echo ${#FOO_TOKEN}";
+    assert_eq!(server.run(command)["output"], "[FOO_TOKEN]\n17\n[FOO_TOKEN]\n");
+    for (tool, arguments) in [
+        ("shell", json!({"command": command})),
+        ("execute", json!({"command": command})),
+        ("run_shell_command", json!({"command": command, "is_background": false})),
+        ("shell_exec", json!({"cmd": command})),
+    ] {
+        let result = server.tool(tool, arguments);
+        let told = result.to_string();
+        assert_eq!(told.matches("[FOO_TOKEN]").count(), 4, "{tool}: {told}");
+        assert!(is_masked(&result), "{tool}: {told}");
+    }
+}
+
+#[test]
+fn a_value_printed_in_two_halves_is_masked_while_the_command_runs_and_after() {
+    let mut server = start();
+    let gates = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+    let command = "printf 'begin s3cr3t-0123'; while [ -e $ONE ]; do sleep 0.01; done; \
+                   echo '456789 end'; while [ -e $TWO ]; do sleep 0.01; done";
+    let environment = json!({"ONE": gates[0].path(), "TWO": gates[1].path()});
+    let call = server.start_call(json!({"command": command, "environment": environment}));
+    let [one, two] = gates;
+    let first = server.wait_for(|message| message["params"]["progressToken"] == call);
+    assert_eq!(first["params"]["message"], "begin ");
+    drop(one);
+    server.wait_for_output(call, "begin [FOO_TOKEN] end\n");
+    drop(two);
+    let answer = server.answer(call);
+    assert_eq!(answer["result"]["structuredContent"]["output"], "begin [FOO_TOKEN] end\n");
+}
+
+#[test]
+fn half_a_value_is_kept_when_the_command_ends_with_it() {
+    let mut server = start();
+    let command = "printf 'half: s3cr3t-0123'; printf s3cr >&2";
+    assert_eq!(server.run(command)["output"], "half: s3cr3t-0123s3cr");
+    let timed_out = server.call(json!({"command": format!("{command}; sleep 300"), "timeout": 1}));
+    assert_eq!(timed_out["output"], "half: s3cr3t-0123s3cr");
+    // Nobody knows what the one that is left will print.
+    let left = server.run("printf 'half: s3cr3t-0123'; (sleep 300; printf 456789) &");
+    assert_eq!(left["output"], "half: ");
+    let spilled = exec(&mut server, json!({"cmd": "head -c 100000 /dev/zero; printf s3cr3t"}));
+    assert_eq!(spilled["total_bytes"], 100_006);
+}
+
+#[test]
+fn large_outputs_are_masked_wherever_they_are_cut() {
+    let mut server = start_with(&["-t", "600"], &[]);
+    // Pieces of all lengths before the value: it lies across the border of every buffer there is.
+    let line = |n: usize| format!("{}{SECRET}\n", "x".repeat(n % 61));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let printed: String = (0..40_000).map(line).collect();
+    std::fs::write(file.path(), &printed).unwrap();
+    let masked = printed.replace(SECRET, "[FOO_TOKEN]");
+    for command in [
+        format!("cat {}", file.path().display()),
+        format!("dd if={} bs=65536 status=none", file.path().display()),
+        format!("head -c 300000 {} | dd bs=17 status=none", file.path().display()),
+    ] {
+        let page = json!({"limit_bytes": 262_144, "limit_lines": 1_000_000});
+        let reply = exec(&mut server, json!({"cmd": command, "page": page}));
+        let mut whole = reply["stdout_chunk"].as_str().unwrap().to_owned();
+        let mut cursor = reply["next_cursor"].clone();
+        while let Some(next) = cursor.as_str().map(str::to_owned) {
+            let arguments = json!({
+                "uri": reply["spill_uri"], "cursor": next, "limit_bytes": 262_144,
+            });
+            let chunk = read(&mut server, arguments);
+            whole.push_str(chunk["data"].as_str().unwrap());
+            cursor = chunk["next_cursor"].clone();
+        }
+        let length = reply["total_bytes"].as_u64().unwrap() as usize;
+        assert_eq!(whole.len(), length, "{command}");
+        let expected = match command.starts_with("head") {
+            true => printed[..300_000].replace(SECRET, "[FOO_TOKEN]"),
+            false => masked.clone(),
+        };
+        assert!(whole == expected, "{command}: {length} bytes");
+    }
+}
+
+#[test]
+fn what_is_spilled_is_masked_on_disk_and_wherever_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(MCPZ);
+    command.args(TOOLS).env("FOO_TOKEN", SECRET).env("TMPDIR", folder.path());
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    let script = "seq 1 20000; echo $FOO_TOKEN; seq 1 20000 >&2; echo $FOO_TOKEN >&2";
+    let reply = exec(&mut server, json!({"cmd": script}));
+    for uri in ["spill_uri", "stderr_spill_uri"] {
+        let uri = &reply[uri];
+        let found = read(&mut server, json!({"uri": uri, "grep": "TOKEN|s3cr3t"}));
+        assert_eq!(found["data"], "[FOO_TOKEN]\n");
+        let chunk = read(&mut server, json!({"uri": uri, "cursor": "bytes:108888"}));
+        assert_eq!(chunk["data"], "20000\n[FOO_TOKEN]\n");
+        let resource = server.request("resources/read", json!({"uri": uri}));
+        let text = resource["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(text.ends_with("20000\n[FOO_TOKEN]\n") && is_masked(&resource));
+    }
+    let files = files(folder.path());
+    assert_eq!(files.len(), 2);
+    for file in files {
+        let bytes = std::fs::read(file).unwrap();
+        let has = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(has("[FOO_TOKEN]") && !has(SECRET));
+    }
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
+        .filter(|path| path.metadata().unwrap().len() > 1000)
+        .collect()
+}
+
+#[test]
+fn a_command_that_names_a_value_is_told_back_without_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join(SECRET);
+    std::fs::create_dir(&place).unwrap();
+    let flags = ["--deny", "rm", "-w", folder.path().to_str().unwrap()];
+    let mut server = start_with(&flags, &[]);
+    for (tool, arguments) in [
+        ("execute_command", json!({"command": format!("echo {SECRET}")})),
+        ("execute_command", json!({"command": format!("rm {SECRET}")})),
+        ("execute_command", json!({"command": "ls", "working_directory": format!("/{SECRET}")})),
+        ("shell", json!({"command": format!("echo {SECRET}")})),
+        ("shell", json!({"command": format!("rm {SECRET}")})),
+        ("shell", json!({"command": "ls", "working_directory": format!("/{SECRET}")})),
+        ("run_shell_command", json!({"command": format!("echo {SECRET}"), "is_background": false})),
+        ("run_shell_command", json!({"command": format!("rm {SECRET}"), "is_background": true})),
+        ("shell_exec", json!({"cmd": "ls", "cwd": format!("/{SECRET}")})),
+        ("execute", json!({"command": SECRET, "args": []})),
+        ("shell", json!({"command": "pwd", "working_directory": &place})),
+        (
+            "run_shell_command",
+            json!({
+                "command": "pwd", "directory": SECRET, "description": SECRET, "is_background": false,
+            }),
+        ),
+    ] {
+        let result = server.tool(tool, arguments.clone());
+        assert!(is_masked(&result), "{tool} {arguments}: {result}");
+    }
+}
+
+#[test]
+fn the_log_says_the_name() {
+    for text in [format!("command=echo {SECRET}"), format!("command=rm {SECRET}")] {
+        let mut command = Command::new(MCPZ);
+        command.args(["call", "-v", "--deny", "rm", "execute_command", &text]);
+        command.env("FOO_TOKEN", SECRET).env("XDG_CONFIG_HOME", "/nonexistent");
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let log = String::from_utf8(output.stderr).unwrap();
+        assert!(log.contains("[FOO_TOKEN]") && !log.contains(SECRET), "{log}");
+    }
+}
+
+#[test]
+fn a_private_key_is_masked_as_a_whole() {
+    let key = format!("-----BEGIN KEY-----\n{}\n-----END KEY-----", "abc+def/\n".repeat(200));
+    let mut server = start_with(&[], &[("DEPLOY_KEY", &key)]);
+    let reply = server.run("echo before; printenv DEPLOY_KEY; echo -----BEGIN CERTIFICATE-----");
+    assert_eq!(reply["output"], "before\n[DEPLOY_KEY]\n-----BEGIN CERTIFICATE-----\n");
+}
+
+#[test]
+fn more_variables_can_be_named_and_all_can_be_shown() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let flags = ["--config", file.path().to_str().unwrap()];
+    let variables = [("DATABASE_URL", "postgres://me:pw@host"), ("SHORT_KEY", "12345")];
+    let command = "echo $DATABASE_URL $FOO_TOKEN $SHORT_KEY";
+    std::fs::write(file.path(), "[shell_tool]\nsecrets = [\"DATABASE_URL\"]\n").unwrap();
+    let reply = start_with(&flags, &variables).run(command);
+    assert_eq!(reply["output"], "[DATABASE_URL] [FOO_TOKEN] 12345\n");
+    std::fs::write(file.path(), "[shell_tool]\nmask_secrets = false\n").unwrap();
+    let reply = start_with(&flags, &variables).run(command);
+    assert_eq!(reply["output"], format!("postgres://me:pw@host {SECRET} 12345\n"));
+}
+
+#[test]
+fn tokens_that_let_clients_in_are_secret() {
+    let config = "[http.tokens]\nada = \"the-token-of-ada-0123\"\n";
+    let server = HttpServer::start_with(&[], config);
+    let session = server.open_session();
+    let command = format!("echo the-token-of-ada-0123 {TOKEN}");
+    let result = server.call(&session, "execute_command", json!({"command": command}));
+    assert_eq!(result["structuredContent"]["output"], "[http.tokens] [MCP_HTTP_TOKEN]\n");
+}
+
+#[test]
+fn a_token_the_server_made_is_secret() {
+    let mut command = Command::new(MCPZ);
+    let server = HttpServer::start_command(command.env_remove("MCP_HTTP_TOKEN"), &[], "");
+    let said = server.said.lock().unwrap().recv().unwrap();
+    let token = said.strip_prefix("mcpz: the token is ").unwrap().split(',').next().unwrap();
+    let command = json!({"command": format!("echo {token}")});
+    let request = Request::alone(call(1, "execute_command", command));
+    let authorization = format!("Bearer {token}");
+    let request = request.without("authorization").with("authorization", &authorization);
+    let result = server.send(&request).messages().pop().unwrap()["result"].clone();
+    assert_eq!(result["structuredContent"]["output"], "[http.tokens]\n", "{result}");
+}
+
+#[test]
+fn a_server_without_secrets_shows_what_came() {
+    let mut command = Command::new(MCPZ);
+    command.args(TOOLS).env_clear().env("PATH", std::env::var_os("PATH").unwrap());
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    assert_eq!(server.run(&format!("echo {SECRET}"))["output"], format!("{SECRET}\n"));
+}
+
+#[test]
+fn what_a_left_process_prints_later_is_masked_too() {
+    let mut server = start();
+    let gate = tempfile::NamedTempFile::new().unwrap();
+    let command = "printf s3cr3t-0123; (while [ -e $GATE ]; do sleep 0.01; done; echo 456789) &";
+    let environment = json!({"GATE": gate.path()});
+    let reply = exec(&mut server, json!({"cmd": command, "env": environment}));
+    assert_eq!(reply["stdout_chunk"], "");
+    drop(gate);
+    let chunk = wait_until("it has printed", || {
+        let chunk = read(&mut server, json!({"uri": reply["spill_uri"]}));
+        chunk["running"].is_null().then_some(chunk)
+    });
+    assert_eq!(chunk["data"], "[FOO_TOKEN]\n");
+}

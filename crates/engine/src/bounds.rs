@@ -1,0 +1,129 @@
+//! Where commands may start, and the way there.
+//!
+//! A directory that was checked by its name can be another one when it is entered: somebody may put a
+//! link in its place. So where not every directory may be, what is asked for is opened beneath one that
+//! may, and the command starts in what was opened. What may be is found once, when the engine starts.
+//!
+//!     path ─▶ root ─openat2▶ handle ─▶ agent ─▶ fchdir
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use mcpz_agent::Directory;
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::io::Errno;
+
+use crate::engine::Settings;
+use crate::error::Error;
+use crate::request::RunRequest;
+
+/// The directories commands are kept within.
+pub struct Bounds {
+    /// The engine's own, as it is called.
+    home: PathBuf,
+    /// Its real path, and those of all that are allowed.
+    real_home: PathBuf,
+    allowed: Vec<PathBuf>,
+}
+
+/// Where a request is to run.
+pub fn directory(settings: &Settings, request: &RunRequest) -> PathBuf {
+    match &request.directory {
+        Some(directory) => settings.working_directory.join(directory),
+        None => settings.working_directory.clone(),
+    }
+}
+
+impl Bounds {
+    pub fn new(settings: &Settings) -> Self {
+        // One that is not there yet may come, if it is no link then.
+        let real = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
+        let real = |path| real(path).unwrap_or_else(|_| path.clone());
+        Self {
+            home: settings.working_directory.clone(),
+            real_home: real(&settings.working_directory),
+            allowed: settings.allowed_directories.iter().map(real).collect(),
+        }
+    }
+
+    /// What to enter for `path`: its name where every directory may be, and else what it is now.
+    pub fn place(&self, path: &Path, request: &RunRequest) -> Result<Directory, Error> {
+        let home = match request.stays_within {
+            true => Some(beneath([&self.real_home], path)?.ok_or_else(|| Error::Outside {
+                path: path.to_owned(),
+                root: self.home.clone(),
+            })?),
+            false => None,
+        };
+        let refused = || Error::NotAllowedThere(path.to_owned());
+        let allowed = match self.allowed.is_empty() {
+            false => Some(beneath(&self.allowed, path)?.ok_or_else(refused)?),
+            true => None,
+        };
+        match (home, allowed) {
+            (None, None) => Ok(Directory::Path(path.to_owned())),
+            (Some(home), Some(allowed)) if !is_same(&home, &allowed) => Err(refused()),
+            (Some(handle), _) | (None, Some(handle)) => Ok(Directory::Handle(handle)),
+        }
+    }
+}
+
+/// Opens a directory beneath one of the roots, or nothing if it is in none of them.
+fn beneath<'a>(
+    roots: impl IntoIterator<Item = &'a PathBuf> + Clone,
+    path: &Path,
+) -> Result<Option<OwnedFd>, Error> {
+    for (root, below) in ways(roots.clone(), path) {
+        if let Ok(handle) = open_beneath(root, below) {
+            return Ok(Some(handle));
+        }
+    }
+    // Links may lead from anywhere into a root. They only tell where to look: what is opened decides.
+    let failed = |source: io::Error| Error::Directory { path: path.to_owned(), source };
+    let real = path.canonicalize().map_err(failed)?;
+    // It goes through a link of `/proc`, whose text says little about where it leads.
+    if let Err(Errno::LOOP) = open(CWD, path, ResolveFlags::empty()) {
+        return Ok(None);
+    }
+    for (root, below) in ways(roots, &real) {
+        match open_beneath(root, below) {
+            Ok(handle) => return Ok(Some(handle)),
+            // Somebody put a link where there was none.
+            Err(Errno::XDEV | Errno::LOOP | Errno::AGAIN) => {}
+            // An old kernel, or a container's filter that does not know the call.
+            Err(errno @ (Errno::NOSYS | Errno::PERM)) => {
+                return Err(Error::Boundless(errno.into()));
+            }
+            Err(errno) => return Err(failed(errno.into())),
+        }
+    }
+    Ok(None)
+}
+
+/// The roots a path is in as it is written, and what is written after each.
+fn ways<'a, 'p>(
+    roots: impl IntoIterator<Item = &'a PathBuf>,
+    path: &'p Path,
+) -> impl Iterator<Item = (&'a PathBuf, &'p Path)> {
+    roots.into_iter().filter_map(move |root| Some((root, path.strip_prefix(root).ok()?)))
+}
+
+fn open_beneath(root: &Path, below: &Path) -> Result<OwnedFd, Errno> {
+    // A root had no links on its way when the engine started. One it has now was put there since.
+    let root = open(CWD, root, ResolveFlags::NO_SYMLINKS)?;
+    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
+    open(&root, below, ResolveFlags::BENEATH)
+}
+
+/// Opens a directory to enter it, not to read it, and through none of the links of `/proc`, which lead
+/// anywhere.
+fn open(from: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    openat2(from, path, flags, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS)
+}
+
+fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let identity = |handle| fstat(handle).map(|stat| (stat.st_dev, stat.st_ino));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
+}
