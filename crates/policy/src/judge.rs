@@ -1,11 +1,13 @@
 //! Judges every command of a script, and every command those run.
 
 use crate::denial::{Denial, Why};
+use crate::knowledge::Knowledge;
 use crate::paths::Places;
 use crate::rule::{Match, base_name};
 use crate::script::{MAX_COMMANDS, Redirect, Script, Shell, Simple, Span, Trouble, Way, Word};
 use crate::threats::{self, Threat};
 use crate::variables::{Effect, effect};
+use crate::words::Words;
 use crate::{Policy, Scene, Unresolved, tools};
 
 /// How many commands may start one another before we stop looking.
@@ -21,11 +23,12 @@ pub struct Judge<'a> {
     scene: &'a Scene<'a>,
     /// What was sent, for showing parts of it.
     text: &'a str,
+    /// The language of the text that is being judged.
+    pub shell: Shell,
     commands: usize,
     texts: u32,
     pub places: Places,
-    /// Files the script writes before it may run them.
-    written: Vec<String>,
+    pub knowledge: Knowledge,
     pub threats: Vec<Threat>,
 }
 
@@ -80,12 +83,56 @@ impl<'a> Judge<'a> {
             policy,
             scene,
             text,
+            shell: Shell::Sh,
             commands: 0,
             texts: 0,
             places: Places::new(scene.directory, scene.home),
-            written: Vec::new(),
+            knowledge: Knowledge::new(scene.variables),
             threats: Vec::new(),
         }
+    }
+
+    /// Judges the whole of a text that was sent.
+    pub fn whole(&mut self, text: &str, shell: Shell) -> Ruling {
+        self.look(text, shell)?;
+        if !self.knowledge.is_out_of_order {
+            return Ok(());
+        }
+        // Something runs later than it stands there, with what was learned since.
+        let (places, knowledge) = (self.places.clone(), self.knowledge.clone());
+        *self = Self { places, knowledge, ..Self::new(self.policy, self.scene, self.text) };
+        self.look(text, shell)
+    }
+
+    fn look(&mut self, text: &str, shell: Shell) -> Ruling {
+        self.script(text, shell, None)?;
+        self.evaluate_suspects()
+    }
+
+    /// Judges what is code to something that evaluates text.
+    fn evaluate_suspects(&mut self) -> Ruling {
+        let suspects = std::mem::take(&mut self.knowledge.suspects);
+        if self.knowledge.evaluates {
+            for (text, span) in &suspects {
+                self.evaluate(text, span)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges a text as something that evaluates it would read it.
+    pub fn evaluate(&mut self, text: &str, span: &Span) -> Ruling {
+        let inert = !text.contains("$(") && !text.contains("${") && !text.contains('`');
+        if inert {
+            return self.unresolved(span.clone(), "a text that could become code");
+        }
+        let read = Script::evaluated(text, Shell::Bash, span.clone());
+        let script = read.map_err(|trouble| self.not_understood(trouble))?;
+        self.all_of(&script)
+    }
+
+    fn not_understood(&self, Trouble { span, what }: Trouble) -> Denial {
+        self.deny(span, Why::NotUnderstood { what })
     }
 
     pub fn deny(&self, span: Span, why: Why) -> Denial {
@@ -95,13 +142,11 @@ impl<'a> Judge<'a> {
 
     /// Judges a text for a shell.
     pub fn script(&mut self, text: &str, shell: Shell, within: Option<Span>) -> Ruling {
-        let trouble = |judge: &Self, Trouble { span, what }: Trouble| {
-            judge.deny(span, Why::NotUnderstood { what })
-        };
-        let script = Script::read(text, shell, within.clone()).map_err(|t| trouble(self, t))?;
+        let whole = within.clone().unwrap_or(0..text.len());
+        let read = Script::read(text, shell, within);
+        let mut script = read.map_err(|trouble| self.not_understood(trouble))?;
         self.commands += script.commands.len();
         self.texts += 1;
-        let whole = within.unwrap_or(0..text.len());
         if self.commands > MAX_COMMANDS {
             return Err(self.deny(whole, Why::NotUnderstood { what: "it has too many commands" }));
         }
@@ -109,16 +154,21 @@ impl<'a> Judge<'a> {
             return Err(self.deny(whole, Why::NotUnderstood { what: "it is nested too deep" }));
         }
         threats::look(self, &script);
-        for (name, span) in &script.set {
+        self.knowledge.learn(&mut script);
+        let outer = std::mem::replace(&mut self.shell, shell);
+        self.all_of(&script)?;
+        self.shell = outer;
+        self.texts -= 1;
+        Ok(())
+    }
+
+    fn all_of(&mut self, script: &Script) -> Ruling {
+        for (name, span) in script.set.iter().chain(&script.counted) {
             self.variable(name, None, span)?;
         }
-        for command in script.commands.iter().filter(|command| command.repeats) {
-            self.note_directory(command);
-        }
         for (at, command) in script.commands.iter().enumerate() {
-            self.command(&script, at, command)?;
+            self.command(script, at, command)?;
         }
-        self.texts -= 1;
         Ok(())
     }
 
@@ -129,9 +179,10 @@ impl<'a> Judge<'a> {
         for redirect in &command.redirects {
             self.redirect(redirect)?;
         }
+        self.knowledge.is_out_of_order |= command.repeats;
         let Some(first) = command.words.first() else { return Ok(()) };
         let name = first.literal().unwrap_or_default();
-        if script.defines(&name, at) && !unsets(script, &name) {
+        if script.defines(&name, at) && !unsets(script) && !SPECIAL.has(&name) {
             // Its body was judged where it stands.
             return self.denied(&command.words);
         }
@@ -140,7 +191,6 @@ impl<'a> Judge<'a> {
             None if command.piped => Input::Unknown,
             None => Input::Other,
         };
-        self.note_directory(command);
         self.call(&Call { words: &command.words, input, wrappers: 0 })
     }
 
@@ -153,13 +203,15 @@ impl<'a> Judge<'a> {
         }
         self.denied(call.words)?;
         self.allowed(call.words)?;
-        match call.name() {
-            Some(name) => tools::look(self, &name, call),
-            None => Ok(()),
+        let Some(name) = call.name() else { return Ok(()) };
+        if ["cd", "pushd", "popd"].contains(&name.as_str()) {
+            self.enter(call.arguments());
         }
+        tools::look(self, &name, call)
     }
 
-    fn denied(&self, words: &[Word]) -> Ruling {
+    /// Refuses what a rule denies, or may deny.
+    pub fn denied(&self, words: &[Word]) -> Ruling {
         let span = span_of(words);
         for rule in &self.policy.deny {
             match rule.matches(words) {
@@ -255,7 +307,7 @@ impl<'a> Judge<'a> {
         if !writes {
             return Ok(());
         }
-        self.written.extend(word.data());
+        self.knowledge.note_written(word);
         match folders.is_empty() || self.places.is_within(word, folders) {
             true => Ok(()),
             false => Err(self.writes(redirect.span.clone(), word)),
@@ -269,6 +321,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a file that a program's option or argument makes it write.
     pub fn file(&mut self, word: &Word) -> Ruling {
+        self.knowledge.note_written(word);
         let folders = &self.policy.write_dirs;
         match folders.is_empty() || self.places.is_within(word, folders) {
             true => Ok(()),
@@ -282,6 +335,7 @@ impl<'a> Judge<'a> {
         if self.policy.allow.is_empty() || !self.policy.write_dirs.is_empty() {
             return self.file(word);
         }
+        self.knowledge.note_written(word);
         let here = [self.scene.directory.to_owned()];
         match self.places.is_within(word, &here) {
             true => Ok(()),
@@ -289,33 +343,31 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether the script itself wrote the file it is about to run.
-    pub fn has_written(&self, path: &str) -> bool {
-        let plain = |path: &str| path.trim_start_matches("./").to_owned();
-        self.written.iter().any(|written| plain(written) == plain(path))
+    /// Whether a word that only the run will know may be an option of a program.
+    pub fn may_be_option(&self, word: &Word) -> bool {
+        self.knowledge.may_be_option(word)
     }
 
-    fn note_directory(&mut self, command: &Simple) {
-        let name = command.words.first().and_then(Word::literal).unwrap_or_default();
-        let is_change = ["cd", "pushd", "popd"].contains(&name.as_str());
-        let arguments = command.words.get(1..).unwrap_or_default();
-        let target = arguments
-            .iter()
-            .find(|word| word.data().is_none_or(|text| !text.starts_with('-') || text == "-"));
-        if is_change {
-            self.places.enter(target, command.repeats);
-        }
+    /// Notes a `cd`.
+    fn enter(&mut self, arguments: &[Word]) {
+        let is_target =
+            |word: &&Word| word.data().is_none_or(|text| !text.starts_with('-') || text == "-");
+        let target = arguments.iter().find(is_target);
+        // In a loop it may come again and again.
+        self.places.enter(target, self.knowledge.is_out_of_order);
     }
 }
 
+/// Builtins that come before functions in some modes.
+const SPECIAL: Words = Words(
+    ". : break continue eval exec exit export readonly return set shift source times trap unset \
+     command builtin",
+);
+
 /// Whether a function may be gone again when it is called.
-fn unsets(script: &Script, name: &str) -> bool {
-    let unset = |command: &Simple| {
-        let is_unset = command.words.iter().any(|word| word.data().as_deref() == Some("unset"));
-        let about = |word: &Word| word.data().is_none_or(|text| text == name);
-        is_unset && command.words.iter().any(about)
-    };
-    script.commands.iter().any(unset)
+fn unsets(script: &Script) -> bool {
+    let mut words = script.commands.iter().flat_map(|command| &command.words);
+    words.any(|word| word.data().is_some_and(|text| text.contains("unset")))
 }
 
 fn is_descriptor(word: &Word) -> bool {

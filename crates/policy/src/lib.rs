@@ -12,6 +12,7 @@
 
 mod denial;
 mod judge;
+mod knowledge;
 mod options;
 mod paths;
 mod rule;
@@ -100,7 +101,7 @@ impl Policy {
         let is_comment = |line: &str| line.trim().is_empty() || line.trim().starts_with('#');
         let ruling = match text.lines().all(is_comment) {
             true => Err(judge.deny(0..0, Why::Nothing)),
-            false => judge.script(text, language, None),
+            false => judge.whole(text, language),
         };
         let ruling = ruling.and_then(|()| environment(&mut judge, scene));
         self.conclude(ruling, judge.threats)

@@ -47,6 +47,11 @@ impl Places {
         }
     }
 
+    /// From here on, only the run will know.
+    pub fn forget(&mut self) {
+        self.directories = None;
+    }
+
     /// What a word names, for each directory it may be relative to; `None` if that is not known.
     pub fn resolve(&self, word: &Word) -> Option<Vec<String>> {
         let text = word.data()?;

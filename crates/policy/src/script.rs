@@ -54,10 +54,14 @@ pub struct Script {
     pub functions: Vec<(String, usize)>,
     /// Variables that get a value otherwise than by an assignment: `for x`, `${x:=…}`.
     pub set: Vec<(String, Span)>,
+    /// Variables in arithmetic, where they can only become numbers.
+    pub counted: Vec<(String, Span)>,
+    /// The words of loops, by the name of the variable.
+    loops: Vec<(String, Word)>,
     /// Texts that are code if something evaluates them: `'a[$(rm x)]'`.
-    suspects: Vec<(String, Span)>,
-    /// Whether something evaluates text: arithmetic, `[[ -v`, `read`, …
-    evaluates: bool,
+    pub suspects: Vec<(String, Span)>,
+    /// Whether something evaluates text: arithmetic, subscripts, `[[ -v`.
+    pub evaluates: bool,
     /// The bodies of here-documents, by the number their redirection has.
     documents: Vec<Option<Word>>,
     pipelines: usize,
@@ -102,7 +106,32 @@ pub enum Piece {
     Unknown {
         /// Whether it can become several words, or none.
         splits: bool,
+        origin: Origin,
     },
+}
+
+/// Where something comes from that only the run will know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A variable's value as it is.
+    Variable(String),
+    /// What commands print, by their numbers in the script.
+    Commands(Range<usize>),
+    /// A name the shell makes for a pipe.
+    File,
+    Number,
+    Other,
+}
+
+impl Origin {
+    /// What stands in `${…}` or behind `$`.
+    fn of_name(text: &str) -> Self {
+        match reader::is_name(text) {
+            true => Self::Variable(text.to_owned()),
+            false if text.starts_with('#') => Self::Number,
+            false => Self::Other,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -135,8 +164,18 @@ impl Script {
             return Err(reader.trouble("it is longer than 64 KiB"));
         }
         reader.script()?;
-        script.evaluate(shell)?;
         Ok(script)
+    }
+
+    /// The variables that get a value, each with what it is unless only the run will know.
+    pub fn values(&self) -> impl Iterator<Item = (&str, Option<&Word>)> {
+        let assigned = self.commands.iter().flat_map(|command| &command.assignments);
+        let assigned =
+            assigned.map(|assignment| (assignment.name.as_str(), Some(&assignment.value)));
+        let looped = self.loops.iter().map(|(name, word)| (name.as_str(), Some(word)));
+        let is_loop = |name: &str| self.loops.iter().any(|(looped, _)| looped == name);
+        let set = self.set.iter().filter(move |(name, _)| !is_loop(name));
+        assigned.chain(looped).chain(set.map(|(name, _)| (name.as_str(), None)))
     }
 
     /// The text a command finds on its standard input, if the script says it letter by letter.
@@ -152,15 +191,11 @@ impl Script {
         }
     }
 
-    /// Reads the texts that something may evaluate, as it would.
-    fn evaluate(&mut self, shell: Shell) -> Result<(), Trouble> {
-        if !self.evaluates {
-            return Ok(());
-        }
-        for (text, span) in std::mem::take(&mut self.suspects) {
-            Reader::new(&text, shell, Some(span), self).expanded_text()?;
-        }
-        Ok(())
+    /// Reads a text as something that evaluates it would: what is in it to be replaced.
+    pub fn evaluated(text: &str, shell: Shell, span: Span) -> Result<Self, Trouble> {
+        let mut script = Self::default();
+        Reader::new(text, shell, Some(span), &mut script).expanded_text()?;
+        Ok(script)
     }
 }
 
@@ -172,7 +207,7 @@ impl Word {
 
     /// A word nobody knows, or any number of them.
     pub fn unknown(splits: bool, span: Span) -> Self {
-        Self { pieces: vec![Piece::Unknown { splits }], span }
+        Self { pieces: vec![Piece::Unknown { splits, origin: Origin::Other }], span }
     }
 
     /// What the word is, if the shell makes nothing else of it.
@@ -195,7 +230,7 @@ impl Word {
 
     /// Whether it is exactly one word when the command runs.
     pub fn is_one(&self) -> bool {
-        let splits = |piece: &Piece| matches!(piece, Piece::Unknown { splits: true });
+        let splits = |piece: &Piece| matches!(piece, Piece::Unknown { splits: true, .. });
         !self.pieces.iter().any(splits) && !self.is_pattern() && !self.has_braces()
     }
 
@@ -205,6 +240,9 @@ impl Word {
 
     /// The text before the first part that only the run will know.
     pub fn beginning(&self) -> String {
+        if self.has_braces() {
+            return String::new();
+        }
         let known = self.pieces.iter().map_while(|piece| match piece {
             Piece::Text { text, .. } => Some(text.as_str()),
             Piece::Unknown { .. } => None,
@@ -214,6 +252,9 @@ impl Word {
 
     /// The text after the last part that only the run will know.
     pub fn end(&self) -> String {
+        if self.has_braces() {
+            return String::new();
+        }
         let known = self.pieces.iter().rev().map_while(|piece| match piece {
             Piece::Text { text, .. } => Some(text.as_str()),
             Piece::Unknown { .. } => None,

@@ -11,6 +11,7 @@ mod find;
 mod git;
 mod guards;
 mod interpreters;
+mod names;
 mod remote;
 mod sed;
 mod shells;
@@ -23,7 +24,7 @@ pub use interpreters::runs_anything;
 /// Judges what a command runs.
 pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let written = call.words[0].literal().filter(|path| path.contains('/'));
-    if written.is_some_and(|path| judge.has_written(&path)) {
+    if written.is_some_and(|path| judge.knowledge.has_written(&path)) {
         return judge.hides(call.words[0].span.clone(), "the script wrote it itself");
     }
     match name {

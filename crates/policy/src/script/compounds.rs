@@ -1,7 +1,7 @@
 //! Commands that hold others: groups, loops, conditions, functions.
 
 use super::grammar::{Kind, Until};
-use super::reader::{Reader, is_name};
+use super::reader::{Reader, is_meta, is_name};
 use super::words::Place;
 use super::{Trouble, Word};
 use crate::words::Words;
@@ -103,10 +103,11 @@ impl Reader<'_> {
             if self.take_word("in")? {
                 loop {
                     self.blanks()?;
-                    match self.peek() {
-                        Some(b';' | b'\n') => break,
-                        _ => self.word(Place::Command)?,
-                    };
+                    if let Some(b';' | b'\n') = self.peek() {
+                        break;
+                    }
+                    let word = self.word(Place::Command)?;
+                    self.script.loops.push((text.to_owned(), word));
                 }
             }
             self.take(b';')?;
@@ -146,33 +147,79 @@ impl Reader<'_> {
 
     /// What follows `[[`.
     fn test(&mut self) -> Result<(), Trouble> {
-        let mut regex = false;
+        self.any_of_test()?;
+        self.gaps()?;
+        match self.ends_test() && self.take_all(b"]]")? {
+            true => Ok(()),
+            false => Err(self.trouble("`]]` was expected")),
+        }
+    }
+
+    fn ends_test(&mut self) -> bool {
+        let closes = self.peek() == Some(b']') && self.ahead(1) == Some(b']');
+        closes && self.ahead(2).is_none_or(is_meta)
+    }
+
+    fn any_of_test(&mut self) -> Result<(), Trouble> {
         loop {
+            self.term_of_test()?;
+            // A line may end before what joins or closes, and behind it.
             self.gaps()?;
-            let Some(byte) = self.peek() else {
-                return Err(self.trouble("`]]` was expected"));
-            };
-            match byte {
-                b'(' | b')' | b'<' | b'>' if !regex && self.ahead(1) != Some(b'(') => {
-                    self.advance()?;
-                }
-                b'&' | b'|' if !regex && self.ahead(1) == Some(byte) => {
-                    self.take_all(&[byte, byte])?;
-                }
-                b'(' | b')' if !regex => self.advance()?,
-                _ => {
-                    let place = if regex { Place::Regex } else { Place::Operand };
-                    let word = self.word(place)?;
-                    let plain = word.plain().unwrap_or_default();
-                    if plain == "]]" && !regex {
-                        return Ok(());
-                    }
-                    // Operands of these are evaluated.
-                    let evaluated = ["-v", "-R", "-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
-                    self.script.evaluates |= evaluated.contains(&plain);
-                    regex = plain == "=~";
-                }
+            if !self.take_all(b"&&")? && !self.take_all(b"||")? {
+                return Ok(());
             }
+        }
+    }
+
+    fn term_of_test(&mut self) -> Result<(), Trouble> {
+        self.gaps()?;
+        if self.take(b'(')? {
+            self.deeper(Self::any_of_test)?;
+            return self.expect(b')', "a parenthesis is not closed");
+        }
+        let first = self.operand(Place::Operand)?;
+        let first = first.plain().unwrap_or_default();
+        if first == "!" {
+            return self.deeper(Self::term_of_test);
+        }
+        self.blanks()?;
+        let unary = first.len() == 2 && first.starts_with('-');
+        if unary && !self.ends_test() {
+            self.script.evaluates |= ["-v", "-R"].contains(&first);
+            return self.operand(Place::Operand).map(drop);
+        }
+        match self.peek() {
+            _ if self.ends_test() => Ok(()),
+            Some(b'&' | b'|' | b')' | b'\n') => Ok(()),
+            Some(b'<' | b'>') => {
+                self.advance()?;
+                self.blanks()?;
+                self.operand(Place::Operand).map(drop)
+            }
+            _ => self.comparison(),
+        }
+    }
+
+    /// An operator and what stands behind it.
+    fn comparison(&mut self) -> Result<(), Trouble> {
+        const NUMBERS: Words = Words("-eq -ne -lt -le -gt -ge");
+        const OTHERS: Words = Words("= == != =~ -nt -ot -ef");
+        let operator = self.word(Place::Operand)?;
+        let operator = operator.plain().unwrap_or_default();
+        if !NUMBERS.has(operator) && !OTHERS.has(operator) {
+            return Err(self.trouble("this operator is not understood"));
+        }
+        self.script.evaluates |= NUMBERS.has(operator);
+        self.blanks()?;
+        let place = if operator == "=~" { Place::Regex } else { Place::Operand };
+        self.operand(place).map(drop)
+    }
+
+    /// A word that is not the end.
+    fn operand(&mut self, place: Place) -> Result<Word, Trouble> {
+        match self.ends_test() {
+            true => Err(self.trouble("something else was expected here")),
+            false => self.word(place),
         }
     }
 

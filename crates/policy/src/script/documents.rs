@@ -81,7 +81,9 @@ impl Reader<'_> {
             body.push('\n');
         }
         if pending.quoted {
-            return Ok(Word::known(body, pending.span.clone()));
+            let body = Word::known(body, pending.span.clone());
+            self.suspect(&body);
+            return Ok(body);
         }
         let span = pending.span.clone();
         self.deeper(|reader| reader.inner(&body, span).expanded_text())

@@ -2,7 +2,15 @@
 
 use super::reader::{Reader, is_name_start};
 use super::words::Builder;
-use super::{Trouble, Word};
+use super::{Origin, Trouble, Word};
+
+/// Where text in braces or brackets stands.
+#[derive(Clone, Copy)]
+struct Inside {
+    quoted: bool,
+    /// Whether it is arithmetic.
+    evaluated: bool,
+}
 
 impl Reader<'_> {
     /// A dollar sign and what belongs to it.
@@ -12,17 +20,22 @@ impl Reader<'_> {
         match self.peek() {
             Some(b'(') => {
                 self.advance()?;
+                let first = self.script.commands.len();
                 let arithmetic = self.peek() == Some(b'(') && self.arithmetic_here()?;
-                if !arithmetic {
+                if arithmetic {
+                    word.unknown(!quoted, Origin::Number);
+                } else {
                     self.substituted()?;
+                    let commands = first..self.script.commands.len();
+                    word.unknown(!quoted, Origin::Commands(commands));
                 }
-                word.unknown(!quoted);
             }
             Some(b'{') => {
                 self.advance()?;
                 self.deeper(|reader| reader.parameter(quoted))?;
-                let many = self.text[start..self.at].contains(['@', '*']);
-                word.unknown(!quoted || many);
+                let text = &self.text[start + 2..self.at - 1];
+                let many = text.contains(['@', '*']);
+                word.unknown(!quoted || many, Origin::of_name(text));
             }
             Some(b'[') => return Err(self.trouble("this form of arithmetic is not understood")),
             Some(b'\'') if !quoted => {
@@ -45,11 +58,12 @@ impl Reader<'_> {
                 {
                     self.advance()?;
                 }
-                word.unknown(!quoted);
+                word.unknown(!quoted, Origin::of_name(&self.text[start + 1..self.at]));
             }
             Some(byte) if byte.is_ascii_digit() || b"@*#?-$!".contains(&byte) => {
                 self.advance()?;
-                word.unknown(!quoted || byte == b'@' || byte == b'*');
+                let origin = if b"#?$!".contains(&byte) { Origin::Number } else { Origin::Other };
+                word.unknown(!quoted || byte == b'@' || byte == b'*', origin);
             }
             _ => word.push(b'$', quoted),
         }
@@ -95,8 +109,9 @@ impl Reader<'_> {
             return Err(self.trouble("a here-document and a substitution are in each other's way"));
         }
         let (inner, span) = (String::from_utf8_lossy(&inner).into_owned(), self.span(start));
+        let first = self.script.commands.len();
         self.deeper(|reader| reader.inner(&inner, span).script_within())?;
-        word.unknown(!quoted);
+        word.unknown(!quoted, Origin::Commands(first..self.script.commands.len()));
         Ok(())
     }
 
@@ -135,7 +150,7 @@ impl Reader<'_> {
             }
             self.advance()?;
             self.script.evaluates = true;
-            self.until(b']', quoted)?;
+            self.until(b']', Inside { quoted, evaluated: true })?;
         }
         match (self.peek(), self.ahead(1)) {
             (Some(b'@'), Some(b'P')) => {
@@ -145,15 +160,19 @@ impl Reader<'_> {
                 let span = self.span(start);
                 self.script.set.push((name, span));
             }
-            (Some(b':'), Some(next)) if !b"-+?".contains(&next) => self.script.evaluates = true,
+            (Some(b':'), Some(next)) if !b"-+?".contains(&next) => {
+                self.script.evaluates = true;
+                return self.until(b'}', Inside { quoted, evaluated: true });
+            }
             (Some(next), _) if b"}:-+?%#/^,@*".contains(&next) => {}
             _ => return Err(self.trouble("this is not understood in braces")),
         }
-        self.until(b'}', quoted)
+        self.until(b'}', Inside { quoted, evaluated: false })
     }
 
     /// Text with replacements in it, up to a bracket or brace.
-    fn until(&mut self, end: u8, quoted: bool) -> Result<(), Trouble> {
+    fn until(&mut self, end: u8, inside: Inside) -> Result<(), Trouble> {
+        let Inside { quoted, evaluated } = inside;
         let mut word = Builder::default();
         loop {
             let Some(byte) = self.peek() else {
@@ -178,7 +197,10 @@ impl Reader<'_> {
                     self.advance()?;
                     self.double_quoted(&mut word)?;
                 }
-                b'\'' if quoted => return Err(self.trouble("shells differ on this quote")),
+                // What is evaluated is expanded whatever the quotes.
+                b'\'' if quoted || evaluated => {
+                    return Err(self.trouble("shells differ on this quote"));
+                }
                 b'\'' => self.single_quoted(&mut word)?,
                 b'\\' => {
                     self.advance()?;
@@ -205,6 +227,12 @@ impl Reader<'_> {
         let (start, commands) = (self.at, self.script.commands.len());
         let is_arithmetic = self.deeper(Self::arithmetic)?;
         if !is_arithmetic {
+            let read = &self.text[start..self.at];
+            // Only bash takes it for commands then, and looks for the end without regard to comments
+            // and here-documents.
+            if !self.is_bash() || read.contains('#') || read.contains("<<") {
+                return Err(self.trouble("shells differ on these parentheses"));
+            }
             self.at = start;
             self.script.commands.truncate(commands);
         }
@@ -213,6 +241,8 @@ impl Reader<'_> {
 
     fn arithmetic(&mut self) -> Result<bool, Trouble> {
         self.advance()?;
+        // Names are evaluated, and so is what they stand for.
+        self.script.evaluates = true;
         let mut open = 1;
         let mut word = Builder::default();
         loop {
@@ -236,15 +266,29 @@ impl Reader<'_> {
                     continue;
                 }
                 b'\'' | b'\\' => return Err(self.trouble("this is not understood in arithmetic")),
+                _ if is_name_start(byte) => {
+                    self.name_in_arithmetic()?;
+                    continue;
+                }
                 _ => {}
             }
-            // Names are evaluated, and so is what they stand for.
-            self.script.evaluates |= is_name_start(byte);
             self.advance()?;
             if open == 0 {
                 return self.take(b')');
             }
         }
+    }
+
+    /// A variable, which may get a value there.
+    fn name_in_arithmetic(&mut self) -> Result<(), Trouble> {
+        let start = self.at;
+        while self.peek().is_some_and(|byte| is_name_start(byte) || byte.is_ascii_digit()) {
+            self.advance()?;
+        }
+        let name = self.text[start..self.at].replace("\\\n", "");
+        let span = self.span(start);
+        self.script.counted.push((name, span));
+        Ok(())
     }
 
     /// Reads the whole text as if it stood in double quotes that cannot be closed: the body of a

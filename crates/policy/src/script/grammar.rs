@@ -31,12 +31,6 @@ const RESERVED: Words = Words(
 /// Those of them that only bash has.
 const BASH_ONLY: Words = Words("[[ coproc function select time");
 
-/// Builtins whose arguments are evaluated: they take names, and a name can have a subscript.
-const EVALUATING: Words = Words(
-    "[ declare export getopts let local mapfile printf read readarray readonly test typeset \
-     unset wait",
-);
-
 /// Builtins whose arguments can be assignments.
 const DECLARING: Words = Words("declare export local readonly typeset");
 
@@ -250,8 +244,6 @@ impl Reader<'_> {
         {
             return Err(self.trouble("a command was expected here"));
         }
-        let evaluating = |word: &Word| word.data().is_some_and(|text| EVALUATING.has(&text));
-        self.script.evaluates |= command.words.iter().take(4).any(evaluating);
         command.span = match self.span(start) {
             span if span == (start..self.at) => start..end,
             within => within,

@@ -4,6 +4,7 @@
 //! here, once: nobody else has to think of `r\⏎m`.
 
 use super::{MAX_COMMANDS, MAX_DEPTH, MAX_STEPS, Script, Shell, Simple, Span, Trouble, Word};
+use crate::words::Words;
 
 /// Reads one text into a [`Script`].
 pub struct Reader<'a> {
@@ -150,9 +151,9 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn trouble(&self, what: &'static str) -> Trouble {
-        let end = self.text[self.at.min(self.text.len())..].chars().next();
-        let here = self.at..self.at + end.map_or(0, char::len_utf8);
-        Trouble { span: self.within.clone().unwrap_or(here), what }
+        let start = self.text.floor_char_boundary(self.at);
+        let end = self.text[start..].chars().next().map_or(0, char::len_utf8);
+        Trouble { span: self.within.clone().unwrap_or(start..start + end), what }
     }
 
     /// Notes that something stands in something else, and does the work.
@@ -177,19 +178,25 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Keeps a word's text if it would be code to something that evaluates it.
+    /// Keeps a word's text if it would be code to something that evaluates it, alone or put together
+    /// with others.
     pub(super) fn suspect(&mut self, word: &Word) {
-        let texts = word.pieces.iter().map(|piece| match piece {
-            super::Piece::Text { text, .. } => text.as_str(),
-            super::Piece::Unknown { .. } => "",
+        let quoted = word.pieces.iter().filter_map(|piece| match piece {
+            super::Piece::Text { text, quoted: true } => Some(text.as_str()),
+            _ => None,
         });
-        let text: String = texts.collect();
-        let subscript = text.find('[').filter(|at| text[*at..].contains(['$', '`']));
-        if subscript.is_some() {
+        let text: String = quoted.collect();
+        let open = text.contains("$(") || text.contains("${") || text.contains('`');
+        let begun = text == "$" || text.ends_with("[$");
+        if open || begun || ESCAPED.iter().any(|escape| text.contains(escape)) {
             self.script.suspects.push((text, word.span.clone()));
         }
     }
 }
+
+/// A dollar sign or a backquote, as `printf` would make them.
+const ESCAPED: Words =
+    Words("\\044 \\44 \\0044 \\x24 \\u24 \\u0024 \\140 \\0140 \\x60 \\u60 \\u0060");
 
 /// Whether a byte ends a word.
 pub(super) fn is_meta(byte: u8) -> bool {

@@ -1,7 +1,7 @@
 //! Words: quotes, escapes, and everything a word can hold.
 
 use super::reader::{Reader, is_meta, is_name};
-use super::{Piece, Trouble, Word};
+use super::{Origin, Piece, Trouble, Word};
 
 /// Gathers the pieces of a word.
 #[derive(Debug, Default)]
@@ -35,9 +35,9 @@ impl Builder {
         }
     }
 
-    pub fn unknown(&mut self, splits: bool) {
+    pub fn unknown(&mut self, splits: bool, origin: Origin) {
         self.flush();
-        self.pieces.push(Piece::Unknown { splits });
+        self.pieces.push(Piece::Unknown { splits, origin });
     }
 
     fn is_empty(&self) -> bool {
@@ -272,7 +272,7 @@ impl Reader<'_> {
             digits += 1;
             self.advance()?;
         }
-        match char::from_u32(number) {
+        match char::from_u32(number).filter(|_| most > 3 || number < 256) {
             // What follows a zero would be cut off, and a byte that is no character is not text.
             Some('\0') | None => Err(self.trouble("an escape is not understood")),
             _ if digits == 0 => Err(self.trouble("an escape is not understood")),
@@ -298,7 +298,7 @@ impl Reader<'_> {
         loop {
             self.gaps()?;
             if self.take(b')')? {
-                word.unknown(true);
+                word.unknown(true, Origin::Other);
                 return Ok(());
             }
             self.word(Place::Command)?;
@@ -313,7 +313,7 @@ impl Reader<'_> {
         self.peek();
         self.advance()?;
         self.substituted()?;
-        word.unknown(false);
+        word.unknown(false, Origin::File);
         Ok(())
     }
 }

@@ -16,6 +16,8 @@ pub struct Form {
     pub long_valued: Words,
     /// Long options that take none; every other is one if this is empty.
     pub long_flags: Words,
+    /// Long options that take none and are the beginning of one that does.
+    pub whole: Words,
     /// Whether the first word that is no option ends the options.
     pub stops: bool,
 }
@@ -77,6 +79,12 @@ pub fn split(form: &Form, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), 
                     value,
                     span: word.span.clone(),
                 });
+            } else if form.whole.has(bare) {
+                let span = word.span.clone();
+                found.push(Argument::Option { name: bare.to_owned(), value: None, span });
+            } else if form.long_valued.iter().any(|known| known.starts_with(bare)) {
+                // Cut short, it takes the next word or not: nobody can tell.
+                return Err(word.span.clone());
             } else if form.long_flags.is_empty() || form.long_flags.has(bare) {
                 found.push(Argument::Option {
                     name: bare.to_owned(),

@@ -8,7 +8,7 @@ use crate::words::Words;
 /// Judges a call of awk.
 pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     let form = Form {
-        valued: "FvfEil",
+        valued: "FvfEilW",
         long_valued: Words("field-separator assign file exec include load source"),
         stops: true,
         ..Form::default()
@@ -22,7 +22,7 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         match argument {
             Argument::Option { name, value, span } => match (name.as_str(), value) {
                 ("version" | "help" | "V" | "h", None) => return Ok(()),
-                ("f" | "E" | "i" | "l" | "D", _) => {
+                ("f" | "E" | "i" | "l" | "D" | "W", _) => {
                     return judge.hides(span, "a program in a file");
                 }
                 (name, _)
@@ -72,19 +72,50 @@ enum Token {
     Line,
 }
 
-/// The files a program writes, or why it is not harmless.
+/// How many slashes that may divide or begin a pattern are read both ways.
+const MAX_SLASHES: u32 = 6;
+
+/// The files a program writes, or why it is not harmless. A slash behind a value divides, but where
+/// a value ends is not certain: read the wrong way, a quote could hide the rest.
 fn files(program: &str) -> Result<Vec<String>, &'static str> {
     const LOST: &str = "a program for awk that is not understood";
-    let tokens = tokens(program).ok_or(LOST)?;
-    // Behind a parenthesis or a name, a slash may divide or begin a pattern. Read the wrong way, a
-    // quote could hide the rest.
-    let divides = tokens.windows(2).any(|pair| {
-        pair[1] == Token::Sign('/') && matches!(pair[0], Token::Sign(')') | Token::Name(_))
-    });
-    let signs = ["system", "|", ">", "@"];
-    if divides && program.contains('"') && signs.iter().any(|sign| program.contains(sign)) {
-        return Err(LOST);
+    let mut files = Vec::new();
+    let mut readings = 0;
+    let mut way = 0_u32;
+    loop {
+        let mut slashes = Slashes { way, seen: 0 };
+        if let Some(tokens) = tokens(program, &mut slashes) {
+            readings += 1;
+            files.extend(files_of(&tokens)?);
+        }
+        way += 1;
+        if slashes.seen > MAX_SLASHES {
+            return Err(LOST);
+        }
+        if way >= 1 << slashes.seen {
+            break;
+        }
     }
+    match readings {
+        0 => Err(LOST),
+        _ => Ok(files),
+    }
+}
+
+/// One way to read the slashes nobody can be sure of: a bit for each.
+struct Slashes {
+    way: u32,
+    seen: u32,
+}
+
+impl Slashes {
+    fn next_divides(&mut self) -> bool {
+        self.seen += 1;
+        self.way >> (self.seen - 1).min(31) & 1 == 0
+    }
+}
+
+fn files_of(tokens: &[Token]) -> Result<Vec<String>, &'static str> {
     let (mut files, mut printing, mut depth) = (Vec::new(), false, 0);
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
@@ -94,7 +125,7 @@ fn files(program: &str) -> Result<Vec<String>, &'static str> {
                 return Err("awk runs a command");
             }
             Token::Name(name) if name == "print" || name == "printf" => {
-                (printing, depth) = (true, 0)
+                (printing, depth) = (true, 0);
             }
             Token::Sign('@') => return Err("awk loads or calls something by name"),
             Token::Sign('|') if next == Some(&Token::Sign('|')) => at += 1,
@@ -119,7 +150,7 @@ fn files(program: &str) -> Result<Vec<String>, &'static str> {
     Ok(files)
 }
 
-fn tokens(program: &str) -> Option<Vec<Token>> {
+fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = program.chars().peekable();
     while let Some(character) = rest.next() {
@@ -148,20 +179,8 @@ fn tokens(program: &str) -> Option<Vec<Token>> {
                 }
                 Token::Text(text)
             }
-            '/' if !ends_value(tokens.last()) => {
-                let mut brackets = false;
-                loop {
-                    match rest.next()? {
-                        '/' if !brackets => break,
-                        // Some awks end the pattern here, some do not.
-                        '/' => return None,
-                        '\\' => drop(rest.next()?),
-                        '[' => brackets = true,
-                        ']' => brackets = false,
-                        '\n' => return None,
-                        _ => {}
-                    }
-                }
+            '/' if begins_pattern(tokens.last()) || !slashes.next_divides() => {
+                pattern(&mut rest)?;
                 Token::Regex
             }
             c if c.is_ascii_digit() || c == '.' => {
@@ -184,15 +203,40 @@ fn tokens(program: &str) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Whether a slash behind it divides.
-fn ends_value(token: Option<&Token>) -> bool {
+/// Whether a slash behind it can only begin a pattern.
+fn begins_pattern(token: Option<&Token>) -> bool {
     match token {
-        Some(Token::Name(name)) => {
-            !["print", "printf", "return", "in", "case", "getline", "if", "while", "else", "do"]
-                .contains(&name.as_str())
-        }
-        Some(Token::Text(_) | Token::Number) => true,
-        Some(Token::Sign(sign)) => matches!(sign, ')' | ']' | '$'),
+        None | Some(Token::Line) => true,
+        Some(Token::Sign(sign)) => "(,!~&|;{".contains(*sign),
         _ => false,
+    }
+}
+
+/// Passes over a pattern. In brackets some awks end it at a slash and some do not.
+fn pattern(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
+    loop {
+        match rest.next()? {
+            '/' => return Some(()),
+            '\\' => {
+                rest.next()?;
+            }
+            '\n' => return None,
+            '[' => {
+                rest.next_if_eq(&'^');
+                rest.next_if_eq(&']');
+                loop {
+                    match rest.next()? {
+                        ']' => break,
+                        '/' | '\n' => return None,
+                        '\\' => {
+                            rest.next()?;
+                        }
+                        '[' if rest.next_if_eq(&':').is_some() => while rest.next()? != ']' {},
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
     }
 }

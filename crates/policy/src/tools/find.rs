@@ -3,7 +3,7 @@
 use super::arguments::{Argument, Form, split};
 use super::wrappers;
 use crate::judge::{Call, Judge, Ruling};
-use crate::script::{Piece, Word};
+use crate::script::{Origin, Piece, Shell, Word};
 use crate::words::Words;
 
 /// `find`: commands behind `-exec` and its kin, files behind `-fprint`.
@@ -22,8 +22,15 @@ pub fn find(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         };
         match text.as_str() {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                let end = |word: &Word| word.data().is_some_and(|text| text == ";" || text == "+");
-                let length = words[at..].iter().position(end).unwrap_or(words.len() - at);
+                let is = |at: usize, text: &str| {
+                    words.get(at).and_then(Word::data).is_some_and(|word| word == text)
+                };
+                // A plus is the end only behind the place for the names.
+                let ends = |at: &usize| is(*at, ";") || (is(*at, "+") && is(at - 1, "{}"));
+                let length = (at..words.len()).find(ends).unwrap_or(words.len()) - at;
+                if text.ends_with("dir") {
+                    judge.places.forget();
+                }
                 let inner: Vec<_> =
                     words[at..at + length].iter().map(|word| replaced(word, "{}")).collect();
                 at += length + 1;
@@ -84,13 +91,12 @@ pub fn xargs(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         valued: "adEILnPs",
         attached: "eil",
         flags: "0rtpxo",
-        long_valued: Words(
-            "arg-file delimiter max-args max-lines max-procs max-chars process-slot-var eof",
-        ),
+        long_valued: Words("arg-file delimiter max-args max-procs max-chars process-slot-var"),
         long_flags: Words(
             "null no-run-if-empty verbose interactive exit open-tty replace help version \
-             show-limits",
+             show-limits eof max-lines",
         ),
+        whole: Words(""),
         stops: true,
     };
     let (options, rest) = match split(&form, call.arguments()) {
@@ -136,7 +142,7 @@ pub fn parallel(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         |word: &Word| word.data().is_some_and(|text| !text.starts_with('-') && !text.contains('{'));
     match template {
         [first, ..] if plain(first) && template.iter().all(|word| word.data().is_some()) => {
-            wrappers::joined(judge, template)?;
+            wrappers::joined(judge, template, Shell::Sh)?;
             let mut inner = template.to_vec();
             inner.push(Word::unknown(true, call.span()));
             judge.call(&Call { words: &inner, wrappers: call.wrappers + 1, ..call.clone() })
@@ -155,7 +161,11 @@ fn replaced(word: &Word, mark: &str) -> Word {
             let head = word.beginning();
             let head = head.split(mark).next().unwrap_or_default();
             let text = |text: &str| Piece::Text { text: text.to_owned(), quoted: true };
-            let pieces = vec![text(head), Piece::Unknown { splits: false }, text(tail)];
+            let pieces = vec![
+                text(head),
+                Piece::Unknown { splits: false, origin: Origin::File },
+                text(tail),
+            ];
             Word { pieces, span: word.span.clone() }
         }
         false => word.clone(),

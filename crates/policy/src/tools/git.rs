@@ -1,25 +1,27 @@
 //! git: settings, transports and sub-commands that run programs.
 
+use super::arguments::{Argument, Form, split};
 use super::wrappers;
 use crate::judge::{Call, Judge, Ruling};
-use crate::options;
+use crate::options::{Meaning, meaning};
 use crate::script::{Shell, Span, Word};
 use crate::words::Words;
 
-/// Settings that run nothing, by their beginning.
+/// Settings that run nothing: keys, and sections of which all keys are harmless.
 const HARMLESS: Words = Words(
-    "advice. blame. branch. color. column. commit.gpgsign commit.verbose commit.status \
-     core.abbrev core.autocrlf core.bare core.bigfilethreshold core.checkstat core.compression \
-     core.eol core.filemode core.ignorecase core.logallrefupdates core.longpaths \
-     core.precomposeunicode core.preloadindex core.protecthfs core.quotepath core.safecrlf \
-     core.sharedrepository core.symlinks core.trustctime core.untrackedcache core.whitespace \
-     diff.algorithm diff.colormoved diff.context diff.indentheuristic diff.mnemonicprefix \
-     diff.noprefix diff.renamelimit diff.renames diff.statgraphwidth diff.submodule fetch. \
-     format.pretty gc. grep. http.extraheader http.lowspeed http.postbuffer http.sslverify \
-     http.version i18n. index. init.defaultbranch log. merge.conflictstyle merge.ff \
-     merge.renames merge.stat notes. pack. protocol.version pull. push. rebase.autosquash \
-     rebase.autostash rebase.updaterefs receive. rerere. safe.directory stash. status. \
-     submodule.recurse tag.gpgsign tag.sort transfer. user. versionsort.",
+    "advice. blame. color. column. commit.gpgsign commit.verbose commit.status core.abbrev \
+     core.autocrlf core.bare core.bigfilethreshold core.checkstat core.compression core.eol \
+     core.filemode core.ignorecase core.logallrefupdates core.longpaths core.precomposeunicode \
+     core.preloadindex core.protecthfs core.quotepath core.safecrlf core.sharedrepository \
+     core.symlinks core.trustctime core.untrackedcache core.whitespace diff.algorithm \
+     diff.colormoved diff.context diff.indentheuristic diff.mnemonicprefix diff.noprefix \
+     diff.renamelimit diff.renames diff.statgraphwidth diff.submodule fetch. format.pretty \
+     gc.auto gc.autodetach grep. http.extraheader http.lowspeedlimit http.lowspeedtime \
+     http.postbuffer http.sslverify http.version i18n. index. init.defaultbranch log. \
+     merge.conflictstyle merge.ff merge.renames merge.stat pack. protocol.version pull. push. \
+     rebase.autosquash rebase.autostash rebase.updaterefs rerere. safe.directory stash. status. \
+     submodule.recurse tag.gpgsign tag.sort transfer. user.email user.name user.signingkey \
+     versionsort.",
 );
 
 /// Settings whose value is a command.
@@ -27,8 +29,12 @@ const COMMANDS: Words = Words(
     "core.editor core.pager core.sshcommand core.askpass sequence.editor diff.external pager.",
 );
 
-/// Options of any sub-command whose value is a command.
-const RUN: Words = Words("--upload-pack --receive-pack --exec --extcmd --open-files-in-pager");
+/// Options of sub-commands that take a value and matter.
+const RUN: Words =
+    Words("upload-pack receive-pack exec extcmd open-files-in-pager config template output");
+
+/// Those of them whose value is a command.
+const RUN_ONLY: Words = Words("upload-pack receive-pack exec extcmd open-files-in-pager");
 
 /// Judges a call of git.
 pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
@@ -37,7 +43,10 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     // Options before the sub-command.
     while let Some(word) = words.get(at) {
         let Some(text) = word.data() else {
-            return judge.unresolved(word.span.clone(), "a word that may be an option of git");
+            return match judge.may_be_option(word) {
+                true => judge.unresolved(word.span.clone(), "a word that may be an option of git"),
+                false => Ok(()),
+            };
         };
         if !text.starts_with('-') {
             break;
@@ -56,8 +65,8 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
             }
             _ => {}
         }
-        at += match options::meaning("git", &text) {
-            options::Meaning::Valued => 2,
+        at += match meaning("git", &text) {
+            Meaning::Valued => 2,
             _ => 1,
         };
     }
@@ -69,19 +78,12 @@ fn subcommand(judge: &mut Judge<'_>, call: &Call<'_>, sub: &str, words: &[Word])
     match sub {
         "config" => return config(judge, words),
         "submodule" | "bisect" => {
-            let verb = words.iter().position(|word| {
-                word.data()
-                    .is_some_and(|text| text == "foreach" || (sub == "bisect" && text == "run"))
-            });
-            if let Some(at) = verb {
-                let options = ["--recursive", "--quiet", "-q"];
-                let command = words[at + 1..].iter().position(|word| {
-                    word.data().is_none_or(|text| !options.contains(&text.as_str()))
-                });
-                return match command {
-                    Some(skip) => wrappers::joined(judge, &words[at + 1 + skip..]),
-                    None => Ok(()),
-                };
+            let is_verb = |word: &Word| {
+                let text = word.data().unwrap_or_default();
+                text == "foreach" || (sub == "bisect" && text == "run")
+            };
+            if let Some(at) = words.iter().position(is_verb) {
+                return for_each(judge, &words[at + 1..]);
             }
         }
         "filter-branch" | "instaweb" | "send-email" | "remote-ext" | "daemon" | "shell"
@@ -90,78 +92,83 @@ fn subcommand(judge: &mut Judge<'_>, call: &Call<'_>, sub: &str, words: &[Word])
         }
         _ => {}
     }
-    let dangerous =
-        ["clone", "fetch", "pull", "push", "ls-remote", "rebase", "grep", "difftool", "archive"];
-    let mut at = 0;
-    while let Some(word) = words.get(at) {
-        at += 1;
-        let Some(text) = word.data() else {
-            let may_be_option =
-                word.beginning().is_empty() || word.beginning().starts_with('-') || !word.is_one();
-            if dangerous.contains(&sub) && may_be_option && !is_value(words.get(at.wrapping_sub(2)))
-            {
-                return judge.unresolved(
-                    word.span.clone(),
-                    "a word that may be an option; put -- before it",
-                );
+    options(judge, sub, words)
+}
+
+/// A command for each of several, behind options that change nothing.
+fn for_each(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
+    const FLAGS: Words = Words("--recursive --quiet -q");
+    let is_flag = |word: &&Word| word.data().is_some_and(|text| FLAGS.has(&text));
+    let command = &words[words.iter().take_while(is_flag).count()..];
+    match command.is_empty() {
+        true => Ok(()),
+        false => wrappers::joined(judge, command, Shell::Sh),
+    }
+}
+
+/// The letters of a sub-command that take a value, that take one only in the same word, and of those
+/// the ones whose value is a command.
+fn letters(sub: &str) -> (&'static str, &'static str, &'static str) {
+    match sub {
+        "rebase" => ("xsXC", "S", "x"),
+        "difftool" => ("xt", "", "x"),
+        "clone" => ("uobcj", "", "u"),
+        "ls-remote" => ("uo", "", "u"),
+        "grep" => ("efABCm", "O", "O"),
+        "archive" => ("o", "", ""),
+        "fetch" | "pull" => ("josX", "S", ""),
+        "push" => ("o", "", ""),
+        "commit" => ("mFCct", "Su", ""),
+        _ => ("mbo", "", ""),
+    }
+}
+
+/// Judges the options of a sub-command.
+fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
+    let dangerous = Words("clone fetch pull push ls-remote rebase grep difftool archive").has(sub);
+    let (valued, attached, run_letters) = letters(sub);
+    let form = Form {
+        valued,
+        attached,
+        long_valued: if dangerous { RUN } else { Words("output template") },
+        whole: Words("exec-path upload"),
+        ..Form::default()
+    };
+    let (arguments, _) = match split(&form, words) {
+        Ok(parts) => parts,
+        Err(span) => return judge.hides(span, "an option that is not spelled out"),
+    };
+    for argument in arguments {
+        match argument {
+            Argument::Option { name, value, span } => {
+                let long = |known: &str| name.len() > 1 && known.starts_with(&*name);
+                let letter = name.len() == 1 && run_letters.contains(&*name);
+                if letter && value.is_none() && sub == "grep" {
+                    continue;
+                }
+                if letter || (dangerous && RUN_ONLY.iter().any(long)) {
+                    run(judge, value.as_ref(), &span)?;
+                } else if sub == "clone" && (name == "c" || long("config")) {
+                    setting(judge, value.as_ref())?;
+                } else if long("template") {
+                    return judge.hides(span, "a setting that can run a program");
+                } else if (long("output") || (sub == "archive" && name == "o"))
+                    && let Some(file) = value
+                {
+                    judge.side_file(&file)?;
+                }
             }
-            continue;
-        };
-        if text == "--" {
-            break;
+            Argument::Unknown(word) if dangerous && judge.may_be_option(&word) => {
+                let what = "a word that may be an option; put -- before it";
+                return judge.unresolved(word.span, what);
+            }
+            Argument::Other(word) if word.beginning().starts_with("ext::") => {
+                return judge.hides(word.span, "a transport that runs a command");
+            }
+            _ => {}
         }
-        at += usize::from(option(judge, sub, &text, word, words.get(at))?);
     }
     Ok(())
-}
-
-/// Whether what follows is the value of an option.
-fn is_value(before: Option<&Word>) -> bool {
-    let valued = ["-m", "-b", "--message", "--branch", "--depth", "-o", "--origin", "--onto", "-e"];
-    before.and_then(Word::data).is_some_and(|text| valued.contains(&text.as_str()))
-}
-
-/// Judges one argument of a sub-command. True if it took the next word.
-fn option(
-    judge: &mut Judge<'_>,
-    sub: &str,
-    text: &str,
-    word: &Word,
-    next: Option<&Word>,
-) -> Result<bool, crate::Denial> {
-    let span = word.span.clone();
-    if text.starts_with("ext::") {
-        return judge.hides(span, "a transport that runs a command").map(|()| false);
-    }
-    let name = text.split('=').next().unwrap_or_default();
-    let glued = text.split_once('=').map(|(_, value)| Word::known(value, span.clone()));
-    let is_long = |long: &&str| name.len() > 4 && long.starts_with(name);
-    if RUN.iter().any(|long| is_long(&long)) {
-        return run(judge, glued.as_ref().or(next), &span).map(|()| glued.is_none());
-    }
-    if is_long(&"--template") || (sub == "clone" && is_long(&"--config")) {
-        return judge.hides(span, "a setting that can run a program").map(|()| false);
-    }
-    if is_long(&"--output") || (sub == "archive" && name == "-o") {
-        if let Some(file) = glued.as_ref().or(next) {
-            judge.side_file(file)?;
-        }
-        return Ok(glued.is_none());
-    }
-    let short = |letter: &str| text.strip_prefix(letter).filter(|_| !text.starts_with("--"));
-    let letter = match sub {
-        "rebase" | "difftool" => short("-x"),
-        "clone" | "ls-remote" => short("-u"),
-        "grep" => short("-O"),
-        _ => None,
-    };
-    match letter {
-        Some("") if sub == "grep" => Ok(false),
-        Some("") => run(judge, next, &span).map(|()| true),
-        Some(value) => run(judge, Some(&Word::known(value, span.clone())), &span).map(|()| false),
-        None if sub == "clone" && text == "-c" => setting(judge, next).map(|()| true),
-        None => Ok(false),
-    }
 }
 
 fn run(judge: &mut Judge<'_>, value: Option<&Word>, span: &Span) -> Ruling {
@@ -185,10 +192,12 @@ fn setting(judge: &mut Judge<'_>, word: Option<&Word>) -> Ruling {
 
 fn key_and_value(judge: &mut Judge<'_>, key: &str, value: &Word) -> Ruling {
     let key = key.to_lowercase();
-    if HARMLESS.iter().any(|harmless| key.starts_with(harmless)) {
+    let section = key.find('.').map_or("", |end| &key[..=end]);
+    let plain = key.matches('.').count() == 1;
+    if HARMLESS.has(&key) || (plain && HARMLESS.has(section)) {
         return Ok(());
     }
-    if COMMANDS.iter().any(|command| key.starts_with(command)) {
+    if COMMANDS.has(&key) || (plain && COMMANDS.has(section)) {
         return judge.text(value, Shell::Sh);
     }
     judge.hides(value.span.clone(), "a setting of git that can run a program")
@@ -196,22 +205,8 @@ fn key_and_value(judge: &mut Judge<'_>, key: &str, value: &Word) -> Ruling {
 
 /// `git config`: reading is harmless, writing depends on the key.
 fn config(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
-    let reads = [
-        "--get",
-        "--get-all",
-        "--get-regexp",
-        "--list",
-        "-l",
-        "--unset",
-        "--unset-all",
-        "get",
-        "list",
-        "unset",
-    ];
-    if words.iter().any(|word| word.data().is_some_and(|text| reads.contains(&text.as_str()))) {
-        return Ok(());
-    }
-    let mut operands = Vec::new();
+    const READS: Words = Words("--get --get-all --get-regexp --list -l --unset --unset-all");
+    let mut operands: Vec<&Word> = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -219,8 +214,10 @@ fn config(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
         match text.as_deref() {
             Some("-f" | "--file" | "--type" | "--blob") => at += 1,
             Some("-e" | "--edit") => return judge.hides(word.span.clone(), "an editor"),
-            Some(option) if option.starts_with('-') => {}
+            Some(option) if READS.has(option) && operands.is_empty() => return Ok(()),
+            Some("get" | "list" | "unset") if operands.is_empty() => return Ok(()),
             Some("set") if operands.is_empty() => {}
+            Some(option) if option.starts_with('-') => {}
             _ => operands.push(word),
         }
     }

@@ -2,10 +2,14 @@
 
 mod table;
 
-use super::arguments::{Argument, split};
+use super::arguments::{Argument, Form, split};
 use crate::judge::{Call, Input, Judge, Ruling};
+use crate::options;
 use crate::script::{Shell, Word};
-use table::{COMPRESSORS, EDITORS, GO, GUARDS, Guard, RUNNERS, SIGNS, WRITERS};
+use crate::words::Words;
+use table::{
+    COMPILERS, COMPRESSORS, EDITORS, GO, GUARDS, Guard, RUNNERS, SIGNS, SQLITE, Target, WRITERS,
+};
 
 /// Judges the options of a program that has some to mind.
 pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
@@ -29,51 +33,34 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         "crontab" => return crontab(judge, call),
         "tar" | "gtar" | "bsdtar" => old_style_tar(judge, call)?,
         "dd" => return dd(judge, call),
-        "npm"
-            if call.arguments().first().and_then(Word::data).is_some_and(|sub| {
-                ["explore", "config", "set", "c", "edit"].contains(&sub.as_str())
-            }) =>
-        {
-            return npm_settings(judge, call);
+        "npm" | "pnpm" | "yarn" => npm_settings(judge, name, call)?,
+        "sqlite3" => sqlite(judge, call)?,
+        "make" | "gmake" if judge.knowledge.has_make_code() => {
+            return judge.hides(call.span(), "a variable that make takes for code");
         }
-        "script"
-            if !call.arguments().iter().any(|word| {
-                word.data().is_some_and(|text| text.contains('c') && text.starts_with('-'))
-            }) =>
-        {
-            return judge.hides(call.span(), "a shell that reads its commands");
-        }
+        _ if COMPILERS.0.has(name) => return compiler(judge, call),
         _ => {}
     }
     signs(judge, name, call)?;
-    if !judge.policy.write_dirs.is_empty() {
-        written(judge, name, call)?;
-    }
+    written(judge, name, call)?;
     match GUARDS.iter().find(|guard| guard.names.has(name)) {
-        Some(guard) => options(judge, guard, name, call),
+        Some(guard) => judge_options(judge, guard, name, call),
         None => Ok(()),
     }
 }
 
-fn options(judge: &mut Judge<'_>, guard: &Guard, program: &str, call: &Call<'_>) -> Ruling {
+fn judge_options(judge: &mut Judge<'_>, guard: &Guard, program: &str, call: &Call<'_>) -> Ruling {
     let (arguments, _) = match split(&guard.form, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return judge.hides(span, "an option that is not known"),
+        Err(span) => return judge.hides(span, "an option that is not spelled out"),
     };
+    let mut runs = false;
     for argument in arguments {
         match argument {
-            Argument::Option { name, value: Some(value), span }
-                if program.ends_with("make")
-                    && ["f", "file", "makefile"].contains(&name.as_str()) =>
-            {
-                let read = value.data().is_none_or(|file| file == "-" || file.starts_with("/dev/"));
-                if read {
-                    return judge.hides(span, "a makefile that is not known");
-                }
-            }
             Argument::Option { name, value, span } => {
                 let is = |known: &str| is_option(guard, known, &name);
                 if guard.run.iter().any(is) {
+                    runs = true;
                     match value {
                         Some(value) if is_compressor(&value) => {}
                         Some(value) => judge.text(&value, Shell::Sh)?,
@@ -85,17 +72,31 @@ fn options(judge: &mut Judge<'_>, guard: &Guard, program: &str, call: &Call<'_>)
                     && let Some(file) = value
                 {
                     judge.file(&file)?;
+                } else if program.ends_with("make")
+                    && ["f", "file", "makefile"].into_iter().any(is)
+                    && value.is_none_or(|file| is_input(&file))
+                {
+                    return judge.hides(span, "a makefile that is not known");
                 }
             }
-            Argument::Unknown(word) if !guard.run.is_empty() || !guard.refuse.is_empty() => {
-                return judge
-                    .unresolved(word.span, "a word that may be an option; put ./ or -- before it");
+            Argument::Unknown(word)
+                if (!guard.run.is_empty() || !guard.refuse.is_empty())
+                    && judge.may_be_option(&word) =>
+            {
+                let what = "a word that may be an option; put ./ or -- before it";
+                return judge.unresolved(word.span, what);
             }
-            Argument::Other(word) => operand(judge, program, &word)?,
-            Argument::Unknown(_) => {}
+            Argument::Other(word) | Argument::Unknown(word) => operand(judge, program, &word)?,
         }
     }
-    Ok(())
+    match program == "script" && !runs {
+        true => judge.hides(call.span(), "a shell that reads its commands"),
+        false => Ok(()),
+    }
+}
+
+fn is_input(file: &Word) -> bool {
+    file.data().is_none_or(|file| file == "-" || file.starts_with("/dev/"))
 }
 
 fn is_option(guard: &Guard, known: &str, given: &str) -> bool {
@@ -103,7 +104,7 @@ fn is_option(guard: &Guard, known: &str, given: &str) -> bool {
         && given.len() > 1
         && known.len() > 2
         && known.starts_with(given)
-        && !guard.whole.has(given);
+        && !guard.form.whole.has(given);
     known == given || abbreviated
 }
 
@@ -123,23 +124,49 @@ fn operand(judge: &mut Judge<'_>, program: &str, word: &Word) -> Ruling {
         {
             judge.hides(word.span.clone(), "a command for the pager")
         }
-        "make" | "gmake" => {
-            if let Some((name, value)) = text.split_once('=') {
-                let name = name.trim_end_matches([':', '+', '?', '!']);
-                if [".SHELLFLAGS", "SHELL", "MAKEFLAGS", "MAKE"].contains(&name) {
-                    return judge
-                        .hides(word.span.clone(), "a variable of make that names a program");
-                }
-                let value = Word::known(value, word.span.clone());
-                return match name {
-                    "CC" | "CXX" | "LD" | "AR" => judge.text(&value, Shell::Sh),
-                    _ => Ok(()),
-                };
-            }
-            Ok(())
-        }
+        "make" | "gmake" => make_variable(judge, &text, word),
         _ => Ok(()),
     }
+}
+
+/// `NAME=value` as an argument of make: a value is code once it is used.
+fn make_variable(judge: &mut Judge<'_>, text: &str, word: &Word) -> Ruling {
+    let Some((name, value)) = text.split_once('=') else { return Ok(()) };
+    let runs = name.ends_with('!') || value.contains(['$', '`']) || word.data().is_none();
+    let name = name.trim_end_matches([':', '+', '?', '!', ' ', '\t']);
+    if runs || [".SHELLFLAGS", "SHELL", "MAKEFLAGS", "MAKE"].contains(&name) {
+        return judge.hides(word.span.clone(), "a variable of make can be code");
+    }
+    judge.variable(name, Some(&Word::known(value.trim(), word.span.clone())), &word.span)
+}
+
+fn compiler(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+    for word in call.arguments() {
+        let beginning = word.beginning();
+        let loads = COMPILERS.1.iter().any(|sign| beginning.starts_with(sign));
+        let unknown = word.data().is_none() && beginning.is_empty() && judge.may_be_option(word);
+        if loads || unknown {
+            return judge.hides(word.span.clone(), "an option that can run a program");
+        }
+    }
+    Ok(())
+}
+
+/// sqlite3's own commands begin with a dot, and may be cut short.
+fn sqlite(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+    let input = match &call.input {
+        Input::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    let texts = call.arguments().iter().filter_map(Word::data).chain(input);
+    for text in texts {
+        let own = |line: &str| line.split_whitespace().next().map(str::to_owned);
+        let mut commands = text.lines().filter_map(own).filter(|word| word.starts_with('.'));
+        if commands.any(|word| !SQLITE.has(&word) && !word.contains('/')) {
+            return judge.hides(call.span(), "a command of its own that can run a program");
+        }
+    }
+    Ok(())
 }
 
 fn editor(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
@@ -226,13 +253,18 @@ fn dd(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     Ok(())
 }
 
-fn npm_settings(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
-    let words: Vec<_> =
-        call.arguments().iter().map(|word| word.data().unwrap_or_default()).collect();
-    let reads = words.get(1).is_none_or(|verb| ["get", "list", "ls"].contains(&verb.as_str()));
-    match reads && words[0] != "explore" && words[0] != "edit" {
-        true => Ok(()),
-        false => judge.hides(call.span(), "a setting that can run a program"),
+/// Settings of npm can name programs; reading them is fine.
+fn npm_settings(judge: &mut Judge<'_>, program: &str, call: &Call<'_>) -> Ruling {
+    let words = options::behind_global(program, call.arguments()).unwrap_or(call.arguments());
+    let word = |at: usize| words.get(at).and_then(Word::data).unwrap_or_default();
+    let sets = match word(0).as_str() {
+        "config" | "c" => !["", "get", "list", "ls"].contains(&word(1).as_str()),
+        "set" | "explore" | "edit" => true,
+        _ => false,
+    };
+    match sets {
+        true => judge.hides(call.span(), "a setting that can run a program"),
+        false => Ok(()),
     }
 }
 
@@ -256,10 +288,36 @@ fn signs(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
 
 /// Judges the files a program is there to write.
 fn written(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
-    let Some((_, all)) = WRITERS.iter().find(|(writer, _)| *writer == name) else { return Ok(()) };
-    let is_operand = |word: &&Word| word.data().is_none_or(|text| !text.starts_with('-'));
-    let operands: Vec<_> = call.arguments().iter().filter(is_operand).collect();
-    let files =
-        if *all { operands.as_slice() } else { &operands[operands.len().saturating_sub(1)..] };
-    files.iter().try_for_each(|file| judge.file(file))
+    let Some(writer) = WRITERS.iter().find(|writer| writer.names.has(name)) else { return Ok(()) };
+    let form = Form {
+        valued: writer.valued,
+        long_valued: Words("target-directory suffix mode owner group size reference"),
+        ..Form::default()
+    };
+    let (arguments, _) = match split(&form, call.arguments()) {
+        Ok(parts) => parts,
+        Err(span) => return judge.hides(span, "an option that is not spelled out"),
+    };
+    let (mut operands, mut folder) = (Vec::new(), None);
+    for argument in arguments {
+        match argument {
+            Argument::Option { name, value, .. } => {
+                let names_it = (name == "t" && !writer.target.is_all())
+                    || (name.len() > 1 && "target-directory".starts_with(&*name));
+                folder = value.filter(|_| names_it).or(folder);
+            }
+            Argument::Other(word) | Argument::Unknown(word) => operands.push(word),
+        }
+    }
+    let files: Vec<_> = match (&writer.target, &folder) {
+        (_, Some(folder)) => vec![folder],
+        (Target::All, None) => operands.iter().collect(),
+        (Target::Last, None) => operands.last().into_iter().collect(),
+        (Target::Second, None) => operands.get(1).into_iter().collect(),
+    };
+    // In a folder, what is written has the name it had.
+    if let Target::Last = writer.target {
+        operands.iter().for_each(|operand| judge.knowledge.note_written(operand));
+    }
+    files.into_iter().try_for_each(|file| judge.file(file))
 }

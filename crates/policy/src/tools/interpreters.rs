@@ -63,6 +63,10 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     if reads && call.input == Input::Unknown {
         return judge.unresolved(call.span(), "an interpreter that reads its program");
     }
+    // The program may be a denied one: `node /usr/bin/npm publish`.
+    if let Some(at) = words.iter().position(is_file).filter(|_| inline.is_none()) {
+        judge.denied(&words[at..])?;
+    }
     if !judge.policy.allow.is_empty() {
         return Ok(());
     }

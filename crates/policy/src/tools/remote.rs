@@ -3,7 +3,7 @@
 use super::arguments::{Argument, Form, split};
 use super::wrappers;
 use crate::judge::{Call, Judge, Ruling};
-use crate::script::Shell;
+use crate::script::{Shell, Word};
 use crate::words::Words;
 
 /// Settings of ssh that run nothing and read no other settings.
@@ -23,9 +23,29 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         "ssh" => Form { valued: "BbcDEeFIiJLlmOoPpQRSWw", stops: true, ..Form::default() },
         _ => Form { valued: "BbcDFiJloPRSsX", ..Form::default() },
     };
-    let (arguments, rest) = match split(&form, call.arguments()) {
+    let rest = settings(judge, name, &form, call.arguments())?;
+    let Some((host, behind)) = rest.split_first().filter(|_| name == "ssh") else { return Ok(()) };
+    if host.literal().is_none() && judge.may_be_option(host) {
+        return judge.unresolved(host.span.clone(), "a word that may be an option");
+    }
+    // Options may come behind the host, too.
+    let command = settings(judge, name, &form, behind)?;
+    match command.is_empty() {
+        true => Ok(()),
+        false => wrappers::joined(judge, &command, Shell::Sh),
+    }
+}
+
+/// Judges options, and returns what stands behind them.
+fn settings(
+    judge: &mut Judge<'_>,
+    name: &str,
+    form: &Form,
+    words: &[Word],
+) -> Result<Vec<Word>, crate::Denial> {
+    let (arguments, rest) = match split(form, words) {
         Ok(parts) => parts,
-        Err(span) => return judge.hides(span, "an option that is not known"),
+        Err(span) => return judge.hides(span, "an option that is not known").map(|()| vec![]),
     };
     for argument in arguments {
         match argument {
@@ -34,33 +54,23 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
                     let text = value.data().unwrap_or_default().to_lowercase();
                     let key = text.split(['=', ' ', '\t']).next().unwrap_or_default();
                     if !HARMLESS.has(key) {
-                        return judge.hides(span, "a setting that can run a program");
+                        judge.hides(span, "a setting that can run a program")?;
                     }
                 }
                 "F" | "I" | "D" if name != "ssh" || option != "D" => {
-                    return judge.hides(span, "a file that can name programs");
+                    judge.hides(span, "a file that can name programs")?;
                 }
                 "S" if name != "ssh" => judge.text(&value, Shell::Sh)?,
                 "E" => judge.side_file(&value)?,
                 _ => {}
             },
-            Argument::Unknown(word) => {
-                return judge.unresolved(word.span, "a word that may be an option");
+            Argument::Unknown(word) if judge.may_be_option(&word) => {
+                judge.unresolved(word.span, "a word that may be an option")?;
             }
             _ => {}
         }
     }
-    // The host, and what is to run there.
-    if name != "ssh" || rest.is_empty() {
-        return Ok(());
-    }
-    if rest[0].literal().is_none() {
-        return judge.unresolved(rest[0].span.clone(), "a word that may be an option");
-    }
-    match rest.len() {
-        1 => Ok(()),
-        _ => wrappers::joined(judge, &rest[1..]),
-    }
+    Ok(rest)
 }
 
 /// Commands of tmux that run nothing.
@@ -89,7 +99,7 @@ pub fn tmux(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     let form = Form { valued: "cefFnstxylp", stops: true, ..Form::default() };
     match split(&form, &words[1..]) {
         Ok((_, rest)) if rest.is_empty() => judge.hides(call.span(), "a shell in a terminal"),
-        Ok((_, rest)) => wrappers::joined(judge, &rest),
+        Ok((_, rest)) => wrappers::joined(judge, &rest, Shell::Sh),
         Err(span) => judge.hides(span, "an option that is not known"),
     }
 }

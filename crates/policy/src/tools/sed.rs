@@ -31,6 +31,10 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                     _ => {}
                 }
             }
+            Argument::Unknown(word) if judge.may_be_option(&word) => {
+                let what = "a word that may be an option; put ./ or -- before it";
+                return judge.unresolved(word.span, what);
+            }
             Argument::Other(word) | Argument::Unknown(word) => operands.push(word),
         }
     }
@@ -77,7 +81,10 @@ impl Reader<'_> {
                 | 'x' | 'z' | 'F' => {}
                 'l' | 'L' | 'q' | 'Q' => self.skip(" \t0123456789"),
                 '#' => drop(self.line()),
-                ':' | 'b' | 't' | 'T' => drop(self.until(&[';', '\n', '}'])),
+                ':' | 'b' | 't' | 'T' => {
+                    self.skip(" \t");
+                    self.until(&[' ', '\t', ';', '\n', '}']);
+                }
                 'a' | 'i' | 'c' => self.lines(),
                 'r' | 'R' => drop(self.line()),
                 'w' | 'W' => files.push(self.line().trim().to_owned()),
@@ -180,8 +187,7 @@ impl Reader<'_> {
 
     /// Text that goes on over lines that end with a backslash.
     fn lines(&mut self) {
-        while self.line().ends_with('\\') {
-            self.next();
-        }
+        let goes_on = |line: String| line.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1;
+        while goes_on(self.line()) && self.next().is_some() {}
     }
 }

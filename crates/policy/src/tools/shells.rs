@@ -10,7 +10,7 @@ const LETTERS: &str = "abefhlmnprtuvxBCEPT";
 /// Options that are names.
 const OPTIONS: Words = Words(
     "allexport braceexpand errexit errtrace functrace hashall ignoreeof monitor noclobber \
-     noexec noglob nounset physical pipefail posix privileged verbose xtrace",
+     noexec noglob nounset physical pipefail privileged verbose xtrace",
 );
 
 /// Settings of `shopt` that do not change how a text is read.
@@ -19,7 +19,7 @@ const SETTINGS: Words = Words(
      inherit_errexit lastpipe nocaseglob nocasematch nullglob",
 );
 
-const LONG: Words = Words("--login --noediting --noprofile --norc --posix --restricted --verbose");
+const LONG: Words = Words("--login --noediting --noprofile --norc --restricted --verbose");
 
 /// Whether `set -o` may be given the name.
 pub fn is_option(name: &str) -> bool {
@@ -79,20 +79,25 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     }
     match words.get(at) {
         Some(script) if text => judge.text(script, shell),
-        Some(file) if !reads => file_of(judge, call, file, shell),
+        Some(_) if !reads => file_of(judge, call, &words[at..], shell),
         _ => input_of(judge, call, shell),
     }
 }
 
-/// Judges a file that a shell runs: known by its name, or one that stands for the input.
-pub fn file_of(judge: &mut Judge<'_>, call: &Call<'_>, file: &Word, shell: Shell) -> Ruling {
+/// Judges a file that a shell runs, with its arguments: known by its name, or one that stands for the
+/// input.
+pub fn file_of(judge: &mut Judge<'_>, call: &Call<'_>, words: &[Word], shell: Shell) -> Ruling {
+    // A program that is a script is looked for on the PATH, too.
+    judge.denied(words)?;
+    let Some(file) = words.first() else { return Ok(()) };
     let Some(path) = file.data() else {
         return judge.unresolved(file.span.clone(), "the file a shell runs");
     };
     if ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].contains(&path.as_str()) {
         return input_of(judge, call, shell);
     }
-    if path.starts_with("/dev/") || path.starts_with("/proc/") || judge.has_written(&path) {
+    if path.starts_with("/dev/") || path.starts_with("/proc/") || judge.knowledge.has_written(&path)
+    {
         return judge.hides(file.span.clone(), "what stands in it is not known");
     }
     Ok(())

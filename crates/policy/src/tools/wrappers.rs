@@ -22,6 +22,7 @@ const STOPS: Form = Form {
     flags: "-",
     long_valued: Words(""),
     long_flags: Words("-"),
+    whole: Words(""),
     stops: true,
 };
 
@@ -32,7 +33,7 @@ const fn wrapper(names: Words, form: Form) -> Wrapper {
 const WRAPPERS: &[Wrapper] = &[
     wrapper(
         Words(
-            "nohup unbuffer catchsegv eatmydata linux32 linux64 builtin torsocks busybox toybox \
+            "nohup unbuffer catchsegv eatmydata builtin torsocks busybox toybox \
              nocache",
         ),
         STOPS,
@@ -93,7 +94,7 @@ const WRAPPERS: &[Wrapper] = &[
     wrapper(
         Words("prlimit"),
         Form {
-            valued: "acdefilmnqrstuvxy",
+            attached: "acdefilmnqrstuvxy",
             long_flags: Words(
                 "as core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio \
                  rttime sigpending stack",
@@ -198,7 +199,7 @@ const WRAPPERS: &[Wrapper] = &[
             },
         )
     },
-    Wrapper { before: 1, ..wrapper(Words("gosu su-exec setarch"), STOPS) },
+    Wrapper { before: 1, ..wrapper(Words("gosu su-exec"), STOPS) },
     Wrapper { before: 1, ..wrapper(Words("faketime"), Form { flags: "fmp", ..STOPS }) },
     Wrapper {
         joins: true,
@@ -253,14 +254,27 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         Ok(parts) => parts,
         Err(span) => return judge.hides(span, "an option that is not known"),
     };
+    let mut split_text = false;
     for option in options {
+        // What stands behind a text that is split are its command's arguments.
+        if split_text {
+            return judge.hides(call.span(), "options behind a text that becomes words");
+        }
         match option {
             Argument::Option { name: letter, value: Some(value), .. } if name == "env" => {
                 match letter.as_str() {
-                    "S" | "split-string" => rest = split_string(judge, &value, &rest)?,
+                    "S" | "split-string" => {
+                        rest = split_string(judge, &value, &rest)?;
+                        split_text = true;
+                    }
                     "C" | "chdir" => judge.places.enter(Some(&value), true),
                     _ => {}
                 }
+            }
+            Argument::Option { name: letter, value: Some(file), .. }
+                if name == "time" && (letter == "o" || letter == "output") =>
+            {
+                judge.file(&file)?;
             }
             Argument::Option { name: letter, value: Some(text), .. }
                 if name == "flock" && (letter == "c" || letter == "command") =>
@@ -295,27 +309,30 @@ fn command_behind(
             .unresolved(unknown.span.clone(), "a word that may be an option or the command");
     }
     rest = rest.get(wrapper.before..).unwrap_or_default();
-    if name == "flock" && rest.first().and_then(Word::literal).is_some_and(|word| word == "-c") {
+    let Some(first) = rest.first() else { return Ok(()) };
+    let option = first.literal().filter(|text| text.starts_with('-'));
+    if name == "flock" && option.as_deref().is_some_and(|text| ["-c", "--command"].contains(&text))
+    {
         return match rest.get(1) {
             Some(text) => judge.text(text, Shell::Sh),
             None => Ok(()),
         };
     }
-    if rest.is_empty() {
-        return Ok(());
+    if option.is_some() {
+        return judge.hides(first.span.clone(), "an option where the command is expected");
     }
     if wrapper.joins {
-        return joined(judge, rest);
+        return joined(judge, rest, Shell::Sh);
     }
     judge.call(&Call { words: rest, wrappers: call.wrappers + 1, ..call.clone() })
 }
 
 /// Judges words that are joined to a text for a shell.
-pub fn joined(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
+pub fn joined(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Ruling {
     let text: Option<Vec<_>> = words.iter().map(Word::data).collect();
     let span = words[0].span.start..words.iter().map(|word| word.span.end).max().unwrap_or(0);
     match text {
-        Some(text) => judge.script(&text.join(" "), Shell::Sh, Some(span)),
+        Some(text) => judge.script(&text.join(" "), shell, Some(span)),
         None => judge.unresolved(span, "a text that becomes a script"),
     }
 }
@@ -362,6 +379,7 @@ fn switch_user(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         flags: "fmp",
         long_valued: Words("command session-command group supp-group user"),
         long_flags: Words("fast preserve-environment pty"),
+        whole: Words(""),
         stops: true,
     };
     let Ok((options, rest)) = split(&form, call.arguments()) else {

@@ -13,8 +13,6 @@ pub struct Guard {
     pub refuse: Words,
     /// Options whose value is a file that is written.
     pub write: Words,
-    /// Long options that are spelled out, so that they are no abbreviation of another.
-    pub whole: Words,
     /// Whether long options may be abbreviated, as GNU programs allow.
     pub abbreviates: bool,
 }
@@ -25,6 +23,7 @@ const PLAIN: Form = Form {
     flags: "",
     long_valued: Words(""),
     long_flags: Words(""),
+    whole: Words(""),
     stops: false,
 };
 
@@ -34,7 +33,6 @@ const NONE: Guard = Guard {
     run: Words(""),
     refuse: Words(""),
     write: Words(""),
-    whole: Words(""),
     abbreviates: true,
 };
 
@@ -48,6 +46,7 @@ pub const GUARDS: &[Guard] = &[
                  info-script rsh-command rmt-command file directory files-from exclude-from \
                  transform owner group",
             ),
+            whole: Words("checkpoint to-stdout"),
             ..PLAIN
         },
         run: Words(
@@ -55,7 +54,6 @@ pub const GUARDS: &[Guard] = &[
              rmt-command",
         ),
         refuse: Words("checkpoint-action"),
-        whole: Words("checkpoint to-stdout use info"),
         ..NONE
     },
     Guard {
@@ -173,7 +171,7 @@ pub const GUARDS: &[Guard] = &[
             ..PLAIN
         },
         refuse: Words("K config engine"),
-        write: Words("o output D dump-header c cookie-jar trace trace-ascii stderr"),
+        write: Words("o output D dump-header c cookie-jar trace trace-ascii stderr output-dir"),
         ..NONE
     },
     Guard {
@@ -188,7 +186,6 @@ pub const GUARDS: &[Guard] = &[
         },
         run: Words("script-shell c call"),
         refuse: Words("node-options userconfig globalconfig shell editor viewer git init-module"),
-        abbreviates: false,
         ..NONE
     },
     Guard {
@@ -245,34 +242,34 @@ pub const GUARDS: &[Guard] = &[
 pub const RUNNERS: Words = Words(
     "at batch bwrap daemonize entr expect firejail gdb lldb ltrace-ng machinectl nsenter proot \
      rlwrap run-parts socat screen start-stop-daemon systemd-nspawn systemd-run unshare \
-     dbus-launch ssh-agent",
+     setarch i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
 );
 
 /// Editors, which run what their arguments or their input say.
 pub const EDITORS: Words = Words("vim vi nvim ex view vimdiff emacs nano pico gvim");
 
+/// Beginnings of arguments that make a compiler run or load something.
+pub const COMPILERS: (Words, Words) = (
+    Words("gcc g++ cc c++ cpp clang clang++ gfortran"),
+    Words("-wrapper -fplugin -B -specs --specs @ -fuse-ld=/ -Wl,-plugin -Xclang -load -Xlinker"),
+);
+
+/// Commands of sqlite3 that neither run nor write anything.
+pub const SQLITE: Words = Words(
+    ".databases .dump .exit .fullschema .headers .help .indexes .mode .nullvalue .print .quit \
+     .schema .separator .show .stats .tables .timer .width",
+);
+
 /// Text in an argument, or in the input, that makes a program run another.
 pub const SIGNS: &[(Words, &[&str])] = &[
-    (
-        Words("sqlite3"),
-        &[
-            ".shell",
-            ".system",
-            ".load",
-            ".import",
-            ".output",
-            ".once",
-            ".excel",
-            ".read",
-            "load_extension",
-            "edit(",
-        ],
-    ),
+    (Words("sqlite3"), &["load_extension", "edit(", "writefile("]),
     (
         Words("psql mysql mariadb"),
         &["\\!", "\\copy", "\\g |", "\\o |", "\\i", "system ", "program '"],
     ),
     (Words("zip"), &["-tt"]),
+    (Words("rustc"), &["linker="]),
+    (Words("npm pnpm yarn"), &["scripts."]),
 ];
 
 /// Options of go that run a program, and take it as the next word or behind `=`.
@@ -282,14 +279,33 @@ pub const GO: Words = Words("exec toolexec vettool modfile overlay");
 pub const COMPRESSORS: Words =
     Words("gzip bzip2 xz zstd lz4 pigz pixz pbzip2 lzip lzma zstdmt brotli compress");
 
-/// Programs whose operands are files they write.
-pub const WRITERS: &[(&str, bool)] = &[
-    ("tee", true),
-    ("touch", true),
-    ("truncate", true),
-    ("mkdir", true),
-    ("cp", false),
-    ("mv", false),
-    ("install", false),
-    ("ln", false),
+/// Programs that write files they are given.
+pub struct Writer {
+    pub names: Words,
+    /// Letters that take a value.
+    pub valued: &'static str,
+    pub target: Target,
+}
+
+/// Which of its operands a program writes.
+pub enum Target {
+    All,
+    Last,
+    /// The second, if there are two.
+    Second,
+}
+
+impl Target {
+    pub fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+}
+
+pub const WRITERS: &[Writer] = &[
+    Writer { names: Words("tee touch mkdir"), valued: "drtm", target: Target::All },
+    Writer { names: Words("truncate"), valued: "rs", target: Target::All },
+    Writer { names: Words("cp mv ln"), valued: "tS", target: Target::Last },
+    Writer { names: Words("install"), valued: "gmotS", target: Target::Last },
+    Writer { names: Words("uniq"), valued: "fsw", target: Target::Second },
+    Writer { names: Words("split csplit"), valued: "abClntfn", target: Target::Second },
 ];
