@@ -13,6 +13,7 @@ use crate::bounds::{self, Bounds};
 use crate::error::Error;
 use crate::gate;
 use crate::output::Output;
+use crate::random::random_name;
 use crate::request::{Command, RunRequest};
 use crate::run::{Books, Run};
 use crate::secrets::Secrets;
@@ -178,10 +179,11 @@ impl Engine {
         let turn = self.shared.turns.take(&owner.share);
         let turn = timeout(cleared.timeout(), turn).await.map_err(|_| Error::Busy)??;
         let (spawn, pending) = cleared.into_parts();
+        let id = random_name().map_err(Error::Resources)?.into();
         let process = self.link()?.spawn(spawn)?;
         let output = Output::new(self.shared.spill.quota(max_output));
         let books = Books::open(self.shared.stats.clone(), turn, asked);
-        Ok(Run::start(process, pending, output, books))
+        Ok(Run::start(process, pending, id, output, books))
     }
 
     /// Ends every command and the agent, and waits until they are gone.

@@ -35,6 +35,7 @@ pub struct Run {
     outcome: oneshot::Receiver<Result<Outcome, Error>>,
     word: Option<oneshot::Sender<Word>>,
     started: watch::Receiver<Option<i32>>,
+    id: Arc<str>,
     output: Output,
 }
 
@@ -46,7 +47,13 @@ enum Word {
 }
 
 impl Run {
-    pub(crate) fn start(process: Process, pending: Pending, output: Output, books: Books) -> Self {
+    pub(crate) fn start(
+        process: Process,
+        pending: Pending,
+        id: Arc<str>,
+        output: Output,
+        books: Books,
+    ) -> Self {
         let (answer, outcome) = oneshot::channel();
         let (word, words) = oneshot::channel();
         let (starting, started) = watch::channel(None);
@@ -54,6 +61,7 @@ impl Run {
         let minder = Minder {
             stdout: channel(Stream::Stdout),
             stderr: channel(Stream::Stderr),
+            id: id.clone(),
             output: output.clone(),
             answer: Some(answer),
             starting,
@@ -66,7 +74,12 @@ impl Run {
             books: Some(books),
         };
         tokio::spawn(minder.mind(words));
-        Self { outcome, word: Some(word), started, output }
+        Self { outcome, word: Some(word), started, id, output }
+    }
+
+    /// What it is known by, and its output kept under.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
     }
 
     /// What it prints, while it prints it.
@@ -138,6 +151,7 @@ impl Drop for Books {
 struct Minder {
     process: Process,
     pending: Pending,
+    id: Arc<str>,
     output: Output,
     stdout: Channel,
     stderr: Channel,
@@ -269,8 +283,9 @@ impl Minder {
             other => tracing::info!("ended: {other:?}"),
         }
         self.output.note_answer();
-        let (output, warnings) = (self.output.clone(), self.pending.warnings.clone());
-        self.answer_with(Ok(Outcome { end, usage, output, background, warnings }));
+        let (id, output) = (self.id.clone(), self.output.clone());
+        let warnings = self.pending.warnings.clone();
+        self.answer_with(Ok(Outcome { id, end, usage, output, background, warnings }));
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {

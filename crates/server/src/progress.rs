@@ -67,7 +67,8 @@ impl Watcher {
         request: RunRequest,
     ) -> Result<(String, Outcome), Error> {
         let run = self.start(engine, owner, request.clone()).await?;
-        let id = owner.follow(request, run.output().clone()).map_err(Error::Read)?;
+        let id = run.id().to_string();
+        owner.follow(&id, request, run.output().clone());
         let outcome = self.finish(run).await;
         self.teller.tell_outcome(&outcome).await;
         match &outcome {
