@@ -10,7 +10,7 @@ use crate::output::Output;
 /// A command that ran, however it ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// What the run is known by, and its output kept under.
+    /// What the run is known by, in the audit trail and where its output is kept.
     pub id: Arc<str>,
     pub end: End,
     pub usage: Usage,

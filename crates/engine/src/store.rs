@@ -49,6 +49,7 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Owner {
     id: u64,
+    name: Arc<str>,
     store: Arc<Store>,
     /// How many commands it may run at once.
     pub(crate) share: Share,
@@ -60,8 +61,9 @@ impl Store {
         Self { outputs: Mutex::default(), owners: AtomicU64::new(0), time }
     }
 
-    pub fn owner(self: &Arc<Self>, share: Share) -> Owner {
-        Owner { id: self.owners.fetch_add(1, Ordering::Relaxed), store: self.clone(), share }
+    pub fn owner(self: &Arc<Self>, name: &str, share: Share) -> Owner {
+        let id = self.owners.fetch_add(1, Ordering::Relaxed);
+        Owner { id, name: name.into(), store: self.clone(), share }
     }
 
     /// Lets go of the oldest output whose command has ended. False if there is none.
@@ -99,6 +101,11 @@ impl Store {
 }
 
 impl Owner {
+    /// What it is called in the audit trail; not by what it gets in.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Keeps what a command that ended has printed, under the id of its run.
     pub fn keep(&self, outcome: Outcome) {
         let id = outcome.id.to_string();
@@ -215,7 +222,7 @@ mod tests {
     }
 
     fn owner(store: &Arc<Store>) -> Owner {
-        store.owner(Turns::new(RunLimits::default()).share())
+        store.owner("somebody", Turns::new(RunLimits::default()).share())
     }
 
     #[test]
