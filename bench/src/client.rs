@@ -1,7 +1,7 @@
 //! A client of the server, as thin as one can be.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,8 @@ pub struct Client {
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
     asked: u64,
+    /// For its audit records, which belong into nobody's home.
+    state: PathBuf,
 }
 
 impl Client {
@@ -21,16 +23,18 @@ impl Client {
     }
 
     pub fn start_with(program: &Path, flags: &[&str]) -> Self {
+        let state = std::env::temp_dir().join(format!("mcpz-bench-{}", std::process::id()));
         let mut server = Command::new(program)
             .args(["server", "shell"])
             .args(flags)
+            .env("XDG_STATE_HOME", &state)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("mcpz starts");
         let stdin = server.stdin.take();
         let stdout = BufReader::new(server.stdout.take().expect("it was asked for"));
-        let mut client = Self { server, stdin, stdout, asked: 0 };
+        let mut client = Self { server, stdin, stdout, asked: 0, state };
         client.ask(
             "initialize",
             &json!({
@@ -107,5 +111,6 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.stdin = None;
         let _ = self.server.wait();
+        let _ = std::fs::remove_dir_all(&self.state);
     }
 }

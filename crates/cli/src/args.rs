@@ -30,6 +30,11 @@ pub enum Command {
         #[command(subcommand)]
         policy: PolicyCommand,
     },
+    /// Read the record of what was run and refused
+    Audit {
+        #[command(subcommand)]
+        audit: Audit,
+    },
     /// Start and end processes for a server
     #[command(hide = true)]
     Agent,
@@ -42,6 +47,44 @@ pub enum PolicyCommand {
         /// A configuration file with a [policy] table
         file: PathBuf,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Audit {
+    /// Check that no record was changed, moved or removed
+    Verify(AuditFlags),
+    /// Print the last records, a line each
+    Tail {
+        /// How many
+        #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20)]
+        lines: usize,
+
+        /// Go on with new ones as they are written
+        #[arg(short, long)]
+        follow: bool,
+
+        #[command(flatten)]
+        audit: AuditFlags,
+    },
+    /// Print all that is recorded of a run
+    Show {
+        /// Its id, or enough of the beginning
+        id: String,
+
+        #[command(flatten)]
+        audit: AuditFlags,
+    },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct AuditFlags {
+    /// Folder of the records [default: folder in [audit], or mcpz in $XDG_STATE_HOME]
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+
+    /// Configuration file [default: $MCPZ_CONFIG, or mcpz/config.toml in $XDG_CONFIG_HOME or /etc]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -5,7 +5,9 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use mcpz_server::Shell;
-use rmcp::model::{CallToolRequestParams, CallToolResult, ProgressNotificationParam};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientConfig, Implementation, ProgressNotificationParam,
+};
 use rmcp::service::{NotificationContext, RunningService};
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::Value;
@@ -136,6 +138,12 @@ impl Terminal {
 }
 
 impl ClientHandler for Terminal {
+    fn get_info(&self) -> ClientConfig {
+        let mut config = ClientConfig::default();
+        config.client_info = Implementation::new("mcpz-call", env!("CARGO_PKG_VERSION"));
+        config
+    }
+
     async fn on_progress(
         &self,
         news: ProgressNotificationParam,

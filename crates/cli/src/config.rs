@@ -20,6 +20,7 @@ pub struct Config {
     pub shell_tool: ShellTool,
     pub policy: policy::Table,
     pub limits: Limits,
+    pub audit: Audit,
     pub http: Http,
 }
 
@@ -53,6 +54,14 @@ pub struct Limits {
     pub runs: Option<usize>,
     pub runs_per_client: Option<usize>,
     pub waiting: Option<usize>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Audit {
+    pub folder: Option<PathBuf>,
+    pub max_size: Option<Size>,
+    pub keep: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -128,6 +137,14 @@ fn usual_paths() -> Vec<PathBuf> {
     let home = || variable("HOME").map(|home| Path::new(&home).join(".config"));
     let own = variable("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
     own.into_iter().chain(["/etc".into()]).map(|dir| dir.join("mcpz/config.toml")).collect()
+}
+
+/// Where what is to be kept goes, if there is such a place.
+pub fn state_folder() -> Option<PathBuf> {
+    let home = || Some(Path::new(&variable("HOME")?).join(".local/state"));
+    // A relative one would be somewhere else each time.
+    let own = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    Some(own.or_else(home)?.join("mcpz"))
 }
 
 fn variable(name: &str) -> Option<OsString> {

@@ -1,6 +1,7 @@
 //! The `mcpz` program. Reads flags, files and the environment, and is the only one that prints.
 
 mod args;
+mod audit;
 mod call;
 mod check;
 mod config;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Call(flags) => call::run(&flags),
         Command::Check(flags) => check::run(&flags),
         Command::Policy { policy: PolicyCommand::Test { file } } => check::test(&file),
+        Command::Audit { audit } => audit::run(audit),
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

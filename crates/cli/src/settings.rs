@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Policy, RunLimits, Secrets, SpillSettings};
+use mcpz_engine::{AuditSettings, Engine, Policy, RunLimits, Secrets, SpillSettings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 use rustix::fs::Access;
 
@@ -52,6 +52,14 @@ pub enum SettingsError {
     Time { name: &'static str, seconds: u64 },
     #[error("{name} is 0, but must be at least 1")]
     Nothing { name: &'static str },
+    #[error(
+        "there is no place for the audit records: set HOME or XDG_STATE_HOME, or folder in [audit]"
+    )]
+    NoAuditFolder,
+    #[error("the max_size of [audit] must be at least {} bytes", AuditSettings::MIN_SIZE)]
+    AuditSize,
+    #[error("cannot use {} as the folder of the audit records", path.display())]
+    AuditFolder { path: PathBuf, source: io::Error },
     #[error("cannot use {} as the working directory", path.display())]
     WorkingDir { path: PathBuf, source: io::Error },
     #[error("cannot use {} as the shell", path.display())]
@@ -67,7 +75,7 @@ impl Settings {
         made: Option<String>,
     ) -> Result<Self, SettingsError> {
         let policy = policy::load(flags, &config)?;
-        let Config { shell_tool: file, limits, http, .. } = config;
+        let Config { shell_tool: file, limits, audit, http, .. } = config;
         let tokens = http.tokens.unwrap_or_default().into_values().chain(made);
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
@@ -94,6 +102,7 @@ impl Settings {
             allowed_directories: file.allowed_directories.clone().unwrap_or_default(),
             path: std::env::var_os("PATH").unwrap_or_default(),
             log_commands: file.log_commands.unwrap_or(true),
+            audit: audit_settings(&audit)?,
         };
         Ok(Self {
             engine,
@@ -121,6 +130,22 @@ fn withheld(policy: &Policy) -> Vec<OsString> {
     let ours = std::env::vars_os().map(|(name, _)| name);
     let ours = ours.filter(|name| policy.restricts() && changes(name));
     [TOKEN_VARIABLE.into()].into_iter().chain(ours).collect()
+}
+
+fn audit_settings(file: &config::Audit) -> Result<AuditSettings, SettingsError> {
+    let default = AuditSettings::new(audit_folder(file)?);
+    let max_size = file.max_size.map_or(default.max_size, |size| size.0);
+    if max_size < AuditSettings::MIN_SIZE {
+        return Err(SettingsError::AuditSize);
+    }
+    Ok(AuditSettings { max_size, keep: file.keep.unwrap_or(default.keep), ..default })
+}
+
+/// Where the audit records are.
+pub fn audit_folder(file: &config::Audit) -> Result<PathBuf, SettingsError> {
+    let path = file.folder.clone().or_else(config::state_folder);
+    let path = path.ok_or(SettingsError::NoAuditFolder)?;
+    std::path::absolute(&path).map_err(|source| SettingsError::AuditFolder { path, source })
 }
 
 fn runs(limits: &config::Limits) -> Result<RunLimits, SettingsError> {

@@ -225,7 +225,9 @@ fn descriptors_of_whoever_started_the_server_do_not_reach_commands() {
         "exec 7<{0} 8<{0}; exec {MCPZ} call execute_command 'command=ls -l /proc/self/fd'",
         leak.display()
     );
-    let output = Command::new("sh").args(["-c", &shell]).output().unwrap();
-    let listed = String::from_utf8(output.stdout).unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", &shell]).env("XDG_STATE_HOME", folder.path());
+    let listed = String::from_utf8(command.output().unwrap().stdout).unwrap();
     assert!(listed.contains("pipe:") && !listed.contains("leak"), "{listed}");
+    assert!(!listed.contains("audit"), "nor do ours: {listed}");
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 fn mcpz(arguments: &[&str]) -> Output {
     Command::new(support::MCPZ)
         .args(arguments)
+        .env("XDG_STATE_HOME", support::state().path())
         .env("XDG_CONFIG_HOME", "/nonexistent")
         .env_remove("MCPZ_CONFIG")
         .output()
@@ -124,8 +125,10 @@ fn the_help_of_the_server_has_every_flag_of_its_document() {
 #[test]
 fn a_call_that_is_interrupted_ends_its_command() {
     let mark = support::mark();
+    let state = support::state();
     let mut child = Command::new(support::MCPZ)
         .args(["call", "execute_command", "command=sleep 300"])
+        .env("XDG_STATE_HOME", state.path())
         .arg(format!("environment.MARK={mark}"))
         .spawn()
         .unwrap();

@@ -52,6 +52,7 @@ fn a_file_is_found_by_variable_and_in_the_usual_place_but_never_in_the_working_d
         let status = Command::new(MCPZ)
             .args(["call", "execute_command", "command=true"])
             .current_dir(folder.path())
+            .env("XDG_STATE_HOME", folder.path())
             .env_remove("MCPZ_CONFIG")
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .env(variable, value)
@@ -111,6 +112,7 @@ fn a_timeout_out_of_bounds_is_refused() {
 fn verbose_logs_go_to_stderr_and_nothing_else_to_stdout() {
     let output = Command::new(MCPZ)
         .args(["call", "-v", "execute_command", "command=echo hi; exit 4"])
+        .env("XDG_STATE_HOME", support::state().path())
         .env("XDG_CONFIG_HOME", "/nonexistent")
         .output()
         .unwrap();

@@ -130,6 +130,7 @@ fn mcp_exec_log_settings() {
             .args(["call", "-v", "--tools", "execute", "execute"])
             .arg("command=printf 'a\\033[1mb\\n'; seq 1 2000")
             .env(name, value)
+            .env("XDG_STATE_HOME", support::state().path())
             .output()
             .unwrap();
         String::from_utf8(output.stderr).unwrap()

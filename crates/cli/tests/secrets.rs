@@ -188,14 +188,18 @@ fn a_command_that_names_a_value_is_told_back_without_it() {
 }
 
 #[test]
-fn the_log_says_the_name() {
+fn the_log_and_the_audit_trail_say_the_name() {
     for text in [format!("command=echo {SECRET}"), format!("command=rm {SECRET}")] {
         let mut command = Command::new(MCPZ);
         command.args(["call", "-v", "--deny", "rm", "execute_command", &text]);
+        let state = support::state();
         command.env("FOO_TOKEN", SECRET).env("XDG_CONFIG_HOME", "/nonexistent");
+        command.env("XDG_STATE_HOME", state.path());
         let output = command.stdin(Stdio::null()).output().unwrap();
         let log = String::from_utf8(output.stderr).unwrap();
         assert!(log.contains("[FOO_TOKEN]") && !log.contains(SECRET), "{log}");
+        let trail = std::fs::read_to_string(state.path().join("mcpz/audit.jsonl")).unwrap();
+        assert!(trail.contains("[FOO_TOKEN]") && !trail.contains(SECRET), "{trail}");
     }
 }
 

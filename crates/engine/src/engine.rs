@@ -9,11 +9,12 @@ use mcpz_agent::Link;
 use mcpz_policy::Policy;
 use tokio::time::timeout;
 
+use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
 use crate::error::Error;
-use crate::gate;
+use crate::gate::Gate;
 use crate::output::Output;
-use crate::request::{Command, RunRequest};
+use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Books, Run};
 use crate::secrets::Secrets;
 use crate::similar::similar_commands;
@@ -47,8 +48,9 @@ pub struct Settings {
     pub allowed_directories: Vec<PathBuf>,
     /// Where commands are looked for, to suggest one.
     pub path: OsString,
-    /// Whether the log says what is run.
+    /// Whether the log and the audit trail say what is run.
     pub log_commands: bool,
+    pub audit: AuditSettings,
 }
 
 /// Runs commands. Clones share everything. Needs a tokio runtime.
@@ -62,6 +64,7 @@ struct Shared {
     bounds: Bounds,
     spill: Arc<Spill>,
     store: Arc<Store>,
+    audit: Audit,
     turns: Turns,
     stats: Arc<Stats>,
     forgetting: Once,
@@ -85,8 +88,11 @@ impl Engine {
             .making_room(move || make_room.upgrade().is_some_and(|store| store.forget_oldest()));
         let (spill, link) = (Arc::new(spill), Mutex::new(Agent::NotNeededYet));
         let (turns, stats) = (Turns::new(settings.runs), Arc::default());
+        let discretion =
+            Discretion { commands: settings.log_commands, secrets: settings.secrets.clone() };
         let shared = Shared {
             bounds: Bounds::new(&settings),
+            audit: Audit::new(settings.audit.clone(), discretion),
             settings,
             spill,
             store,
@@ -113,12 +119,12 @@ impl Engine {
         similar_commands(name, &self.shared.settings.path)
     }
 
-    /// Somebody new, who can keep outputs and read them later.
-    pub fn owner(&self) -> Owner {
+    /// Somebody new, who can keep outputs and read them later, under a name for the record.
+    pub fn owner(&self, name: &str) -> Owner {
         self.shared.forgetting.call_once(|| {
             tokio::spawn(forget(Arc::downgrade(&self.shared.store), self.settings().keep_time));
         });
-        self.shared.store.owner(self.shared.turns.share())
+        self.shared.store.owner(name, self.shared.turns.share())
     }
 
     /// What happened so far.
@@ -149,8 +155,13 @@ impl Engine {
     }
 
     /// Starts a command, if the gate lets it through, when it is its turn.
-    pub async fn start(&self, owner: &Owner, request: RunRequest) -> Result<Run, Error> {
-        let started = self.start_counted(owner, request).await;
+    pub async fn start(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Run, Error> {
+        let started = self.start_counted(owner, origin, request).await;
         if let Err(error) = &started {
             tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
             self.shared.stats.note_error(error);
@@ -158,7 +169,12 @@ impl Engine {
         started
     }
 
-    async fn start_counted(&self, owner: &Owner, request: RunRequest) -> Result<Run, Error> {
+    async fn start_counted(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Run, Error> {
         let asked = Instant::now();
         // Debug formatting leaves no control character.
         match (&request.command, self.shared.settings.log_commands) {
@@ -173,15 +189,25 @@ impl Engine {
             }
         }
         let max_output = request.max_output;
-        let cleared = gate::clear(&self.shared.settings, &self.shared.bounds, request)?;
+        let Shared { settings, bounds, audit, stats, .. } = &*self.shared;
+        let gate = Gate { settings, bounds, audit };
+        let cleared = gate.clear(owner, origin, request).await?;
         // Nobody waits longer for a command to begin than it may take.
-        let turn = self.shared.turns.take(&owner.share);
-        let turn = timeout(cleared.timeout(), turn).await.map_err(|_| Error::Busy)??;
-        let (spawn, pending) = cleared.into_parts();
-        let process = self.link()?.spawn(spawn)?;
-        let output = Output::new(self.shared.spill.quota(max_output));
-        let books = Books::open(self.shared.stats.clone(), turn, asked);
-        Ok(Run::start(process, pending, output, books))
+        let turn = timeout(cleared.timeout(), self.shared.turns.take(&owner.share)).await;
+        let (spawn, pending, recorded) = cleared.into_parts();
+        let turn = turn.map_err(|_| Error::Busy).flatten();
+        let ready = turn.and_then(|turn| Ok((turn, self.link()?.spawn(spawn)?)));
+        match ready {
+            Ok((turn, process)) => {
+                let output = Output::new(self.shared.spill.quota(max_output));
+                let books = Books::open(stats.clone(), turn, asked);
+                Ok(Run::start(process, pending, recorded, output, books))
+            }
+            Err(error) => {
+                recorded.end(Err(&error));
+                Err(error)
+            }
+        }
     }
 
     /// Ends every command and the agent, and waits until they are gone.

@@ -31,6 +31,14 @@ pub enum Error {
     Resources(#[source] io::Error),
     #[error("cannot reach the agent that starts processes")]
     Agent(#[from] LinkError),
+    #[error(
+        "nothing runs without an audit record, and none can be written to {}; make room there, let \
+         the server write there, or have the records kept elsewhere",
+        path.display()
+    )]
+    Audit { path: PathBuf, source: io::Error },
+    #[error("cannot read {}", path.display())]
+    Trail { path: PathBuf, source: io::Error },
     #[error("the pattern is not a regular expression: {0}")]
     Pattern(String),
     #[error("the path is not a JMESPath expression: {0}")]
@@ -61,6 +69,14 @@ impl Error {
             Stage::Resources => Self::Resources(source),
             Stage::Directory => Self::Directory { path: directory, source },
             Stage::Program => Self::Program { program, source },
+        }
+    }
+
+    /// The rule of the policy that decided, if one did.
+    pub fn rule(&self) -> Option<&str> {
+        match self {
+            Self::Refused(denial) => denial.rule(),
+            _ => None,
         }
     }
 

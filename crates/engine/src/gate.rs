@@ -1,25 +1,28 @@
 //! The only door to running anything.
 //!
 //! Nobody else can make a [`Cleared`], and nothing but a `Cleared` is run. It holds what was judged
-//! byte for byte, so what was checked is what runs.
+//! byte for byte, so what was checked is what runs, and the proof that it is on record.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_agent::{Program, Spawn, Stdin};
+use mcpz_agent::{Directory, Program, Spawn, Stdin};
 use mcpz_policy::{Judgement, Scene, Verdict};
 
+use crate::audit::{Asked, Audit, Recorded};
 use crate::bounds::{Bounds, directory};
 use crate::engine::Settings;
 use crate::error::Error;
-use crate::request::{Command, RunRequest};
+use crate::request::{Command, Origin, RunRequest};
 use crate::secrets::Secrets;
+use crate::store::Owner;
 
 /// A command that may run.
 pub struct Cleared {
     spawn: Spawn,
     pending: Pending,
+    recorded: Recorded,
 }
 
 /// What the run's own task needs of a cleared command.
@@ -41,46 +44,88 @@ impl Cleared {
     }
 
     /// Gives up the proof for what the agent and the run's task need. It works once.
-    pub fn into_parts(self) -> (Spawn, Pending) {
-        (self.spawn, self.pending)
+    pub fn into_parts(self) -> (Spawn, Pending, Recorded) {
+        (self.spawn, self.pending, self.recorded)
     }
 }
 
-/// Judges a request and turns it into what will run.
-pub fn clear(settings: &Settings, bounds: &Bounds, request: RunRequest) -> Result<Cleared, Error> {
-    check_bytes(&request)?;
-    let Judgement { verdict, threats } = judge(settings, &request);
-    if let Verdict::Deny(denial) = verdict {
-        return Err(Error::Refused(denial));
+/// What a request has to pass.
+pub struct Gate<'a> {
+    pub settings: &'a Settings,
+    pub bounds: &'a Bounds,
+    pub audit: &'a Audit,
+}
+
+impl Gate<'_> {
+    /// Judges a request, puts it on record and turns it into what will run.
+    pub async fn clear(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Cleared, Error> {
+        let settings = self.settings;
+        let path = directory(settings, &request);
+        let timeout = request.timeout.unwrap_or(settings.timeout);
+        let asked = Asked {
+            request: &request,
+            origin,
+            owner: owner.name(),
+            shell: &settings.shell,
+            directory: &path,
+            timeout,
+        };
+        let (directory, warnings) = match self.admit(&path, &request) {
+            Ok(admitted) => admitted,
+            Err(error) => {
+                self.audit.refuse(&asked, &error).await?;
+                return Err(error);
+            }
+        };
+        let recorded = self.audit.start(&asked, &warnings)?;
+        let (executed, program) = match request.command {
+            Command::Script { text, shell } => {
+                let shell = shell.unwrap_or_else(|| settings.shell.clone());
+                (shell.clone(), Program::Script { shell: shell.into(), text: OsString::from(text) })
+            }
+            Command::Argv(words) => {
+                let name = words.first().map(PathBuf::from).unwrap_or_default();
+                (name, Program::Argv(words.into_iter().map(OsString::from).collect()))
+            }
+        };
+        let environment = request.environment.into_iter();
+        let environment = environment.map(|(name, value)| (name.into(), Some(value.into())));
+        let spawn = Spawn {
+            program,
+            directory,
+            environment: environment.collect(),
+            stdin: if request.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
+        };
+        let pending = Pending {
+            program: executed,
+            directory: path,
+            timeout,
+            warnings,
+            stdin: request.stdin,
+            secrets: settings.secrets.clone(),
+        };
+        Ok(Cleared { spawn, pending, recorded })
     }
-    let path = directory(settings, &request);
-    let directory = bounds.place(&path, &request)?;
-    let (executed, program) = match request.command {
-        Command::Script { text, shell } => {
-            let shell = shell.unwrap_or_else(|| settings.shell.clone());
-            (shell.clone(), Program::Script { shell: shell.into(), text: OsString::from(text) })
+
+    /// What to enter for a request that may run, and what there is to be warned of.
+    fn admit(
+        &self,
+        path: &Path,
+        request: &RunRequest,
+    ) -> Result<(Directory, Vec<&'static str>), Error> {
+        check_bytes(request)?;
+        let Judgement { verdict, threats } = judge(self.settings, request);
+        if let Verdict::Deny(denial) = verdict {
+            return Err(Error::Refused(denial));
         }
-        Command::Argv(words) => {
-            let name = words.first().map(PathBuf::from).unwrap_or_default();
-            (name, Program::Argv(words.into_iter().map(OsString::from).collect()))
-        }
-    };
-    let environment = request.environment.into_iter();
-    let spawn = Spawn {
-        program,
-        directory,
-        environment: environment.map(|(name, value)| (name.into(), Some(value.into()))).collect(),
-        stdin: if request.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
-    };
-    let pending = Pending {
-        program: executed,
-        directory: path,
-        timeout: request.timeout.unwrap_or(settings.timeout),
-        warnings: threats.iter().map(|threat| threat.what).collect(),
-        stdin: request.stdin,
-        secrets: settings.secrets.clone(),
-    };
-    Ok(Cleared { spawn, pending })
+        let directory = self.bounds.place(path, request)?;
+        Ok((directory, threats.iter().map(|threat| threat.what).collect()))
+    }
 }
 
 fn judge(settings: &Settings, request: &RunRequest) -> Judgement {

@@ -1,9 +1,10 @@
 //! Runs commands. Has not heard of MCP, HTTP, configuration files or terminals.
 //!
 //!     RunRequest ─▶ gate ─Cleared▶ agent ─pipes▶ run task ─▶ Output
-//!                     │                              │
-//!                  Refused                        Outcome
+//!                   │  ╲                             │
+//!              Refused  audit trail ◀──────────── Outcome
 
+mod audit;
 mod bounds;
 mod channel;
 mod engine;
@@ -29,6 +30,7 @@ mod text;
 mod turns;
 mod zip;
 
+pub use audit::{AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, verify, visible};
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
 pub use mcpz_policy::{Denial, Policy};
@@ -38,7 +40,7 @@ pub use output::{Excerpt, Output, Stream};
 pub use page::{Data, Page, PageRequest, Reader, Stop};
 pub use random::random_name;
 pub use render::{Newline, View};
-pub use request::{Command, RunRequest};
+pub use request::{Command, Origin, RunRequest};
 pub use run::Run;
 pub use search::{Filter, Summary};
 pub use secrets::Secrets;

@@ -1,5 +1,6 @@
 //! What became of a command.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use mcpz_agent::Usage;
@@ -9,6 +10,8 @@ use crate::output::Output;
 /// A command that ran, however it ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
+    /// What the run is known by, in the audit trail and where its output is kept.
+    pub id: Arc<str>,
     pub end: End,
     pub usage: Usage,
     pub output: Output,

@@ -20,6 +20,15 @@ pub struct RunRequest {
     pub max_output: Option<u64>,
 }
 
+/// Where a request comes from, for the record.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The tool that was called.
+    pub tool: String,
+    /// The program that called it, as it names itself.
+    pub client: Option<String>,
+}
+
 /// What is executed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {

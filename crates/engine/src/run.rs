@@ -16,6 +16,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep_until};
 
+use crate::audit::Recorded;
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::gate::Pending;
@@ -35,6 +36,7 @@ pub struct Run {
     outcome: oneshot::Receiver<Result<Outcome, Error>>,
     word: Option<oneshot::Sender<Word>>,
     started: watch::Receiver<Option<i32>>,
+    id: Arc<str>,
     output: Output,
 }
 
@@ -46,7 +48,14 @@ enum Word {
 }
 
 impl Run {
-    pub(crate) fn start(process: Process, pending: Pending, output: Output, books: Books) -> Self {
+    pub(crate) fn start(
+        process: Process,
+        pending: Pending,
+        recorded: Recorded,
+        output: Output,
+        books: Books,
+    ) -> Self {
+        let id = recorded.id().clone();
         let (answer, outcome) = oneshot::channel();
         let (word, words) = oneshot::channel();
         let (starting, started) = watch::channel(None);
@@ -54,6 +63,8 @@ impl Run {
         let minder = Minder {
             stdout: channel(Stream::Stdout),
             stderr: channel(Stream::Stderr),
+            id: id.clone(),
+            recorded: Some(recorded),
             output: output.clone(),
             answer: Some(answer),
             starting,
@@ -66,7 +77,12 @@ impl Run {
             books: Some(books),
         };
         tokio::spawn(minder.mind(words));
-        Self { outcome, word: Some(word), started, output }
+        Self { outcome, word: Some(word), started, id, output }
+    }
+
+    /// What it is known by, in the audit trail and where its output is kept.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
     }
 
     /// What it prints, while it prints it.
@@ -138,6 +154,9 @@ impl Drop for Books {
 struct Minder {
     process: Process,
     pending: Pending,
+    id: Arc<str>,
+    /// Until its end is on record, too.
+    recorded: Option<Recorded>,
     output: Output,
     stdout: Channel,
     stderr: Channel,
@@ -258,22 +277,32 @@ impl Minder {
     }
 
     fn answer_outcome(&mut self, background: Vec<i32>) {
+        let outcome = self.outcome(background);
+        match outcome.end {
+            End::Exited(code) => tracing::info!("exit code {code}"),
+            other => tracing::info!("ended: {other:?}"),
+        }
+        self.output.note_answer();
+        self.answer_with(Ok(outcome));
+    }
+
+    fn outcome(&self, background: Vec<i32>) -> Outcome {
         let ended = self.exit.as_ref().map(|exit| match exit.status {
             Status::Code(code) => End::Exited(code),
             Status::Signal(signal) => End::Signalled(signal),
         });
         let usage = self.exit.as_ref().map_or(Usage::default(), |exit| exit.usage);
         let end = self.stopped.or(ended).unwrap_or(End::Lost);
-        match end {
-            End::Exited(code) => tracing::info!("exit code {code}"),
-            other => tracing::info!("ended: {other:?}"),
-        }
-        self.output.note_answer();
-        let (output, warnings) = (self.output.clone(), self.pending.warnings.clone());
-        self.answer_with(Ok(Outcome { end, usage, output, background, warnings }));
+        let (id, output) = (self.id.clone(), self.output.clone());
+        let warnings = self.pending.warnings.clone();
+        Outcome { id, end, usage, output, background, warnings }
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {
+        // Before anybody knows.
+        if let Some(recorded) = self.recorded.take() {
+            recorded.end(answer.as_ref());
+        }
         if let Some(books) = self.books.take() {
             books.note_answer(&answer);
         }
@@ -286,6 +315,10 @@ impl Minder {
 impl Drop for Minder {
     fn drop(&mut self) {
         self.output.finish();
+        // The server ends, and nobody is answered any more.
+        if let Some(recorded) = self.recorded.take() {
+            recorded.end(Ok(&self.outcome(Vec::new())));
+        }
         if let Some(feeder) = &self.feeder {
             feeder.abort();
         }

@@ -4,14 +4,12 @@
 //! needed. An id that is not there, is somebody else's or is no id at all: the answer is the same.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
-use crate::random::random_name;
 use crate::request::RunRequest;
 use crate::turns::Share;
 
@@ -51,6 +49,7 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Owner {
     id: u64,
+    name: Arc<str>,
     store: Arc<Store>,
     /// How many commands it may run at once.
     pub(crate) share: Share,
@@ -62,8 +61,9 @@ impl Store {
         Self { outputs: Mutex::default(), owners: AtomicU64::new(0), time }
     }
 
-    pub fn owner(self: &Arc<Self>, share: Share) -> Owner {
-        Owner { id: self.owners.fetch_add(1, Ordering::Relaxed), store: self.clone(), share }
+    pub fn owner(self: &Arc<Self>, name: &str, share: Share) -> Owner {
+        let id = self.owners.fetch_add(1, Ordering::Relaxed);
+        Owner { id, name: name.into(), store: self.clone(), share }
     }
 
     /// Lets go of the oldest output whose command has ended. False if there is none.
@@ -101,15 +101,21 @@ impl Store {
 }
 
 impl Owner {
-    /// Keeps what a command that ended has printed, and returns its id.
-    pub fn keep(&self, outcome: Outcome) -> io::Result<String> {
-        let found = Found { output: outcome.output.clone(), outcome: Some(outcome) };
-        self.insert(None, found)
+    /// What it is called in the audit trail; not by what it gets in.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    /// Keeps what a command prints, from now on, and returns its id.
-    pub fn follow(&self, request: RunRequest, output: Output) -> io::Result<String> {
-        self.insert(Some(request), Found { output, outcome: None })
+    /// Keeps what a command that ended has printed, under the id of its run.
+    pub fn keep(&self, outcome: Outcome) {
+        let id = outcome.id.to_string();
+        let found = Found { output: outcome.output.clone(), outcome: Some(outcome) };
+        self.insert(id, None, found);
+    }
+
+    /// Keeps what a command prints, from now on, under the id of its run.
+    pub fn follow(&self, id: &str, request: RunRequest, output: Output) {
+        self.insert(id.to_owned(), Some(request), Found { output, outcome: None });
     }
 
     /// Notes how a command that is followed ended.
@@ -152,8 +158,7 @@ impl Owner {
         own.into_iter().map(|(id, kept)| (id.clone(), kept.found.output.clone())).collect()
     }
 
-    fn insert(&self, request: Option<RunRequest>, found: Found) -> io::Result<String> {
-        let id = random_name()?;
+    fn insert(&self, id: String, request: Option<RunRequest>, found: Found) {
         let mut outputs = self.store.lock();
         let number = outputs.values().map(|kept| kept.number).max().unwrap_or(0) + 1;
         let kept = Kept { owner: self.id, number, since: Instant::now(), request, found };
@@ -163,11 +168,10 @@ impl Owner {
             own.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone())
         });
         let surplus = surplus.flatten().and_then(|id| outputs.remove(&id));
-        outputs.insert(id.clone(), kept);
+        outputs.insert(id, kept);
         // Not under the lock: its file is removed with it.
         drop(outputs);
         drop(surplus);
-        Ok(id)
     }
 }
 
@@ -183,6 +187,7 @@ mod tests {
     use super::*;
     use crate::outcome::{End, Usage};
     use crate::output::Stream;
+    use crate::random::random_name;
     use crate::spill::{Spill, SpillSettings};
     use crate::turns::{RunLimits, Turns};
 
@@ -197,6 +202,7 @@ mod tests {
         let spill = Arc::new(Spill::new(SpillSettings::new("/nonexistent")));
         let output = Output::new(spill.quota(None));
         Outcome {
+            id: random_name().unwrap().into(),
             end: End::Exited(0),
             usage: Usage::default(),
             output,
@@ -205,10 +211,10 @@ mod tests {
         }
     }
 
-    fn keep(owner: &Owner, text: &str, outcome: Outcome) -> io::Result<String> {
-        let id = owner.follow(request(text), outcome.output.clone())?;
-        owner.note_end(&id, &outcome);
-        Ok(id)
+    fn keep(owner: &Owner, text: &str, outcome: Outcome) -> String {
+        owner.follow(&outcome.id, request(text), outcome.output.clone());
+        owner.note_end(&outcome.id, &outcome);
+        outcome.id.to_string()
     }
 
     fn request(text: &str) -> RunRequest {
@@ -216,14 +222,14 @@ mod tests {
     }
 
     fn owner(store: &Arc<Store>) -> Owner {
-        store.owner(Turns::new(RunLimits::default()).share())
+        store.owner("somebody", Turns::new(RunLimits::default()).share())
     }
 
     #[test]
     fn only_its_owner_finds_an_output() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
         let (one, other) = (owner(&store), owner(&store));
-        let id = keep(&one, "x", output("text")).unwrap();
+        let id = keep(&one, "x", output("text"));
         assert_eq!(id.len(), 32);
         assert!(one.find(&id).is_some() && other.find(&id).is_none());
         assert!(one.find_newest(&request("x")).is_some());
@@ -235,9 +241,9 @@ mod tests {
     #[test]
     fn the_newest_of_the_same_request_is_found() {
         let owner = owner(&Arc::new(Store::new(Duration::from_secs(60))));
-        keep(&owner, "x", output("old")).unwrap();
-        let newer = keep(&owner, "x", output("new")).unwrap();
-        keep(&owner, "y", output("other")).unwrap();
+        keep(&owner, "x", output("old"));
+        let newer = keep(&owner, "x", output("new"));
+        keep(&owner, "y", output("other"));
         assert_eq!(owner.find_newest(&request("x")).unwrap().0, newer);
     }
 
@@ -245,12 +251,12 @@ mod tests {
     fn outputs_go_with_their_owner_and_after_their_time() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
         let one = owner(&store);
-        keep(&one, "x", output("text")).unwrap();
+        keep(&one, "x", output("text"));
         drop(one);
         assert!(store.lock().is_empty());
         let hasty = Arc::new(Store::new(Duration::ZERO));
         let other = owner(&hasty);
-        let id = keep(&other, "x", output("text")).unwrap();
+        let id = keep(&other, "x", output("text"));
         assert!(other.find(&id).is_none());
     }
 
@@ -258,7 +264,7 @@ mod tests {
     fn when_room_is_needed_the_oldest_that_has_ended_goes() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
         let owner = owner(&store);
-        let running = keep(&owner, "running", running_outcome()).unwrap();
+        let running = keep(&owner, "running", running_outcome());
         let folder = tempfile::tempdir().unwrap();
         let spilled = || {
             let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
@@ -267,9 +273,9 @@ mod tests {
             output.finish();
             Outcome { output, ..running_outcome() }
         };
-        let small = keep(&owner, "small", output("")).unwrap();
-        let old = keep(&owner, "old", spilled()).unwrap();
-        let new = keep(&owner, "new", spilled()).unwrap();
+        let small = keep(&owner, "small", output(""));
+        let old = keep(&owner, "old", spilled());
+        let new = keep(&owner, "new", spilled());
         assert!(store.forget_oldest());
         assert!(owner.find(&old).is_none() && owner.find(&new).is_some());
         assert!(store.forget_oldest() && !store.forget_oldest());

@@ -31,7 +31,7 @@ impl Reception for Guests {
         if owners.len() >= MAX_OWNERS && !owners.contains_key(&principal.name) {
             owners.retain(|_, owner| Arc::strong_count(owner) > 1 || !owner.list().is_empty());
         }
-        let new = || Arc::new(self.shell.engine().owner());
+        let new = || Arc::new(self.shell.engine().owner(&principal.name));
         let owner = owners.entry(principal.name.clone()).or_insert_with(new);
         self.shell.for_owner(owner.clone())
     }

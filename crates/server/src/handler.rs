@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mcpz_engine::{Engine, Owner, Stream};
+use mcpz_engine::{Engine, Origin, Owner, Stream};
 #[expect(
     deprecated,
     reason = "clients of all revisions but the newest log and subscribe this way"
@@ -27,6 +27,9 @@ use crate::telling::Threshold;
 use crate::tool::{Call, FaceSettings, ToolSet};
 use crate::{prompts, resources};
 
+/// The name of whoever has started us and speaks over our standard input.
+const STDIO: &str = "stdio";
+
 /// The shell server. Clones share everything.
 #[derive(Clone)]
 pub struct Shell {
@@ -46,7 +49,7 @@ impl Shell {
     /// Must be called within a tokio runtime.
     pub fn new(engine: Engine, tools: ToolSet, faces: FaceSettings) -> Self {
         Self {
-            owner: Arc::new(engine.owner()),
+            owner: Arc::new(engine.owner(STDIO)),
             engine,
             tools: Arc::new(tools),
             faces: Arc::new(faces),
@@ -120,13 +123,14 @@ impl ServerHandler for Shell {
             return Err(ErrorData::invalid_params(message, None));
         };
         self.calls.fetch_add(1, Ordering::Relaxed);
+        let origin = Origin { tool: tool.name().to_owned(), client: client(&context) };
         let teller = self.threshold.teller(&context, self.engine.settings().secrets.clone());
         let call = Call {
             engine: &self.engine,
             owner: &self.owner,
             faces: &self.faces,
             arguments: request.arguments.unwrap_or_default(),
-            watcher: Watcher::new(&context, teller, self.streams),
+            watcher: Watcher::new(&context, origin, teller, self.streams),
         };
         Ok(tool.call(call).await.into())
     }
@@ -289,4 +293,11 @@ impl ServerHandler for Shell {
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         Ok(ListResourceTemplatesResult::with_all_items(vec![resources::template()]))
     }
+}
+
+/// The client's name and version, as it gives them: with each request, or in the handshake.
+fn client(context: &RequestContext<RoleServer>) -> Option<String> {
+    let shaken = || Some(context.peer.peer_info()?.client_info.clone());
+    let client = context.meta.client_info().or_else(shaken)?;
+    (!client.name.is_empty()).then(|| format!("{}/{}", client.name, client.version))
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Error, Outcome, Output, Owner, Run, RunRequest, Stream};
+use mcpz_engine::{Engine, Error, Origin, Outcome, Output, Owner, Run, RunRequest, Stream};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
@@ -24,6 +24,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub struct Watcher {
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
+    origin: Origin,
     teller: Teller,
     /// Done when nobody waits any more.
     pub cancelled: CancellationToken,
@@ -34,11 +35,13 @@ pub struct Watcher {
 impl Watcher {
     pub fn new(
         context: &RequestContext<RoleServer>,
+        origin: Origin,
         teller: Teller,
         streams: &'static [Stream],
     ) -> Self {
         Self {
             streams,
+            origin,
             teller,
             peer: context.peer.clone(),
             token: context.meta.get_progress_token(),
@@ -67,7 +70,8 @@ impl Watcher {
         request: RunRequest,
     ) -> Result<(String, Outcome), Error> {
         let run = self.start(engine, owner, request.clone()).await?;
-        let id = owner.follow(request, run.output().clone()).map_err(Error::Read)?;
+        let id = run.id().to_string();
+        owner.follow(&id, request, run.output().clone());
         let outcome = self.finish(run).await;
         self.teller.tell_outcome(&outcome).await;
         match &outcome {
@@ -86,7 +90,7 @@ impl Watcher {
     ) -> Result<Run, Error> {
         let started = tokio::select! {
             biased;
-            started = engine.start(owner, request) => started,
+            started = engine.start(owner, &self.origin, request) => started,
             () = self.cancelled.cancelled() => Err(Error::Cancelled),
         };
         if let Err(error) = &started {

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{MCPZ, PATIENCE, meta, wait_until};
 
@@ -18,6 +19,8 @@ pub struct HttpServer {
     pub address: SocketAddr,
     /// What the server says on stderr.
     pub said: Mutex<Receiver<String>>,
+    /// Where it keeps its records, unless the test has said where.
+    pub state: TempDir,
     _config: tempfile::NamedTempFile,
 }
 
@@ -34,6 +37,8 @@ impl HttpServer {
     pub fn start_command(command: &mut Command, flags: &[&str], config: &str) -> Self {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), config).unwrap();
+        let state = super::state();
+        super::keep_state_in(command, &state);
         let mut child = command
             .args(["server", "shell", "--http", "--bind", "127.0.0.1:0", "--config"])
             .arg(file.path())
@@ -56,7 +61,7 @@ impl HttpServer {
                 }
             }
         });
-        Self { child, address, said: Mutex::new(said), _config: file }
+        Self { child, address, said: Mutex::new(said), state, _config: file }
     }
 
     pub fn connect(&self) -> TcpStream {

@@ -19,6 +19,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// Long enough for anything on a busy machine; reaching it is a failure.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,6 +34,20 @@ pub struct Server {
     /// What came while something else was waited for.
     pub seen: VecDeque<Value>,
     next_id: i64,
+    /// Where it keeps its records, unless the test has said where.
+    pub state: TempDir,
+}
+
+/// A folder for the records of a server: none of a test's belong into anybody's home.
+pub fn state() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Has a command keep its records in a folder, unless the test has said where.
+pub fn keep_state_in(command: &mut Command, state: &TempDir) {
+    if !command.get_envs().any(|(name, _)| name == "XDG_STATE_HOME") {
+        command.env("XDG_STATE_HOME", state.path());
+    }
 }
 
 impl Server {
@@ -49,6 +64,8 @@ impl Server {
     }
 
     pub fn from_command(command: &mut Command) -> Self {
+        let state = state();
+        keep_state_in(command, &state);
         let mut child = command
             .env_remove("MCPZ_CONFIG")
             .env("XDG_CONFIG_HOME", "/nonexistent")
@@ -66,7 +83,7 @@ impl Server {
             }
         });
         let stdin = child.stdin.take();
-        Self { child, stdin, lines, seen: VecDeque::new(), next_id: 1 }
+        Self { child, stdin, lines, seen: VecDeque::new(), next_id: 1, state }
     }
 
     /// Starts a server as an ordinary user, if we are root, and shakes hands. The folder is for the
@@ -76,7 +93,10 @@ impl Server {
         std::fs::copy(MCPZ, &program).unwrap();
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
         let mut command = Command::new(&program);
-        command.args(["server", "shell"]).current_dir("/");
+        let state = folder.join("state");
+        std::fs::create_dir(&state).unwrap();
+        std::fs::set_permissions(&state, PermissionsExt::from_mode(0o777)).unwrap();
+        command.args(["server", "shell"]).current_dir("/").env("XDG_STATE_HOME", state);
         if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
             command.uid(65534).gid(65534);
         }

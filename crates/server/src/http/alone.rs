@@ -26,7 +26,9 @@ pub fn serve<H: ServerHandler>(
     let cancelled = CancellationToken::new();
     let answered = CancellationToken::new();
     let transport = Once { request: Some(request), stream, answered };
-    let mut peer = InitializeRequestParams::new(Default::default(), Implementation::default());
+    // Who it is, the request says itself.
+    let nobody = Implementation::new("", "");
+    let mut peer = InitializeRequestParams::new(Default::default(), nobody);
     peer.protocol_version = version;
     let service = serve_directly_with_ct(handler, transport, Some(peer), cancelled.clone());
     tokio::spawn(async move {

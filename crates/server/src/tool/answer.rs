@@ -182,11 +182,13 @@ pub(crate) fn keep_rest(
     streams: &[Stream],
 ) -> (Spilled, Vec<ContentBlock>) {
     let omitted = outcome.output.excerpt(streams).omitted;
-    let id = (omitted > 0).then(|| call.owner.keep(outcome.clone()).ok()).flatten();
-    let Some(id) = id else { return (Spilled::default(), Vec::new()) };
+    if omitted == 0 {
+        return (Spilled::default(), Vec::new());
+    }
+    call.owner.keep(outcome.clone());
     let name = |stream| {
         let there = streams.contains(&stream) && outcome.output.kept_length(stream) > 0;
-        there.then(|| OutputUri::new(&id, stream).to_string())
+        there.then(|| OutputUri::new(&outcome.id, stream).to_string())
     };
     let (stdout, stderr) = (name(Stream::Stdout), name(Stream::Stderr));
     let link = |uri: &Option<String>, stream| {

@@ -93,7 +93,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let outcome = match call.watcher.run(call.engine, call.owner, params.into()).await {
         Ok(outcome) => outcome,
-        Err(error @ Error::Refused(_)) => return Err(Complaint(refusal(&error))),
+        Err(error @ (Error::Refused(_) | Error::Audit { .. })) => {
+            return Err(Complaint(refusal(&error)));
+        }
         Err(error) => {
             tracing::info!("{}", call.masked(&error.chain()));
             return Err(Complaint("Error: execute: spawn failed".into()));

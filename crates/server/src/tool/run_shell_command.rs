@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use mcpz_engine::{Command, End, Outcome, Output, RunRequest, Stream};
+use mcpz_engine::{Command, End, Outcome, Run, RunRequest, Stream};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -115,9 +115,8 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallT
     };
     match run.started().await {
         Some(pid) => {
-            let output = run.output().clone();
+            let (spilled, links) = follow(call, request, &run);
             run.leave();
-            let (spilled, links) = follow(call, request, &output);
             Reply { background_pids: vec![pid], spilled, ..reply }.told(false, links)
         }
         None => match run.outcome().await {
@@ -128,9 +127,10 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallT
 }
 
 /// Keeps what a command in the background prints, so that it can be read while it runs.
-fn follow(call: &Call<'_>, request: RunRequest, output: &Output) -> (Spilled, Vec<ContentBlock>) {
-    let Ok(id) = call.owner.follow(request, output.clone()) else { return Default::default() };
-    let uri = |stream| OutputUri::new(&id, stream).to_string();
+fn follow(call: &Call<'_>, request: RunRequest, run: &Run) -> (Spilled, Vec<ContentBlock>) {
+    let (id, output) = (run.id(), run.output());
+    call.owner.follow(id, request, output.clone());
+    let uri = |stream| OutputUri::new(id, stream).to_string();
     let (stdout, stderr) = (uri(Stream::Stdout), uri(Stream::Stderr));
     let links = vec![
         resource_link(&stdout, output, Stream::Stdout),

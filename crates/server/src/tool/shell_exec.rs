@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use mcpz_engine::{
     Command, Data, End, Error, Filter, Found, Output, Page, PageRequest, Reader, RunRequest, Stop,
-    Stream, Summary, View, mime,
+    Stream, Summary, View, mime, random_name,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -269,7 +269,8 @@ async fn zipped(call: &Call<'_>, found: &Found) -> Result<(String, Output), Comp
     .await?;
     // Under a request nobody makes: a cursor must not find it.
     let nothing = RunRequest::new(Command::Argv(Vec::new()));
-    let id = call.owner.follow(nothing, target.clone()).map_err(Error::Read)?;
+    let id = random_name().map_err(Error::Read)?;
+    call.owner.follow(&id, nothing, target.clone());
     Ok((OutputUri::new(&id, Stream::Stdout).to_string(), target))
 }
 

@@ -1,0 +1,218 @@
+//! `mcpz audit`: the record of what was run and refused, for people.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use mcpz_engine::{AuditTail, Verified, audit_lines, verify, visible};
+use serde_json::{Map, Value};
+
+use crate::args::{Audit, AuditFlags};
+use crate::{config, settings};
+
+/// How many faults are told one by one.
+const MAX_FAULTS: usize = 20;
+
+/// How far back the beginning of a run is looked for, in records, to say what has ended.
+const LOOK_BACK: usize = 1000;
+
+/// How often somebody who follows looks for more.
+const PACE: Duration = Duration::from_millis(200);
+
+#[derive(Debug, thiserror::Error)]
+enum AuditError {
+    #[error("there is no record of `{0}`")]
+    NoSuchRun(String),
+    #[error("`{id}` is the beginning of {} runs, such as {} and {}", runs.len(), runs[0], runs[1])]
+    Ambiguous { id: String, runs: Vec<String> },
+}
+
+pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
+    let done = match audit {
+        Audit::Verify(flags) => return check(flags),
+        Audit::Tail { lines, follow, audit } => tail(audit, lines, follow),
+        Audit::Show { id, audit } => show(audit, &id),
+    };
+    match done {
+        // Whoever reads us has seen enough.
+        Err(error) if is_closed_pipe(error.as_ref()) => Ok(ExitCode::SUCCESS),
+        done => done.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn folder(flags: AuditFlags) -> Result<PathBuf, Box<dyn Error>> {
+    match flags.folder {
+        Some(folder) => Ok(folder),
+        None => Ok(settings::audit_folder(&config::load(flags.config.as_deref())?.audit)?),
+    }
+}
+
+fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
+    let Verified { records, files, first, torn, faults } = verify(&folder(flags)?)?;
+    let count = |number: u64, what: &str| match number {
+        1 => format!("1 {what}"),
+        _ => format!("{number} {what}s"),
+    };
+    let all = format!("{} in {}", count(records, "record"), count(files, "file"));
+    let mut stdout = io::stdout().lock();
+    if torn > 0 {
+        writeln!(stdout, "cut off while they were written: {}", count(torn, "line"))?;
+    }
+    if first > 1 {
+        writeln!(stdout, "records before {first} were let go of, as `keep` says")?;
+    }
+    if faults.is_empty() {
+        writeln!(stdout, "{all}, none missing")?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for fault in faults.iter().take(MAX_FAULTS) {
+        writeln!(stdout, "{fault}")?;
+    }
+    if let Some(more) = faults.len().checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
+        writeln!(stdout, "and {more} more")?;
+    }
+    writeln!(stdout, "{all}; not all of them are as they were written")?;
+    Ok(ExitCode::FAILURE)
+}
+
+fn tail(flags: AuditFlags, count: usize, follow: bool) -> Result<(), Box<dyn Error>> {
+    let (mut tail, lines) = AuditTail::last(&folder(flags)?, count.saturating_add(LOOK_BACK))?;
+    let mut printer = Printer { runs: HashMap::new() };
+    let earlier = lines.len().saturating_sub(count);
+    for line in &lines[..earlier] {
+        printer.line(line);
+    }
+    let mut stdout = io::stdout().lock();
+    for line in &lines[earlier..] {
+        writeln!(stdout, "{}", printer.line(line))?;
+    }
+    if !follow {
+        return Ok(());
+    }
+    loop {
+        stdout.flush()?;
+        std::thread::sleep(PACE);
+        for line in tail.more()? {
+            writeln!(stdout, "{}", printer.line(&line))?;
+        }
+    }
+}
+
+/// Says each record in a line.
+struct Printer {
+    /// The tools and commands of runs that have not ended.
+    runs: HashMap<String, (String, String)>,
+}
+
+impl Printer {
+    fn line(&mut self, line: &str) -> String {
+        let Ok(Value::Object(record)) = serde_json::from_str(line) else {
+            return shorten(&format!("not a record: {}", visible(line)));
+        };
+        let (event, id) = (text(&record, "event"), text(&record, "id"));
+        let (tool, what) = match event {
+            "end" => self.runs.remove(id).unwrap_or_default(),
+            _ => (text(&record, "tool").to_owned(), what(&record)),
+        };
+        let line = format!(
+            "{} {:8} {tool:17} {:12} {what}",
+            text(&record, "time"),
+            id.get(..8).unwrap_or(id),
+            happened(&record),
+        );
+        if event == "start" {
+            self.runs.insert(id.to_owned(), (tool, what));
+        }
+        shorten(visible(&line).trim_end())
+    }
+}
+
+fn text<'a>(record: &'a Map<String, Value>, field: &str) -> &'a str {
+    record.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// What happened, in a word or two.
+fn happened(record: &Map<String, Value>) -> String {
+    let milliseconds = record.get("duration_ms").and_then(Value::as_u64).unwrap_or_default();
+    let end = match text(record, "result") {
+        "exited" => format!("exit {}", record.get("exit_code").unwrap_or(&Value::Null)),
+        "signalled" => text(record, "signal").to_owned(),
+        result => result.replace('_', " "),
+    };
+    match text(record, "event") {
+        "start" => "run".to_owned(),
+        "end" => format!("{end} {milliseconds} ms"),
+        event => event.to_owned(),
+    }
+}
+
+/// What it is about: the command, or what there is instead of one.
+fn what(record: &Map<String, Value>) -> String {
+    let words = record.get("argv").and_then(Value::as_array);
+    let words = words.map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+    let command = match (record.get("command").and_then(Value::as_str), words) {
+        (Some(command), _) => command.to_owned(),
+        (None, Some(words)) => words.join(" "),
+        (None, None) => match record.get("command_bytes") {
+            Some(bytes) => format!("({bytes} bytes)"),
+            None => text(record, "what").to_owned(),
+        },
+    };
+    match text(record, "reason") {
+        "" => command,
+        reason => format!("{command} ({reason})"),
+    }
+}
+
+/// Cuts a line to the width of the terminal, if there is one.
+fn shorten(line: &str) -> String {
+    let width = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
+    match width {
+        Ok(width) if width > 1 && line.chars().count() > width => {
+            line.chars().take(width - 1).chain(['…']).collect()
+        }
+        _ => line.to_owned(),
+    }
+}
+
+fn show(flags: AuditFlags, id: &str) -> Result<(), Box<dyn Error>> {
+    let mut records: Vec<Map<String, Value>> = Vec::new();
+    // A text that is nowhere in a line is not its id.
+    for line in audit_lines(&folder(flags)?)?.filter(|line| line.contains(id)) {
+        match serde_json::from_str(&line) {
+            Ok(Value::Object(record)) if text(&record, "id").starts_with(id) => {
+                records.push(record);
+            }
+            _ => {}
+        }
+    }
+    let mut runs: Vec<_> = records.iter().map(|record| text(record, "id").to_owned()).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    match runs.len() {
+        0 => return Err(AuditError::NoSuchRun(id.to_owned()).into()),
+        1 => {}
+        _ => return Err(AuditError::Ambiguous { id: id.to_owned(), runs }.into()),
+    }
+    let mut stdout = io::stdout().lock();
+    for record in &records {
+        writeln!(stdout, "{} {}", text(record, "time"), visible(text(record, "event")))?;
+        for (name, value) in record {
+            // What is said above, and what only a program can check.
+            if ["time", "event", "prev", "mac"].contains(&name.as_str()) {
+                continue;
+            }
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            writeln!(stdout, "  {name:16} {}", visible(&value))?;
+        }
+    }
+    Ok(())
+}

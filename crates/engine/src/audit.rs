@@ -1,0 +1,152 @@
+//! The record of everything that was asked for, run and refused.
+//!
+//! A JSON line before each run and one after it, in a folder only we can read; whoever cannot write
+//! the first runs nothing. Each line holds the mark of the one before and one of its own, made with a
+//! key, and the head beside the file tells which was the last: a line that is changed, removed or
+//! put elsewhere shows ([`verify`]). Several processes write to one trail.
+//!
+//!     gate ─▶ Audit::start ─▶ Recorded ─▶ run ─▶ Recorded::end
+//!       └───▶ Audit::refuse (on the disk before it is told)
+//!
+//! The marks hold against whoever cannot read the key. A command that runs as the same user can,
+//! unless something keeps it from the folder.
+
+mod clock;
+mod escape;
+mod files;
+mod head;
+mod line;
+mod reader;
+mod record;
+mod seal;
+mod trail;
+mod verify;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+pub use escape::visible;
+pub use reader::{AuditTail, audit_lines};
+pub use record::{Asked, Discretion};
+pub use verify::{Defect, Fault, Verified, verify};
+
+use crate::error::Error;
+use crate::outcome::Outcome;
+use crate::random::random_name;
+use record::{Closing, Opening};
+use trail::Trail;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditSettings {
+    /// The folder of the trail; made when the first record is written.
+    pub folder: PathBuf,
+    /// How long a file may get before another is begun, in bytes.
+    pub max_size: u64,
+    /// How many files are kept besides the one that is written.
+    pub keep: u64,
+}
+
+impl AuditSettings {
+    /// The least a file may be allowed to hold.
+    pub const MIN_SIZE: u64 = trail::MIN_SIZE;
+
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), max_size: 64_000_000, keep: 16 }
+    }
+}
+
+/// Writes the trail. Clones share everything.
+#[derive(Clone)]
+pub struct Audit {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// The file that is written, for those who have to be told where it is.
+    path: PathBuf,
+    discretion: Discretion,
+    trail: Mutex<Trail>,
+}
+
+/// Proof that a run is on record. Its end is recorded too, once: when it is known or, if nobody
+/// says it, when this is dropped.
+pub struct Recorded {
+    audit: Audit,
+    id: Arc<str>,
+    ended: bool,
+}
+
+impl Audit {
+    /// Nothing is made or opened until there is something to write.
+    pub fn new(settings: AuditSettings, discretion: Discretion) -> Self {
+        let path = files::current(&settings.folder);
+        let trail = Mutex::new(Trail::new(settings));
+        Self { shared: Arc::new(Shared { path, discretion, trail }) }
+    }
+
+    /// Records that a command is going to run. Without this, it must not.
+    pub fn start(&self, asked: &Asked<'_>, warnings: &[&'static str]) -> Result<Recorded, Error> {
+        let id = self.new_id()?;
+        self.append(&Opening::start(&id, asked, warnings, &self.shared.discretion))?;
+        Ok(Recorded { audit: self.clone(), id, ended: false })
+    }
+
+    /// Records that a command will not run, on the disk: who was refused may try to remove the trace.
+    pub async fn refuse(&self, asked: &Asked<'_>, error: &Error) -> Result<(), Error> {
+        let id = self.new_id()?;
+        let file = self.append(&Opening::refused(&id, asked, error, &self.shared.discretion))?;
+        let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
+        synced.map_err(io::Error::from).flatten().map_err(|source| self.error(source))
+    }
+
+    fn new_id(&self) -> Result<Arc<str>, Error> {
+        random_name().map(Arc::from).map_err(|source| self.error(source))
+    }
+
+    fn append(&self, record: &impl Serialize) -> Result<Arc<File>, Error> {
+        let mut trail = self.shared.trail.lock().unwrap_or_else(PoisonError::into_inner);
+        trail.append(record).map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> Error {
+        Error::Audit { path: self.shared.path.clone(), source }
+    }
+}
+
+impl Recorded {
+    /// What the run is known by, here and to whoever asked for it.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+
+    /// Records what became of the run.
+    pub fn end(mut self, answer: Result<&Outcome, &Error>) {
+        self.write_end(answer);
+    }
+
+    fn write_end(&mut self, answer: Result<&Outcome, &Error>) {
+        self.ended = true;
+        // It has run: all that is left to do is to say that its end is not on record.
+        let closing = Closing::new(&self.id, answer, &self.audit.shared.discretion);
+        if let Err(error) = self.audit.append(&closing) {
+            tracing::error!("the end of {} is not recorded: {}", self.id, error.chain());
+        }
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.write_end(Err(&Error::Cancelled));
+        }
+    }
+}
+
+/// An error of somebody who reads the trail.
+fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
+    |source| Error::Trail { path: path.to_owned(), source }
+}

@@ -1,0 +1,333 @@
+//! What is written of a command, and what never is: the values of variables, and what it reads.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::line::MAX_LINE;
+use super::seal::sha256;
+use crate::error::Error;
+use crate::outcome::{End, Outcome, signal_name};
+use crate::output::Stream;
+use crate::request::{Command, Origin, RunRequest};
+use crate::secrets::Secrets;
+
+/// The most that is written of a command, and of the names of its variables.
+const MAX_TEXT: usize = 16 << 10;
+
+/// The most that is written of anything else somebody else has named.
+const MAX_NAME: usize = 4 << 10;
+
+/// What somebody asks for, as the gate sees it.
+pub struct Asked<'a> {
+    pub request: &'a RunRequest,
+    pub origin: &'a Origin,
+    pub owner: &'a str,
+    /// The shell a text is for, if the request names none.
+    pub shell: &'a Path,
+    pub directory: &'a Path,
+    pub timeout: Duration,
+}
+
+/// What must not be written.
+pub struct Discretion {
+    /// Whether the text of commands may be.
+    pub commands: bool,
+    pub secrets: Secrets,
+}
+
+impl Discretion {
+    /// What is written of a command's text, or of what quotes it: all of that comes through here.
+    fn written<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        self.secrets.mask(text)
+    }
+
+    /// Why a command did not run.
+    fn reason(&self, error: &Error) -> Cow<'static, str> {
+        let text = match error {
+            Error::Refused(_) if !self.commands => "refused by the policy".to_owned(),
+            Error::Program { source, .. } if !self.commands => {
+                format!("cannot execute it: {source}")
+            }
+            error => error.chain(),
+        };
+        cut(self.written(&text).into_owned().into(), MAX_NAME)
+    }
+}
+
+/// One line before a run, or in place of one.
+#[derive(Serialize)]
+pub struct Opening<'a> {
+    id: &'a str,
+    event: &'static str,
+    decision: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rule: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+    /// What looked dangerous and was let through.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    warnings: &'a [&'static str],
+    tool: &'a str,
+    owner: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<Cow<'a, str>>,
+    server_pid: u32,
+    directory: Cow<'a, str>,
+    timeout_ms: u64,
+    #[serde(flatten)]
+    what: What<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    environment: Vec<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdin_bytes: Option<u64>,
+}
+
+/// The command itself.
+#[derive(Default, Serialize)]
+struct What<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shell: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argv: Option<Vec<Cow<'a, str>>>,
+    /// These two where not all of it is written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command_sha256: Option<String>,
+}
+
+impl<'a> Opening<'a> {
+    pub fn start(
+        id: &'a str,
+        asked: &Asked<'a>,
+        warnings: &'a [&'static str],
+        discretion: &Discretion,
+    ) -> Self {
+        Self { warnings, ..Self::new(id, ("start", "allow"), asked, discretion) }
+    }
+
+    /// A request that was refused, and why.
+    pub fn refused(
+        id: &'a str,
+        asked: &Asked<'a>,
+        error: &'a Error,
+        discretion: &Discretion,
+    ) -> Self {
+        let rule = error.rule().map(|rule| cut(rule.into(), MAX_NAME));
+        let reason = Some(discretion.reason(error));
+        Self { rule, reason, ..Self::new(id, ("refused", "deny"), asked, discretion) }
+    }
+
+    fn new(
+        id: &'a str,
+        (event, decision): (&'static str, &'static str),
+        asked: &Asked<'a>,
+        discretion: &Discretion,
+    ) -> Self {
+        let Asked { request, origin, owner, directory, .. } = *asked;
+        let names = request.environment.iter().map(|(name, _)| name.as_str());
+        Self {
+            id,
+            event,
+            decision,
+            rule: None,
+            reason: None,
+            warnings: &[],
+            tool: &origin.tool,
+            owner: cut(owner.into(), MAX_NAME),
+            client: origin.client.as_deref().map(|client| cut(client.into(), MAX_NAME)),
+            server_pid: std::process::id(),
+            directory: cut(directory.to_string_lossy(), MAX_NAME),
+            timeout_ms: asked.timeout.as_millis() as u64,
+            what: What::new(asked, discretion),
+            environment: cut_list(names.map(Cow::from)),
+            stdin_bytes: request.stdin.as_ref().map(|bytes| bytes.len() as u64),
+        }
+    }
+}
+
+impl<'a> What<'a> {
+    fn new(asked: &Asked<'a>, discretion: &Discretion) -> Self {
+        match &asked.request.command {
+            Command::Script { text, shell } => {
+                let shell = shell.as_deref().unwrap_or(asked.shell).to_string_lossy();
+                let command = discretion.commands.then(|| discretion.written(text));
+                let all = command.as_ref().is_some_and(|command| command.len() <= MAX_TEXT);
+                Self {
+                    shell: Some(cut(shell, MAX_NAME)),
+                    command: command.map(|command| cut(command, MAX_TEXT)),
+                    command_bytes: (!all).then_some(text.len() as u64),
+                    command_sha256: (!all).then(|| sha256(text.as_bytes())),
+                    argv: None,
+                }
+            }
+            Command::Argv(words) => {
+                // As the program gets them: each with a NUL at its end.
+                let joined: String = words.iter().flat_map(|word| [word.as_str(), "\0"]).collect();
+                let written = words.iter().map(|word| discretion.written(word));
+                let argv = discretion.commands.then(|| cut_list(written));
+                let all = argv.as_ref().is_some_and(|argv| argv.len() == words.len())
+                    && joined.len() <= MAX_TEXT;
+                Self {
+                    argv,
+                    command_bytes: (!all).then_some(joined.len() as u64),
+                    command_sha256: (!all).then(|| sha256(joined.as_bytes())),
+                    ..Self::default()
+                }
+            }
+        }
+    }
+}
+
+/// The beginning of a text.
+fn cut(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
+    if text.len() <= limit {
+        return text;
+    }
+    let end = text.floor_char_boundary(limit);
+    match text {
+        Cow::Borrowed(text) => text[..end].into(),
+        Cow::Owned(text) => text[..end].to_owned().into(),
+    }
+}
+
+/// The first of some words, as many as there is room for, and the beginning of the next.
+fn cut_list<'a>(words: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
+    let mut room = MAX_TEXT;
+    let mut list = Vec::new();
+    for word in words {
+        if room == 0 {
+            break;
+        }
+        let length = word.len() + 1;
+        list.push(cut(word, room));
+        room = room.saturating_sub(length);
+    }
+    list
+}
+
+/// One line after a run.
+#[derive(Default, Serialize)]
+pub struct Closing<'a> {
+    id: &'a str,
+    event: &'static str,
+    result: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+    duration_ms: u64,
+    cpu_ms: u64,
+    max_rss_bytes: u64,
+    stdout_bytes: u64,
+    stderr_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    background_pids: Vec<i32>,
+}
+
+impl<'a> Closing<'a> {
+    pub fn new(id: &'a str, answer: Result<&Outcome, &Error>, discretion: &Discretion) -> Self {
+        let closing = Self { id, event: "end", ..Self::default() };
+        match answer {
+            Ok(outcome) => closing.ran(outcome),
+            Err(error) => {
+                let reason = Some(discretion.reason(error));
+                Self { result: "not_started", reason, ..closing }
+            }
+        }
+    }
+
+    fn ran(self, outcome: &Outcome) -> Self {
+        let Outcome { usage, output, background, .. } = outcome;
+        let closing = Self {
+            duration_ms: usage.wall.as_millis() as u64,
+            cpu_ms: usage.cpu.as_millis() as u64,
+            max_rss_bytes: usage.max_rss_bytes,
+            stdout_bytes: output.kept_length(Stream::Stdout),
+            stderr_bytes: output.kept_length(Stream::Stderr),
+            lost_bytes: Some(output.lost()).filter(|lost| *lost > 0),
+            background_pids: background.iter().copied().take(1000).collect(),
+            ..self
+        };
+        match outcome.end {
+            End::Exited(code) => Self { result: "exited", exit_code: Some(code), ..closing },
+            End::Signalled(signal) => {
+                Self { result: "signalled", signal: Some(signal_name(signal)), ..closing }
+            }
+            End::TimedOut { .. } => Self { result: "timed_out", ..closing },
+            End::Cancelled => Self { result: "cancelled", ..closing },
+            End::Lost => Self { result: "lost", ..closing },
+        }
+    }
+}
+
+/// The first line of a file that is not the first.
+#[derive(Serialize, Deserialize)]
+pub struct Rotated {
+    event: Cow<'static, str>,
+    /// The number of the file before; 0 if it is not there.
+    pub previous: u64,
+    /// The number of the oldest file that is kept.
+    pub oldest: u64,
+}
+
+impl Rotated {
+    pub const EVENT: &'static str = "rotated";
+
+    pub fn new(previous: u64, oldest: u64) -> Self {
+        Self { event: Self::EVENT.into(), previous, oldest }
+    }
+
+    /// Reads it from the beginning of a file.
+    pub fn read(path: &Path) -> Option<Self> {
+        let mut line = Vec::new();
+        let file = File::open(path).ok()?.take(MAX_LINE as u64);
+        BufReader::new(file).read_until(b'\n', &mut line).ok()?;
+        Self::parse(&line)
+    }
+
+    pub fn parse(line: &[u8]) -> Option<Self> {
+        serde_json::from_slice(line).ok().filter(|found: &Self| found.event == Self::EVENT)
+    }
+}
+
+/// Something was not as it was left.
+#[derive(Serialize)]
+pub struct Repaired<'a> {
+    event: &'static str,
+    what: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Cow<'a, str>>,
+}
+
+impl<'a> Repaired<'a> {
+    pub const EVENT: &'static str = "repaired";
+    pub const HEAD: &'static str = "head";
+
+    /// A line that had no end was taken off.
+    pub fn torn(bytes: u64, sha256: String, text: &'a str) -> Self {
+        let (bytes, sha256) = (Some(bytes), Some(sha256));
+        let text = Some(cut(text.into(), MAX_NAME));
+        Self { event: Self::EVENT, what: "torn", bytes, sha256, text }
+    }
+
+    /// The head was not there, or not ours: nobody knows whether lines are missing before this one.
+    pub fn head() -> Self {
+        Self { event: Self::EVENT, what: Self::HEAD, bytes: None, sha256: None, text: None }
+    }
+}
