@@ -184,7 +184,7 @@ impl Generator {
         match self.below(if bash { 16 } else { 11 }) {
             0 => format!("$({})", self.list(deeper)),
             1 => format!("\"$({})\"", self.list(deeper)),
-            2 => format!("`{}`", self.list(0).replace('\\', "").replace('`', "")),
+            2 => format!("`{}`", self.list(0).replace(['\\', '`'], "")),
             3 => format!("${{x:-{}}}", self.word(deeper)),
             4 => format!("\"${{x:-$({})}}\"", self.list(deeper)),
             5 => format!("${{x#{}}}", self.word(deeper)),
