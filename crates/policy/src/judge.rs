@@ -29,6 +29,8 @@ pub struct Judge<'a> {
     texts: u32,
     pub places: Places,
     pub knowledge: Knowledge,
+    /// Functions that are defined for sure where the text is that is being judged.
+    functions: Vec<String>,
     pub threats: Vec<Threat>,
 }
 
@@ -37,6 +39,8 @@ pub struct Judge<'a> {
 pub struct Call<'a> {
     pub words: &'a [Word],
     pub input: Input,
+    /// Whether all it reads is names and numbers that other commands print.
+    pub listed: bool,
     /// How many commands are between it and the script.
     pub wrappers: u32,
 }
@@ -88,6 +92,7 @@ impl<'a> Judge<'a> {
             texts: 0,
             places: Places::new(scene.directory, scene.home),
             knowledge: Knowledge::new(scene.variables),
+            functions: Vec::new(),
             threats: Vec::new(),
         }
     }
@@ -182,16 +187,20 @@ impl<'a> Judge<'a> {
         self.knowledge.is_out_of_order |= command.repeats;
         let Some(first) = command.words.first() else { return Ok(()) };
         let name = first.literal().unwrap_or_default();
-        if script.defines(&name, at) && !unsets(script) && !SPECIAL.has(&name) {
+        let defined = script.functions.iter().filter(|(_, from)| *from <= at);
+        self.functions.extend(defined.map(|(function, _)| function.clone()));
+        if self.functions.contains(&name) && !unsets(script) && !SPECIAL.has(&name) {
             // Its body was judged where it stands.
             return self.denied(&command.words);
         }
+        let before = (0..at).filter(|at| script.commands[*at].pipeline == command.pipeline);
+        let listed = command.piped && before.clone().all(|at| Knowledge::lists(script, at..at + 1));
         let input = match script.input(command) {
             Some(word) => word.data().map_or(Input::Unknown, Input::Text),
             None if command.piped => Input::Unknown,
             None => Input::Other,
         };
-        self.call(&Call { words: &command.words, input, wrappers: 0 })
+        self.call(&Call { words: &command.words, input, listed, wrappers: 0 })
     }
 
     /// Judges a command and all it runs.
@@ -255,6 +264,23 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// Judges what another process runs, which knows nothing of our functions.
+    pub fn elsewhere(&mut self, work: impl FnOnce(&mut Self) -> Ruling) -> Ruling {
+        let functions = std::mem::take(&mut self.functions);
+        work(self)?;
+        self.functions = functions;
+        Ok(())
+    }
+
+    /// Judges a command that a program runs for its own purposes: no rule has to allow it.
+    pub fn run_by(&mut self, call: &Call<'_>) -> Ruling {
+        self.denied(call.words)?;
+        match call.name() {
+            Some(name) => self.elsewhere(|judge| tools::look(judge, &name, call)),
+            None => self.unresolved(call.span(), "its name"),
+        }
+    }
+
     /// Refuses what only the run will know.
     pub fn unresolved(&self, span: Span, what: &'static str) -> Ruling {
         match self.policy.unresolved {
@@ -304,7 +330,14 @@ impl<'a> Judge<'a> {
         if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
             return Err(self.deny(redirect.span.clone(), Why::Network));
         }
-        if !writes {
+        if let (Way::Copy(_), true) = (&redirect.way, writes) {
+            // Bash expands such a name twice.
+            self.knowledge.evaluates |= word.data().is_none();
+            if text.contains(['$', '`']) {
+                self.evaluate(&text, &word.span)?;
+            }
+        }
+        if !writes || word.is_pipe() {
             return Ok(());
         }
         self.knowledge.note_written(word);
@@ -321,9 +354,13 @@ impl<'a> Judge<'a> {
 
     /// Judges a file that a program's option or argument makes it write.
     pub fn file(&mut self, word: &Word) -> Ruling {
+        if word.is_pipe() {
+            return Ok(());
+        }
         self.knowledge.note_written(word);
         let folders = &self.policy.write_dirs;
-        match folders.is_empty() || self.places.is_within(word, folders) {
+        let inside = |word: &Word| self.places.is_within(word, folders);
+        match folders.is_empty() || word.alternatives().iter().all(inside) {
             true => Ok(()),
             false => Err(self.writes(word.span.clone(), word)),
         }

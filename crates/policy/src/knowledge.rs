@@ -9,8 +9,8 @@ use crate::words::Words;
 
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
-    /// All the values a variable may have had; `None` for one that only the run will know.
-    values: HashMap<String, Vec<Option<String>>>,
+    /// All the values a variable may have had.
+    values: HashMap<String, Vec<Value>>,
     /// Base names of files that were written; `None` if only the run will know which.
     written: Vec<Option<String>>,
     /// Texts that are code if something evaluates them.
@@ -21,17 +21,29 @@ pub struct Knowledge {
     pub is_out_of_order: bool,
 }
 
+/// What a variable may hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Value {
+    Text(String),
+    /// Something that is certainly no option of a program.
+    NoOption,
+    Unknown,
+}
+
 /// Commands that print names of files, numbers and the like, never an option somebody made up.
 const LISTING: Words = Words(
     "basename cargo date df dirname du fd find git grep head hostname id jq ls mktemp nproc pwd \
      readlink realpath rg rustc seq sort stat tail uname uniq wc which whoami",
 );
 
+/// Variables of the shell whose values are evaluated.
+const NUMBERS: Words = Words("EPOCHSECONDS HISTCMD LINENO OPTIND RANDOM SECONDS SRANDOM");
+
 impl Knowledge {
     pub fn new(variables: &[(String, String)]) -> Self {
         let mut knowledge = Self::default();
         for (name, value) in variables {
-            knowledge.values.insert(name.clone(), vec![Some(value.clone())]);
+            knowledge.note(name, Some(value.clone()));
         }
         knowledge
     }
@@ -41,7 +53,8 @@ impl Knowledge {
         self.evaluates |= script.evaluates;
         self.suspects.append(&mut script.suspects);
         for (name, value) in script.values() {
-            let value = value.and_then(|word| known(script, word));
+            self.evaluates |= NUMBERS.has(name);
+            let value = value.map_or(Value::Unknown, |word| value_of(script, word));
             let values = self.values.entry(name.to_owned()).or_default();
             if !values.contains(&value) {
                 values.push(value);
@@ -51,6 +64,7 @@ impl Knowledge {
 
     /// Notes a value of a variable, or that only the run will know it.
     pub fn note(&mut self, name: &str, value: Option<String>) {
+        let value = value.map_or(Value::Unknown, Value::Text);
         self.values.entry(name.to_owned()).or_default().push(value);
     }
 
@@ -66,48 +80,96 @@ impl Knowledge {
 
     /// Whether a variable got a text that `make` would take for code.
     pub fn has_make_code(&self) -> bool {
-        let is_code = |value: &Option<String>| {
-            value.as_ref().is_some_and(|text| text.contains("$(") || text.contains("${"))
-        };
+        let is_code = |value: &Value| matches!(value, Value::Text(text) if text.contains("$(") || text.contains("${"));
         self.values.values().flatten().any(is_code)
     }
 
     /// Whether a word that only the run will know may be an option of a program. A variable that was
     /// not set by the request has what its owner gave it.
     pub fn may_be_option(&self, word: &Word) -> bool {
-        let Some(Piece::Unknown { splits: false, origin }) = word.pieces.first() else {
+        let Some(Piece::Unknown { splits, origin }) = word.pieces.first() else { return true };
+        let others_split = word.pieces[1..].iter().any(|piece| match piece {
+            Piece::Unknown { splits, origin } => *splits && !self.is_one_word(origin),
+            Piece::Text { .. } => false,
+        });
+        if word.has_braces() || others_split || (*splits && !self.is_one_word(origin)) {
             return true;
-        };
+        }
         match origin {
             Origin::File | Origin::Number => false,
-            Origin::Variable(name) => {
-                let values = self.values.get(name).map(Vec::as_slice).unwrap_or_default();
-                let harmless = |value: &Option<String>| {
-                    value.as_ref().is_some_and(|text| !text.is_empty() && !text.starts_with('-'))
-                };
-                !values.iter().all(harmless)
-            }
+            Origin::Variable(name) => !self.values_of(name).iter().all(Value::is_no_option),
             Origin::Commands(_) | Origin::Other => true,
+        }
+    }
+
+    /// Whether all that commands print is names and numbers.
+    pub fn lists(script: &Script, commands: std::ops::Range<usize>) -> bool {
+        let lists = |at: usize| {
+            let name = script.commands[at].words.first().and_then(Word::literal);
+            name.is_some_and(|name| LISTING.has(&name))
+        };
+        !commands.is_empty() && commands.into_iter().all(lists)
+    }
+
+    fn values_of(&self, name: &str) -> &[Value] {
+        self.values.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Whether something is one word although the shell would split it.
+    fn is_one_word(&self, origin: &Origin) -> bool {
+        let plain = |value: &Value| matches!(value, Value::Text(text) if !text.contains(char::is_whitespace));
+        match origin {
+            Origin::File | Origin::Number => true,
+            Origin::Variable(name) => self.values_of(name).iter().all(plain),
+            Origin::Commands(_) | Origin::Other => false,
+        }
+    }
+
+    /// A word's text with the values that are known in it; one that the request did not set is taken
+    /// for a number, which is harmless in any program. `None` if something else is in it.
+    pub fn text_of(&self, word: &Word) -> Option<String> {
+        if word.has_braces() {
+            return None;
+        }
+        let pieces = word.pieces.iter().map(|piece| match piece {
+            Piece::Text { text, .. } => Some(text.clone()),
+            Piece::Unknown { origin: Origin::Number, .. } => Some("1".to_owned()),
+            Piece::Unknown { origin: Origin::Variable(name), .. } => match self.values_of(name) {
+                [] => Some("1".to_owned()),
+                [Value::Text(text)] => Some(text.clone()),
+                _ => None,
+            },
+            Piece::Unknown { .. } => None,
+        });
+        pieces.collect()
+    }
+}
+
+impl Value {
+    fn is_no_option(&self) -> bool {
+        match self {
+            Self::Text(text) => !text.is_empty() && !text.starts_with('-'),
+            Self::NoOption => true,
+            Self::Unknown => false,
         }
     }
 }
 
-/// A value as far as it is known: its text, or what it certainly does not begin with.
-fn known(script: &Script, word: &Word) -> Option<String> {
+fn value_of(script: &Script, word: &Word) -> Value {
     if let Some(text) = word.data() {
-        return Some(text);
+        return Value::Text(text);
     }
     let beginning = word.beginning();
     if !beginning.is_empty() && !beginning.starts_with('-') {
-        return Some(beginning);
+        return Value::NoOption;
     }
-    let Some(Piece::Unknown { origin: Origin::Commands(commands), .. }) = word.pieces.first()
-    else {
-        return None;
-    };
-    let lists = |at: usize| {
-        let command = &script.commands[at];
-        command.words.first().and_then(Word::literal).is_some_and(|name| LISTING.has(&name))
-    };
-    (!commands.is_empty() && commands.clone().all(lists)).then(|| "listed".to_owned())
+    match word.pieces.as_slice() {
+        [Piece::Unknown { origin: Origin::Number, .. }] => Value::Text("1".to_owned()),
+        [Piece::Unknown { origin: Origin::Commands(commands), .. }]
+            if Knowledge::lists(script, commands.clone()) =>
+        {
+            Value::NoOption
+        }
+        _ => Value::Unknown,
+    }
 }

@@ -120,7 +120,9 @@ impl Policy {
         let words: Vec<_> = spans.collect();
         let ruling = match words.is_empty() {
             true => Err(judge.deny(0..0, Why::Nothing)),
-            false => judge.call(&Call { words: &words, input: Input::Other, wrappers: 0 }),
+            false => {
+                judge.call(&Call { words: &words, input: Input::Other, listed: false, wrappers: 0 })
+            }
         };
         let ruling = ruling.and_then(|()| environment(&mut judge, scene));
         self.conclude(ruling, judge.threats)

@@ -151,3 +151,40 @@ pub fn letters(program: &str, argument: &str) -> String {
     let letters = argument.strip_prefix('-').filter(|_| !has_long_single(program));
     letters.unwrap_or_default().to_owned()
 }
+
+/// Sub-commands that have another name.
+const SAME: &[(&str, &str, &str)] = &[
+    ("npm", "i", "install"),
+    ("npm", "in", "install"),
+    ("npm", "ins", "install"),
+    ("npm", "add", "install"),
+    ("npm", "run-script", "run"),
+    ("npm", "rum", "run"),
+    ("npm", "t", "test"),
+    ("npm", "un", "uninstall"),
+    ("npm", "rm", "uninstall"),
+    ("npm", "remove", "uninstall"),
+    ("npm", "x", "exec"),
+    ("cargo", "b", "build"),
+    ("cargo", "c", "check"),
+    ("cargo", "d", "doc"),
+    ("cargo", "r", "run"),
+    ("cargo", "t", "test"),
+    ("cargo", "rm", "remove"),
+    ("helm", "delete", "uninstall"),
+    ("helm", "del", "uninstall"),
+    ("helm", "un", "uninstall"),
+    ("apt", "purge", "remove"),
+];
+
+/// What a sub-command is called in full. npm takes any beginning of a name for the name.
+pub fn whole_name(program: &str, given: &str, wanted: &str) -> String {
+    if let Some((_, _, name)) = SAME.iter().find(|(of, other, _)| *of == program && *other == given)
+    {
+        return (*name).to_owned();
+    }
+    match program == "npm" && given.len() > 2 && wanted.starts_with(given) {
+        true => wanted.to_owned(),
+        false => given.to_owned(),
+    }
+}

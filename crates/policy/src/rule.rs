@@ -131,12 +131,22 @@ impl Rule {
         match &self.kind {
             Kind::Words { name, rest } => {
                 let Some(word) = words.first() else { return Match::No };
+                let program = word.literal().unwrap_or_default();
+                let program = base_name(&program);
+                // `git-push` is `git push`.
+                if let Some(sub) = program.strip_prefix("git-").filter(|_| name == "git") {
+                    let git = [
+                        Word::known("git", word.span.clone()),
+                        Word::known(sub, word.span.clone()),
+                    ];
+                    return self.matches(&[&git, &words[1..]].concat());
+                }
                 let named = denied_name(name, word);
-                if named == Match::No || rest.is_empty() {
+                // A program nobody knows may be one that runs what follows.
+                if named != Match::Yes || rest.is_empty() {
                     return named;
                 }
-                let program = word.literal().unwrap_or_default();
-                named.min(covers(rest, base_name(&program), &words[1..]))
+                covers(rest, program, &words[1..])
             }
             Kind::Regex(regex) => {
                 let all: Option<Vec<_>> = words.iter().map(Word::data).collect();
@@ -246,29 +256,53 @@ fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
 
 /// Whether the words are all there: sub-commands in order before other arguments, options anywhere.
 fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
-    let (wanted, places): (Vec<_>, Vec<_>) =
-        rest.iter().partition(|word| word.starts_with('-') && word.len() > 1);
-    let options = wanted.iter().map(|option| has_option(option, program, words));
+    let (wanted, places): (Vec<_>, Vec<_>) = rest
+        .iter()
+        .partition(|word| (word.starts_with('-') && word.len() > 1) || word.contains('='));
+    let options = wanted.iter().map(|option| match option.starts_with('-') {
+        true => has_option(option, program, words),
+        false => has_word(option, words),
+    });
     let options = options.min().unwrap_or(Match::Yes);
+    let words = match words.first().and_then(Word::data) {
+        // A toolchain before the sub-command.
+        Some(first) if first.starts_with('+') && ["cargo", "rustc"].contains(&program) => {
+            &words[1..]
+        }
+        _ => words,
+    };
     options.min(has_places(&places, program, words))
+}
+
+/// Whether a word such as `of=/dev/*` is among the arguments.
+fn has_word(wanted: &str, words: &[Word]) -> Match {
+    let matches = words.iter().map(|word| match word.data() {
+        Some(text) if glob(wanted, &text) => Match::Yes,
+        Some(_) => Match::No,
+        None => Match::Maybe,
+    });
+    matches.max().unwrap_or(Match::No)
 }
 
 fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
     let mut letters: Vec<char> = match wanted.strip_prefix("--") {
+        // A long option has a letter that means the same.
+        Some(_) => options::letters(program, wanted).chars().collect(),
         None if !options::has_long_single(program) => wanted[1..].to_lowercase().chars().collect(),
-        _ => vec![],
+        None => vec![],
     };
     let mut unknown = false;
     for word in words {
         let Some(text) = word.data() else {
-            unknown |= word.beginning().is_empty() || word.beginning().starts_with('-');
+            let beginning = word.beginning();
+            unknown |= beginning.is_empty() || beginning.starts_with('-') || !word.is_one();
             continue;
         };
         if text == "--" {
             break;
         }
         let name = text.split('=').next().unwrap_or_default();
-        let abbreviates = name.len() > 3 && name.starts_with("--") && wanted.starts_with(name);
+        let abbreviates = name.len() > 2 && name.starts_with("--") && wanted.starts_with(name);
         if text == *wanted || name == wanted || abbreviates {
             return Match::Yes;
         }
@@ -302,7 +336,8 @@ fn has_places(places: &[&String], program: &str, words: &[Word]) -> Match {
             return best.max(Match::Maybe);
         }
         if !text.starts_with('-') || text == "-" {
-            if glob(&first.to_lowercase(), &text.to_lowercase()) {
+            let given = options::whole_name(program, &text.to_lowercase(), first);
+            if glob(&first.to_lowercase(), &given) {
                 best = best.max(has_places(later, program, &words[at + 1..]));
             }
             return best;

@@ -123,6 +123,14 @@ pub enum Origin {
     Other,
 }
 
+impl Simple {
+    /// Whether all it prints is a number.
+    fn counts(&self) -> bool {
+        let name = self.words.first().and_then(Word::literal).unwrap_or_default();
+        name == "nproc" || name == "getconf"
+    }
+}
+
 impl Origin {
     /// What stands in `${…}` or behind `$`.
     fn of_name(text: &str) -> Self {
@@ -178,7 +186,7 @@ impl Script {
         assigned.chain(looped).chain(set.map(|(name, _)| (name.as_str(), None)))
     }
 
-    /// The text a command finds on its standard input, if the script says it letter by letter.
+    /// The text a command finds on its standard input, or the word for a file only the run will know.
     pub fn input<'a>(&'a self, command: &'a Simple) -> Option<&'a Word> {
         let to_stdin = |redirect: &&Redirect| match redirect.descriptor {
             Some(number) => number == 0,
@@ -187,6 +195,7 @@ impl Script {
         match &command.redirects.iter().rev().find(to_stdin)?.way {
             Way::Text(word) => Some(word),
             Way::Document(number) => self.documents.get(*number)?.as_ref(),
+            Way::Read(word) => Some(word).filter(|word| word.data().is_none()),
             _ => None,
         }
     }
@@ -234,6 +243,11 @@ impl Word {
         !self.pieces.iter().any(splits) && !self.is_pattern() && !self.has_braces()
     }
 
+    /// Whether it is a pipe the shell makes a name for, and nothing else.
+    pub fn is_pipe(&self) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::File, .. }])
+    }
+
     pub fn begins_with_tilde(&self) -> bool {
         matches!(self.pieces.first(), Some(Piece::Text { text, quoted: false }) if text.starts_with('~'))
     }
@@ -262,6 +276,40 @@ impl Word {
         known.collect::<Vec<_>>().into_iter().rev().collect()
     }
 
+    /// The words that braces in it make of it: `a{b,c}` is `ab` and `ac`. The word itself if there are
+    /// none, or if they are more than a list.
+    pub fn alternatives(&self) -> Vec<Self> {
+        const MOST: usize = 64;
+        let mut found = vec![self.clone()];
+        while let Some(at) = found.iter().position(Self::has_braces) {
+            let Some(parts) = found[at].split_braces() else { return vec![self.clone()] };
+            found.splice(at..=at, parts);
+            if found.len() > MOST {
+                return vec![self.clone()];
+            }
+        }
+        found
+    }
+
+    /// The words the first list in braces stands for.
+    fn split_braces(&self) -> Option<Vec<Self>> {
+        let (at, text) = self.pieces.iter().enumerate().find_map(|(at, piece)| match piece {
+            Piece::Text { text, quoted: false } if text.contains('{') => Some((at, text)),
+            _ => None,
+        })?;
+        let (head, rest) = text.split_once('{')?;
+        let (list, tail) = rest.split_once('}')?;
+        if list.contains('{') || list.contains("..") || !list.contains(',') {
+            return None;
+        }
+        let words = list.split(',').map(|part| {
+            let mut word = self.clone();
+            word.pieces[at] = Piece::Text { text: [head, part, tail].concat(), quoted: false };
+            word
+        });
+        Some(words.collect())
+    }
+
     /// Whether the shell may replace it by names of files.
     fn is_pattern(&self) -> bool {
         let brackets = |text: &str| text.find('[').is_some_and(|at| text[at..].contains(']'));
@@ -277,7 +325,7 @@ impl Word {
     }
 
     /// Whether it has `{a,b}` or `{1..3}` that are not quoted.
-    fn has_braces(&self) -> bool {
+    pub fn has_braces(&self) -> bool {
         let mut open = 0;
         let mut parts = false;
         let mut last = ' ';

@@ -242,3 +242,107 @@ fn what_a_script_wrote_it_does_not_run() {
         ],
     );
 }
+
+#[test]
+fn text_that_bash_expands_twice_is_code() {
+    all_denied(
+        &developer(),
+        &[
+            "echo >& '$(rm x)'",
+            "x='$(rm x)'; echo >& \"$x\"",
+            "set -- '$(rm x)'; echo >&\"$1\"",
+            "declare -a 'x=($(rm x))'",
+            "declare -a x; declare 'x=($(rm x))'",
+            "y='($(rm x))'; declare -a x=$y",
+            "set -- '$(rm x)'; declare -A \"m=([$1]=1)\"",
+            "set -- 'a[$(rm x)]'; OPTIND=$1",
+            "set -- 'a[$(rm x)]'; RANDOM=$1",
+            "x=a[\\$\\(rm\\ x\\)]; echo $((x))",
+            "test {-v,'a[$(rm x)]'}",
+            "unset PATH; a=PATH; : ${!a:=/mnt/ev}; ls",
+            "a=PATH; let \"$a=1\"; ls",
+            "a=PATH; (( $a = 1 )); ls",
+            "trap {rm,EXIT}",
+        ],
+    );
+}
+
+#[test]
+fn parentheses_are_arithmetic_or_nothing() {
+    all_denied(
+        &developer(),
+        &[
+            "false && echo $((echo a # ) ) ; rm x\n))",
+            "echo $((echo $(cat <<E\n'\nE\n); rm x))",
+            "cat <<E\n ';#\nE\necho \"$((echo $(cat <<E\n)b# \nE\n); ! rm x))\"",
+        ],
+    );
+}
+
+#[test]
+fn programs_behind_programs_are_found() {
+    all_denied(
+        &deny("rm,git push"),
+        &[
+            "npx rm x",
+            "npm exec -- rm x",
+            "perf stat rm x",
+            "choom -n 1 -- rm x",
+            "env - rm x",
+            "W=env; $W git push",
+            "/usr/lib/git-core/git-push x",
+            "python3 -Bc 'os.system(\"rm x\")'",
+            "python3 -W ignore -c 'os.system(\"rm x\")'",
+            "perl -nle 'system(\"rm x\")' f",
+            "node --eval='x(\"rm x\")'",
+            "python3 < <(echo 'rm')",
+            "{ python3; } <<'E'\nos.system('rm x')\nE",
+            "python3 /dev/stdin <<< 'os.system(\"rm x\")'",
+            "echo '-e1e rm x' | xargs -I{} sed p {}",
+        ],
+    );
+    all_denied(&deny("rm -rf"), &["rm {-r,-f} x"]);
+    all_denied(
+        &deny("git push --force"),
+        &["git push -f", "git push -uf origin x", "git push --forc"],
+    );
+    all_denied(&deny("npm publish"), &["npm publi", "npm pub"]);
+    all_denied(&deny("cargo publish"), &["cargo +nightly publish"]);
+    all_denied(&deny("dd of=/dev/*"), &["dd if=x of=/dev/sda"]);
+}
+
+#[test]
+fn honest_work_is_let_through() {
+    let policy = Policy {
+        deny: Rule::list("rm,sudo,git push").unwrap(),
+        ..allow(&format!("{ALLOWED},kubectl,docker,nproc,ssh,dirname,basename,rsync,less"))
+    };
+    support::all_allowed(
+        &policy,
+        &[
+            "curl -sS \"$URL\" | jq .",
+            "url=http://localhost:8080; curl -s $url/health",
+            "rg \"$pattern\" src",
+            "sort \"$f\" | uniq -c | sort -rn | head",
+            "make -j$(nproc)",
+            "git fetch origin \"$BRANCH\"",
+            "git clone \"$URL\" repo",
+            "sed -n \"${start},${end}p\" file",
+            "v=1.2; sed -i \"s/VERSION/$v/g\" file",
+            "find \"$dir\" -type f -exec grep -l foo {} \\;",
+            "find src -name \"*.$ext\" -exec wc -l {} +",
+            "find . -name '*.rs' -print0 | xargs -0 sed -i 's/foo/bar/g'",
+            "echo \"${v//[^a-z]/}\" \"${line//[[:space:]]/}\" \"${x:-'none'}\"",
+            "cleanup() { docker compose down; }; trap cleanup EXIT; docker compose up -d",
+            "printf \"${GREEN}%s${NC} %s\\n\" a b",
+            "NODE_OPTIONS=--max-old-space-size=4096 npm run build",
+            "MAKEFLAGS=-j4 make",
+            "awk '{ s += $1 } END { if (NR > 0) print \"avg: \" s/NR }' f",
+            "awk '{print $1 | \"sort\"}' f",
+            "[[ \"$x\" =~ ^(a b)$ ]] && echo 1",
+            "for f in *.txt; do sed -n 1p \"$f\"; done",
+            "kubectl get pods | grep x | xargs -I{} kubectl logs {}",
+            "exec > >(tee log) 2>&1; ls",
+        ],
+    );
+}

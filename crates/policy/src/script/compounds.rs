@@ -15,9 +15,9 @@ impl Reader<'_> {
     fn compound_here(&mut self) -> Result<bool, Trouble> {
         if self.peek() == Some(b'(') {
             self.advance()?;
-            let arithmetic =
-                self.peek() == Some(b'(') && self.is_bash() && self.arithmetic_here()?;
-            if !arithmetic {
+            if self.peek() == Some(b'(') && self.is_bash() {
+                self.arithmetic()?;
+            } else {
                 self.list(Until::Parenthesis)?;
                 self.expect(b')', "a parenthesis is not closed")?;
             }
@@ -88,9 +88,9 @@ impl Reader<'_> {
         self.loops += 1;
         if self.is_bash() && self.peek() == Some(b'(') && self.ahead(1) == Some(b'(') {
             self.advance()?;
-            if !self.arithmetic_here()? {
-                return Err(self.trouble("this is not understood in arithmetic"));
-            }
+            let outer = std::mem::replace(&mut self.in_header, true);
+            self.arithmetic()?;
+            self.in_header = outer;
             self.blanks()?;
             self.take(b';')?;
         } else {

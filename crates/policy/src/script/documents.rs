@@ -6,6 +6,9 @@ use super::{Trouble, Way, Word};
 impl Reader<'_> {
     /// What follows `<<` or `<<-`.
     pub(super) fn document(&mut self, tabs: bool) -> Result<Way, Trouble> {
+        if self.counting > 0 {
+            return Err(self.trouble("a here-document is not understood in arithmetic"));
+        }
         self.blanks()?;
         let start = self.at;
         let (mut end, mut quoted) = (String::new(), false);

@@ -21,13 +21,16 @@ impl Reader<'_> {
             Some(b'(') => {
                 self.advance()?;
                 let first = self.script.commands.len();
-                let arithmetic = self.peek() == Some(b'(') && self.arithmetic_here()?;
-                if arithmetic {
-                    word.unknown(!quoted, Origin::Number);
+                if self.peek() == Some(b'(') {
+                    self.arithmetic()?;
+                    word.unknown(false, Origin::Number);
                 } else {
                     self.substituted()?;
                     let commands = first..self.script.commands.len();
-                    word.unknown(!quoted, Origin::Commands(commands));
+                    match self.script.commands[commands.clone()] {
+                        [ref only] if only.counts() => word.unknown(false, Origin::Number),
+                        _ => word.unknown(!quoted, Origin::Commands(commands)),
+                    }
                 }
             }
             Some(b'{') => {
@@ -117,11 +120,13 @@ impl Reader<'_> {
 
     /// What follows `${`, with the brace at its end.
     fn parameter(&mut self, quoted: bool) -> Result<(), Trouble> {
+        let mut indirect = false;
         match self.peek() {
             Some(b'#') if self.ahead(1) != Some(b'}') => self.advance()?,
             Some(b'!') if self.ahead(1) != Some(b'}') => {
                 // The value is a name, and a name can have a subscript.
                 self.script.evaluates = true;
+                indirect = true;
                 self.advance()?;
             }
             _ => {}
@@ -155,6 +160,9 @@ impl Reader<'_> {
         match (self.peek(), self.ahead(1)) {
             (Some(b'@'), Some(b'P')) => {
                 return Err(self.trouble("the value would be taken for code"));
+            }
+            (Some(b'='), _) | (Some(b':'), Some(b'=')) if indirect => {
+                return Err(self.trouble("only the run will know what gets a value here"));
             }
             (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
                 let span = self.span(start);
@@ -198,9 +206,8 @@ impl Reader<'_> {
                     self.double_quoted(&mut word)?;
                 }
                 // What is evaluated is expanded whatever the quotes.
-                b'\'' if quoted || evaluated => {
-                    return Err(self.trouble("shells differ on this quote"));
-                }
+                b'\'' if evaluated => return Err(self.trouble("shells differ on this quote")),
+                b'\'' if quoted => self.quotes_in_quotes()?,
                 b'\'' => self.single_quoted(&mut word)?,
                 b'\\' => {
                     self.advance()?;
@@ -209,7 +216,7 @@ impl Reader<'_> {
                     }
                     self.advance()?;
                 }
-                b'{' | b'[' => return Err(self.trouble("this is not understood in braces")),
+                b'[' if evaluated => return Err(self.trouble("this is not understood in braces")),
                 b'<' | b'>' if self.ahead(1) == Some(b'(') => {
                     return Err(self.trouble("this is not understood in braces"));
                 }
@@ -221,25 +228,30 @@ impl Reader<'_> {
         }
     }
 
-    /// `((…))` with the place at the second parenthesis. False, and nothing read, if the parentheses
-    /// do not end together: then they are a subshell in another, or in a substitution.
-    pub(super) fn arithmetic_here(&mut self) -> Result<bool, Trouble> {
-        let (start, commands) = (self.at, self.script.commands.len());
-        let is_arithmetic = self.deeper(Self::arithmetic)?;
-        if !is_arithmetic {
-            let read = &self.text[start..self.at];
-            // Only bash takes it for commands then, and looks for the end without regard to comments
-            // and here-documents.
-            if !self.is_bash() || read.contains('#') || read.contains("<<") {
-                return Err(self.trouble("shells differ on these parentheses"));
+    /// Single quotes where they may be quotes or not: nothing in them may depend on that.
+    fn quotes_in_quotes(&mut self) -> Result<(), Trouble> {
+        self.advance()?;
+        while let Some(byte) = self.raw() {
+            self.advance()?;
+            match byte {
+                b'\'' => return Ok(()),
+                b'$' | b'`' | b'\\' | b'"' | b'}' => break,
+                _ => {}
             }
-            self.at = start;
-            self.script.commands.truncate(commands);
         }
-        Ok(is_arithmetic)
+        Err(self.trouble("shells differ on this quote"))
     }
 
-    fn arithmetic(&mut self) -> Result<bool, Trouble> {
+    /// `((…))` with the place at the second parenthesis. Bash takes what does not end as arithmetic for
+    /// commands, and finds their end in a way of its own: that is not understood.
+    pub(super) fn arithmetic(&mut self) -> Result<(), Trouble> {
+        self.counting += 1;
+        self.deeper(Self::expression)?;
+        self.counting -= 1;
+        Ok(())
+    }
+
+    fn expression(&mut self) -> Result<(), Trouble> {
         self.advance()?;
         // Names are evaluated, and so is what they stand for.
         self.script.evaluates = true;
@@ -254,28 +266,53 @@ impl Reader<'_> {
                 b')' => open -= 1,
                 b'$' => {
                     self.dollar(&mut word, true)?;
+                    self.no_assignment()?;
                     continue;
                 }
                 b'`' => {
                     self.backquoted(&mut word, true)?;
+                    self.no_assignment()?;
                     continue;
                 }
                 b'"' => {
                     self.advance()?;
                     self.double_quoted(&mut word)?;
+                    self.no_assignment()?;
                     continue;
                 }
-                b'\'' | b'\\' => return Err(self.trouble("this is not understood in arithmetic")),
                 _ if is_name_start(byte) => {
                     self.name_in_arithmetic()?;
                     continue;
                 }
-                _ => {}
+                _ if byte.is_ascii_digit() || b" \t\n+-*/%<>=!&|^~?:,[]#@.".contains(&byte) => {}
+                // The parts of `for ((…; …; …))`.
+                b';' if self.in_header && open == 1 => {}
+                _ => return Err(self.trouble("this is not understood in arithmetic")),
             }
             self.advance()?;
             if open == 0 {
-                return self.take(b')');
+                return self.expect(b')', "shells differ on these parentheses");
             }
+        }
+    }
+
+    /// What only the run will know must not be the name of what gets a value.
+    fn no_assignment(&mut self) -> Result<(), Trouble> {
+        let mut at = 0;
+        while let Some(b' ' | b'\t') = self.ahead(at) {
+            at += 1;
+        }
+        let next = [self.ahead(at), self.ahead(at + 1), self.ahead(at + 2)].map(|b| b.unwrap_or(0));
+        let assigns = match next {
+            [b'=', second, _] => second != b'=',
+            [b'+', b'+', _] | [b'-', b'-', _] | [b'[', ..] => true,
+            [b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|' | b'^', b'=', _] => true,
+            [b'<', b'<', b'='] | [b'>', b'>', b'='] => true,
+            _ => false,
+        };
+        match assigns {
+            true => Err(self.trouble("only the run will know what gets a value here")),
+            false => Ok(()),
         }
     }
 

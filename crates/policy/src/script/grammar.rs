@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, is_meta, is_name};
 use super::words::Place;
-use super::{Assignment, Piece, Script, Simple, Trouble, Word};
+use super::{Assignment, Piece, Simple, Trouble, Word};
 use crate::words::Words;
 
 /// What ends a list of commands.
@@ -282,12 +282,5 @@ impl Word {
             return None;
         }
         Some(Assignment { name: name.to_owned(), value })
-    }
-}
-
-impl Script {
-    /// Whether a name is a function that is defined when command number `at` runs.
-    pub fn defines(&self, name: &str, at: usize) -> bool {
-        self.functions.iter().any(|(function, from)| function == name && *from <= at)
     }
 }

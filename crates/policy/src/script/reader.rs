@@ -15,6 +15,11 @@ pub struct Reader<'a> {
     pub(super) depth: u32,
     /// How many loops and functions stand around the place.
     pub(super) loops: u32,
+    /// How many arithmetic expressions stand around the place: what is in them is found by counting
+    /// parentheses, without regard to comments and here-documents.
+    pub(super) counting: u32,
+    /// Whether the arithmetic is the head of a loop.
+    pub(super) in_header: bool,
     /// Here-documents whose lines are still to come.
     pub(super) pending: Vec<Pending>,
     within: Option<Span>,
@@ -33,7 +38,18 @@ pub struct Pending {
 
 impl<'a> Reader<'a> {
     pub fn new(text: &'a str, shell: Shell, within: Option<Span>, script: &'a mut Script) -> Self {
-        Self { text, at: 0, shell, script, depth: 0, loops: 0, pending: Vec::new(), within }
+        Self {
+            text,
+            at: 0,
+            shell,
+            script,
+            depth: 0,
+            loops: 0,
+            counting: 0,
+            in_header: false,
+            pending: Vec::new(),
+            within,
+        }
     }
 
     /// A reader for a text that was taken out of this one.
@@ -46,6 +62,8 @@ impl<'a> Reader<'a> {
             script: self.script,
             depth: self.depth,
             loops: self.loops,
+            counting: self.counting,
+            in_header: false,
             pending: Vec::new(),
         }
     }
@@ -127,6 +145,9 @@ impl<'a> Reader<'a> {
             self.advance()?;
         }
         if self.peek() == Some(b'#') {
+            if self.counting > 0 {
+                return Err(self.trouble("a comment is not understood in arithmetic"));
+            }
             // A backslash does not continue a comment.
             while self.raw().is_some_and(|byte| byte != b'\n') {
                 self.advance()?;
@@ -181,11 +202,11 @@ impl<'a> Reader<'a> {
     /// Keeps a word's text if it would be code to something that evaluates it, alone or put together
     /// with others.
     pub(super) fn suspect(&mut self, word: &Word) {
-        let quoted = word.pieces.iter().filter_map(|piece| match piece {
-            super::Piece::Text { text, quoted: true } => Some(text.as_str()),
-            _ => None,
+        let texts = word.pieces.iter().filter_map(|piece| match piece {
+            super::Piece::Text { text, .. } => Some(text.as_str()),
+            super::Piece::Unknown { .. } => None,
         });
-        let text: String = quoted.collect();
+        let text: String = texts.collect();
         let open = text.contains("$(") || text.contains("${") || text.contains('`');
         let begun = text == "$" || text.ends_with("[$");
         if open || begun || ESCAPED.iter().any(|escape| text.contains(escape)) {

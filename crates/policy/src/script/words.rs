@@ -54,6 +54,11 @@ impl Builder {
 
     pub fn finish(mut self) -> Vec<Piece> {
         self.flush();
+        // What marks a word that is empty says nothing in one that is not.
+        if self.pieces.len() > 1 {
+            self.pieces
+                .retain(|piece| !matches!(piece, Piece::Text { text, .. } if text.is_empty()));
+        }
         self.pieces
     }
 
@@ -141,6 +146,11 @@ impl Reader<'_> {
                 // It may make the word a function's name; who reads words knows.
                 b'(' if !word.is_empty() => break,
                 b'(' => return Err(self.trouble("a parenthesis is not understood here")),
+                // Blanks in the parentheses of a regular expression belong to it.
+                b' ' | b'\t' if parentheses > 0 && place == Place::Regex => {
+                    word.push(byte, false);
+                    self.advance()?;
+                }
                 _ if is_meta(byte) => break,
                 0..=31 | 127 => {
                     return Err(self.trouble("there is a control character"));

@@ -47,6 +47,13 @@ pub fn split(form: &Form, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), 
             let beginning = word.beginning();
             if beginning.starts_with("--") && beginning.contains('=') && word.is_one() {
                 found.push(long(&beginning, word));
+            } else if let Some(name) = valued_letter(form, &beginning) {
+                // What only the run will know is the value: `-j$(nproc)`.
+                let value = Some(Word::unknown(false, word.span.clone()));
+                found.push(Argument::Option { name, value, span: word.span.clone() });
+                if !word.is_one() {
+                    found.push(Argument::Unknown(Word::unknown(true, word.span.clone())));
+                }
             } else if beginning.is_empty() || beginning.starts_with('-') || !word.is_one() {
                 found.push(Argument::Unknown(word.clone()));
             } else if form.stops {
@@ -146,4 +153,14 @@ fn cluster(
         found.push(Argument::Option { name, value: None, span });
     }
     Ok(false)
+}
+
+/// The letter whose value goes on to the end of the word, if one is in what is known of it.
+fn valued_letter(form: &Form, beginning: &str) -> Option<String> {
+    let letters = beginning.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let letter = letters.chars().find(|letter| {
+        let takes = form.valued.contains(*letter) || form.attached.contains(*letter);
+        takes || !(form.flags.is_empty() || form.flags.contains(*letter))
+    })?;
+    form.valued.contains(letter).then(|| letter.to_string())
 }

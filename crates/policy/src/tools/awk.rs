@@ -2,7 +2,7 @@
 
 use super::arguments::{Argument, Form, split};
 use crate::judge::{Call, Judge, Ruling};
-use crate::script::Word;
+use crate::script::{Shell, Word};
 use crate::words::Words;
 
 /// Judges a call of awk.
@@ -38,22 +38,32 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                 }
                 _ => {}
             },
-            Argument::Other(word) | Argument::Unknown(word) => {
+            Argument::Unknown(word) if judge.may_be_option(&word) => {
                 return judge.unresolved(word.span, "a program for awk");
             }
+            // The first that is no option is the program.
+            Argument::Other(word) | Argument::Unknown(word) if programs.is_empty() => {
+                programs.push(word);
+            }
+            Argument::Other(_) | Argument::Unknown(_) => {}
         }
     }
     if programs.is_empty() {
         programs.extend(rest.first().cloned());
     }
     for program in programs {
-        let Some(text) = program.data() else {
+        let Some(text) = judge.knowledge.text_of(&program) else {
             return judge.unresolved(program.span, "a program for awk");
         };
-        match files(&text) {
-            Ok(files) => {
-                for file in files {
+        match effects(&text) {
+            Ok(effects) => {
+                for file in effects.files {
                     judge.side_file(&Word::known(file, program.span.clone()))?;
+                }
+                for command in effects.commands {
+                    judge.elsewhere(|judge| {
+                        judge.script(&command, Shell::Sh, Some(program.span.clone()))
+                    })?;
                 }
             }
             Err(what) => return judge.hides(program.span, what),
@@ -72,21 +82,29 @@ enum Token {
     Line,
 }
 
+/// What a program does besides printing.
+#[derive(Default)]
+struct Effects {
+    files: Vec<String>,
+    /// Texts for a shell.
+    commands: Vec<String>,
+}
+
 /// How many slashes that may divide or begin a pattern are read both ways.
 const MAX_SLASHES: u32 = 6;
 
 /// The files a program writes, or why it is not harmless. A slash behind a value divides, but where
 /// a value ends is not certain: read the wrong way, a quote could hide the rest.
-fn files(program: &str) -> Result<Vec<String>, &'static str> {
+fn effects(program: &str) -> Result<Effects, &'static str> {
     const LOST: &str = "a program for awk that is not understood";
-    let mut files = Vec::new();
+    let mut effects = Effects::default();
     let mut readings = 0;
     let mut way = 0_u32;
     loop {
         let mut slashes = Slashes { way, seen: 0 };
         if let Some(tokens) = tokens(program, &mut slashes) {
             readings += 1;
-            files.extend(files_of(&tokens)?);
+            effects_of(&tokens, &mut effects)?;
         }
         way += 1;
         if slashes.seen > MAX_SLASHES {
@@ -98,7 +116,7 @@ fn files(program: &str) -> Result<Vec<String>, &'static str> {
     }
     match readings {
         0 => Err(LOST),
-        _ => Ok(files),
+        _ => Ok(effects),
     }
 }
 
@@ -115,8 +133,8 @@ impl Slashes {
     }
 }
 
-fn files_of(tokens: &[Token]) -> Result<Vec<String>, &'static str> {
-    let (mut files, mut printing, mut depth) = (Vec::new(), false, 0);
+fn effects_of(tokens: &[Token], effects: &mut Effects) -> Result<(), &'static str> {
+    let (mut printing, mut depth) = (false, 0);
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let next = tokens.get(at + 1);
@@ -129,7 +147,16 @@ fn files_of(tokens: &[Token]) -> Result<Vec<String>, &'static str> {
             }
             Token::Sign('@') => return Err("awk loads or calls something by name"),
             Token::Sign('|') if next == Some(&Token::Sign('|')) => at += 1,
-            Token::Sign('|') => return Err("awk runs a command"),
+            Token::Sign('|') => {
+                let whole =
+                    matches!(tokens.get(at + 2), None | Some(Token::Sign(';' | '}') | Token::Line));
+                match next {
+                    Some(Token::Text(command)) if whole && printing => {
+                        effects.commands.push(command.clone());
+                    }
+                    _ => return Err("awk runs a command"),
+                }
+            }
             Token::Sign('(' | '[') => depth += 1,
             Token::Sign(')' | ']') => depth -= 1,
             Token::Sign(';' | '}' | '{') | Token::Line => printing = false,
@@ -139,7 +166,7 @@ fn files_of(tokens: &[Token]) -> Result<Vec<String>, &'static str> {
                 let follows = tokens.get(at + 2);
                 let whole = matches!(follows, None | Some(Token::Sign(';' | '}') | Token::Line));
                 match tokens.get(at + 1) {
-                    Some(Token::Text(file)) if whole => files.push(file.clone()),
+                    Some(Token::Text(file)) if whole => effects.files.push(file.clone()),
                     _ => return Err("awk writes to a file only the run will know"),
                 }
             }
@@ -147,7 +174,7 @@ fn files_of(tokens: &[Token]) -> Result<Vec<String>, &'static str> {
         }
         at += 1;
     }
-    Ok(files)
+    Ok(())
 }
 
 fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
@@ -172,7 +199,8 @@ fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
                 loop {
                     match rest.next()? {
                         '"' => break,
-                        '\\' => text.push(rest.next()?),
+                        // What an escape makes of it, no shell has seen.
+                        '\\' => text.extend(['\u{0}', rest.next()?]),
                         '\n' => return None,
                         other => text.push(other),
                     }

@@ -9,7 +9,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let words = call.arguments();
     let lists = words.first().and_then(Word::literal).as_deref() == Some("-l");
     match name {
-        "eval" if !words.is_empty() => wrappers::joined(judge, words, judge.shell),
+        "eval" if !words.is_empty() => wrappers::joined_here(judge, words, judge.shell),
         "trap" => trap(judge, words),
         "source" | "." => source(judge, call),
         "set" => set(judge, words),
@@ -53,6 +53,9 @@ fn trap(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
         Some("--") => &words[1..],
         _ => words,
     };
+    if let Some(several) = words.iter().find(|word| !word.is_one()) {
+        return judge.unresolved(several.span.clone(), "words that only the run will know");
+    }
     match words {
         [code, _, ..] if code.literal().as_deref() != Some("-") => {
             judge.knowledge.is_out_of_order = true;

@@ -6,6 +6,13 @@ use crate::judge::{Call, Judge, Ruling};
 use crate::script::{Origin, Piece, Shell, Word};
 use crate::words::Words;
 
+/// Tests of find that take a value.
+const VALUED: Words = Words(
+    "-amin -anewer -atime -cmin -cnewer -ctime -fstype -gid -group -ilname -iname -inum -ipath \
+     -iregex -iwholename -links -lname -maxdepth -mindepth -mmin -mtime -name -newer -path -perm \
+     -printf -regex -regextype -samefile -size -type -uid -used -user -wholename -xtype",
+);
+
 /// `find`: commands behind `-exec` and its kin, files behind `-fprint`.
 pub fn find(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     let words = call.arguments();
@@ -13,9 +20,14 @@ pub fn find(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     while let Some(word) = words.get(at) {
         at += 1;
         let Some(text) = word.data() else {
-            // One word could be `-exec` only if a command's end came later.
+            let before = words[..at - 1].last().and_then(Word::data);
+            let is_value = before.is_some_and(|option| VALUED.has(&option)) && word.is_one();
+            // It can be `-exec` only if a command follows, and its end.
+            let next = words.get(at).and_then(Word::data);
             let ends = |word: &Word| word.data().is_none_or(|text| text == ";" || text == "+");
-            if word.is_one() && !words[at..].iter().any(ends) {
+            let runs = next.is_some_and(|next| !next.starts_with(['-', '(', '!']))
+                && words[at..].iter().any(ends);
+            if is_value || !judge.may_be_option(word) || (word.is_one() && !runs) {
                 continue;
             }
             return judge.unresolved(word.span.clone(), "an argument of find");
@@ -31,8 +43,10 @@ pub fn find(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                 if text.ends_with("dir") {
                     judge.places.forget();
                 }
-                let inner: Vec<_> =
-                    words[at..at + length].iter().map(|word| replaced(word, "{}")).collect();
+                let inner: Vec<_> = words[at..at + length]
+                    .iter()
+                    .map(|word| replaced(word, "{}", &Origin::File))
+                    .collect();
                 at += length + 1;
                 if !inner.is_empty() {
                     let words = &inner;
@@ -67,11 +81,9 @@ fn names_delete(judge: &Judge<'_>, call: &Call<'_>) -> bool {
 pub fn fd(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     let words = call.arguments();
     let at = words.iter().position(|word| {
-        word.data().is_none_or(|text| {
-            let short =
-                text.starts_with('-') && !text.starts_with("--") && text.contains(['x', 'X']);
-            short || text.starts_with("--exec")
-        })
+        let Some(text) = word.data() else { return judge.may_be_option(word) };
+        let short = text.starts_with('-') && !text.starts_with("--") && text.contains(['x', 'X']);
+        short || text.starts_with("--exec")
     });
     let Some(at) = at else { return Ok(()) };
     if words[at]
@@ -80,7 +92,8 @@ pub fn fd(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     {
         return judge.unresolved(words[at].span.clone(), "an argument that may start a command");
     }
-    let mut inner: Vec<_> = words[at + 1..].iter().map(|word| replaced(word, "{")).collect();
+    let mut inner: Vec<_> =
+        words[at + 1..].iter().map(|word| replaced(word, "{", &Origin::File)).collect();
     inner.push(Word::unknown(true, words[at].span.clone()));
     judge.call(&Call { words: &inner, wrappers: call.wrappers + 1, ..call.clone() })
 }
@@ -120,15 +133,18 @@ pub fn xargs(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
             }
         }
     }
+    // Names that were listed are no options.
+    let origin = if call.listed { Origin::File } else { Origin::Other };
     let mut words: Vec<_> = match &place {
-        Some(place) => rest.iter().map(|word| replaced(word, place)).collect(),
+        Some(place) => rest.iter().map(|word| replaced(word, place, &origin)).collect(),
         None => rest,
     };
     if words.is_empty() {
         words.push(Word::known("echo", call.span()));
     }
     if place.is_none() {
-        words.push(Word::unknown(true, call.span()));
+        let pieces = vec![Piece::Unknown { splits: true, origin }];
+        words.push(Word { pieces, span: call.span() });
     }
     judge.call(&Call { words: &words, wrappers: call.wrappers + 1, ..call.clone() })
 }
@@ -152,7 +168,7 @@ pub fn parallel(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
 }
 
 /// The word with something nobody knows where the mark stands.
-fn replaced(word: &Word, mark: &str) -> Word {
+fn replaced(word: &Word, mark: &str, origin: &Origin) -> Word {
     let has = |piece: &Piece| matches!(piece, Piece::Text { text, .. } if text.contains(mark));
     match !mark.is_empty() && word.pieces.iter().any(has) {
         true => {
@@ -161,11 +177,9 @@ fn replaced(word: &Word, mark: &str) -> Word {
             let head = word.beginning();
             let head = head.split(mark).next().unwrap_or_default();
             let text = |text: &str| Piece::Text { text: text.to_owned(), quoted: true };
-            let pieces = vec![
-                text(head),
-                Piece::Unknown { splits: false, origin: Origin::File },
-                text(tail),
-            ];
+            let unknown = Piece::Unknown { splits: false, origin: origin.clone() };
+            let mut pieces = vec![text(head), unknown, text(tail)];
+            pieces.retain(|piece| !matches!(piece, Piece::Text { text, .. } if text.is_empty()));
             Word { pieces, span: word.span.clone() }
         }
         false => word.clone(),

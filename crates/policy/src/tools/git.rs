@@ -87,7 +87,7 @@ fn subcommand(judge: &mut Judge<'_>, call: &Call<'_>, sub: &str, words: &[Word])
             }
         }
         "filter-branch" | "instaweb" | "send-email" | "remote-ext" | "daemon" | "shell"
-        | "mergetool" | "credential" | "upload-archive" => {
+        | "mergetool" | "credential" | "upload-archive" | "for-each-repo" => {
             return judge.hides(call.span(), "a sub-command of git that runs programs");
         }
         _ => {}
@@ -130,7 +130,7 @@ fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
     let form = Form {
         valued,
         attached,
-        long_valued: if dangerous { RUN } else { Words("output template") },
+        long_valued: RUN,
         whole: Words("exec-path upload"),
         ..Form::default()
     };
@@ -146,7 +146,7 @@ fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
                 if letter && value.is_none() && sub == "grep" {
                     continue;
                 }
-                if letter || (dangerous && RUN_ONLY.iter().any(long)) {
+                if letter || RUN_ONLY.iter().any(long) {
                     run(judge, value.as_ref(), &span)?;
                 } else if sub == "clone" && (name == "c" || long("config")) {
                     setting(judge, value.as_ref())?;

@@ -34,6 +34,14 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         "tar" | "gtar" | "bsdtar" => old_style_tar(judge, call)?,
         "dd" => return dd(judge, call),
         "npm" | "pnpm" | "yarn" => npm_settings(judge, name, call)?,
+        "npx" | "pnpx" | "bunx" => run_behind(judge, call, call.arguments())?,
+        "uv" | "poetry" | "pipenv" | "bundle" | "conda" | "mise" | "rye" | "hatch" => {
+            let words = call.arguments();
+            let verb = words.first().and_then(Word::data).unwrap_or_default();
+            if ["run", "exec", "x"].contains(&verb.as_str()) {
+                run_behind(judge, call, &words[1..])?;
+            }
+        }
         "sqlite3" => sqlite(judge, call)?,
         "make" | "gmake" if judge.knowledge.has_make_code() => {
             return judge.hides(call.span(), "a variable that make takes for code");
@@ -257,6 +265,9 @@ fn dd(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
 fn npm_settings(judge: &mut Judge<'_>, program: &str, call: &Call<'_>) -> Ruling {
     let words = options::behind_global(program, call.arguments()).unwrap_or(call.arguments());
     let word = |at: usize| words.get(at).and_then(Word::data).unwrap_or_default();
+    if ["exec", "x", "dlx"].contains(&word(0).as_str()) {
+        run_behind(judge, call, &words[1..])?;
+    }
     let sets = match word(0).as_str() {
         "config" | "c" => !["", "get", "list", "ls"].contains(&word(1).as_str()),
         "set" | "explore" | "edit" => true,
@@ -265,6 +276,18 @@ fn npm_settings(judge: &mut Judge<'_>, program: &str, call: &Call<'_>) -> Ruling
     match sets {
         true => judge.hides(call.span(), "a setting that can run a program"),
         false => Ok(()),
+    }
+}
+
+/// Judges a command behind options that do not matter, such as one of a package.
+fn run_behind(judge: &mut Judge<'_>, call: &Call<'_>, words: &[Word]) -> Ruling {
+    let is_option = |word: &&Word| word.data().is_some_and(|text| text.starts_with('-'));
+    let command = &words[words.iter().take_while(is_option).count()..];
+    match command.is_empty() {
+        true => Ok(()),
+        false => {
+            judge.run_by(&Call { words: command, wrappers: call.wrappers + 1, ..call.clone() })
+        }
     }
 }
 

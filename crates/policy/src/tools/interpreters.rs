@@ -24,6 +24,9 @@ const INTERPRETERS: &[(&str, Words)] = &[
     ("ghci", Words("")),
 ];
 
+/// Options of interpreters whose value is the next word.
+const VALUED: Words = Words("-W -X -Q -r -I -E --require --import");
+
 /// Programs that are there to run whatever they are told, besides interpreters.
 const RUNNERS: Words = Words(
     "sh bash dash zsh fish ksh eval source . env xargs sudo find make npx docker ssh gdb vim vi \
@@ -46,40 +49,51 @@ pub fn runs_anything(name: &str) -> bool {
 pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let Some(options) = interpreter(name) else { return Ok(()) };
     let words = call.arguments();
-    let is_file = |word: &Word| word.data().is_none_or(|text| !text.starts_with('-'));
-    let dash = words.iter().any(|word| word.data().as_deref() == Some("-"));
-    let inline = words.iter().position(|word| {
-        word.data().is_some_and(|text| {
-            let glued = options.iter().any(|option| option.len() == 2 && text.starts_with(option));
-            glued || options.has(&text)
-        })
-    });
-    let asks = words.iter().any(|word| {
-        word.data()
-            .is_some_and(|text| ["-V", "-v", "--version", "--help", "-h"].contains(&text.as_str()))
-    });
-    // Somebody else's output as a program.
-    let reads = inline.is_none() && !asks && (dash || !words.iter().any(is_file));
-    if reads && call.input == Input::Unknown {
-        return judge.unresolved(call.span(), "an interpreter that reads its program");
-    }
-    // The program may be a denied one: `node /usr/bin/npm publish`.
-    if let Some(at) = words.iter().position(is_file).filter(|_| inline.is_none()) {
-        judge.denied(&words[at..])?;
-    }
-    if !judge.policy.allow.is_empty() {
+    let text = |word: &Word| word.data().unwrap_or_default();
+    let asks = |word: &Word| Words("-V -v --version --help -h").has(&text(word));
+    if words.iter().any(asks) {
         return Ok(());
     }
-    // Without a list of what is allowed, at least what is denied must not stand in the program.
-    let texts = inline.map(|at| &words[at..]).unwrap_or_default().iter().filter_map(Word::data);
-    let input = match &call.input {
-        Input::Text(text) if reads => Some(text.clone()),
-        _ => None,
+    let is_file = |at: &usize| {
+        let value = at.checked_sub(1).is_some_and(|before| VALUED.has(&text(&words[before])));
+        !value && words[*at].data().is_none_or(|text| !text.starts_with('-'))
     };
-    for text in texts.chain(input) {
-        if judge.policy.deny.iter().any(|rule| rule.is_named_in(&text)) {
-            return judge.hides(call.span(), "its program names a denied command");
-        }
+    let file = (0..words.len()).find(is_file);
+    let is_inline = |word: &Word| is_inline(options, &text(word));
+    let inline = words[..file.unwrap_or(words.len())].iter().position(is_inline);
+    let stands_for_input = |word: &Word| text(word).starts_with("/dev/") || word.is_pipe();
+    let reads = inline.is_none() && file.is_none_or(|at| stands_for_input(&words[at]));
+    let dash = words.iter().any(|word| text(word) == "-");
+    if reads || (dash && inline.is_none()) {
+        return match &call.input {
+            Input::Text(program) => named(judge, call, std::slice::from_ref(program)),
+            _ => judge.unresolved(call.span(), "an interpreter that reads its program"),
+        };
     }
-    Ok(())
+    match (inline, file) {
+        (Some(at), _) => named(judge, call, &words[at..].iter().map(text).collect::<Vec<_>>()),
+        // The program may be a denied one: `node /usr/bin/npm publish`.
+        (None, Some(at)) if words[at].literal().is_some() => judge.denied(&words[at..]),
+        (None, _) => Ok(()),
+    }
+}
+
+/// Whether a program stands in the arguments from this one on: `-c`, `-Bc`, `--eval=…`.
+fn is_inline(options: Words, text: &str) -> bool {
+    let long = |option: &str| option.starts_with("--") && text.starts_with(option);
+    let cluster = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+    let short = |option: &str| {
+        let letter = option.strip_prefix('-').filter(|letter| letter.len() == 1);
+        letter.is_some_and(|letter| cluster.is_some_and(|letters| letters.contains(letter)))
+    };
+    options.iter().any(|option| option == text || long(option) || short(option))
+}
+
+/// Without a list of what is allowed, at least what is denied must not stand in the program.
+fn named(judge: &Judge<'_>, call: &Call<'_>, texts: &[String]) -> Ruling {
+    let denied = |text: &String| judge.policy.deny.iter().any(|rule| rule.is_named_in(text));
+    match judge.policy.allow.is_empty() && texts.iter().any(denied) {
+        true => judge.hides(call.span(), "its program names a denied command"),
+        false => Ok(()),
+    }
 }

@@ -88,11 +88,18 @@ fn declare(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
             if letters.contains(['f', 'F', 'n']) {
                 return judge.hides(word.span.clone(), "a name can stand for another");
             }
-            judge.knowledge.evaluates |= letters.contains('i');
+            // Numbers, and arrays from text, are evaluated.
+            judge.knowledge.evaluates |= letters.contains(['i', 'a', 'A']);
             continue;
         }
         if let Some(text) = &text {
             subscript(judge, text, word)?;
+            if text.contains("=(") && text.contains(['$', '`']) {
+                judge.evaluate(text, &word.span)?;
+            }
+        }
+        if word.has_braces() {
+            return judge.unresolved(word.span.clone(), "the name of a variable");
         }
         let Some((name, value)) = beginning.split_once('=') else {
             // Without a value it only gets known to others; the value was judged before.
@@ -129,7 +136,11 @@ fn printf(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
     let Some(first) = words.first() else { return Ok(()) };
     let Some(text) = first.data() else {
         let beginning = first.beginning();
-        let sure = !beginning.is_empty() && !beginning.starts_with('-');
+        let known = [beginning.clone(), first.end()].concat();
+        // No name has such a sign in it.
+        let sure =
+            first.is_one() && known.contains(|c: char| !c.is_alphanumeric() && !"-_[]".contains(c));
+        let sure = sure || (!beginning.is_empty() && !beginning.starts_with('-'));
         let alone = words.len() == 1 && first.is_one();
         return match sure || alone || !judge.may_be_option(first) {
             true => Ok(()),
@@ -147,7 +158,11 @@ fn printf(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
 fn expressions(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
     judge.knowledge.evaluates = true;
     for word in words {
-        let text = word.data().unwrap_or_else(|| word.beginning());
+        let beginning = word.beginning();
+        if word.data().is_none() && !beginning.contains('=') {
+            return judge.unresolved(word.span.clone(), "the name of a variable");
+        }
+        let text = word.data().unwrap_or(beginning);
         subscript(judge, &text, word)?;
         for name in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
             judge.variable(name, None, &word.span)?;
@@ -158,6 +173,11 @@ fn expressions(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
 
 /// `test -v name`.
 fn test(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
+    // What splits can bring the option along.
+    judge.knowledge.evaluates |= words.iter().any(|word| !word.is_one());
+    if let Some(braces) = words.iter().find(|word| word.has_braces()) {
+        return judge.unresolved(braces.span.clone(), "words that only the run will know");
+    }
     let asks = |word: &Word| word.literal().is_some_and(|text| text == "-v" || text == "-R");
     let named = words.iter().position(asks).and_then(|at| words.get(at + 1));
     match named.map(|word| (word, word.data())) {

@@ -45,7 +45,7 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         }
     }
     for program in programs {
-        let Some(text) = program.data() else {
+        let Some(text) = judge.knowledge.text_of(&program) else {
             return judge.unresolved(program.span, "a program for sed");
         };
         match (Reader { text: &text, at: 0 }).read() {

@@ -77,11 +77,11 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
             }
         }
     }
-    match words.get(at) {
+    judge.elsewhere(|judge| match words.get(at) {
         Some(script) if text => judge.text(script, shell),
         Some(_) if !reads => file_of(judge, call, &words[at..], shell),
         _ => input_of(judge, call, shell),
-    }
+    })
 }
 
 /// Judges a file that a shell runs, with its arguments: known by its name, or one that stands for the

@@ -86,6 +86,7 @@ const WRAPPERS: &[Wrapper] = &[
         Form { valued: "aeEIPsSuUX", flags: "bcCdDfFhiknNqrtTvwxyYzZ", ..STOPS },
     ),
     wrapper(Words("fakeroot dbus-run-session"), STOPS),
+    wrapper(Words("choom"), Form { valued: "np", long_valued: Words("adjust pid"), ..STOPS }),
     wrapper(Words("xvfb-run"), Form { valued: "efnpsw", flags: "acl", ..STOPS }),
     wrapper(Words("cgexec"), Form { valued: "g", ..STOPS }),
     wrapper(Words("proxychains proxychains4"), Form { valued: "f", flags: "q", ..STOPS }),
@@ -311,6 +312,9 @@ fn command_behind(
     rest = rest.get(wrapper.before..).unwrap_or_default();
     let Some(first) = rest.first() else { return Ok(()) };
     let option = first.literal().filter(|text| text.starts_with('-'));
+    if name == "env" && option.as_deref() == Some("-") {
+        return command_behind(judge, wrapper, name, call, &rest[1..]);
+    }
     if name == "flock" && option.as_deref().is_some_and(|text| ["-c", "--command"].contains(&text))
     {
         return match rest.get(1) {
@@ -324,11 +328,17 @@ fn command_behind(
     if wrapper.joins {
         return joined(judge, rest, Shell::Sh);
     }
-    judge.call(&Call { words: rest, wrappers: call.wrappers + 1, ..call.clone() })
+    let call = Call { words: rest, wrappers: call.wrappers + 1, ..call.clone() };
+    judge.elsewhere(|judge| judge.call(&call))
 }
 
-/// Judges words that are joined to a text for a shell.
+/// Judges words that are joined to a text for another shell.
 pub fn joined(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Ruling {
+    judge.elsewhere(|judge| joined_here(judge, words, shell))
+}
+
+/// Judges words that are joined to a text for this shell.
+pub fn joined_here(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Ruling {
     let text: Option<Vec<_>> = words.iter().map(Word::data).collect();
     let span = words[0].span.start..words.iter().map(|word| word.span.end).max().unwrap_or(0);
     match text {

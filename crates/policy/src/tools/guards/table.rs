@@ -242,7 +242,7 @@ pub const GUARDS: &[Guard] = &[
 pub const RUNNERS: Words = Words(
     "at batch bwrap daemonize entr expect firejail gdb lldb ltrace-ng machinectl nsenter proot \
      rlwrap run-parts socat screen start-stop-daemon systemd-nspawn systemd-run unshare \
-     setarch i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
+     setarch perf sg i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
 );
 
 /// Editors, which run what their arguments or their input say.
