@@ -32,9 +32,12 @@ enum Value {
 
 /// Commands that print names of files, numbers and the like, never an option somebody made up.
 const LISTING: Words = Words(
-    "basename cargo date df dirname du fd find git grep head hostname id jq ls mktemp nproc pwd \
-     readlink realpath rg rustc seq sort stat tail uname uniq wc which whoami",
+    "basename cargo date df dirname docker du fd find git helm hostname id kubectl ls mktemp nproc \
+     pwd readlink realpath rustc seq stat uname wc which whoami",
 );
+
+/// Commands that print some of what they read.
+const CHOOSING: Words = Words("grep head jq rg sort tail uniq");
 
 /// Variables of the shell whose values are evaluated.
 const NUMBERS: Words = Words("EPOCHSECONDS HISTCMD LINENO OPTIND RANDOM SECONDS SRANDOM");
@@ -104,9 +107,18 @@ impl Knowledge {
 
     /// Whether all that commands print is names and numbers.
     pub fn lists(script: &Script, commands: std::ops::Range<usize>) -> bool {
+        let names_files = |word: &Word| {
+            let text = word.data().unwrap_or_default();
+            text == "--files"
+                || text.starts_with("--files-with")
+                || (text.starts_with('-') && text.contains('l'))
+        };
         let lists = |at: usize| {
-            let name = script.commands[at].words.first().and_then(Word::literal);
-            name.is_some_and(|name| LISTING.has(&name))
+            let command = &script.commands[at];
+            let name = command.words.first().and_then(Word::literal).unwrap_or_default();
+            let chooses =
+                CHOOSING.has(&name) && (command.piped || command.words.iter().any(names_files));
+            LISTING.has(&name) || chooses
         };
         !commands.is_empty() && commands.into_iter().all(lists)
     }
