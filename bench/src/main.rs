@@ -8,6 +8,7 @@
 
 mod client;
 mod floor;
+mod judging;
 mod memory;
 mod volume;
 
@@ -24,6 +25,7 @@ fn main() {
     let program = std::env::args_os().nth(1).map_or_else(built, PathBuf::from);
     report("what", "mcpz", "floor", "ratio");
     report("---", "---:", "---:", "---:");
+    judging::measure();
     cold_start(&program);
     idle_memory(&program);
     latency(&program);

@@ -3,7 +3,7 @@
 use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
 use crate::paths::Places;
-use crate::rule::{Match, base_name};
+use crate::rule::{Match, Name, base_name};
 use crate::script::{MAX_COMMANDS, Redirect, Script, Shell, Simple, Span, Trouble, Way, Word};
 use crate::threats::{self, Threat};
 use crate::variables::{Effect, effect};
@@ -100,7 +100,8 @@ impl<'a> Judge<'a> {
     /// Judges the whole of a text that was sent.
     pub fn whole(&mut self, text: &str, shell: Shell) -> Ruling {
         self.look(text, shell)?;
-        if !self.knowledge.is_out_of_order {
+        let moved = self.places.have_changed() && !self.policy.write_dirs.is_empty();
+        if !self.knowledge.is_out_of_order || !(moved || self.knowledge.has_written_any()) {
             return Ok(());
         }
         // Something runs later than it stands there, with what was learned since.
@@ -210,8 +211,9 @@ impl<'a> Judge<'a> {
                 self.deny(call.span(), Why::NotUnderstood { what: "it is nested too deep" })
             );
         }
-        self.denied(call.words)?;
-        self.allowed(call.words)?;
+        let name = Name::of(call.words);
+        self.denied_as(&name, call.words)?;
+        self.allowed(&name, call.words)?;
         let Some(name) = call.name() else { return Ok(()) };
         if ["cd", "pushd", "popd"].contains(&name.as_str()) {
             self.enter(call.arguments());
@@ -221,9 +223,13 @@ impl<'a> Judge<'a> {
 
     /// Refuses what a rule denies, or may deny.
     pub fn denied(&self, words: &[Word]) -> Ruling {
+        self.denied_as(&Name::of(words), words)
+    }
+
+    fn denied_as(&self, name: &Name, words: &[Word]) -> Ruling {
         let span = span_of(words);
         for rule in &self.policy.deny {
-            match rule.matches(words) {
+            match rule.matches(name, words) {
                 Match::No => {}
                 Match::Maybe if self.policy.unresolved == Unresolved::Allow => {}
                 Match::Maybe => {
@@ -239,13 +245,13 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn allowed(&self, words: &[Word]) -> Ruling {
+    fn allowed(&self, name: &Name, words: &[Word]) -> Ruling {
         let allow = &self.policy.allow;
-        if allow.is_empty() || allow.iter().any(|rule| rule.allows(words)) {
+        if allow.is_empty() || allow.iter().any(|rule| rule.allows(name, words)) {
             return Ok(());
         }
         let span = span_of(words);
-        match words.first().and_then(Word::literal) {
+        match name.known().map(str::to_owned) {
             Some(name) => {
                 let allowed = allow.iter().map(ToString::to_string).collect();
                 Err(self.deny(span, Why::NotAllowed { name, allowed }))

@@ -75,6 +75,10 @@ impl Knowledge {
         self.written.push(file.data().map(|path| base_name(&path).to_owned()));
     }
 
+    pub fn has_written_any(&self) -> bool {
+        !self.written.is_empty()
+    }
+
     /// Whether a file may be one that the request wrote itself.
     pub fn has_written(&self, path: &str) -> bool {
         let base = base_name(path);

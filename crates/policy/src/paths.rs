@@ -47,6 +47,11 @@ impl Places {
         }
     }
 
+    /// Whether a command may run somewhere else than where the script began.
+    pub fn have_changed(&self) -> bool {
+        self.directories.as_ref().is_none_or(|directories| directories.len() > 1)
+    }
+
     /// From here on, only the run will know.
     pub fn forget(&mut self) {
         self.directories = None;

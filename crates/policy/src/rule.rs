@@ -21,8 +21,32 @@ pub struct Rule {
 
 #[derive(Debug, Clone)]
 enum Kind {
-    Words { name: String, rest: Vec<String> },
+    Words {
+        name: String,
+        /// What the name ends with, without regard to case.
+        base: String,
+        rest: Vec<String>,
+    },
     Regex(Regex),
+}
+
+/// A command's name, looked at once for all rules.
+pub struct Name {
+    literal: Option<String>,
+    base: String,
+}
+
+impl Name {
+    pub fn of(words: &[Word]) -> Self {
+        let literal = words.first().and_then(Word::literal);
+        let base = literal.as_deref().map(base_name).unwrap_or_default().to_lowercase();
+        Self { literal, base }
+    }
+
+    /// The name, if it is known before the run.
+    pub fn known(&self) -> Option<&str> {
+        self.literal.as_deref()
+    }
 }
 
 /// Whether a deny rule is about a command.
@@ -70,7 +94,8 @@ impl Rule {
             _ => {
                 let mut words = text.split_whitespace().map(str::to_owned);
                 let name = words.next().ok_or(RuleError::Empty)?;
-                Kind::Words { name, rest: words.collect() }
+                let base = base_name(&name).to_lowercase();
+                Kind::Words { name, base, rest: words.collect() }
             }
         };
         Ok(Self { kind, reason: None })
@@ -86,7 +111,8 @@ impl Rule {
         let is_match = |example: &String| {
             let script = crate::script::Script::read(example, crate::Shell::Bash, None);
             script.is_ok_and(|script| {
-                script.commands.iter().any(|command| self.matches(&command.words) == Match::Yes)
+                let mut commands = script.commands.iter().map(|command| &command.words);
+                commands.any(|words| self.matches(&Name::of(words), words) == Match::Yes)
             })
         };
         let rule = self.to_string();
@@ -109,15 +135,15 @@ impl Rule {
 
     /// Whether it is about every command.
     pub fn is_everything(&self) -> bool {
-        matches!(&self.kind, Kind::Words { name, rest } if name == "*" && rest.is_empty())
+        matches!(&self.kind, Kind::Words { name, rest, .. } if name == "*" && rest.is_empty())
     }
 
     /// Whether the command is one the rule allows.
-    pub fn allows(&self, words: &[Word]) -> bool {
-        let Some(name) = words.first().and_then(Word::literal) else { return false };
+    pub fn allows(&self, name: &Name, words: &[Word]) -> bool {
+        let Some(name) = name.known() else { return false };
         match &self.kind {
-            Kind::Words { name: pattern, rest } => {
-                allowed_name(pattern, &name) && begins_with(rest, &name, &words[1..])
+            Kind::Words { name: pattern, rest, .. } => {
+                allowed_name(pattern, name) && begins_with(rest, name, &words[1..])
             }
             Kind::Regex(regex) => {
                 let all: Option<Vec<_>> = words.iter().map(Word::data).collect();
@@ -127,26 +153,22 @@ impl Rule {
     }
 
     /// Whether the command is, or could be, one the rule denies.
-    pub fn matches(&self, words: &[Word]) -> Match {
+    pub fn matches(&self, name: &Name, words: &[Word]) -> Match {
         match &self.kind {
-            Kind::Words { name, rest } => {
+            Kind::Words { base, rest, .. } => {
                 let Some(word) = words.first() else { return Match::No };
-                let program = word.literal().unwrap_or_default();
-                let program = base_name(&program);
                 // `git-push` is `git push`.
-                if let Some(sub) = program.strip_prefix("git-").filter(|_| name == "git") {
-                    let git = [
-                        Word::known("git", word.span.clone()),
-                        Word::known(sub, word.span.clone()),
-                    ];
-                    return self.matches(&[&git, &words[1..]].concat());
+                if let Some(sub) = name.base.strip_prefix("git-").filter(|_| base == "git") {
+                    let known = |text| Word::known(text, word.span.clone());
+                    let words = [&[known("git"), known(sub)], &words[1..]].concat();
+                    return self.matches(&Name::of(&words), &words);
                 }
-                let named = denied_name(name, word);
+                let named = denied_name(base, name, word);
                 // A program nobody knows may be one that runs what follows.
                 if named != Match::Yes || rest.is_empty() {
                     return named;
                 }
-                covers(rest, program, &words[1..])
+                covers(rest, &name.base, &words[1..])
             }
             Kind::Regex(regex) => {
                 let all: Option<Vec<_>> = words.iter().map(Word::data).collect();
@@ -179,7 +201,7 @@ impl std::str::FromStr for Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::Words { name, rest } => {
+            Kind::Words { name, rest, .. } => {
                 f.write_str(name)?;
                 rest.iter().try_for_each(|word| write!(f, " {word}"))
             }
@@ -214,19 +236,18 @@ fn allowed_name(pattern: &str, name: &str) -> bool {
 }
 
 /// By the base name, wherever the program is, and without regard to case, as some file systems do.
-fn denied_name(pattern: &str, word: &Word) -> Match {
-    let pattern = base_name(pattern).to_lowercase();
-    let could_be = |end: &str| match end.rsplit_once('/') {
-        Some((_, base)) => glob(&pattern, &base.to_lowercase()),
-        None => may_end(&pattern, &end.to_lowercase()),
+fn denied_name(pattern: &str, name: &Name, word: &Word) -> Match {
+    if name.known().is_some() {
+        return if glob(pattern, &name.base) { Match::Yes } else { Match::No };
+    }
+    let end = word.end().to_lowercase();
+    let could_be = match end.rsplit_once('/') {
+        Some((_, base)) => glob(pattern, base),
+        None => may_end(pattern, &end),
     };
-    match word.literal() {
-        Some(name) if glob(&pattern, &base_name(&name).to_lowercase()) => Match::Yes,
-        Some(_) => Match::No,
-        // A tilde is a directory; what stands behind it is a name.
-        None if word.begins_with_tilde() && word.is_one() && !could_be(&word.end()) => Match::No,
-        None if word.is_one() && !could_be(&word.end()) => Match::No,
-        None => Match::Maybe,
+    match word.is_one() && !could_be {
+        true => Match::No,
+        false => Match::Maybe,
     }
 }
 

@@ -49,14 +49,16 @@ const STARTUP: Words = Words(
 
 /// Looks at every command of a script.
 pub fn look(judge: &mut Judge<'_>, script: &Script) {
-    for (at, command) in script.commands.iter().enumerate() {
+    let all: Vec<_> = script.commands.iter().map(Seen::new).collect();
+    for (at, seen) in all.iter().enumerate() {
+        let command = seen.command;
         let found = [
-            runs_download(script, at, command),
-            opens_shell(command),
-            reads_credentials(command),
-            wipes_history(command),
-            stays(command),
-            destroys(command),
+            runs_download(&all, at),
+            opens_shell(seen),
+            reads_credentials(seen),
+            wipes_history(seen),
+            stays(seen),
+            destroys(seen),
         ];
         for what in found.into_iter().flatten() {
             let threat = Threat { what, span: command.span.clone() };
@@ -67,146 +69,158 @@ pub fn look(judge: &mut Judge<'_>, script: &Script) {
     }
 }
 
-fn name(command: &Simple) -> String {
-    let literal = command.words.first().and_then(Word::literal).unwrap_or_default();
-    crate::rule::base_name(&literal).to_owned()
+/// A command, with its words as far as they are known.
+struct Seen<'a> {
+    command: &'a Simple,
+    name: String,
+    texts: Vec<String>,
 }
 
-fn texts(command: &Simple) -> impl Iterator<Item = String> {
-    command.words.iter().map(|word| word.data().unwrap_or_else(|| word.beginning()))
+impl<'a> Seen<'a> {
+    fn new(command: &'a Simple) -> Self {
+        let literal = command.words.first().and_then(Word::literal).unwrap_or_default();
+        let texts = command.words.iter().map(known).collect();
+        Self { command, name: crate::rule::base_name(&literal).to_owned(), texts }
+    }
+
+    fn is(&self, names: &[&str]) -> bool {
+        names.contains(&self.name.as_str())
+    }
+
+    fn has(&self, texts: &[&str]) -> bool {
+        self.texts.iter().any(|text| texts.contains(&text.as_str()))
+    }
+
+    /// What it writes by redirection.
+    fn written(&self) -> impl Iterator<Item = String> {
+        self.command.redirects.iter().filter_map(|redirect| match &redirect.way {
+            Way::Write(word) => Some(known(word)),
+            _ => None,
+        })
+    }
+}
+
+/// A word, or what is known of its end.
+fn known(word: &Word) -> String {
+    word.data().unwrap_or_else(|| word.end())
 }
 
 /// Downloads and decoded text that a shell runs.
-fn runs_download(script: &Script, at: usize, command: &Simple) -> Option<&'static str> {
-    let own = name(command);
-    let downloads = |other: &Simple| DOWNLOADERS.has(&name(other));
-    let decodes = |other: &Simple| {
-        let decoder = ["base64", "base32", "xxd", "openssl", "gunzip", "uudecode"];
-        let asks = texts(other).any(|text| {
-            ["-d", "-D", "--decode", "-r", "-di", "-rp", "-p"].contains(&text.as_str())
-        });
-        decoder.contains(&name(other).as_str()) && (asks || name(other) == "gunzip")
+fn runs_download(all: &[Seen<'_>], at: usize) -> Option<&'static str> {
+    let (seen, before) = (&all[at], &all[..at]);
+    let command = seen.command;
+    let shell = SHELLS.has(&seen.name);
+    if !shell && !READERS.has(&seen.name) {
+        return None;
+    }
+    let feeds = |other: &&Seen<'_>| {
+        let (ours, theirs) = (&command.span, &other.command.span);
+        let inside = ours.start <= theirs.start && theirs.end <= ours.end;
+        let piped = shell && command.piped && other.command.pipeline == command.pipeline;
+        inside || piped
     };
-    if SHELLS.has(&own) && command.piped {
-        let before = &script.commands[..at];
-        let mut stages = before.iter().filter(|other| other.pipeline == command.pipeline);
-        if stages.clone().any(downloads) {
-            return Some("a download is run by a shell");
-        }
-        if stages.any(decodes) {
-            return Some("decoded text is run by a shell");
-        }
+    let mut feeding = before.iter().filter(feeds);
+    if feeding.clone().any(|other| DOWNLOADERS.has(&other.name)) {
+        return Some("a download is run by a shell");
     }
-    if SHELLS.has(&own) || READERS.has(&own) {
-        let inside = |other: &&Simple| {
-            command.span.start <= other.span.start && other.span.end <= command.span.end
-        };
-        let mut inner = script.commands[..at].iter().filter(inside);
-        if inner.clone().any(downloads) {
-            return Some("a download is run by a shell");
-        }
-        if inner.any(decodes) {
-            return Some("decoded text is run by a shell");
-        }
-    }
-    None
+    feeding.any(decodes).then_some("decoded text is run by a shell")
 }
 
-fn opens_shell(command: &Simple) -> Option<&'static str> {
+fn decodes(seen: &Seen<'_>) -> bool {
+    let asks = seen.has(&["-d", "-D", "--decode", "-r", "-di", "-rp", "-p"]);
+    let decoder = seen.is(&["base64", "base32", "xxd", "openssl", "uudecode"]);
+    seen.name == "gunzip" || (decoder && asks)
+}
+
+fn opens_shell(seen: &Seen<'_>) -> Option<&'static str> {
     const WHAT: &str = "it looks like a shell for somebody on the network";
-    let network = command.redirects.iter().any(|redirect| match &redirect.way {
+    let network = seen.command.redirects.iter().any(|redirect| match &redirect.way {
         Way::Read(word) | Way::Write(word) | Way::Copy(word) => {
-            word.beginning().starts_with("/dev/tcp/") || word.beginning().starts_with("/dev/udp/")
+            let beginning = word.beginning();
+            beginning.starts_with("/dev/tcp/") || beginning.starts_with("/dev/udp/")
         }
         _ => false,
     });
-    let own = name(command);
-    let listens = ["nc", "ncat", "netcat"].contains(&own.as_str())
-        && texts(command).any(|text| {
-            ["-e", "-c", "--exec", "--sh-exec"].contains(&text.as_str())
-                || (text.starts_with('-') && !text.starts_with("--") && text.contains('e'))
-        });
-    let joins = own == "socat"
-        && texts(command).any(|text| {
-            let text = text.to_lowercase();
-            text.starts_with("exec:") || text.starts_with("system:")
-        });
-    let program = SHELLS.has(&own)
-        && texts(command).any(|text| {
-            text.contains("socket")
-                && ["dup2", "pty", "subprocess", "exec", "/bin/sh"]
-                    .iter()
-                    .any(|sign| text.contains(sign))
-        });
-    (network || listens || joins || program).then_some(WHAT)
+    let gives = |text: &String| {
+        let cluster = text.starts_with('-') && !text.starts_with("--") && text.contains('e');
+        cluster || ["-c", "--exec", "--sh-exec"].contains(&text.as_str())
+    };
+    let joins = |text: &String| {
+        let text = text.to_lowercase();
+        text.starts_with("exec:") || text.starts_with("system:")
+    };
+    let talks = |text: &String| {
+        let signs = ["dup2", "pty", "subprocess", "exec", "/bin/sh"];
+        text.contains("socket") && signs.iter().any(|sign| text.contains(sign))
+    };
+    let opens = match seen.name.as_str() {
+        "nc" | "ncat" | "netcat" => seen.texts.iter().any(gives),
+        "socat" => seen.texts.iter().any(joins),
+        name => SHELLS.has(name) && seen.texts.iter().any(talks),
+    };
+    (network || opens).then_some(WHAT)
 }
 
-fn reads_credentials(command: &Simple) -> Option<&'static str> {
-    let redirected = command.redirects.iter().filter_map(|redirect| match &redirect.way {
-        Way::Read(word) => Some(word.data().unwrap_or_else(|| word.end())),
+fn reads_credentials(seen: &Seen<'_>) -> Option<&'static str> {
+    if seen.is(&["echo", "printf", "grep", "rg", "git"]) {
+        return None;
+    }
+    let redirected = seen.command.redirects.iter().filter_map(|redirect| match &redirect.way {
+        Way::Read(word) => Some(known(word)),
         _ => None,
     });
-    let paths = command.words.iter().skip(1).map(|word| word.data().unwrap_or_else(|| word.end()));
-    let mut all = paths.chain(redirected);
-    let harmless = ["echo", "printf", "grep", "rg", "git"].contains(&name(command).as_str());
-    let secret = all.any(|path| {
-        let public = path.ends_with(".pub");
-        CREDENTIALS.iter().any(|sign| path.contains(sign)) && !public && !path.contains(' ')
-    });
-    (secret && !harmless).then_some("it reads a file with credentials")
+    let mut paths = seen.texts.iter().skip(1).cloned().chain(redirected);
+    let secret = |path: String| {
+        let plain = path.contains(['.', '/']) && !path.contains(' ') && !path.ends_with(".pub");
+        plain && CREDENTIALS.iter().any(|sign| path.contains(sign))
+    };
+    paths.any(secret).then_some("it reads a file with credentials")
 }
 
-fn wipes_history(command: &Simple) -> Option<&'static str> {
-    const WHAT: &str = "it hides what was done";
-    let own = name(command);
-    let history =
-        own == "history" && texts(command).any(|text| text.starts_with("-c") || text == "-d");
-    let variable = command.assignments.iter().any(|assignment| {
+fn wipes_history(seen: &Seen<'_>) -> Option<&'static str> {
+    let file = |text: &String| text.ends_with("_history") || text.starts_with("/var/log/");
+    let wipes = match seen.name.as_str() {
+        "history" => seen.texts.iter().any(|text| text.starts_with("-c") || text == "-d"),
+        "unset" => seen.has(&["HISTFILE"]),
+        "rm" | "shred" | "truncate" => seen.texts.iter().any(file),
+        _ => false,
+    };
+    let hidden = seen.command.assignments.iter().any(|assignment| {
         let value = assignment.value.data().unwrap_or_default();
         assignment.name == "HISTFILE" && (value.is_empty() || value == "/dev/null")
     });
-    let unset = own == "unset" && texts(command).any(|text| text == "HISTFILE");
-    let file = |text: &String| text.ends_with("_history") || text.starts_with("/var/log/");
-    let removed = ["rm", "shred", "truncate"].contains(&own.as_str())
-        && texts(command).any(|text| file(&text));
-    let emptied = command.redirects.iter().any(|redirect| {
-        matches!(&redirect.way, Way::Write(word) if word.data().is_some_and(|text| file(&text)))
-    });
-    (history || variable || unset || removed || emptied).then_some(WHAT)
+    let emptied = seen.written().any(|path| file(&path));
+    (wipes || hidden || emptied).then_some("it hides what was done")
 }
 
-fn stays(command: &Simple) -> Option<&'static str> {
-    const WHAT: &str = "it makes something run later or at every start";
-    let own = name(command);
-    let lists = texts(command).any(|text| text == "-l");
-    let written = command.redirects.iter().any(|redirect| {
-        matches!(&redirect.way, Way::Write(word) if STARTUP.iter().any(|sign| word.data().unwrap_or_else(|| word.end()).contains(sign)))
-    });
-    let copies = ["tee", "cp", "mv", "install", "ln"].contains(&own.as_str())
-        && command.words.last().is_some_and(|word| {
-            let path = word.data().unwrap_or_else(|| word.end());
-            STARTUP.iter().any(|sign| path.contains(sign))
-        });
-    let service = own == "systemctl" && texts(command).any(|text| text == "enable");
-    let later = (own == "crontab" && !lists) || own == "at";
-    (written || copies || service || later).then_some(WHAT)
+fn stays(seen: &Seen<'_>) -> Option<&'static str> {
+    let starts = |path: &String| STARTUP.iter().any(|sign| path.contains(sign));
+    let later = match seen.name.as_str() {
+        "tee" | "cp" | "mv" | "install" | "ln" => seen.texts.last().is_some_and(starts),
+        "systemctl" => seen.has(&["enable"]),
+        "crontab" => !seen.has(&["-l"]),
+        "at" => true,
+        _ => false,
+    };
+    let written = seen.written().any(|path| starts(&path));
+    (later || written).then_some("it makes something run later or at every start")
 }
 
-fn destroys(command: &Simple) -> Option<&'static str> {
-    const WHAT: &str = "it destroys a file system or a home";
-    let own = name(command);
-    let recursive = texts(command)
-        .any(|text| text.starts_with('-') && (text.contains(['r', 'R']) || text == "--recursive"));
-    let everything = texts(command).any(|text| {
-        ["/", "/*", "~", "~/", "~/*", "/home", "/etc", "/usr", "--no-preserve-root"]
-            .contains(&text.as_str())
-    });
-    let device = own == "dd"
-        && texts(command).any(|text| {
-            ["of=/dev/sd", "of=/dev/nvme", "of=/dev/vd", "of=/dev/mmc", "of=/dev/disk"]
-                .iter()
-                .any(|sign| text.starts_with(sign))
-        });
-    let formats = own.starts_with("mkfs") && texts(command).any(|text| text.starts_with("/dev/"));
-    ((own == "rm" && recursive && everything) || device || formats).then_some(WHAT)
+fn destroys(seen: &Seen<'_>) -> Option<&'static str> {
+    const EVERYTHING: &[&str] =
+        &["/", "/*", "~", "~/", "~/*", "/home", "/etc", "/usr", "--no-preserve-root"];
+    const DISKS: &[&str] =
+        &["of=/dev/sd", "of=/dev/nvme", "of=/dev/vd", "of=/dev/mmc", "of=/dev/disk"];
+    let begins = |signs: &[&str]| {
+        seen.texts.iter().any(|text| signs.iter().any(|sign| text.starts_with(sign)))
+    };
+    let recursive = |text: &String| {
+        text.starts_with('-') && (text.contains(['r', 'R']) || text == "--recursive")
+    };
+    let destroys = match seen.name.as_str() {
+        "rm" => seen.texts.iter().any(recursive) && seen.has(EVERYTHING),
+        "dd" => begins(DISKS),
+        name => name.starts_with("mkfs") && begins(&["/dev/"]),
+    };
+    destroys.then_some("it destroys a file system or a home")
 }

@@ -3,6 +3,7 @@
 use super::arguments::{Argument, Form, split};
 use super::wrappers;
 use crate::judge::{Call, Judge, Ruling};
+use crate::rule::{Name, Rule};
 use crate::script::{Origin, Piece, Shell, Word};
 use crate::words::Words;
 
@@ -74,7 +75,9 @@ fn names_delete(judge: &Judge<'_>, call: &Call<'_>) -> bool {
     let mut words = vec![call.words[0].clone()];
     words.push(Word::known("-delete", call.span()));
     let bare = [call.words[0].clone()];
-    judge.policy.allow.iter().any(|rule| rule.allows(&words) && !rule.allows(&bare))
+    let name = Name::of(&bare);
+    let speaks = |rule: &Rule| rule.allows(&name, &words) && !rule.allows(&name, &bare);
+    judge.policy.allow.iter().any(speaks)
 }
 
 /// `fd`: a command behind `-x` or `-X`.
