@@ -227,8 +227,11 @@ fn allowed_name(pattern: &str, name: &str) -> bool {
     if pattern.contains('*') && CHANGE_SHELL.has(name) {
         return false;
     }
-    let system = SYSTEM.iter().find_map(|folder| name.strip_prefix(folder));
-    let bare = system.filter(|rest| !rest.contains('/')).unwrap_or(name);
+    let mut bare = name;
+    if name.contains('/') {
+        let system = SYSTEM.iter().find_map(|folder| name.strip_prefix(folder));
+        bare = system.filter(|rest| !rest.contains('/')).unwrap_or(name);
+    }
     match pattern.contains('/') {
         true => glob(pattern, name) && pattern.matches('/').count() == name.matches('/').count(),
         false => !bare.contains('/') && glob(pattern, bare),

@@ -99,16 +99,20 @@ impl Reader<'_> {
 
     /// The word at the place, if it is any shell's own.
     pub(super) fn own_word(&mut self) -> Option<&'static str> {
-        let mut text = String::new();
-        while let Some(byte) = self.ahead(text.len())
+        const LONGEST: usize = 8;
+        let mut text = [0; LONGEST];
+        let mut length = 0;
+        while let Some(byte) = self.ahead(length)
             && !is_meta(byte)
         {
-            text.push(char::from(byte));
-            if text.len() > 8 || !(byte.is_ascii_lowercase() || b"!{}[".contains(&byte)) {
+            let own = byte.is_ascii_lowercase() || b"!{}[".contains(&byte);
+            if length == LONGEST || !own {
                 return None;
             }
+            text[length] = byte;
+            length += 1;
         }
-        RESERVED.iter().find(|word| *word == text)
+        RESERVED.iter().find(|word| word.as_bytes() == &text[..length])
     }
 
     /// Takes one of the shell's own words if it is there.

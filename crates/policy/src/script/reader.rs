@@ -206,6 +206,10 @@ impl<'a> Reader<'a> {
             super::Piece::Text { text, .. } => Some(text.as_str()),
             super::Piece::Unknown { .. } => None,
         });
+        let signs = |text: &str| text.bytes().any(|byte| matches!(byte, b'$' | b'`' | b'\\'));
+        if !texts.clone().any(signs) {
+            return;
+        }
         let text: String = texts.collect();
         let open = text.contains("$(") || text.contains("${") || text.contains('`');
         let begun = text == "$" || text.ends_with("[$");
