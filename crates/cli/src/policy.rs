@@ -46,6 +46,8 @@ pub enum Entry {
 pub struct FullEntry {
     pub rule: String,
     pub reason: Option<String>,
+    /// What to do in its place.
+    pub instead: Option<String>,
     /// Commands the rule must be about.
     #[serde(default, rename = "match")]
     pub matching: Vec<String>,
@@ -83,6 +85,7 @@ impl Entry {
             Self::Full(entry) => {
                 let mut rule = Rule::new(&entry.rule)?;
                 rule.reason = entry.reason.clone();
+                rule.instead = entry.instead.clone();
                 rule.check(&entry.matching, &entry.not_match)?;
                 Ok(vec![rule])
             }

@@ -35,6 +35,7 @@ pub use record::{Asked, Discretion};
 pub use verify::{Defect, Fault, Verified, verify};
 
 use crate::error::Error;
+use crate::gate::Permit;
 use crate::outcome::Outcome;
 use crate::random::random_name;
 use record::{Closing, Opening};
@@ -89,9 +90,9 @@ impl Audit {
     }
 
     /// Records that a command is going to run. Without this, it must not.
-    pub fn start(&self, asked: &Asked<'_>, warnings: &[&'static str]) -> Result<Recorded, Error> {
+    pub fn start(&self, asked: &Asked<'_>, permit: &Permit) -> Result<Recorded, Error> {
         let id = self.new_id()?;
-        self.append(&Opening::start(&id, asked, warnings, &self.shared.discretion))?;
+        self.append(&Opening::start(&id, asked, permit, &self.shared.discretion))?;
         Ok(Recorded { audit: self.clone(), id, ended: false })
     }
 

@@ -25,6 +25,14 @@ pub struct Cleared {
     recorded: Recorded,
 }
 
+/// Why something may run.
+pub struct Permit {
+    /// The rules of the allow list that were needed.
+    pub rules: Vec<String>,
+    /// What it looks like, if that is a reason to be careful.
+    pub warnings: Vec<&'static str>,
+}
+
 /// What the run's own task needs of a cleared command.
 pub struct Pending {
     /// What is executed: the shell, or the program itself.
@@ -75,14 +83,14 @@ impl Gate<'_> {
             directory: &path,
             timeout,
         };
-        let (directory, warnings) = match self.admit(&path, &request) {
+        let (directory, permit) = match self.admit(&path, &request) {
             Ok(admitted) => admitted,
             Err(error) => {
                 self.audit.refuse(&asked, &error).await?;
                 return Err(error);
             }
         };
-        let recorded = self.audit.start(&asked, &warnings)?;
+        let recorded = self.audit.start(&asked, &permit)?;
         let (executed, program) = match request.command {
             Command::Script { text, shell } => {
                 let shell = shell.unwrap_or_else(|| settings.shell.clone());
@@ -105,26 +113,23 @@ impl Gate<'_> {
             program: executed,
             directory: path,
             timeout,
-            warnings,
+            warnings: permit.warnings,
             stdin: request.stdin,
             secrets: settings.secrets.clone(),
         };
         Ok(Cleared { spawn, pending, recorded })
     }
 
-    /// What to enter for a request that may run, and what there is to be warned of.
-    fn admit(
-        &self,
-        path: &Path,
-        request: &RunRequest,
-    ) -> Result<(Directory, Vec<&'static str>), Error> {
+    /// What to enter for a request that may run, and what allows it.
+    fn admit(&self, path: &Path, request: &RunRequest) -> Result<(Directory, Permit), Error> {
         check_bytes(request)?;
-        let Judgement { verdict, threats } = judge(self.settings, request);
+        let Judgement { verdict, threats, rules } = judge(self.settings, request);
         if let Verdict::Deny(denial) = verdict {
             return Err(Error::Refused(denial));
         }
         let directory = self.bounds.place(path, request)?;
-        Ok((directory, threats.iter().map(|threat| threat.what).collect()))
+        let warnings = threats.iter().map(|threat| threat.what).collect();
+        Ok((directory, Permit { rules, warnings }))
     }
 }
 

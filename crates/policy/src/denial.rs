@@ -17,7 +17,7 @@ pub struct Denial {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// A rule of the deny list is about it.
-    Denied { rule: String, reason: Option<String> },
+    Denied { rule: String, reason: Option<String>, instead: Option<String> },
     /// No rule of the allow list is about it.
     NotAllowed { name: String, allowed: Vec<String> },
     /// What runs is known only when it runs, and could be something that may not.
@@ -57,9 +57,10 @@ impl fmt::Display for Denial {
             write!(f, "`{part}` (at {}) ", span.start)?;
         }
         match why {
-            Why::Denied { rule, reason } => {
+            Why::Denied { rule, reason, instead } => {
                 write!(f, "is denied by the rule `{rule}`")?;
-                reason.iter().try_for_each(|reason| write!(f, ": {reason}"))
+                reason.iter().try_for_each(|reason| write!(f, ": {reason}"))?;
+                instead.iter().try_for_each(|instead| write!(f, "; instead: {instead}"))
             }
             Why::NotAllowed { name, allowed } => {
                 write!(

@@ -32,6 +32,8 @@ pub struct Judge<'a> {
     /// Functions that are defined for sure where the text is that is being judged.
     functions: Vec<String>,
     pub threats: Vec<Threat>,
+    /// The rules of the allow list that were needed, by their places in it.
+    needed: Vec<usize>,
 }
 
 /// A command and what it finds.
@@ -94,7 +96,13 @@ impl<'a> Judge<'a> {
             knowledge: Knowledge::new(scene.variables),
             functions: Vec::new(),
             threats: Vec::new(),
+            needed: Vec::new(),
         }
+    }
+
+    /// The rules of the allow list that were needed.
+    pub fn rules(&self) -> Vec<String> {
+        self.needed.iter().map(|at| self.policy.allow[*at].to_string()).collect()
     }
 
     /// Judges the whole of a text that was sent.
@@ -237,17 +245,24 @@ impl<'a> Judge<'a> {
                     return Err(self.deny(span, Why::Unresolved { what }));
                 }
                 Match::Yes => {
-                    let (rule, reason) = (rule.to_string(), rule.reason.clone());
-                    return Err(self.deny(span, Why::Denied { rule, reason }));
+                    let (reason, instead) = (rule.reason.clone(), rule.instead.clone());
+                    let rule = rule.to_string();
+                    return Err(self.deny(span, Why::Denied { rule, reason, instead }));
                 }
             }
         }
         Ok(())
     }
 
-    fn allowed(&self, name: &Name, words: &[Word]) -> Ruling {
+    fn allowed(&mut self, name: &Name, words: &[Word]) -> Ruling {
         let allow = &self.policy.allow;
-        if allow.is_empty() || allow.iter().any(|rule| rule.allows(name, words)) {
+        if let Some(at) = allow.iter().position(|rule| rule.allows(name, words)) {
+            if !self.needed.contains(&at) {
+                self.needed.push(at);
+            }
+            return Ok(());
+        }
+        if allow.is_empty() {
             return Ok(());
         }
         let span = span_of(words);

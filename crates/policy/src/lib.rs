@@ -71,6 +71,8 @@ pub struct Scene<'a> {
 pub struct Judgement {
     pub verdict: Verdict,
     pub threats: Vec<Threat>,
+    /// The rules that allowed it, if there is a list of what is allowed.
+    pub rules: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,7 +97,7 @@ impl Policy {
         let Some(language) = language else {
             let why = Why::Shell { shell: shell.to_owned() };
             let denial = Denial { part: String::new(), span: 0..0, why };
-            return self.conclude(Err(denial), Vec::new());
+            return self.conclude(Err(denial), Vec::new(), Vec::new());
         };
         let mut judge = Judge::new(self, scene, text);
         let is_comment = |line: &str| line.trim().is_empty() || line.trim().starts_with('#');
@@ -104,7 +106,8 @@ impl Policy {
             false => judge.whole(text, language),
         };
         let ruling = ruling.and_then(|()| environment(&mut judge, scene));
-        self.conclude(ruling, judge.threats)
+        let rules = judge.rules();
+        self.conclude(ruling, judge.threats, rules)
     }
 
     /// Judges a program and its arguments, which no shell will read.
@@ -125,10 +128,11 @@ impl Policy {
             }
         };
         let ruling = ruling.and_then(|()| environment(&mut judge, scene));
-        self.conclude(ruling, judge.threats)
+        let rules = judge.rules();
+        self.conclude(ruling, judge.threats, rules)
     }
 
-    fn conclude(&self, ruling: Ruling, threats: Vec<Threat>) -> Judgement {
+    fn conclude(&self, ruling: Ruling, threats: Vec<Threat>, rules: Vec<String>) -> Judgement {
         let threats = if self.threats == Threats::Off { Vec::new() } else { threats };
         let verdict = match (ruling, threats.first()) {
             (Err(denial), _) if self.restricts() => Verdict::Deny(denial),
@@ -138,7 +142,7 @@ impl Policy {
             }
             _ => Verdict::Allow,
         };
-        Judgement { verdict, threats }
+        Judgement { verdict, threats, rules }
     }
 
     /// Programs on the allow list that can run any other, so that the list means little.

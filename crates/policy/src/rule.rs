@@ -17,6 +17,8 @@ pub struct Rule {
     kind: Kind,
     /// Told to who is refused.
     pub reason: Option<String>,
+    /// What to do in its place.
+    pub instead: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -98,7 +100,7 @@ impl Rule {
                 Kind::Words { name, base, rest: words.collect() }
             }
         };
-        Ok(Self { kind, reason: None })
+        Ok(Self { kind, reason: None, instead: None })
     }
 
     /// Reads a comma-separated list; empty entries are passed over.

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::line::MAX_LINE;
 use super::seal::sha256;
 use crate::error::Error;
+use crate::gate::Permit;
 use crate::outcome::{End, Outcome, signal_name};
 use crate::output::Stream;
 use crate::request::{Command, Origin, RunRequest};
@@ -107,10 +108,13 @@ impl<'a> Opening<'a> {
     pub fn start(
         id: &'a str,
         asked: &Asked<'a>,
-        warnings: &'a [&'static str],
+        permit: &'a Permit,
         discretion: &Discretion,
     ) -> Self {
-        Self { warnings, ..Self::new(id, ("start", "allow"), asked, discretion) }
+        let rule = (!permit.rules.is_empty()).then(|| permit.rules.join(", "));
+        let rule = rule.map(|rule| cut(rule.into(), MAX_NAME));
+        let warnings = &permit.warnings;
+        Self { rule, warnings, ..Self::new(id, ("start", "allow"), asked, discretion) }
     }
 
     /// A request that was refused, and why.
