@@ -196,8 +196,11 @@ impl<'a> Judge<'a> {
         self.knowledge.is_out_of_order |= command.repeats;
         let Some(first) = command.words.first() else { return Ok(()) };
         let name = first.literal().unwrap_or_default();
-        let defined = script.functions.iter().filter(|(_, from)| *from <= at);
-        self.functions.extend(defined.map(|(function, _)| function.clone()));
+        for (function, from) in &script.functions {
+            if *from <= at && !self.functions.contains(function) {
+                self.functions.push(function.clone());
+            }
+        }
         if self.functions.contains(&name) && !unsets(script) && !SPECIAL.has(&name) {
             // Its body was judged where it stands.
             return self.denied(&command.words);
@@ -321,21 +324,13 @@ impl<'a> Judge<'a> {
     /// Judges a variable that gets a value.
     pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
         let known = value.and_then(Word::data);
-        match effect(name, known.as_deref()) {
-            Effect::Harmless => Ok(()),
-            Effect::Command if known.as_deref().is_some_and(|value| !value.is_empty()) => {
-                match value {
-                    Some(value) => self.text(value, Shell::Sh),
-                    None => Ok(()),
-                }
-            }
-            Effect::Command if known.is_some() => Ok(()),
-            _ => {
-                match self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty() {
-                    true => Ok(()),
-                    false => Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() })),
-                }
-            }
+        let open = self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty();
+        match (effect(name, known.as_deref()), value) {
+            (Effect::Harmless, _) => Ok(()),
+            (Effect::Command, Some(_)) if known.as_deref() == Some("") => Ok(()),
+            (Effect::Command, Some(value)) if known.is_some() => self.text(value, Shell::Sh),
+            _ if open => Ok(()),
+            _ => Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() })),
         }
     }
 

@@ -289,6 +289,8 @@ fn programs_behind_programs_are_found() {
             "perf stat rm x",
             "choom -n 1 -- rm x",
             "env - rm x",
+            "systemd-run rm x --version",
+            "python3 -c 'os.system(\"rm x\")' --version",
             "W=env; $W git push",
             "/usr/lib/git-core/git-push x",
             "python3 -Bc 'os.system(\"rm x\")'",

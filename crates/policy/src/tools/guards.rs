@@ -13,15 +13,11 @@ use table::{
 
 /// Judges the options of a program that has some to mind.
 pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
-    let asks = |word: &Word| {
-        word.data().is_some_and(|text| ["--version", "--help", "-V"].contains(&text.as_str()))
-    };
-    if RUNNERS.has(name) && !call.arguments().iter().any(asks) {
-        return judge.hides(call.span(), "a program that runs others");
-    }
+    let first = call.arguments().first().and_then(Word::data).unwrap_or_default();
+    let asks = Words("--version --help -V").has(&first);
     let loader =
         name.starts_with("ld-linux") || name.starts_with("ld.so") || name.starts_with("ld-musl");
-    if loader && !call.arguments().is_empty() && !call.arguments().iter().any(asks) {
+    if (RUNNERS.has(name) || loader) && !asks {
         return judge.hides(call.span(), "a program that runs others");
     }
     if EDITORS.has(name) {

@@ -27,11 +27,9 @@ const INTERPRETERS: &[(&str, Words)] = &[
 /// Options of interpreters whose value is the next word.
 const VALUED: Words = Words("-W -X -Q -r -I -E --require --import");
 
-/// Programs that are there to run whatever they are told, besides interpreters.
-const RUNNERS: Words = Words(
-    "sh bash dash zsh fish ksh eval source . env xargs sudo find make npx docker ssh gdb vim vi \
-     emacs ed screen",
-);
+/// Programs that run whatever is in a file, or elsewhere, where it is not judged.
+const RUNNERS: Words =
+    Words("sh bash dash zsh fish ksh source . sudo make npx docker ssh gdb vim vi emacs ed screen");
 
 fn interpreter(name: &str) -> Option<Words> {
     // Versions belong to the name: `python3.12`.
@@ -41,8 +39,7 @@ fn interpreter(name: &str) -> Option<Words> {
 
 /// Whether allowing the program allows everything.
 pub fn runs_anything(name: &str) -> bool {
-    interpreter(name).is_some()
-        || (RUNNERS.has(name) && name != "find" && name != "env" && name != "xargs")
+    interpreter(name).is_some() || RUNNERS.has(name)
 }
 
 /// Judges a program for an interpreter.
@@ -50,8 +47,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let Some(options) = interpreter(name) else { return Ok(()) };
     let words = call.arguments();
     let text = |word: &Word| word.data().unwrap_or_default();
-    let asks = |word: &Word| Words("-V -v --version --help -h").has(&text(word));
-    if words.iter().any(asks) {
+    if words.first().is_some_and(|first| Words("-V -v --version --help -h").has(&text(first))) {
         return Ok(());
     }
     let is_file = |at: &usize| {
