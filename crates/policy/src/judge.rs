@@ -109,7 +109,7 @@ impl<'a> Judge<'a> {
     pub fn whole(&mut self, text: &str, shell: Shell) -> Ruling {
         self.look(text, shell)?;
         let moved = self.places.have_changed() && !self.policy.write_dirs.is_empty();
-        if !self.knowledge.is_out_of_order || !(moved || self.knowledge.has_written_any()) {
+        if !self.knowledge.is_out_of_order || !(moved || self.knowledge.has_changed) {
             return Ok(());
         }
         // Something runs later than it stands there, with what was learned since.
@@ -168,9 +168,12 @@ impl<'a> Judge<'a> {
             return Err(self.deny(whole, Why::NotUnderstood { what: "it is nested too deep" }));
         }
         threats::look(self, &script);
-        self.knowledge.learn(&mut script);
+        self.knowledge.learn(&mut script, self.texts == 1);
         let outer = std::mem::replace(&mut self.shell, shell);
+        // A text knows the functions around it; nobody can say whether those in it are ever defined.
+        let functions = self.functions.clone();
         self.all_of(&script)?;
+        self.functions = functions;
         self.shell = outer;
         self.texts -= 1;
         Ok(())
@@ -201,18 +204,21 @@ impl<'a> Judge<'a> {
                 self.functions.push(function.clone());
             }
         }
-        if self.functions.contains(&name) && !unsets(script) && !SPECIAL.has(&name) {
+        let kept = !unsets(script) && !self.knowledge.unsets;
+        if self.functions.contains(&name) && kept && !SPECIAL.has(&name) {
             // Its body was judged where it stands.
             return self.denied(&command.words);
         }
         let before = (0..at).filter(|at| script.commands[*at].pipeline == command.pipeline);
-        let listed = command.piped && before.clone().all(|at| Knowledge::lists(script, at..at + 1));
+        let listed =
+            command.piped && before.clone().all(|at| self.knowledge.lists(script, at..at + 1));
         let input = match script.input(command) {
             Some(word) => word.data().map_or(Input::Unknown, Input::Text),
             None if command.piped => Input::Unknown,
             None => Input::Other,
         };
-        self.call(&Call { words: &command.words, input, listed, wrappers: 0 })
+        let words: Vec<_> = command.words.iter().map(|word| self.knowledge.settled(word)).collect();
+        self.call(&Call { words: &words, input, listed, wrappers: 0 })
     }
 
     /// Judges a command and all it runs.

@@ -2,6 +2,7 @@
 //! become code.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::rule::base_name;
 use crate::script::{Origin, Piece, Script, Span, Word};
@@ -19,6 +20,10 @@ pub struct Knowledge {
     pub evaluates: bool,
     /// Whether something may run later than it stands there: in a loop, a function, a trap.
     pub is_out_of_order: bool,
+    /// Whether something was learned only when it was reached.
+    pub has_changed: bool,
+    /// Whether functions may be gone again.
+    pub unsets: bool,
 }
 
 /// What a variable may hold.
@@ -30,14 +35,18 @@ enum Value {
     Unknown,
 }
 
-/// Commands that print names of files, numbers and the like, never an option somebody made up.
-const LISTING: Words = Words(
-    "basename cargo date df dirname docker du fd find git helm hostname id kubectl ls mktemp nproc \
-     pwd readlink realpath rustc seq stat uname wc which whoami",
-);
+/// Commands that print names of files, numbers and the like, unless they are given a form.
+const LISTING: Words = Words("docker fd find kubectl ls nproc pwd readlink realpath wc which");
+
+/// Sub-commands of git that do.
+const GIT: Words = Words("branch describe ls-files merge-base remote rev-list rev-parse tag");
 
 /// Commands that print some of what they read.
-const CHOOSING: Words = Words("grep head jq rg sort tail uniq");
+const CHOOSING: Words = Words("grep head rg sort tail uniq");
+
+/// Variables the shell itself sets, to what a request has said.
+const SHELLS_OWN: Words =
+    Words("_ COMP_LINE COMP_WORDS COPROC DIRSTACK FUNCNAME MAPFILE OPTARG REPLY");
 
 /// Variables of the shell whose values are evaluated.
 const NUMBERS: Words = Words("EPOCHSECONDS HISTCMD LINENO OPTIND RANDOM SECONDS SRANDOM");
@@ -52,7 +61,7 @@ impl Knowledge {
     }
 
     /// Takes what a script tells of itself.
-    pub fn learn(&mut self, script: &mut Script) {
+    pub fn learn(&mut self, script: &mut Script, outermost: bool) {
         self.evaluates |= script.evaluates;
         self.suspects.append(&mut script.suspects);
         for (name, value) in script.values() {
@@ -61,6 +70,7 @@ impl Knowledge {
             let values = self.values.entry(name.to_owned()).or_default();
             if !values.contains(&value) {
                 values.push(value);
+                self.has_changed |= !outermost;
             }
         }
     }
@@ -68,15 +78,16 @@ impl Knowledge {
     /// Notes a value of a variable, or that only the run will know it.
     pub fn note(&mut self, name: &str, value: Option<String>) {
         let value = value.map_or(Value::Unknown, Value::Text);
-        self.values.entry(name.to_owned()).or_default().push(value);
+        let values = self.values.entry(name.to_owned()).or_default();
+        if !values.contains(&value) {
+            values.push(value);
+            self.has_changed = true;
+        }
     }
 
     pub fn note_written(&mut self, file: &Word) {
+        self.has_changed = true;
         self.written.push(file.data().map(|path| base_name(&path).to_owned()));
-    }
-
-    pub fn has_written_any(&self) -> bool {
-        !self.written.is_empty()
     }
 
     /// Whether a file may be one that the request wrote itself.
@@ -92,39 +103,67 @@ impl Knowledge {
     }
 
     /// Whether a word that only the run will know may be an option of a program. A variable that was
-    /// not set by the request has what its owner gave it.
+    /// not set by the request has what its owner gave it, or nothing.
     pub fn may_be_option(&self, word: &Word) -> bool {
-        let Some(Piece::Unknown { splits, origin }) = word.pieces.first() else { return true };
-        let others_split = word.pieces[1..].iter().any(|piece| match piece {
+        let splits = |piece: &Piece| match piece {
             Piece::Unknown { splits, origin } => *splits && !self.is_one_word(origin),
             Piece::Text { .. } => false,
-        });
-        if word.has_braces() || others_split || (*splits && !self.is_one_word(origin)) {
+        };
+        if word.has_braces() || word.pieces.iter().any(splits) {
             return true;
         }
-        match origin {
-            Origin::File | Origin::Number => false,
-            Origin::Variable(name) => !self.values_of(name).iter().all(Value::is_no_option),
-            Origin::Commands(_) | Origin::Other => true,
+        for piece in &word.pieces {
+            match piece {
+                Piece::Text { text, .. } if text.is_empty() => {}
+                Piece::Text { text, .. } => return text.starts_with('-'),
+                Piece::Unknown {
+                    origin: Origin::Pipe | Origin::Listed | Origin::Number, ..
+                } => {
+                    return false;
+                }
+                Piece::Unknown { origin: Origin::Variable(name), .. } => {
+                    match self.beginning_of(name) {
+                        Some(Beginning::Option) => return true,
+                        Some(Beginning::Other) => return false,
+                        // What follows may be the beginning.
+                        None => {}
+                    }
+                }
+                Piece::Unknown { .. } => return true,
+            }
         }
+        false
     }
 
-    /// Whether all that commands print is names and numbers.
-    pub fn lists(script: &Script, commands: std::ops::Range<usize>) -> bool {
-        let names_files = |word: &Word| {
-            let text = word.data().unwrap_or_default();
-            text == "--files"
-                || text.starts_with("--files-with")
-                || (text.starts_with('-') && text.contains('l'))
-        };
-        let lists = |at: usize| {
-            let command = &script.commands[at];
-            let name = command.words.first().and_then(Word::literal).unwrap_or_default();
-            let chooses =
-                CHOOSING.has(&name) && (command.piped || command.words.iter().any(names_files));
-            LISTING.has(&name) || chooses
-        };
-        !commands.is_empty() && commands.into_iter().all(lists)
+    /// What a variable's value begins with; `None` if it may be empty.
+    fn beginning_of(&self, name: &str) -> Option<Beginning> {
+        if is_shells_own(name) || !self.values_of(name).iter().all(Value::is_no_option) {
+            return Some(Beginning::Option);
+        }
+        let certain = |value: &Value| matches!(value, Value::Text(_));
+        let values = self.values_of(name);
+        (!values.is_empty() && values.iter().all(certain)).then_some(Beginning::Other)
+    }
+
+    /// Whether all that commands print is names and numbers, none of which begins with a dash.
+    pub fn lists(&self, script: &Script, commands: Range<usize>) -> bool {
+        let odd = |name: &Option<String>| name.as_ref().is_none_or(|name| name.starts_with('-'));
+        !self.written.iter().any(odd) && lists(script, commands)
+    }
+
+    /// The word, with what is certainly one word in it marked as such: a variable whose values are
+    /// all known.
+    pub fn settled(&self, word: &Word) -> Word {
+        let mut word = word.clone();
+        for piece in &mut word.pieces {
+            if let Piece::Unknown { splits, origin: Origin::Variable(name) } = piece {
+                let values = self.values_of(name);
+                let empty = |value: &Value| *value == Value::Text(String::new());
+                let certain = !values.is_empty() && !values.iter().any(empty);
+                *splits &= !(certain && self.is_one_word(&Origin::Variable(name.clone())));
+            }
+        }
+        word
     }
 
     fn values_of(&self, name: &str) -> &[Value] {
@@ -133,32 +172,85 @@ impl Knowledge {
 
     /// Whether something is one word although the shell would split it.
     fn is_one_word(&self, origin: &Origin) -> bool {
-        let plain = |value: &Value| matches!(value, Value::Text(text) if !text.contains(char::is_whitespace));
+        let odd = |c: char| c.is_whitespace() || "*?[".contains(c);
+        let plain = |value: &Value| matches!(value, Value::Text(text) if !text.contains(odd));
         match origin {
-            Origin::File | Origin::Number => true,
-            Origin::Variable(name) => self.values_of(name).iter().all(plain),
+            Origin::Pipe | Origin::Listed | Origin::Number => true,
+            Origin::Variable(name) => {
+                let splits_otherwise = self.values.contains_key("IFS");
+                !splits_otherwise && !is_shells_own(name) && self.values_of(name).iter().all(plain)
+            }
             Origin::Commands(_) | Origin::Other => false,
         }
     }
 
-    /// A word's text with the values that are known in it; one that the request did not set is taken
-    /// for a number, which is harmless in any program. `None` if something else is in it.
-    pub fn text_of(&self, word: &Word) -> Option<String> {
+    /// What a word's text may be, with the values that are known in it. One that the request did not
+    /// set is a number, or nothing. None at all if something else is in it.
+    pub fn texts_of(&self, word: &Word) -> Vec<String> {
+        let with = |unset: &str| -> Option<String> {
+            let pieces = word.pieces.iter().map(|piece| match piece {
+                Piece::Text { text, .. } => Some(text.clone()),
+                Piece::Unknown { origin: Origin::Number, .. } => Some("1".to_owned()),
+                Piece::Unknown { origin: Origin::Variable(name), .. } => {
+                    match self.values_of(name) {
+                        _ if is_shells_own(name) => None,
+                        [] => Some(unset.to_owned()),
+                        [Value::Text(text)] => Some(text.clone()),
+                        _ => None,
+                    }
+                }
+                Piece::Unknown { .. } => None,
+            });
+            pieces.collect()
+        };
         if word.has_braces() {
-            return None;
+            return Vec::new();
         }
-        let pieces = word.pieces.iter().map(|piece| match piece {
-            Piece::Text { text, .. } => Some(text.clone()),
-            Piece::Unknown { origin: Origin::Number, .. } => Some("1".to_owned()),
-            Piece::Unknown { origin: Origin::Variable(name), .. } => match self.values_of(name) {
-                [] => Some("1".to_owned()),
-                [Value::Text(text)] => Some(text.clone()),
-                _ => None,
-            },
-            Piece::Unknown { .. } => None,
-        });
-        pieces.collect()
+        let mut texts: Vec<_> = [with("1"), with("")].into_iter().flatten().collect();
+        texts.dedup();
+        texts
     }
+}
+
+/// What a word begins with.
+enum Beginning {
+    Option,
+    Other,
+}
+
+fn is_shells_own(name: &str) -> bool {
+    SHELLS_OWN.has(name) || name.starts_with("BASH")
+}
+
+/// Whether a function of this name would be taken for a command that lists.
+pub fn is_listing(name: &str) -> bool {
+    let counts = ["git", "nproc", "getconf"].contains(&name);
+    counts || LISTING.has(name) || CHOOSING.has(name)
+}
+
+fn lists(script: &Script, commands: Range<usize>) -> bool {
+    let names_files = |text: &String| {
+        let letters = text.strip_prefix('-').is_some_and(|letters| letters.contains('l'));
+        text == "--files" || text.starts_with("--files-with") || letters
+    };
+    let lists = |at: usize| {
+        let command = &script.commands[at];
+        let words: Option<Vec<_>> = command.words.iter().map(Word::data).collect();
+        // A form makes them print anything.
+        let Some(words) =
+            words.filter(|words| !words.concat().contains(['%', '{', '+', '=', '\\']))
+        else {
+            return false;
+        };
+        let second = words.get(1).map(String::as_str).unwrap_or_default();
+        match words.first().map(String::as_str).unwrap_or_default() {
+            "git" if second == "diff" => words.iter().any(|word| word == "--name-only"),
+            "git" => GIT.has(second),
+            name if CHOOSING.has(name) => command.piped || words.iter().any(names_files),
+            name => LISTING.has(name),
+        }
+    };
+    !commands.is_empty() && commands.into_iter().all(lists)
 }
 
 impl Value {
@@ -182,7 +274,7 @@ fn value_of(script: &Script, word: &Word) -> Value {
     match word.pieces.as_slice() {
         [Piece::Unknown { origin: Origin::Number, .. }] => Value::Text("1".to_owned()),
         [Piece::Unknown { origin: Origin::Commands(commands), .. }]
-            if Knowledge::lists(script, commands.clone()) =>
+            if lists(script, commands.clone()) =>
         {
             Value::NoOption
         }

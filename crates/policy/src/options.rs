@@ -129,8 +129,8 @@ pub fn behind_global<'a>(program: &str, words: &'a [Word]) -> Option<&'a [Word]>
         globals(program)?;
         match meaning(program, &text) {
             Meaning::Flag => at += 1,
-            Meaning::Valued => at += 2,
-            Meaning::Unknown => return None,
+            Meaning::Valued if words.get(at + 1).is_some_and(Word::is_one) => at += 2,
+            Meaning::Valued | Meaning::Unknown => return None,
         }
     }
     words.get(at..)

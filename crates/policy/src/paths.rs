@@ -12,12 +12,15 @@ const DEVICES: Words =
 pub struct Places {
     /// `None` if only the run will know.
     directories: Option<Vec<String>>,
+    /// Where the request runs.
+    base: String,
     home: Option<String>,
 }
 
 impl Places {
     pub fn new(directory: &str, home: Option<&str>) -> Self {
-        Self { directories: Some(vec![normal(directory)]), home: home.map(normal) }
+        let base = normal(directory);
+        Self { directories: Some(vec![base.clone()]), base, home: home.map(normal) }
     }
 
     /// Notes a `cd`: from here on, it may have happened or not.
@@ -76,7 +79,10 @@ impl Places {
     pub fn is_within(&self, word: &Word, folders: &[String]) -> bool {
         let inside = |path: &String| {
             let folder = |folder: &String| {
-                let folder = normal(folder);
+                let folder = match folder.starts_with('/') {
+                    true => normal(folder),
+                    false => normal(&format!("{}/{folder}", self.base)),
+                };
                 let rest = path.strip_prefix(&folder);
                 folder == "/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };

@@ -370,6 +370,9 @@ fn has_places(places: &[&String], program: &str, words: &[Word]) -> Match {
         }
         match options::meaning(program, &text) {
             Meaning::Flag => at += 1,
+            Meaning::Valued if words.get(at + 1).is_some_and(|value| !value.is_one()) => {
+                return best.max(Match::Maybe);
+            }
             Meaning::Valued => at += 2,
             Meaning::Unknown => {
                 let rest = words.get(at + 2..).unwrap_or_default();

@@ -87,6 +87,8 @@ pub struct Simple {
 pub struct Assignment {
     pub name: String,
     pub value: Word,
+    /// `+=`
+    pub appends: bool,
 }
 
 /// What the shell makes one argument of, or several, or none.
@@ -118,7 +120,9 @@ pub enum Origin {
     /// What commands print, by their numbers in the script.
     Commands(Range<usize>),
     /// A name the shell makes for a pipe.
-    File,
+    Pipe,
+    /// A file's name, which something lists.
+    Listed,
     Number,
     Other,
 }
@@ -178,8 +182,10 @@ impl Script {
     /// The variables that get a value, each with what it is unless only the run will know.
     pub fn values(&self) -> impl Iterator<Item = (&str, Option<&Word>)> {
         let assigned = self.commands.iter().flat_map(|command| &command.assignments);
-        let assigned =
-            assigned.map(|assignment| (assignment.name.as_str(), Some(&assignment.value)));
+        let assigned = assigned.map(|assignment| {
+            let whole = Some(&assignment.value).filter(|_| !assignment.appends);
+            (assignment.name.as_str(), whole)
+        });
         let looped = self.loops.iter().map(|(name, word)| (name.as_str(), Some(word)));
         let is_loop = |name: &str| self.loops.iter().any(|(looped, _)| looped == name);
         let set = self.set.iter().filter(move |(name, _)| !is_loop(name));
@@ -245,7 +251,7 @@ impl Word {
 
     /// Whether it is a pipe the shell makes a name for, and nothing else.
     pub fn is_pipe(&self) -> bool {
-        matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::File, .. }])
+        matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::Pipe, .. }])
     }
 
     pub fn begins_with_tilde(&self) -> bool {

@@ -314,6 +314,105 @@ fn programs_behind_programs_are_found() {
 }
 
 #[test]
+fn a_variable_that_changes_is_not_taken_for_what_it_was() {
+    all_denied(
+        &developer(),
+        &[
+            "find . $Q-exec rm x \\;",
+            "find . \"$Q\"-exec rm {} \\;",
+            "find . \"${Q}-exec\" rm {} +",
+            "a=-exec; find . $Q$a rm {} \\;",
+            "x=a; unset x; find . \"$x-exec\" rm x ';'",
+            "sed p \"$Q-e1e rm x\" f",
+            "sed p $Q'-e1e rm x' f",
+            "find . -name f $Q-delete",
+            "f() { sed p \"$x\" f; }; read -r x <<< '-e1e rm x'; f",
+            "f() { sed p \"$x\" f; }; printf -v x '%s' '-e1e rm x'; f",
+            "f() { sed p \"$x\" f; }; export x='-e1e rm x'; f",
+            "f() { sed p \"$x\" f; }; eval \"x='-e1e rm x'\"; f",
+            "f() { sed -n \"$x\" f; }; read -r x <<< '1e rm x'; f",
+            "for i in 1 2; do sed p \"$x\" f; read -r x <<< '-e1e rm x'; done",
+            "trap 'sed \"$p\" f' EXIT; export p='1e rm x'",
+            "g() { sed \"$x\" f; }; f() { local x=$1; g; }; f '1e rm x'",
+            ": '1e rm x'; sed \"$_\" f",
+            ": -exec; find . \"$_\" rm x \\;",
+            "read -r <<< '1e rm x'; sed \"$REPLY\" f",
+            "mapfile -t <<< '1e rm x'; sed \"$MAPFILE\" f",
+            "[[ '1e rm x' =~ .* ]]; sed \"$BASH_REMATCH\" f",
+            "env 'Q=1e rm x' bash -c 'sed \"$Q\" f'",
+            "env Q=-exec bash -c 'find . $Q rm x \\;'",
+            "IFS=,; x='f,-e1erm'; sed p $x",
+            "IFS=,; x='.,-exec,rm,x,;'; find $x",
+            "nproc() { echo '1e rm x'; }; sed \"$(nproc)\" f",
+            "x[0]='-e1e rm x'; sed p \"$x\" f",
+            "for i in 1 2; do v+='/x;e rm x;'; done; sed \"$v/p\" f",
+            "sed \"s${Q},.*,rm x,e;#11\" f",
+            "date '+-e1e rm x' | xargs -d '\\n' sed p f",
+            "basename -- -exec | xargs -I{} find . {} rm x ';'",
+            "touch -- '-e1e rm x'; ls | xargs -d '\\n' sed p f",
+            "x='a[0+$'; y='(rm x)]'; z=$x$y; echo $((z))",
+            "x=$(printf 'a[\\U24(rm x)]'); echo $((x))",
+        ],
+    );
+    all_denied(
+        &allow("eval,unset,:,trap,."),
+        &[
+            "evil() { :; }; eval 'un\\set -f evil'; evil x",
+            "evil() { :; }; trap 'un\\set -f evil' DEBUG; evil x",
+            "evil() { :; }; . /dev/stdin <<< 'unset -f evil'; evil x",
+        ],
+    );
+    all_denied(&deny("rm"), &["env =~ bash -c 'rm x'", "env =x rm y"]);
+}
+
+#[test]
+fn values_of_options_that_vanish_hide_nothing() {
+    all_denied(
+        &developer(),
+        &[
+            "env -u $Q ls rm x",
+            "exec -a $Q ls rm x",
+            "command time -f $Q ls rm x",
+            "xargs -E $Q ls rm < f",
+            "x='5 rm x'; nice -n $x ls",
+            "sed -e $Q '1e rm x' f",
+            "awk -F $Q , 'BEGIN{system(\"rm x\")}'",
+            "git -C $Q . push",
+            "x='. push'; git -C $x log",
+            "git -C $Q . -c alias.p='!rm x' p",
+            "awk 'BEGIN{x=1system(\"rm x\")}'",
+            "awk \"BEGIN{x=${Q}system(\\\"rm x\\\")}\"",
+            "awk 'BEGIN{print \"x\",\n\"y\" > \"/tmp/pwn\"}'",
+            "test \"$Q-v\" 'a[$(rm x)]'",
+            "x=-v; [ \"$x\" 'a[$(rm x)]' ]",
+            "find . $!-exec rm x ';'",
+            "sed p $!-e1erm f",
+            "tar cf /dev/null $Q--checkpoint=1 $Q--checkpoint-action=exec='rm x' f",
+        ],
+    );
+    all_denied(
+        &allow("eval,trap,:,cat,echo,wait"),
+        &[
+            "(eval 'evil() { :; }; :'); evil x",
+            "eval 'evil() { :; }; :' | cat; evil x",
+            "trap 'evil() { :; }; :' EXIT; evil x",
+        ],
+    );
+    let policy = Policy { write_dirs: vec!["/srv/proj".into()], ..developer() };
+    all_denied(
+        &policy,
+        &[
+            "find .. -maxdepth 0 -exec cp f {} ';'",
+            "find .. -maxdepth 0 | xargs cp f",
+            "find .. -name f -exec sort -o {} {} ';'",
+        ],
+    );
+    let relative = Policy { write_dirs: vec![".".into()], ..developer() };
+    all_denied(&relative, &["echo x > /etc/f"]);
+    support::all_allowed(&relative, &["echo x > f"]);
+}
+
+#[test]
 fn honest_work_is_let_through() {
     let policy = Policy {
         deny: Rule::list("rm,sudo,git push").unwrap(),

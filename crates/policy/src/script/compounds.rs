@@ -243,6 +243,10 @@ impl Reader<'_> {
                 what: "this is no name for a function",
             });
         };
+        if crate::knowledge::is_listing(&text) {
+            let what = "a function in place of a command";
+            return Err(Trouble { span: name.span.clone(), what });
+        }
         self.gaps()?;
         self.loops += 1;
         if !self.compound()? {

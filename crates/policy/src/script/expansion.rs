@@ -65,7 +65,7 @@ impl Reader<'_> {
             }
             Some(byte) if byte.is_ascii_digit() || b"@*#?-$!".contains(&byte) => {
                 self.advance()?;
-                let origin = if b"#?$!".contains(&byte) { Origin::Number } else { Origin::Other };
+                let origin = if b"#?$".contains(&byte) { Origin::Number } else { Origin::Other };
                 word.unknown(!quoted || byte == b'@' || byte == b'*', origin);
             }
             _ => word.push(b'$', quoted),

@@ -275,6 +275,7 @@ impl Word {
     pub fn assignment(&self) -> Option<Assignment> {
         let Some(Piece::Text { text, quoted: false }) = self.pieces.first() else { return None };
         let end = text.find(['=', '[']).unwrap_or(text.len());
+        let appends = text[..end].ends_with('+');
         let name = text[..end].strip_suffix('+').unwrap_or(&text[..end]);
         if !is_name(name) || end == text.len() {
             return None;
@@ -284,7 +285,9 @@ impl Word {
             value.pieces[0] = Piece::Text { text: text[end + 1..].to_owned(), quoted: false };
         } else if !self.unquoted().any(|text| text.contains("]=") || text.contains("]+=")) {
             return None;
+        } else {
+            value = Self::unknown(true, self.span.clone());
         }
-        Some(Assignment { name: name.to_owned(), value })
+        Some(Assignment { name: name.to_owned(), value, appends })
     }
 }

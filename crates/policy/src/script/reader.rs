@@ -212,16 +212,24 @@ impl<'a> Reader<'a> {
         }
         let text: String = texts.collect();
         let open = text.contains("$(") || text.contains("${") || text.contains('`');
-        let begun = text == "$" || text.ends_with("[$");
+        let begun = text == "$"
+            || text.ends_with("[$")
+            || (text.contains('[') && text.ends_with('$') && assigns(&text));
         if open || begun || ESCAPED.iter().any(|escape| text.contains(escape)) {
             self.script.suspects.push((text, word.span.clone()));
         }
     }
 }
 
+/// Whether a text is an assignment.
+fn assigns(text: &str) -> bool {
+    text.split_once('=').is_some_and(|(name, _)| is_name(name))
+}
+
 /// A dollar sign or a backquote, as `printf` would make them.
-const ESCAPED: Words =
-    Words("\\044 \\44 \\0044 \\x24 \\u24 \\u0024 \\140 \\0140 \\x60 \\u60 \\u0060");
+const ESCAPED: Words = Words(
+    "\\044 \\44 \\0044 \\x24 \\u24 \\u0024 \\140 \\0140 \\x60 \\u60 \\u0060 \\U24 \\U0024 \\U00000024 \\U60 \\U00000060",
+);
 
 /// Whether a byte ends a word.
 pub(super) fn is_meta(byte: u8) -> bool {

@@ -323,7 +323,7 @@ impl Reader<'_> {
         self.peek();
         self.advance()?;
         self.substituted()?;
-        word.unknown(false, Origin::File);
+        word.unknown(false, Origin::Pipe);
         Ok(())
     }
 }

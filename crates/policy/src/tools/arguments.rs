@@ -81,6 +81,10 @@ pub fn split(form: &Form, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), 
             } else if form.long_valued.has(bare) {
                 let value = words.get(at).cloned();
                 at += 1;
+                // One that vanishes leaves its place to the next.
+                if value.as_ref().is_some_and(|value| !value.is_one()) {
+                    return Err(word.span.clone());
+                }
                 found.push(Argument::Option {
                     name: bare.to_owned(),
                     value,
@@ -138,6 +142,10 @@ fn cluster(
                 "" => next.cloned(),
                 rest => Some(Word::known(rest, span.clone())),
             };
+            // One that vanishes leaves its place to the next.
+            if value.as_ref().is_some_and(|value| !value.is_one()) {
+                return Err(span);
+            }
             found.push(Argument::Option { name, value, span });
             return Ok(rest.is_empty());
         }

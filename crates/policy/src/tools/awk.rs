@@ -52,24 +52,32 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         programs.extend(rest.first().cloned());
     }
     for program in programs {
-        let Some(text) = judge.knowledge.text_of(&program) else {
+        let texts = judge.knowledge.texts_of(&program);
+        if texts.is_empty() {
             return judge.unresolved(program.span, "a program for awk");
-        };
-        match effects(&text) {
-            Ok(effects) => {
-                for file in effects.files {
-                    judge.side_file(&Word::known(file, program.span.clone()))?;
-                }
-                for command in effects.commands {
-                    judge.elsewhere(|judge| {
-                        judge.script(&command, Shell::Sh, Some(program.span.clone()))
-                    })?;
-                }
-            }
-            Err(what) => return judge.hides(program.span, what),
+        }
+        for text in texts {
+            run(judge, &text, &program)?;
         }
     }
     Ok(())
+}
+
+/// Judges what a program does.
+fn run(judge: &mut Judge<'_>, text: &str, program: &Word) -> Ruling {
+    match effects(text) {
+        Ok(effects) => {
+            for file in effects.files {
+                judge.side_file(&Word::known(file, program.span.clone()))?;
+            }
+            for command in effects.commands {
+                let span = Some(program.span.clone());
+                judge.elsewhere(|judge| judge.script(&command, Shell::Sh, span))?;
+            }
+            Ok(())
+        }
+        Err(what) => judge.hides(program.span.clone(), what),
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -138,6 +146,7 @@ fn effects_of(tokens: &[Token], effects: &mut Effects) -> Result<(), &'static st
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
         let next = tokens.get(at + 1);
+        let before = at.checked_sub(1).and_then(|at| tokens.get(at));
         match token {
             Token::Name(name) if name == "system" && next == Some(&Token::Sign('(')) => {
                 return Err("awk runs a command");
@@ -159,6 +168,8 @@ fn effects_of(tokens: &[Token], effects: &mut Effects) -> Result<(), &'static st
             }
             Token::Sign('(' | '[') => depth += 1,
             Token::Sign(')' | ']') => depth -= 1,
+            // A line goes on behind these.
+            Token::Line if matches!(before, Some(Token::Sign(',' | '&' | '|' | '{'))) => {}
             Token::Sign(';' | '}' | '{') | Token::Line => printing = false,
             Token::Sign('>') if printing && depth <= 0 => {
                 let appends = next == Some(&Token::Sign('>'));
@@ -212,9 +223,8 @@ fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
                 Token::Regex
             }
             c if c.is_ascii_digit() || c == '.' => {
-                while rest.peek().is_some_and(|next| next.is_ascii_alphanumeric() || *next == '.') {
-                    rest.next();
-                }
+                // A name may follow without a blank.
+                while rest.next_if(|next| next.is_ascii_digit() || *next == '.').is_some() {}
                 Token::Number
             }
             c if c.is_alphabetic() || c == '_' => {

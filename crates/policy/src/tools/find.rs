@@ -46,7 +46,7 @@ pub fn find(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                 }
                 let inner: Vec<_> = words[at..at + length]
                     .iter()
-                    .map(|word| replaced(word, "{}", &Origin::File))
+                    .map(|word| replaced(word, "{}", &Origin::Listed))
                     .collect();
                 at += length + 1;
                 if !inner.is_empty() {
@@ -96,7 +96,7 @@ pub fn fd(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         return judge.unresolved(words[at].span.clone(), "an argument that may start a command");
     }
     let mut inner: Vec<_> =
-        words[at + 1..].iter().map(|word| replaced(word, "{", &Origin::File)).collect();
+        words[at + 1..].iter().map(|word| replaced(word, "{", &Origin::Listed)).collect();
     inner.push(Word::unknown(true, words[at].span.clone()));
     judge.call(&Call { words: &inner, wrappers: call.wrappers + 1, ..call.clone() })
 }
@@ -137,7 +137,7 @@ pub fn xargs(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         }
     }
     // Names that were listed are no options.
-    let origin = if call.listed { Origin::File } else { Origin::Other };
+    let origin = if call.listed { Origin::Listed } else { Origin::Other };
     let mut words: Vec<_> = match &place {
         Some(place) => rest.iter().map(|word| replaced(word, place, &origin)).collect(),
         None => rest,

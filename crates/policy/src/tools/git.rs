@@ -66,6 +66,10 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
             _ => {}
         }
         at += match meaning("git", &text) {
+            Meaning::Valued if words.get(at + 1).is_some_and(|value| !value.is_one()) => {
+                let what = "the value of an option of git; put it in quotes";
+                return judge.unresolved(word.span.clone(), what);
+            }
             Meaning::Valued => 2,
             _ => 1,
         };

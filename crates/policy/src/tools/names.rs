@@ -27,10 +27,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         "getopts" => all(judge, words.get(1..2).unwrap_or_default(), &NAMES, ""),
         "wait" => wait(judge, words),
         "printf" => printf(judge, words),
-        "unset" => words.iter().try_for_each(|word| match word.data() {
-            Some(text) => subscript(judge, &text, word),
-            None => judge.unresolved(word.span.clone(), "the name of a variable"),
-        }),
+        "unset" => unset(judge, words),
         "let" => expressions(judge, words),
         "test" | "[" => test(judge, words),
         _ => Ok(()),
@@ -154,6 +151,20 @@ fn printf(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
     }
 }
 
+/// `unset`: what is gone is empty, and may have been a function.
+fn unset(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
+    judge.knowledge.unsets = true;
+    judge.knowledge.has_changed = true;
+    for word in words {
+        let Some(text) = word.data() else {
+            return judge.unresolved(word.span.clone(), "the name of a variable");
+        };
+        subscript(judge, &text, word)?;
+        judge.knowledge.note(&text, Some(String::new()));
+    }
+    Ok(())
+}
+
 /// `let`: arithmetic in arguments.
 fn expressions(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
     judge.knowledge.evaluates = true;
@@ -173,8 +184,8 @@ fn expressions(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
 
 /// `test -v name`.
 fn test(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
-    // What splits can bring the option along.
-    judge.knowledge.evaluates |= words.iter().any(|word| !word.is_one());
+    // What only the run will know can be the option.
+    judge.knowledge.evaluates |= words.iter().any(|word| word.data().is_none());
     if let Some(braces) = words.iter().find(|word| word.has_braces()) {
         return judge.unresolved(braces.span.clone(), "words that only the run will know");
     }

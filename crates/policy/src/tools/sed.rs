@@ -45,16 +45,19 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         }
     }
     for program in programs {
-        let Some(text) = judge.knowledge.text_of(&program) else {
+        let texts = judge.knowledge.texts_of(&program);
+        if texts.is_empty() {
             return judge.unresolved(program.span, "a program for sed");
-        };
-        match (Reader { text: &text, at: 0 }).read() {
-            Ok(files) => {
-                for file in files {
-                    judge.side_file(&Word::known(file, program.span.clone()))?;
+        }
+        for text in texts {
+            match (Reader { text: &text, at: 0 }).read() {
+                Ok(files) => {
+                    for file in files {
+                        judge.side_file(&Word::known(file, program.span.clone()))?;
+                    }
                 }
+                Err(what) => return judge.hides(program.span, what),
             }
-            Err(what) => return judge.hides(program.span, what),
         }
     }
     Ok(())

@@ -301,6 +301,7 @@ fn command_behind(
     let mut rest = rest;
     while let Some(assignment) = rest.first().filter(|_| wrapper.sets).and_then(setting) {
         let (variable, value) = assignment;
+        judge.knowledge.note(&variable, value.data());
         judge.variable(&variable, Some(&value), &value.span)?;
         rest = &rest[1..];
     }
@@ -350,7 +351,7 @@ pub fn joined_here(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Rulin
 /// `NAME=value` as an argument.
 fn setting(word: &Word) -> Option<(String, Word)> {
     let beginning = word.beginning();
-    let (name, value) = beginning.split_once('=').filter(|(name, _)| !name.is_empty())?;
+    let (name, value) = beginning.split_once('=')?;
     let value = match word.data() {
         Some(_) => Word::known(value, word.span.clone()),
         None if word.is_one() => Word::unknown(false, word.span.clone()),
