@@ -333,6 +333,11 @@ impl<'a> Judge<'a> {
         let open = self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty();
         match (effect(name, known.as_deref()), value) {
             (Effect::Harmless, _) => Ok(()),
+            (Effect::Command, Some(_))
+                if known.as_deref().is_some_and(|value| KNOWN.has(value)) =>
+            {
+                Ok(())
+            }
             (Effect::Command, Some(_)) if known.as_deref() == Some("") => Ok(()),
             (Effect::Command, Some(value)) if known.is_some() => self.text(value, Shell::Sh),
             _ if open => Ok(()),
@@ -344,7 +349,7 @@ impl<'a> Judge<'a> {
         let (word, writes) = match &redirect.way {
             Way::Read(word) => (word, false),
             Way::Write(word) => (word, true),
-            Way::Copy(word) => (word, !is_descriptor(word)),
+            Way::Copy(word) => (word, !is_descriptor(word) && !self.knowledge.is_descriptor(word)),
             Way::Text(_) | Way::Document(_) => return Ok(()),
         };
         let folders = &self.policy.write_dirs;
@@ -416,6 +421,9 @@ impl<'a> Judge<'a> {
         self.places.enter(target, self.knowledge.is_out_of_order);
     }
 }
+
+/// Commands that are harmless wherever a variable names them: they show, compile, or do nothing.
+const KNOWN: Words = Words("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
 
 /// Builtins that come before functions in some modes.
 const SPECIAL: Words = Words(

@@ -32,6 +32,8 @@ enum Value {
     Text(String),
     /// Something that is certainly no option of a program.
     NoOption,
+    /// The number of an open file.
+    Descriptor,
     Unknown,
 }
 
@@ -64,9 +66,12 @@ impl Knowledge {
     pub fn learn(&mut self, script: &mut Script, outermost: bool) {
         self.evaluates |= script.evaluates;
         self.suspects.append(&mut script.suspects);
+        for name in &script.descriptors {
+            self.values.entry(name.clone()).or_default().push(Value::Descriptor);
+        }
         for (name, value) in script.values() {
             self.evaluates |= NUMBERS.has(name);
-            let value = value.map_or(Value::Unknown, |word| value_of(script, word));
+            let value = value.map_or(Value::Unknown, |word| self.value_of(script, word));
             let values = self.values.entry(name.to_owned()).or_default();
             if !values.contains(&value) {
                 values.push(value);
@@ -151,6 +156,17 @@ impl Knowledge {
         !self.written.iter().any(odd) && lists(script, commands)
     }
 
+    /// Whether a word is the number of a file that was opened before.
+    pub fn is_descriptor(&self, word: &Word) -> bool {
+        match word.pieces.as_slice() {
+            [Piece::Unknown { origin: Origin::Variable(name), .. }] => {
+                let values = self.values_of(name);
+                !values.is_empty() && values.iter().all(|value| *value == Value::Descriptor)
+            }
+            _ => false,
+        }
+    }
+
     /// The word, with what is certainly one word in it marked as such: a variable whose values are
     /// all known.
     pub fn settled(&self, word: &Word) -> Word {
@@ -164,6 +180,33 @@ impl Knowledge {
             }
         }
         word
+    }
+
+    fn value_of(&self, script: &Script, word: &Word) -> Value {
+        if let Some(text) = word.data() {
+            return Value::Text(text);
+        }
+        let beginning = word.beginning();
+        if !beginning.is_empty() && !beginning.starts_with('-') {
+            return Value::NoOption;
+        }
+        match word.pieces.as_slice() {
+            [Piece::Unknown { origin: Origin::Number, .. }] => Value::Text("1".to_owned()),
+            [Piece::Unknown { origin: Origin::Commands(commands), .. }]
+                if lists(script, commands.clone()) =>
+            {
+                Value::NoOption
+            }
+            [Piece::Unknown { origin: Origin::Variable(name), .. }]
+                if !is_shells_own(name)
+                    && !self.values_of(name).is_empty()
+                    && self.values_of(name).iter().all(Value::is_no_option)
+                    && !self.values.contains_key("IFS") =>
+            {
+                Value::NoOption
+            }
+            _ => Value::Unknown,
+        }
     }
 
     fn values_of(&self, name: &str) -> &[Value] {
@@ -256,28 +299,12 @@ fn lists(script: &Script, commands: Range<usize>) -> bool {
 impl Value {
     fn is_no_option(&self) -> bool {
         match self {
-            Self::Text(text) => !text.is_empty() && !text.starts_with('-'),
-            Self::NoOption => true,
+            Self::Text(text) => {
+                let mut words = text.split_whitespace();
+                !text.is_empty() && words.all(|word| !word.starts_with('-'))
+            }
+            Self::NoOption | Self::Descriptor => true,
             Self::Unknown => false,
         }
-    }
-}
-
-fn value_of(script: &Script, word: &Word) -> Value {
-    if let Some(text) = word.data() {
-        return Value::Text(text);
-    }
-    let beginning = word.beginning();
-    if !beginning.is_empty() && !beginning.starts_with('-') {
-        return Value::NoOption;
-    }
-    match word.pieces.as_slice() {
-        [Piece::Unknown { origin: Origin::Number, .. }] => Value::Text("1".to_owned()),
-        [Piece::Unknown { origin: Origin::Commands(commands), .. }]
-            if lists(script, commands.clone()) =>
-        {
-            Value::NoOption
-        }
-        _ => Value::Unknown,
     }
 }

@@ -56,6 +56,8 @@ pub struct Script {
     pub set: Vec<(String, Span)>,
     /// Variables in arithmetic, where they can only become numbers.
     pub counted: Vec<(String, Span)>,
+    /// Variables that hold the number of a descriptor.
+    pub descriptors: Vec<String>,
     /// The words of loops, by the name of the variable.
     loops: Vec<(String, Word)>,
     /// Texts that are code if something evaluates them: `'a[$(rm x)]'`.

@@ -366,6 +366,26 @@ fn a_variable_that_changes_is_not_taken_for_what_it_was() {
 }
 
 #[test]
+fn text_in_braces_is_code_once_it_is_evaluated() {
+    all_denied(
+        &developer(),
+        &[
+            ": ${x:='a[$(rm x)]'}; echo $((x))",
+            "y=${x:-'a[$(rm x)]'}; echo $((y))",
+            "y=\"${x:-a[\\$(rm x)]}\"; echo $((y))",
+            "z=1; y=${z/1/'a[$(rm x)]'}; echo $((y))",
+            "echo >& ${x:-'$(rm x)'}",
+            "cat > g <<E\na[\\$(rm x)]\nE\nread x < g; echo $((x))",
+        ],
+    );
+    all_denied(
+        &deny("rm"),
+        &["a[ #]; rm x", "a[;#]; rm x", "(a[)#]; rm x)", "a[<<E #]; rm x\nE", "time a[ #]; rm x"],
+    );
+    all_denied(&allow("install"), &["install -s --strip-program=rm f g"]);
+}
+
+#[test]
 fn values_of_options_that_vanish_hide_nothing() {
     all_denied(
         &developer(),
@@ -409,7 +429,7 @@ fn values_of_options_that_vanish_hide_nothing() {
     );
     let relative = Policy { write_dirs: vec![".".into()], ..developer() };
     all_denied(&relative, &["echo x > /etc/f"]);
-    support::all_allowed(&relative, &["echo x > f"]);
+    support::all_allowed(&relative, &["echo x > f", "exec {fd}> log.txt; echo x >&$fd"]);
 }
 
 #[test]
@@ -444,6 +464,8 @@ fn honest_work_is_let_through() {
             "for f in *.txt; do sed -n 1p \"$f\"; done",
             "kubectl get pods | grep x | xargs -I{} kubectl logs {}",
             "exec > >(tee log) 2>&1; ls",
+            "make CC=gcc CFLAGS='-O2 -g' all",
+            "sed -e '1i\\' -e 'header' f",
         ],
     );
 }

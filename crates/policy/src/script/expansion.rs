@@ -181,13 +181,18 @@ impl Reader<'_> {
     /// Text with replacements in it, up to a bracket or brace.
     fn until(&mut self, end: u8, inside: Inside) -> Result<(), Trouble> {
         let Inside { quoted, evaluated } = inside;
-        let mut word = Builder::default();
+        let (mut word, start) = (Builder::default(), self.at);
         loop {
             let Some(byte) = self.peek() else {
                 return Err(self.trouble("a brace or bracket is not closed"));
             };
             match byte {
-                _ if byte == end => return self.advance(),
+                _ if byte == end => {
+                    // It may be what a variable gets.
+                    let word = Word { pieces: word.finish(), span: self.span(start) };
+                    self.suspect(&word);
+                    return self.advance();
+                }
                 b'$' if quoted && self.ahead(1) == Some(b'\'') => {
                     // Quotes or not: shells differ, and nothing in it may depend on that.
                     self.advance()?;
@@ -207,12 +212,13 @@ impl Reader<'_> {
                 }
                 // What is evaluated is expanded whatever the quotes.
                 b'\'' if evaluated => return Err(self.trouble("shells differ on this quote")),
-                b'\'' if quoted => self.quotes_in_quotes()?,
+                b'\'' if quoted => self.quotes_in_quotes(&mut word)?,
                 b'\'' => self.single_quoted(&mut word)?,
                 b'\\' => {
                     self.advance()?;
-                    if self.raw().is_some_and(|byte| !byte.is_ascii()) {
-                        return Err(self.trouble("this is not understood in braces"));
+                    match self.raw() {
+                        Some(escaped) if escaped.is_ascii() => word.push(escaped, true),
+                        _ => return Err(self.trouble("this is not understood in braces")),
                     }
                     self.advance()?;
                 }
@@ -229,14 +235,14 @@ impl Reader<'_> {
     }
 
     /// Single quotes where they may be quotes or not: nothing in them may depend on that.
-    fn quotes_in_quotes(&mut self) -> Result<(), Trouble> {
+    fn quotes_in_quotes(&mut self, word: &mut Builder) -> Result<(), Trouble> {
         self.advance()?;
         while let Some(byte) = self.raw() {
             self.advance()?;
             match byte {
                 b'\'' => return Ok(()),
                 b'$' | b'`' | b'\\' | b'"' | b'}' => break,
-                _ => {}
+                _ => word.push(byte, true),
             }
         }
         Err(self.trouble("shells differ on this quote"))
@@ -344,6 +350,8 @@ impl Reader<'_> {
                 }
             }
         }
-        Ok(Word { pieces: word.finish(), span: self.span(0) })
+        let word = Word { pieces: word.finish(), span: self.span(0) };
+        self.suspect(&word);
+        Ok(word)
     }
 }

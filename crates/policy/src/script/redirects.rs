@@ -68,7 +68,8 @@ impl Reader<'_> {
         let name: String =
             (1..length - 1).filter_map(|at| self.ahead(at)).map(char::from).collect();
         let span = self.span(self.at);
-        self.script.set.push((name, span));
+        self.script.counted.push((name.clone(), span));
+        self.script.descriptors.push(name);
         Ok(())
     }
 

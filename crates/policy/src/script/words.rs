@@ -121,6 +121,9 @@ impl Reader<'_> {
                 b'<' | b'>' if self.ahead(1) == Some(b'(') && place != Place::Regex => {
                     self.process_substitution(&mut word)?;
                 }
+                b'[' if place == Place::Assigning && word.plain().is_some_and(is_name) => {
+                    self.subscript(&mut word)?;
+                }
                 b'(' if place == Place::Assigning && ends_with_equals(word.plain()) => {
                     self.array(&mut word)?;
                 }
@@ -294,6 +297,47 @@ impl Reader<'_> {
                 let mut buffer = [0; 4];
                 word.push_text(character.encode_utf8(&mut buffer).as_bytes(), true);
                 Ok(())
+            }
+        }
+    }
+
+    /// `[…]` behind a name where an assignment may stand: bash reads it to its end, whatever is in it.
+    fn subscript(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+        let mut open = 0;
+        loop {
+            let Some(byte) = self.peek() else {
+                return Err(self.trouble("a bracket is not closed"));
+            };
+            match byte {
+                b'[' => open += 1,
+                b']' => open -= 1,
+                b'$' => {
+                    self.dollar(word, true)?;
+                    continue;
+                }
+                b'`' => {
+                    self.backquoted(word, true)?;
+                    continue;
+                }
+                b'"' => {
+                    self.advance()?;
+                    self.double_quoted(word)?;
+                    continue;
+                }
+                b'\'' => {
+                    self.single_quoted(word)?;
+                    continue;
+                }
+                b'#' | b'\\' => return Err(self.trouble("this is not understood in brackets")),
+                _ if is_meta(byte) => {
+                    return Err(self.trouble("this is not understood in brackets"));
+                }
+                _ => {}
+            }
+            word.push(byte, false);
+            self.advance()?;
+            if open == 0 {
+                return Ok(());
             }
         }
     }

@@ -174,10 +174,12 @@ fn sqlite(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
 }
 
 fn editor(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
-    let fine = ["--clean", "--version", "--help", "-R", "-n", "-N", "-v", "-h", "--"];
+    let fine = Words("--clean --version --help -R -n -N -v -h -d -o -O -p --");
     let bad = call.arguments().iter().find(|word| {
         word.data().is_none_or(|text| {
-            (text.starts_with('-') || text.starts_with('+')) && !fine.contains(&text.as_str())
+            let line =
+                text.strip_prefix('+').is_some_and(|line| line.bytes().all(|b| b.is_ascii_digit()));
+            (text.starts_with('-') || text.starts_with('+')) && !fine.has(&text) && !line
         })
     });
     match bad {

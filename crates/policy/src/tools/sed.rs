@@ -44,6 +44,12 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
             None => return Ok(()),
         }
     }
+    // Several are one program, a line each.
+    if let (true, Some(texts)) =
+        (programs.len() > 1, programs.iter().map(Word::data).collect::<Option<Vec<_>>>())
+    {
+        programs = vec![Word::known(texts.join("\n"), call.span())];
+    }
     for program in programs {
         let texts = judge.knowledge.texts_of(&program);
         if texts.is_empty() {

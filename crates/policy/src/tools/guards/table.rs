@@ -221,6 +221,12 @@ pub const GUARDS: &[Guard] = &[
         ..NONE
     },
     Guard {
+        names: Words("install"),
+        form: Form { valued: "gmotS", long_valued: Words("strip-program"), ..PLAIN },
+        run: Words("strip-program"),
+        ..NONE
+    },
+    Guard {
         names: Words("script"),
         form: Form {
             valued: "cIBOTmoE",
@@ -242,7 +248,9 @@ pub const GUARDS: &[Guard] = &[
 pub const RUNNERS: Words = Words(
     "at batch bwrap daemonize entr expect firejail gdb lldb ltrace-ng machinectl nsenter proot \
      rlwrap run-parts socat screen start-stop-daemon systemd-nspawn systemd-run unshare \
-     setarch perf sg i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
+     setarch perf sg heaptrack cpulimit trickle catatonit s6-setuidgid setuidgid chpst softlimit envdir \
+     torify tsocks systemd-inhibit caffeinate chronic ifne hyperfine watchexec nodemon cross-env \
+     dotenv direnv fakechroot schroot gamemoderun mangohud dtach abduco lxc-attach i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
 );
 
 /// Editors, which run what their arguments or their input say.
