@@ -39,7 +39,7 @@ use crate::gate::Permit;
 use crate::outcome::Outcome;
 use crate::random::random_name;
 use record::{Closing, Opening};
-use trail::Trail;
+use trail::{Told, Trail};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
@@ -92,14 +92,15 @@ impl Audit {
     /// Records that a command is going to run. Without this, it must not.
     pub fn start(&self, asked: &Asked<'_>, permit: &Permit) -> Result<Recorded, Error> {
         let id = self.new_id()?;
-        self.append(&Opening::start(&id, asked, permit, &self.shared.discretion))?;
+        self.append(&Opening::start(&id, asked, permit, &self.shared.discretion), Told::Nobody)?;
         Ok(Recorded { audit: self.clone(), id, ended: false })
     }
 
     /// Records that a command will not run, on the disk: who was refused may try to remove the trace.
     pub async fn refuse(&self, asked: &Asked<'_>, error: &Error) -> Result<(), Error> {
         let id = self.new_id()?;
-        let file = self.append(&Opening::refused(&id, asked, error, &self.shared.discretion))?;
+        let refused = Opening::refused(&id, asked, error, &self.shared.discretion);
+        let file = self.append(&refused, Told::Head)?;
         let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
         synced.map_err(io::Error::from).flatten().map_err(|source| self.error(source))
     }
@@ -108,9 +109,9 @@ impl Audit {
         random_name().map(Arc::from).map_err(|source| self.error(source))
     }
 
-    fn append(&self, record: &impl Serialize) -> Result<Arc<File>, Error> {
+    fn append(&self, record: &impl Serialize, told: Told) -> Result<Arc<File>, Error> {
         let mut trail = self.shared.trail.lock().unwrap_or_else(PoisonError::into_inner);
-        trail.append(record).map_err(|source| self.error(source))
+        trail.append(record, told).map_err(|source| self.error(source))
     }
 
     fn error(&self, source: io::Error) -> Error {
@@ -133,7 +134,7 @@ impl Recorded {
         self.ended = true;
         // It has run: all that is left to do is to say that its end is not on record.
         let closing = Closing::new(&self.id, answer, &self.audit.shared.discretion);
-        if let Err(error) = self.audit.append(&closing) {
+        if let Err(error) = self.audit.append(&closing, Told::Head) {
             tracing::error!("the end of {} is not recorded: {}", self.id, error.chain());
         }
     }

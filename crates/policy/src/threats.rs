@@ -47,6 +47,46 @@ const STARTUP: Words = Words(
      systemd/system/ systemd/user/ config.fish /etc/ld.so.preload LaunchAgents",
 );
 
+/// Words without one of which nothing is found: most texts need not be read at all.
+const SIGNS: &[&str] = &[
+    "curl",
+    "wget",
+    "fetch",
+    "aria2c",
+    "lwp-download",
+    "base64",
+    "base32",
+    "xxd",
+    "openssl",
+    "uudecode",
+    "gunzip",
+    "/dev/tcp",
+    "/dev/udp",
+    "nc",
+    "netcat",
+    "socat",
+    "socket",
+    "history",
+    "HISTFILE",
+    "/var/log",
+    "rm",
+    "dd",
+    "mkfs",
+    "at",
+    "crontab",
+    "systemctl",
+];
+
+/// Whether a text may have something in it to be warned of.
+pub fn may_be_in(text: &str) -> bool {
+    // Quotes and the like can take any of them apart.
+    let odd = text.contains(['\'', '"', '\\', '$', '`', '*', '?', '{', '<', '>']);
+    let named = |sign: &&str| text.contains(*sign);
+    odd || SIGNS.iter().any(named)
+        || CREDENTIALS.iter().any(named)
+        || STARTUP.iter().any(|sign| text.contains(sign))
+}
+
 /// Looks at every command of a script.
 pub fn look(judge: &mut Judge<'_>, script: &Script) {
     let all: Vec<_> = script.commands.iter().map(Seen::new).collect();
