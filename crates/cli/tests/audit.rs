@@ -32,6 +32,15 @@ fn records(state: &TempDir) -> Vec<Value> {
     read(state).lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+/// The records once every run has its end among them: an answer does not wait for that.
+fn settled(state: &TempDir) -> Vec<Value> {
+    let count = |records: &[Value], event| records.iter().filter(|r| r["event"] == event).count();
+    wait_until("every end is recorded", || {
+        let records = records(state);
+        (count(&records, "start") == count(&records, "end")).then_some(records)
+    })
+}
+
 /// Starts a server with a configuration and shakes hands.
 fn start(state: &TempDir, config: &str) -> Server {
     let path = state.path().join("config.toml");
@@ -74,7 +83,7 @@ fn a_run_leaves_a_line_before_and_one_after_it() {
         "environment": {"LANG": "C", "PASSWORD": "hunter2"}, "stdin": "secret words",
     }));
     assert_eq!(reply["return_code"], 3);
-    let [begun, ended] = &records(&state)[..] else { panic!("two lines") };
+    let [begun, ended] = &settled(&state)[..] else { panic!("two lines") };
     for (field, expected) in [
         ("seq", json!(1)),
         ("event", json!("start")),
@@ -131,7 +140,7 @@ fn what_is_refused_leaves_a_line_and_does_not_run() {
     server.call_raw(json!({"command": "a\0b"}));
     server.call_raw(json!({"command": "echo", "environment": {"A=B": ""}}));
     assert!(!path.exists());
-    let records = records(&state);
+    let records = settled(&state);
     assert_eq!(records.len(), 4);
     for (record, reason) in records.iter().zip([
         &format!(
@@ -156,7 +165,7 @@ fn what_looks_like_an_attack_and_runs_is_recorded_with_the_warning() {
     let mut server = start(&state, "");
     server.run("base64 -d </dev/null | sh");
     server.run("echo");
-    let records = records(&state);
+    let records = settled(&state);
     assert_eq!(records[0]["warnings"].as_array().map(Vec::len), Some(1), "{}", records[0]);
     assert!(records[2]["warnings"].is_null());
 }
@@ -209,7 +218,7 @@ fn what_is_still_running_when_the_server_ends_has_its_end_recorded() {
     server.wait_for_output(token, "begun");
     server.signal("TERM");
     server.wait();
-    let records = records(&state);
+    let records = settled(&state);
     let events: Vec<_> = records.iter().map(|record| record["event"].as_str().unwrap()).collect();
     assert_eq!(events, ["start", "start", "end", "end"]);
     let ids: HashSet<_> = records.iter().map(|record| record["id"].to_string()).collect();
@@ -222,7 +231,7 @@ fn an_output_is_kept_under_the_id_of_its_run() {
     let state = support::state();
     let mut server = start(&state, "");
     let reply = server.run("seq 1 100000");
-    let id = records(&state)[0]["id"].as_str().unwrap().to_owned();
+    let id = settled(&state)[0]["id"].as_str().unwrap().to_owned();
     assert_eq!(reply["spill_uri"], format!("mcp://tmp/exec-{id}.out"));
 }
 
@@ -339,7 +348,7 @@ fn a_line_that_was_torn_is_repaired_and_told_of() {
     let told = "cut off while they were written: 1 line\n\
                 5 records in 1 file, none missing\n";
     assert_eq!(verify(&state), (told.to_owned(), 0));
-    let records = records(&state);
+    let records = settled(&state);
     assert_eq!((&records[2]["event"], &records[2]["what"]), (&json!("repaired"), &json!("torn")));
     assert_eq!(records[3]["command"], "echo 2");
 }
@@ -411,7 +420,7 @@ fn without_log_commands_the_record_has_a_hash_in_place_of_the_text() {
     server.tool("execute", json!({"command": "echo", "args": ["hello", "there"]}));
     server.tool("execute", json!({"command": "/nowhere/hello", "args": ["x"]}));
     server.run("$(hello)");
-    let records = records(&state);
+    let records = settled(&state);
     assert_eq!(records.len(), 7);
     // printf 'echo hello' | sha256sum
     let hash = "584a331fd6b02dcb1ecbe2eba731f609a2e1e3dac0bb73ae998dfad14c309a77";
@@ -437,7 +446,7 @@ fn a_long_command_is_recorded_with_its_beginning_and_its_hash() {
     server.call_raw(json!({"command": command}));
     let words = vec!["x".repeat(1000); 30];
     server.tool("execute", json!({"command": "true", "args": words}));
-    let records = records(&state);
+    let records = settled(&state);
     let written = records[0]["command"].as_str().unwrap();
     assert!(written.len() <= 16 << 10 && command.starts_with(written));
     assert_eq!(records[0]["command_bytes"], 60_005);
@@ -460,8 +469,8 @@ fn nothing_in_the_trail_misleads_a_terminal() {
     assert!(!text.contains(hidden), "{text:?}");
     let escaped = r"\u001b[2J\u202e\u2066\u200b\ufeff\u2028\u009b\u007f\r\udb40\udc41";
     assert!(text.contains(escaped), "{text}");
-    assert_eq!(records(&state)[0]["command"], command, "and it is the same command");
-    let id = records(&state)[0]["id"].as_str().unwrap().to_owned();
+    assert_eq!(settled(&state)[0]["command"], command, "and it is the same command");
+    let id = settled(&state)[0]["id"].as_str().unwrap().to_owned();
     for arguments in [&["tail"][..], &["show", &id]] {
         let (said, _) = audit(&state, arguments);
         assert!(said.contains(r"\u{1b}[2J\u{202e}") && !said.contains(hidden), "{said:?}");
@@ -479,7 +488,7 @@ fn over_http_the_record_says_who_it_was() {
     let request = request.without("authorization");
     let request = request.with("authorization", "Bearer ada-s-secret-token");
     assert_eq!(server.send(&request).status, 200);
-    let records = records(&server.state);
+    let records = settled(&server.state);
     assert_eq!(
         (&records[0]["owner"], &records[0]["client"]),
         (&json!("$MCP_HTTP_TOKEN"), &json!("test/1"))
@@ -494,13 +503,15 @@ fn tail_and_show_are_for_people() {
     let state = support::state();
     let mut server = start(&state, "[policy]\ndeny = [\"rm*\"]\n");
     server.run("echo one");
+    settled(&state);
     server.tool("execute", json!({"command": "echo", "args": ["two", "words"]}));
+    settled(&state);
     server.call_raw(json!({"command": "rm -r x"}));
     let (said, code) = audit(&state, &["tail"]);
     assert_eq!(code, 0);
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines.len(), 5, "{said}");
-    let id = records(&state)[0]["id"].as_str().unwrap().to_owned();
+    let id = settled(&state)[0]["id"].as_str().unwrap().to_owned();
     for (line, part) in lines.iter().zip([
         format!(" {} execute_command   run          echo one", &id[..8]),
         format!(" {} execute_command   exit 0 ", &id[..8]),

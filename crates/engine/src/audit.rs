@@ -39,7 +39,7 @@ use crate::gate::Permit;
 use crate::outcome::Outcome;
 use crate::random::random_name;
 use record::{Closing, Opening};
-use trail::{Told, Trail};
+use trail::Trail;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditSettings {
@@ -92,7 +92,7 @@ impl Audit {
     /// Records that a command is going to run. Without this, it must not.
     pub fn start(&self, asked: &Asked<'_>, permit: &Permit) -> Result<Recorded, Error> {
         let id = self.new_id()?;
-        self.append(&Opening::start(&id, asked, permit, &self.shared.discretion), Told::Nobody)?;
+        self.append(&Opening::start(&id, asked, permit, &self.shared.discretion))?;
         Ok(Recorded { audit: self.clone(), id, ended: false })
     }
 
@@ -100,7 +100,7 @@ impl Audit {
     pub async fn refuse(&self, asked: &Asked<'_>, error: &Error) -> Result<(), Error> {
         let id = self.new_id()?;
         let refused = Opening::refused(&id, asked, error, &self.shared.discretion);
-        let file = self.append(&refused, Told::Head)?;
+        let file = self.append(&refused)?;
         let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
         synced.map_err(io::Error::from).flatten().map_err(|source| self.error(source))
     }
@@ -109,9 +109,9 @@ impl Audit {
         random_name().map(Arc::from).map_err(|source| self.error(source))
     }
 
-    fn append(&self, record: &impl Serialize, told: Told) -> Result<Arc<File>, Error> {
+    fn append(&self, record: &impl Serialize) -> Result<Arc<File>, Error> {
         let mut trail = self.shared.trail.lock().unwrap_or_else(PoisonError::into_inner);
-        trail.append(record, told).map_err(|source| self.error(source))
+        trail.append(record).map_err(|source| self.error(source))
     }
 
     fn error(&self, source: io::Error) -> Error {
@@ -125,6 +125,16 @@ impl Recorded {
         &self.id
     }
 
+    /// Records what became of the run once those who wait for it have been told: nobody has to wait for
+    /// the disk. Should the runtime end before, it is recorded then.
+    pub fn end_soon(self, outcome: Outcome) {
+        let ending = Ending { recorded: Some(self), outcome };
+        tokio::spawn(async move {
+            tokio::task::yield_now().await;
+            drop(ending);
+        });
+    }
+
     /// Records what became of the run.
     pub fn end(mut self, answer: Result<&Outcome, &Error>) {
         self.write_end(answer);
@@ -134,7 +144,7 @@ impl Recorded {
         self.ended = true;
         // It has run: all that is left to do is to say that its end is not on record.
         let closing = Closing::new(&self.id, answer, &self.audit.shared.discretion);
-        if let Err(error) = self.audit.append(&closing, Told::Head) {
+        if let Err(error) = self.audit.append(&closing) {
             tracing::error!("the end of {} is not recorded: {}", self.id, error.chain());
         }
     }
@@ -144,6 +154,20 @@ impl Drop for Recorded {
     fn drop(&mut self) {
         if !self.ended {
             self.write_end(Err(&Error::Cancelled));
+        }
+    }
+}
+
+/// An end that is recorded when this is dropped.
+struct Ending {
+    recorded: Option<Recorded>,
+    outcome: Outcome,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(recorded) = self.recorded.take() {
+            recorded.end(Ok(&self.outcome));
         }
     }
 }

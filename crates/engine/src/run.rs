@@ -299,9 +299,10 @@ impl Minder {
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {
-        // Before anybody knows.
-        if let Some(recorded) = self.recorded.take() {
-            recorded.end(answer.as_ref());
+        match (self.recorded.take(), &answer) {
+            (Some(recorded), Ok(outcome)) => recorded.end_soon(outcome.clone()),
+            (Some(recorded), Err(error)) => recorded.end(Err(error)),
+            (None, _) => {}
         }
         if let Some(books) = self.books.take() {
             books.note_answer(&answer);

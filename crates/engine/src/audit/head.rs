@@ -1,6 +1,6 @@
 //! How far the trail went, beside it: lines that are taken off its end are missed.
 //!
-//! The head is written with every end and every refusal. Whoever is killed in between leaves a trail that is
+//! The head is written after each line. Whoever is killed in between leaves a trail that is one line
 //! ahead; it is never behind.
 
 use std::fs::File;

@@ -43,14 +43,6 @@ pub struct Trail {
     line: Vec<u8>,
 }
 
-/// Who is told that the trail has grown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Told {
-    Head,
-    /// As long as the command runs, we know it ourselves; its end is told.
-    Nobody,
-}
-
 struct Opened {
     file: Arc<File>,
     /// Device and inode, by which we know it.
@@ -68,13 +60,13 @@ impl Trail {
     }
 
     /// Adds a record. Returns the file it is in, for whoever wants it to be on the disk.
-    pub fn append(&mut self, record: &impl Serialize, told: Told) -> io::Result<Arc<File>> {
+    pub fn append(&mut self, record: &impl Serialize) -> io::Result<Arc<File>> {
         let mut opened = match self.opened.take() {
             Some(opened) => opened,
             None => self.open()?,
         };
         let held = self.hold(&mut opened);
-        let written = held.and_then(|_held| self.write(&opened, record, told));
+        let written = held.and_then(|_held| self.write(&opened, record));
         let file = opened.file.clone();
         self.opened = Some(opened);
         written.map(|()| file)
@@ -124,16 +116,13 @@ impl Trail {
     }
 
     /// Writes a line, all of it or nothing. The lock is ours.
-    fn write(&mut self, opened: &Opened, record: &impl Serialize, told: Told) -> io::Result<()> {
+    fn write(&mut self, opened: &Opened, record: &impl Serialize) -> io::Result<()> {
         let Opened { file, head, key, .. } = opened;
         let link = compose(&mut self.line, record, self.last, key);
         let before = self.size;
         let size = before + self.line.len() as u64;
         let written = match (&**file).write(&self.line) {
-            Ok(written) if written == self.line.len() => match told {
-                Told::Head => Head { link, size }.write(head, key),
-                Told::Nobody => Ok(()),
-            },
+            Ok(written) if written == self.line.len() => Head { link, size }.write(head, key),
             Ok(_) => Err(io::ErrorKind::StorageFull.into()),
             Err(error) => Err(error),
         };
@@ -176,10 +165,10 @@ impl Trail {
         }
         if !end.torn.is_empty() {
             let (bytes, text) = (end.torn.len() as u64, String::from_utf8_lossy(&end.torn));
-            self.write(opened, &Repaired::torn(bytes, sha256(&end.torn), &text), Told::Head)?;
+            self.write(opened, &Repaired::torn(bytes, sha256(&end.torn), &text))?;
         }
         if head.is_none() {
-            self.write(opened, &Repaired::head(), Told::Head)?;
+            self.write(opened, &Repaired::head())?;
         }
         Ok(())
     }
@@ -192,7 +181,7 @@ impl Trail {
         // By what was written, not by what is there: a file somebody removed has to be missed.
         let before = Rotated::read(&files::rotated(folder, previous)).map(|before| before.oldest);
         let oldest = kept.max(before.unwrap_or(1));
-        self.write(opened, &Rotated::new(previous, oldest), Told::Head)?;
+        self.write(opened, &Rotated::new(previous, oldest))?;
         for number in numbers.iter().filter(|number| **number < oldest) {
             // One that stays is no harm.
             let _ = fs::remove_file(files::rotated(&self.settings.folder, *number));

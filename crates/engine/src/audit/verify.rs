@@ -280,7 +280,7 @@ mod tests {
     use serde_json::{Value, json};
     use tempfile::TempDir;
 
-    use super::super::trail::{Told, Trail};
+    use super::super::trail::Trail;
     use super::super::{AuditSettings, AuditTail};
     use super::*;
 
@@ -295,7 +295,7 @@ mod tests {
 
     fn write(trail: &mut Trail, count: usize) {
         for number in 0..count {
-            trail.append(&json!({"event": "test", "number": number}), Told::Head).unwrap();
+            trail.append(&json!({"event": "test", "number": number})).unwrap();
         }
     }
 
@@ -353,7 +353,7 @@ mod tests {
         let (one, other) = (folder(), folder());
         write(&mut small(&one, 9), 5);
         fs::copy(Key::path(one.path()), Key::path(other.path())).unwrap();
-        small(&other, 9).append(&json!({"event": "other"}), Told::Head).unwrap();
+        small(&other, 9).append(&json!({"event": "other"})).unwrap();
         write(&mut small(&other, 9), 5);
         let foreign = fs::read_to_string(files::current(other.path())).unwrap();
         let foreign = foreign.lines().nth(2).unwrap().to_owned();
@@ -524,7 +524,7 @@ mod tests {
         let held = Held::take(file, Sharing::Alone, PATIENCE).unwrap();
         let began = std::time::Instant::now();
         for _ in 0..20 {
-            let error = trail.append(&json!({"event": "test"}), Told::Head).unwrap_err();
+            let error = trail.append(&json!({"event": "test"})).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         }
         assert!(began.elapsed() < Duration::from_secs(5));
