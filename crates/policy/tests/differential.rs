@@ -29,6 +29,7 @@ for script in scripts/*; do
     LOG=/work/logs/$number PATH=/work/bin /usr/bin/timeout -s KILL 3 "$1" -c "${text%.}" </dev/null >/dev/null 2>&1
     cd /work
 done
+exit 0
 "#;
 
 fn denies(script: &str, shell: &str, name: &str) -> bool {
@@ -70,7 +71,7 @@ fn run(scripts: &[String], shell: &str) -> Vec<BTreeSet<String>> {
         .stderr(Stdio::null())
         .status()
         .expect("bubblewrap is installed");
-    assert!(status.success() || status.code().is_some(), "the sandbox works");
+    assert!(status.success(), "the sandbox works");
     let log = |number: usize| {
         let text = fs::read_to_string(folder.path().join("logs").join(number.to_string()));
         text.unwrap_or_default().lines().map(str::to_owned).collect()
