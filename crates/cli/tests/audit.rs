@@ -136,9 +136,13 @@ fn what_is_refused_leaves_a_line_and_does_not_run() {
     );
     let path = state.path().join("touched");
     server.call_raw(json!({"command": format!("touch {}", path.display())}));
+    settled(&state);
     server.call_raw(json!({"command": "echo", "working_directory": "/"}));
+    settled(&state);
     server.call_raw(json!({"command": "a\0b"}));
+    settled(&state);
     server.call_raw(json!({"command": "echo", "environment": {"A=B": ""}}));
+    settled(&state);
     assert!(!path.exists());
     let records = settled(&state);
     assert_eq!(records.len(), 4);
@@ -164,7 +168,9 @@ fn what_looks_like_an_attack_and_runs_is_recorded_with_the_warning() {
     let state = support::state();
     let mut server = start(&state, "");
     server.run("base64 -d </dev/null | sh");
+    settled(&state);
     server.run("echo");
+    settled(&state);
     let records = settled(&state);
     assert_eq!(records[0]["warnings"].as_array().map(Vec::len), Some(1), "{}", records[0]);
     assert!(records[2]["warnings"].is_null());
@@ -175,9 +181,13 @@ fn however_a_run_ends_its_end_is_recorded() {
     let state = support::state();
     let mut server = start(&state, "");
     server.run("kill -9 $$");
+    settled(&state);
     server.call_raw(json!({"command": "sleep 300", "timeout": 0.1}));
+    settled(&state);
     server.call_raw(json!({"command": "true", "working_directory": "/nowhere"}));
+    settled(&state);
     server.run("sleep 300 & echo");
+    settled(&state);
     let token = server.start_call(json!({"command": "echo begun; sleep 300"}));
     server.wait_for_output(token, "begun");
     server.notify("notifications/cancelled", json!({"requestId": token}));
@@ -360,6 +370,7 @@ fn files_are_put_away_at_their_size_and_the_oldest_go() {
     for _ in 0..40 {
         server.run("echo some words to fill the line");
     }
+    drop(server);
     let mut names: Vec<_> = std::fs::read_dir(folder(&state))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
@@ -371,9 +382,13 @@ fn files_are_put_away_at_their_size_and_the_oldest_go() {
     assert!(said.contains("were let go of, as `keep` says\n"), "{said}");
     assert!(said.contains(" records in 3 files, none missing\n") && code == 0, "{said}");
     let old = folder(&state).join(&names[1]);
-    edit(&old, |lines| lines[1] = lines[1].replace("words", "swords"));
+    let mut changed = 0;
+    edit(&old, |lines| {
+        changed = lines.iter().position(|line| line.contains("words")).unwrap();
+        lines[changed] = lines[changed].replace("words", "swords");
+    });
     let (said, code) = verify(&state);
-    let expected = format!("{}, line 2: this record was changed", old.display());
+    let expected = format!("{}, line {}: this record was changed", old.display(), changed + 1);
     assert!(said.contains(&expected) && code == 1, "{said}");
     std::fs::remove_file(&old).unwrap();
     let (said, code) = verify(&state);
@@ -417,9 +432,13 @@ fn without_log_commands_the_record_has_a_hash_in_place_of_the_text() {
     let config = "[shell_tool]\nlog_commands = false\n[policy]\ndeny = [\"other*\"]\n";
     let mut server = start(&state, config);
     server.run("echo hello");
+    settled(&state);
     server.tool("execute", json!({"command": "echo", "args": ["hello", "there"]}));
+    settled(&state);
     server.tool("execute", json!({"command": "/nowhere/hello", "args": ["x"]}));
+    settled(&state);
     server.run("$(hello)");
+    settled(&state);
     let records = settled(&state);
     assert_eq!(records.len(), 7);
     // printf 'echo hello' | sha256sum
@@ -488,12 +507,11 @@ fn over_http_the_record_says_who_it_was() {
     let request = request.without("authorization");
     let request = request.with("authorization", "Bearer ada-s-secret-token");
     assert_eq!(server.send(&request).status, 200);
-    let records = settled(&server.state);
-    assert_eq!(
-        (&records[0]["owner"], &records[0]["client"]),
-        (&json!("$MCP_HTTP_TOKEN"), &json!("test/1"))
-    );
-    assert_eq!((&records[2]["owner"], &records[2]["client"]), (&json!("ada"), &json!("test/1")));
+    let starts = settled(&server.state).into_iter().filter(|record| record["event"] == "start");
+    let who: Vec<_> =
+        starts.map(|record| (record["owner"].clone(), record["client"].clone())).collect();
+    let client = json!("test/1");
+    assert_eq!(who, [(json!("$MCP_HTTP_TOKEN"), client.clone()), (json!("ada"), client)]);
     let text = read(&server.state);
     assert!(!text.contains(TOKEN) && !text.contains("secret") && !text.contains(&session));
 }
@@ -544,6 +562,7 @@ fn tail_follows_what_is_written_into_the_next_file() {
     let state = support::state();
     let mut server = start(&state, "[audit]\nmax_size = \"4096\"\nkeep = 100\n");
     server.run("echo 0");
+    settled(&state);
     let mut tail = Command::new(MCPZ)
         .args(["audit", "tail", "-f", "-n", "1", "--folder"])
         .arg(folder(&state))
@@ -556,10 +575,11 @@ fn tail_follows_what_is_written_into_the_next_file() {
         server.run(&format!("echo {number}"));
     }
     assert!(folder(&state).join("audit.2.jsonl").exists());
-    let mut lines = lines.map_while(Result::ok).filter(|line| !line.contains(" rotated"));
-    for number in (1..=30).flat_map(|number| [number, number]) {
-        let line = lines.next().unwrap();
-        assert!(line.ends_with(&format!("echo {number}")), "{line}");
+    let lines = lines.map_while(Result::ok).filter(|line| !line.contains(" rotated"));
+    let lines: Vec<_> = lines.take(60).collect();
+    for number in 1..=30 {
+        let about = lines.iter().filter(|line| line.ends_with(&format!("echo {number}")));
+        assert_eq!(about.count(), 2, "{number}: {lines:#?}");
     }
     tail.kill().unwrap();
     tail.wait().unwrap();

@@ -26,6 +26,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -125,12 +126,14 @@ impl Recorded {
         &self.id
     }
 
-    /// Records what became of the run once those who wait for it have been told: nobody has to wait for
-    /// the disk. Should the runtime end before, it is recorded then.
+    /// Records what became of the run a moment after those who wait for it have been told, so that
+    /// neither the answer nor the next call has to wait for the disk. Should the runtime end before,
+    /// it is recorded then.
     pub fn end_soon(self, outcome: Outcome) {
+        const MOMENT: Duration = Duration::from_millis(2);
         let ending = Ending { recorded: Some(self), outcome };
         tokio::spawn(async move {
-            tokio::task::yield_now().await;
+            tokio::time::sleep(MOMENT).await;
             drop(ending);
         });
     }
