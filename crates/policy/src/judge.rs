@@ -204,8 +204,8 @@ impl<'a> Judge<'a> {
                 self.functions.push(function.clone());
             }
         }
-        let kept = !unsets(script) && !self.knowledge.unsets;
-        if self.functions.contains(&name) && kept && !SPECIAL.has(&name) {
+        let defined = self.functions.contains(&name) && !SPECIAL.has(&name);
+        if defined && !self.knowledge.unsets && !unsets(script) {
             // Its body was judged where it stands.
             return self.denied(&command.words);
         }
