@@ -23,7 +23,7 @@ impl Client {
     }
 
     pub fn start_with(program: &Path, flags: &[&str]) -> Self {
-        let state = std::env::temp_dir().join(format!("mcpz-bench-{}", std::process::id()));
+        let state = std::env::temp_dir().join(format!("mcpz-bench-state-{}", std::process::id()));
         let mut server = Command::new(program)
             .args(["server", "shell"])
             .args(flags)

@@ -21,20 +21,20 @@ const BATCH: u64 = 250;
 
 /// Runs every script of a folder, each with a log and a directory of its own.
 const DRIVER: &str = r#"
-cd /work
+cd /tmp
 for script in scripts/*; do
     number=${script##*/}
     mkdir -p run/$number && cd run/$number
-    text=$(cat /work/$script; printf .)
-    LOG=/work/logs/$number PATH=/work/bin /usr/bin/timeout -s KILL 3 "$1" -c "${text%.}" </dev/null >/dev/null 2>&1
-    cd /work
+    text=$(cat /tmp/$script; printf .)
+    LOG=/tmp/logs/$number PATH=/tmp/bin /usr/bin/timeout -s KILL 3 "$1" -c "${text%.}" </dev/null >/dev/null 2>&1
+    cd /tmp
 done
 exit 0
 "#;
 
 fn denies(script: &str, shell: &str, name: &str) -> bool {
     let policy = Policy { deny: vec![Rule::new(name).unwrap()], ..Policy::default() };
-    let scene = Scene { directory: "/work", home: None, variables: &[] };
+    let scene = Scene { directory: "/tmp", home: None, variables: &[] };
     policy.judge(script, shell, &scene).verdict != Verdict::Allow
 }
 
@@ -65,7 +65,7 @@ fn run(scripts: &[String], shell: &str) -> Vec<BTreeSet<String>> {
         .args(["--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/root", "--tmpfs", "/home"])
         .args(["--bind", folder.path().to_str().unwrap(), "/tmp", "--tmpfs", "/run"])
         .args(["--setenv", "HOME", "/tmp", "/bin/sh", "-c"])
-        .arg(DRIVER.replace("/work", "/tmp"))
+        .arg(DRIVER)
         .args(["sh", &format!("/usr/bin/{shell}")])
         .stdin(Stdio::null())
         .stderr(Stdio::null())

@@ -22,6 +22,19 @@ pub struct Form {
     pub stops: bool,
 }
 
+impl Form {
+    /// No option at all, before the first word that is none: what is known is added.
+    pub const STRICT: Self = Self {
+        valued: "",
+        attached: "",
+        flags: "-",
+        long_valued: Words(""),
+        long_flags: Words("-"),
+        whole: Words(""),
+        stops: true,
+    };
+}
+
 /// An argument, as a program sees it.
 #[derive(Debug, Clone)]
 pub enum Argument {

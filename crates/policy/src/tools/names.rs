@@ -3,17 +3,8 @@
 use super::arguments::{Argument, Form, split};
 use crate::judge::{Call, Judge, Ruling};
 use crate::script::Word;
-use crate::words::Words;
 
-const NAMES: Form = Form {
-    valued: "",
-    attached: "",
-    flags: "-",
-    long_valued: Words(""),
-    long_flags: Words("-"),
-    whole: Words(""),
-    stops: false,
-};
+const NAMES: Form = Form { stops: false, ..Form::STRICT };
 
 /// Judges the names a builtin is given.
 pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {

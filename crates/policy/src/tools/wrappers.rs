@@ -16,16 +16,6 @@ struct Wrapper {
     joins: bool,
 }
 
-const STOPS: Form = Form {
-    valued: "",
-    attached: "",
-    flags: "-",
-    long_valued: Words(""),
-    long_flags: Words("-"),
-    whole: Words(""),
-    stops: true,
-};
-
 const fn wrapper(names: Words, form: Form) -> Wrapper {
     Wrapper { names, form, before: 0, sets: false, joins: false }
 }
@@ -36,12 +26,15 @@ const WRAPPERS: &[Wrapper] = &[
             "nohup unbuffer catchsegv eatmydata builtin torsocks busybox toybox \
              nocache",
         ),
-        STOPS,
+        Form::STRICT,
     ),
-    wrapper(Words("setsid"), Form { flags: "cfw", long_flags: Words("ctty fork wait"), ..STOPS }),
+    wrapper(
+        Words("setsid"),
+        Form { flags: "cfw", long_flags: Words("ctty fork wait"), ..Form::STRICT },
+    ),
     wrapper(
         Words("nice"),
-        Form { valued: "n", flags: "0123456789", long_valued: Words("adjustment"), ..STOPS },
+        Form { valued: "n", flags: "0123456789", long_valued: Words("adjustment"), ..Form::STRICT },
     ),
     wrapper(
         Words("ionice"),
@@ -50,15 +43,15 @@ const WRAPPERS: &[Wrapper] = &[
             flags: "t",
             long_valued: Words("class classdata"),
             long_flags: Words("ignore"),
-            ..STOPS
+            ..Form::STRICT
         },
     ),
     wrapper(
         Words("stdbuf"),
-        Form { valued: "ioe", long_valued: Words("input output error"), ..STOPS },
+        Form { valued: "ioe", long_valued: Words("input output error"), ..Form::STRICT },
     ),
-    wrapper(Words("exec"), Form { valued: "a", flags: "cl", ..STOPS }),
-    wrapper(Words("command"), Form { flags: "p", ..STOPS }),
+    wrapper(Words("exec"), Form { valued: "a", flags: "cl", ..Form::STRICT }),
+    wrapper(Words("command"), Form { flags: "p", ..Form::STRICT }),
     wrapper(
         Words("time"),
         Form {
@@ -66,7 +59,7 @@ const WRAPPERS: &[Wrapper] = &[
             flags: "apvq",
             long_valued: Words("format output"),
             long_flags: Words("append portability verbose quiet"),
-            ..STOPS
+            ..Form::STRICT
         },
     ),
     wrapper(
@@ -78,20 +71,23 @@ const WRAPPERS: &[Wrapper] = &[
                  securebits pdeathsig selinux-label",
             ),
             long_flags: Words("no-new-privs nnp clear-groups keep-groups init-groups reset-env"),
-            ..STOPS
+            ..Form::STRICT
         },
     ),
     wrapper(
         Words("strace ltrace"),
-        Form { valued: "aeEIPsSuUX", flags: "bcCdDfFhiknNqrtTvwxyYzZ", ..STOPS },
+        Form { valued: "aeEIPsSuUX", flags: "bcCdDfFhiknNqrtTvwxyYzZ", ..Form::STRICT },
     ),
-    wrapper(Words("fakeroot dbus-run-session"), STOPS),
-    wrapper(Words("choom"), Form { valued: "np", long_valued: Words("adjust pid"), ..STOPS }),
-    wrapper(Words("xvfb-run"), Form { valued: "efnpsw", flags: "acl", ..STOPS }),
-    wrapper(Words("cgexec"), Form { valued: "g", ..STOPS }),
-    wrapper(Words("proxychains proxychains4"), Form { valued: "f", flags: "q", ..STOPS }),
-    wrapper(Words("tini dumb-init"), Form { valued: "pe", flags: "gsvcwV", ..STOPS }),
-    wrapper(Words("valgrind"), Form { flags: "vqd", long_flags: Words(""), ..STOPS }),
+    wrapper(Words("fakeroot dbus-run-session"), Form::STRICT),
+    wrapper(
+        Words("choom"),
+        Form { valued: "np", long_valued: Words("adjust pid"), ..Form::STRICT },
+    ),
+    wrapper(Words("xvfb-run"), Form { valued: "efnpsw", flags: "acl", ..Form::STRICT }),
+    wrapper(Words("cgexec"), Form { valued: "g", ..Form::STRICT }),
+    wrapper(Words("proxychains proxychains4"), Form { valued: "f", flags: "q", ..Form::STRICT }),
+    wrapper(Words("tini dumb-init"), Form { valued: "pe", flags: "gsvcwV", ..Form::STRICT }),
+    wrapper(Words("valgrind"), Form { flags: "vqd", long_flags: Words(""), ..Form::STRICT }),
     wrapper(
         Words("prlimit"),
         Form {
@@ -100,7 +96,7 @@ const WRAPPERS: &[Wrapper] = &[
                 "as core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio \
                  rttime sigpending stack",
             ),
-            ..STOPS
+            ..Form::STRICT
         },
     ),
     wrapper(
@@ -108,7 +104,7 @@ const WRAPPERS: &[Wrapper] = &[
         Form {
             long_valued: Words("user"),
             long_flags: Words("keep-cwd disable-internal-agent"),
-            ..STOPS
+            ..Form::STRICT
         },
     ),
     wrapper(
@@ -117,7 +113,7 @@ const WRAPPERS: &[Wrapper] = &[
             valued: "CNmipl",
             flags: "sHab",
             long_valued: Words("cpunodebind membind physcpubind interleave preferred"),
-            ..STOPS
+            ..Form::STRICT
         },
     ),
     Wrapper {
@@ -132,7 +128,7 @@ const WRAPPERS: &[Wrapper] = &[
                     "ignore-environment null debug block-signal default-signal ignore-signal \
                      list-signal-handling",
                 ),
-                ..STOPS
+                ..Form::STRICT
             },
         )
     },
@@ -151,11 +147,14 @@ const WRAPPERS: &[Wrapper] = &[
                     "non-interactive preserve-env set-home stdin background reset-timestamp \
                      askpass bell preserve-groups",
                 ),
-                ..STOPS
+                ..Form::STRICT
             },
         )
     },
-    Wrapper { sets: true, ..wrapper(Words("doas"), Form { valued: "uC", flags: "n", ..STOPS }) },
+    Wrapper {
+        sets: true,
+        ..wrapper(Words("doas"), Form { valued: "uC", flags: "n", ..Form::STRICT })
+    },
     Wrapper {
         before: 1,
         ..wrapper(
@@ -165,7 +164,7 @@ const WRAPPERS: &[Wrapper] = &[
                 flags: "fpv",
                 long_valued: Words("kill-after signal"),
                 long_flags: Words("foreground preserve-status verbose"),
-                ..STOPS
+                ..Form::STRICT
             },
         )
     },
@@ -178,7 +177,7 @@ const WRAPPERS: &[Wrapper] = &[
                 flags: "bdfiorRv",
                 long_valued: Words("sched-runtime sched-period sched-deadline"),
                 long_flags: Words("batch deadline fifo idle other rr reset-on-fork"),
-                ..STOPS
+                ..Form::STRICT
             },
         )
     },
@@ -186,7 +185,7 @@ const WRAPPERS: &[Wrapper] = &[
         before: 1,
         ..wrapper(
             Words("taskset"),
-            Form { flags: "ac", long_flags: Words("all-tasks cpu-list"), ..STOPS },
+            Form { flags: "ac", long_flags: Words("all-tasks cpu-list"), ..Form::STRICT },
         )
     },
     Wrapper {
@@ -196,12 +195,12 @@ const WRAPPERS: &[Wrapper] = &[
             Form {
                 long_valued: Words("userspec groups"),
                 long_flags: Words("skip-chdir"),
-                ..STOPS
+                ..Form::STRICT
             },
         )
     },
-    Wrapper { before: 1, ..wrapper(Words("gosu su-exec"), STOPS) },
-    Wrapper { before: 1, ..wrapper(Words("faketime"), Form { flags: "fmp", ..STOPS }) },
+    Wrapper { before: 1, ..wrapper(Words("gosu su-exec"), Form::STRICT) },
+    Wrapper { before: 1, ..wrapper(Words("faketime"), Form { flags: "fmp", ..Form::STRICT }) },
     Wrapper {
         joins: true,
         ..wrapper(
@@ -214,7 +213,7 @@ const WRAPPERS: &[Wrapper] = &[
                     "beep color differences errexit chgexit precise no-rerun no-title no-wrap \
                      exec",
                 ),
-                ..STOPS
+                ..Form::STRICT
             },
         )
     },
@@ -227,7 +226,7 @@ const WRAPPERS: &[Wrapper] = &[
                 flags: "sexnuoFv",
                 long_valued: Words("wait timeout conflict-exit-code command"),
                 long_flags: Words("shared exclusive nonblock nb unlock close no-fork verbose"),
-                ..STOPS
+                ..Form::STRICT
             },
         )
     },
