@@ -7,6 +7,7 @@
     reason = "tests, each of which uses a part of this"
 )]
 
+pub mod audit;
 pub mod http;
 
 use std::collections::VecDeque;
