@@ -204,7 +204,7 @@ impl<'a> Judge<'a> {
                 self.functions.push(function.clone());
             }
         }
-        let defined = self.functions.contains(&name) && !SPECIAL.has(&name);
+        let defined = self.functions.iter().any(|defined| *defined == name) && !SPECIAL.has(&name);
         if defined && !self.knowledge.unsets && !unsets(script) {
             // Its body was judged where it stands.
             return self.denied(&command.words);
@@ -213,11 +213,11 @@ impl<'a> Judge<'a> {
         let listed =
             command.piped && before.clone().all(|at| self.knowledge.lists(script, at..at + 1));
         let input = match script.input(command) {
-            Some(word) => word.data().map_or(Input::Unknown, Input::Text),
+            Some(word) => word.data().map_or(Input::Unknown, |text| Input::Text(text.into())),
             None if command.piped => Input::Unknown,
             None => Input::Other,
         };
-        let words: Vec<_> = command.words.iter().map(|word| self.knowledge.settled(word)).collect();
+        let words = self.knowledge.settled(&command.words);
         self.call(&Call { words: &words, input, listed, wrappers: 0 })
     }
 
@@ -243,7 +243,7 @@ impl<'a> Judge<'a> {
         self.denied_as(&Name::of(words), words)
     }
 
-    fn denied_as(&self, name: &Name, words: &[Word]) -> Ruling {
+    fn denied_as(&self, name: &Name<'_>, words: &[Word]) -> Ruling {
         let span = span_of(words);
         for rule in &self.policy.deny {
             match rule.matches(name, words) {
@@ -263,7 +263,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn allowed(&mut self, name: &Name, words: &[Word]) -> Ruling {
+    fn allowed(&mut self, name: &Name<'_>, words: &[Word]) -> Ruling {
         let allow = &self.policy.allow;
         if let Some(at) = allow.iter().position(|rule| rule.allows(name, words)) {
             if !self.needed.contains(&at) {
@@ -375,8 +375,8 @@ impl<'a> Judge<'a> {
     }
 
     fn writes(&self, span: Span, word: &Word) -> Denial {
-        let path = word.data().unwrap_or_else(|| "a file only the run will know".to_owned());
-        self.deny(span, Why::Writes { path })
+        let path = word.data().unwrap_or("a file only the run will know".into());
+        self.deny(span, Why::Writes { path: path.into() })
     }
 
     /// Judges a file that a program's option or argument makes it write.

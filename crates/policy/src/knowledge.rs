@@ -1,6 +1,7 @@
 //! What a request has told of itself so far: values of variables, files it wrote, texts that may
 //! become code.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -167,24 +168,31 @@ impl Knowledge {
         }
     }
 
-    /// The word, with what is certainly one word in it marked as such: a variable whose values are
+    /// The words, with what is certainly one word in them marked as such: a variable whose values are
     /// all known.
-    pub fn settled(&self, word: &Word) -> Word {
-        let mut word = word.clone();
-        for piece in &mut word.pieces {
-            if let Piece::Unknown { splits, origin: Origin::Variable(name) } = piece {
+    pub fn settled<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
+        let is_settled = |piece: &Piece| match piece {
+            Piece::Unknown { splits: true, origin: origin @ Origin::Variable(name) } => {
                 let values = self.values_of(name);
                 let empty = |value: &Value| *value == Value::Text(String::new());
-                let certain = !values.is_empty() && !values.iter().any(empty);
-                *splits &= !(certain && self.is_one_word(&Origin::Variable(name.clone())));
+                !values.is_empty() && !values.iter().any(empty) && self.is_one_word(origin)
+            }
+            _ => false,
+        };
+        let mut settled = Cow::from(words);
+        for (at, word) in words.iter().enumerate() {
+            for (piece, _) in word.pieces.iter().enumerate().filter(|(_, it)| is_settled(it)) {
+                if let Piece::Unknown { splits, .. } = &mut settled.to_mut()[at].pieces[piece] {
+                    *splits = false;
+                }
             }
         }
-        word
+        settled
     }
 
     fn value_of(&self, script: &Script, word: &Word) -> Value {
         if let Some(text) = word.data() {
-            return Value::Text(text);
+            return Value::Text(text.into());
         }
         let beginning = word.beginning();
         if !beginning.is_empty() && !beginning.starts_with('-') {
@@ -272,7 +280,7 @@ pub fn is_listing(name: &str) -> bool {
 }
 
 fn lists(script: &Script, commands: Range<usize>) -> bool {
-    let names_files = |text: &String| {
+    let names_files = |text: &Cow<'_, str>| {
         let letters = text.strip_prefix('-').is_some_and(|letters| letters.contains('l'));
         text == "--files" || text.starts_with("--files-with") || letters
     };
@@ -285,8 +293,8 @@ fn lists(script: &Script, commands: Range<usize>) -> bool {
         else {
             return false;
         };
-        let second = words.get(1).map(String::as_str).unwrap_or_default();
-        match words.first().map(String::as_str).unwrap_or_default() {
+        let second = words.get(1).map(AsRef::as_ref).unwrap_or_default();
+        match words.first().map(AsRef::as_ref).unwrap_or_default() {
             "git" if second == "diff" => words.iter().any(|word| word == "--name-only"),
             "git" => GIT.has(second),
             name if CHOOSING.has(name) => command.piped || words.iter().any(names_files),

@@ -4,6 +4,7 @@
 //! `/usr/bin/git -C . push` is one. A deny rule also matches what *may* be such a command when it
 //! runs; an allow rule only what is one for sure.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use regex::Regex;
@@ -33,13 +34,13 @@ enum Kind {
 }
 
 /// A command's name, looked at once for all rules.
-pub struct Name {
-    literal: Option<String>,
+pub struct Name<'a> {
+    literal: Option<Cow<'a, str>>,
     base: String,
 }
 
-impl Name {
-    pub fn of(words: &[Word]) -> Self {
+impl<'a> Name<'a> {
+    pub fn of(words: &'a [Word]) -> Self {
         let literal = words.first().and_then(Word::literal);
         let base = literal.as_deref().map(base_name).unwrap_or_default().to_lowercase();
         Self { literal, base }
@@ -141,7 +142,7 @@ impl Rule {
     }
 
     /// Whether the command is one the rule allows.
-    pub fn allows(&self, name: &Name, words: &[Word]) -> bool {
+    pub fn allows(&self, name: &Name<'_>, words: &[Word]) -> bool {
         let Some(name) = name.known() else { return false };
         match &self.kind {
             Kind::Words { name: pattern, rest, .. } => {
@@ -155,7 +156,7 @@ impl Rule {
     }
 
     /// Whether the command is, or could be, one the rule denies.
-    pub fn matches(&self, name: &Name, words: &[Word]) -> Match {
+    pub fn matches(&self, name: &Name<'_>, words: &[Word]) -> Match {
         match &self.kind {
             Kind::Words { base, rest, .. } => {
                 let Some(word) = words.first() else { return Match::No };
@@ -241,7 +242,7 @@ fn allowed_name(pattern: &str, name: &str) -> bool {
 }
 
 /// By the base name, wherever the program is, and without regard to case, as some file systems do.
-fn denied_name(pattern: &str, name: &Name, word: &Word) -> Match {
+fn denied_name(pattern: &str, name: &Name<'_>, word: &Word) -> Match {
     if name.known().is_some() {
         return if glob(pattern, &name.base) { Match::Yes } else { Match::No };
     }

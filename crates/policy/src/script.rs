@@ -13,6 +13,7 @@ mod reader;
 mod redirects;
 mod words;
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 pub use reader::Reader;
@@ -228,21 +229,24 @@ impl Word {
     }
 
     /// What the word is, if the shell makes nothing else of it.
-    pub fn literal(&self) -> Option<String> {
+    pub fn literal(&self) -> Option<Cow<'_, str>> {
         let plain = !self.is_pattern() && !self.begins_with_tilde();
         self.data().filter(|_| plain)
     }
 
     /// What the word is but for the names of files that a pattern in it, or a tilde, may become.
-    pub fn data(&self) -> Option<String> {
+    pub fn data(&self) -> Option<Cow<'_, str>> {
         if self.has_braces() {
             return None;
+        }
+        if let [Piece::Text { text, .. }] = self.pieces.as_slice() {
+            return Some(text.into());
         }
         let text = self.pieces.iter().map(|piece| match piece {
             Piece::Text { text, .. } => Some(text.as_str()),
             Piece::Unknown { .. } => None,
         });
-        text.collect()
+        text.collect::<Option<String>>().map(Cow::from)
     }
 
     /// Whether it is exactly one word when the command runs.

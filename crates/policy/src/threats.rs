@@ -1,5 +1,7 @@
 //! Commands that look like an attack, whatever the rules say.
 
+use std::borrow::Cow;
+
 use crate::judge::Judge;
 use crate::script::{Script, Simple, Span, Way, Word};
 use crate::words::Words;
@@ -113,7 +115,7 @@ pub fn look(judge: &mut Judge<'_>, script: &Script) {
 struct Seen<'a> {
     command: &'a Simple,
     name: String,
-    texts: Vec<String>,
+    texts: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Seen<'a> {
@@ -128,11 +130,11 @@ impl<'a> Seen<'a> {
     }
 
     fn has(&self, texts: &[&str]) -> bool {
-        self.texts.iter().any(|text| texts.contains(&text.as_str()))
+        self.texts.iter().any(|text| texts.contains(&&**text))
     }
 
     /// What it writes by redirection.
-    fn written(&self) -> impl Iterator<Item = String> {
+    fn written(&self) -> impl Iterator<Item = Cow<'a, str>> {
         self.command.redirects.iter().filter_map(|redirect| match &redirect.way {
             Way::Write(word) => Some(known(word)),
             _ => None,
@@ -141,8 +143,8 @@ impl<'a> Seen<'a> {
 }
 
 /// A word, or what is known of its end.
-fn known(word: &Word) -> String {
-    word.data().unwrap_or_else(|| word.end())
+fn known(word: &Word) -> Cow<'_, str> {
+    word.data().unwrap_or_else(|| word.end().into())
 }
 
 /// Downloads and decoded text that a shell runs.
@@ -181,15 +183,15 @@ fn opens_shell(seen: &Seen<'_>) -> Option<&'static str> {
         }
         _ => false,
     });
-    let gives = |text: &String| {
+    let gives = |text: &Cow<'_, str>| {
         let cluster = text.starts_with('-') && !text.starts_with("--") && text.contains('e');
-        cluster || ["-c", "--exec", "--sh-exec"].contains(&text.as_str())
+        cluster || ["-c", "--exec", "--sh-exec"].contains(&&**text)
     };
-    let joins = |text: &String| {
+    let joins = |text: &Cow<'_, str>| {
         let text = text.to_lowercase();
         text.starts_with("exec:") || text.starts_with("system:")
     };
-    let talks = |text: &String| {
+    let talks = |text: &Cow<'_, str>| {
         let signs = ["dup2", "pty", "subprocess", "exec", "/bin/sh"];
         text.contains("socket") && signs.iter().any(|sign| text.contains(sign))
     };
@@ -210,7 +212,7 @@ fn reads_credentials(seen: &Seen<'_>) -> Option<&'static str> {
         _ => None,
     });
     let mut paths = seen.texts.iter().skip(1).cloned().chain(redirected);
-    let secret = |path: String| {
+    let secret = |path: Cow<'_, str>| {
         let plain = path.contains(['.', '/']) && !path.contains(' ') && !path.ends_with(".pub");
         plain && CREDENTIALS.iter().any(|sign| path.contains(sign))
     };
@@ -218,7 +220,7 @@ fn reads_credentials(seen: &Seen<'_>) -> Option<&'static str> {
 }
 
 fn wipes_history(seen: &Seen<'_>) -> Option<&'static str> {
-    let file = |text: &String| text.ends_with("_history") || text.starts_with("/var/log/");
+    let file = |text: &Cow<'_, str>| text.ends_with("_history") || text.starts_with("/var/log/");
     let wipes = match seen.name.as_str() {
         "history" => seen.texts.iter().any(|text| text.starts_with("-c") || text == "-d"),
         "unset" => seen.has(&["HISTFILE"]),
@@ -234,7 +236,7 @@ fn wipes_history(seen: &Seen<'_>) -> Option<&'static str> {
 }
 
 fn stays(seen: &Seen<'_>) -> Option<&'static str> {
-    let starts = |path: &String| STARTUP.iter().any(|sign| path.contains(sign));
+    let starts = |path: &Cow<'_, str>| STARTUP.iter().any(|sign| path.contains(sign));
     let later = match seen.name.as_str() {
         "tee" | "cp" | "mv" | "install" | "ln" => seen.texts.last().is_some_and(starts),
         "systemctl" => seen.has(&["enable"]),
@@ -254,7 +256,7 @@ fn destroys(seen: &Seen<'_>) -> Option<&'static str> {
     let begins = |signs: &[&str]| {
         seen.texts.iter().any(|text| signs.iter().any(|sign| text.starts_with(sign)))
     };
-    let recursive = |text: &String| {
+    let recursive = |text: &Cow<'_, str>| {
         text.starts_with('-') && (text.contains(['r', 'R']) || text == "--recursive")
     };
     let destroys = match seen.name.as_str() {

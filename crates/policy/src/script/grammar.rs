@@ -28,6 +28,9 @@ const RESERVED: Words = Words(
      { }",
 );
 
+/// What they begin with: most words can be told by that.
+const INITIALS: &[u8] = b"![cdefistuw{}";
+
 /// Those of them that only bash has.
 const BASH_ONLY: Words = Words("[[ coproc function select time");
 
@@ -100,6 +103,9 @@ impl Reader<'_> {
     /// The word at the place, if it is any shell's own.
     pub(super) fn own_word(&mut self) -> Option<&'static str> {
         const LONGEST: usize = 8;
+        if !INITIALS.contains(&self.ahead(0)?) {
+            return None;
+        }
         let mut text = [0; LONGEST];
         let mut length = 0;
         while let Some(byte) = self.ahead(length)
@@ -289,5 +295,15 @@ impl Word {
             value = Self::unknown(true, self.span.clone());
         }
         Some(Assignment { name: name.to_owned(), value, appends })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_initials_are_those_of_all_reserved_words() {
+        assert!(RESERVED.iter().all(|word| INITIALS.contains(&word.as_bytes()[0])));
     }
 }

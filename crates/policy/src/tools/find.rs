@@ -1,5 +1,7 @@
 //! Programs that run a command for each of many things.
 
+use std::borrow::Cow;
+
 use super::arguments::{Argument, Form, split};
 use super::wrappers;
 use crate::judge::{Call, Judge, Ruling};
@@ -33,7 +35,7 @@ pub fn find(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
             }
             return judge.unresolved(word.span.clone(), "an argument of find");
         };
-        match text.as_str() {
+        match &*text {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 let is = |at: usize, text: &str| {
                     words.get(at).and_then(Word::data).is_some_and(|word| word == text)
@@ -89,9 +91,7 @@ pub fn fd(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         short || text.starts_with("--exec")
     });
     let Some(at) = at else { return Ok(()) };
-    if words[at]
-        .data()
-        .is_none_or(|text| !["-x", "-X", "--exec", "--exec-batch"].contains(&text.as_str()))
+    if words[at].data().is_none_or(|text| !["-x", "-X", "--exec", "--exec-batch"].contains(&&*text))
     {
         return judge.unresolved(words[at].span.clone(), "an argument that may start a command");
     }
@@ -124,11 +124,11 @@ pub fn xargs(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         match option {
             Argument::Option { name, value, .. } => match (name.as_str(), value) {
                 ("I" | "replace", Some(value)) => match value.data() {
-                    Some(text) => place = Some(text),
+                    Some(text) => place = Some(text.into_owned()),
                     None => return judge.unresolved(value.span, "an option of xargs"),
                 },
                 ("replace" | "i", None) => place = Some("{}".to_owned()),
-                ("i", Some(value)) => place = value.data(),
+                ("i", Some(value)) => place = value.data().map(Cow::into_owned),
                 _ => {}
             },
             Argument::Other(word) | Argument::Unknown(word) => {

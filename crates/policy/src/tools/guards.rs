@@ -34,7 +34,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         "uv" | "poetry" | "pipenv" | "bundle" | "conda" | "mise" | "rye" | "hatch" => {
             let words = call.arguments();
             let verb = words.first().and_then(Word::data).unwrap_or_default();
-            if ["run", "exec", "x"].contains(&verb.as_str()) {
+            if ["run", "exec", "x"].contains(&&*verb) {
                 run_behind(judge, call, &words[1..])?;
             }
         }
@@ -159,7 +159,7 @@ fn compiler(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
 /// sqlite3's own commands begin with a dot, and may be cut short.
 fn sqlite(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     let input = match &call.input {
-        Input::Text(text) => Some(text.clone()),
+        Input::Text(text) => Some(text.into()),
         _ => None,
     };
     let texts = call.arguments().iter().filter_map(Word::data).chain(input);
@@ -263,11 +263,11 @@ fn dd(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
 fn npm_settings(judge: &mut Judge<'_>, program: &str, call: &Call<'_>) -> Ruling {
     let words = options::behind_global(program, call.arguments()).unwrap_or(call.arguments());
     let word = |at: usize| words.get(at).and_then(Word::data).unwrap_or_default();
-    if ["exec", "x", "dlx"].contains(&word(0).as_str()) {
+    if ["exec", "x", "dlx"].contains(&&*word(0)) {
         run_behind(judge, call, &words[1..])?;
     }
-    let sets = match word(0).as_str() {
-        "config" | "c" => !["", "get", "list", "ls"].contains(&word(1).as_str()),
+    let sets = match &*word(0) {
+        "config" | "c" => !["", "get", "list", "ls"].contains(&&*word(1)),
         "set" | "explore" | "edit" => true,
         _ => false,
     };
@@ -294,7 +294,7 @@ fn signs(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         return Ok(());
     };
     let input = match &call.input {
-        Input::Text(text) => Some(text.clone()),
+        Input::Text(text) => Some(text.into()),
         _ => None,
     };
     let texts = call.arguments().iter().filter_map(Word::data).chain(input);

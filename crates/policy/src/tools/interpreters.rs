@@ -1,5 +1,7 @@
 //! Languages whose programs can do anything a shell can.
 
+use std::borrow::Cow;
+
 use crate::judge::{Call, Input, Judge, Ruling};
 use crate::script::Word;
 use crate::words::Words;
@@ -46,7 +48,6 @@ pub fn runs_anything(name: &str) -> bool {
 pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let Some(options) = interpreter(name) else { return Ok(()) };
     let words = call.arguments();
-    let text = |word: &Word| word.data().unwrap_or_default();
     if words.first().is_some_and(|first| Words("-V -v --version --help -h").has(&text(first))) {
         return Ok(());
     }
@@ -62,7 +63,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let dash = words.iter().any(|word| text(word) == "-");
     if reads || (dash && inline.is_none()) {
         return match &call.input {
-            Input::Text(program) => named(judge, call, std::slice::from_ref(program)),
+            Input::Text(program) => named(judge, call, &[program.into()]),
             _ => judge.unresolved(call.span(), "an interpreter that reads its program"),
         };
     }
@@ -85,9 +86,13 @@ fn is_inline(options: Words, text: &str) -> bool {
     options.iter().any(|option| option == text || long(option) || short(option))
 }
 
+fn text(word: &Word) -> Cow<'_, str> {
+    word.data().unwrap_or_default()
+}
+
 /// Without a list of what is allowed, at least what is denied must not stand in the program.
-fn named(judge: &Judge<'_>, call: &Call<'_>, texts: &[String]) -> Ruling {
-    let denied = |text: &String| judge.policy.deny.iter().any(|rule| rule.is_named_in(text));
+fn named(judge: &Judge<'_>, call: &Call<'_>, texts: &[Cow<'_, str>]) -> Ruling {
+    let denied = |text: &Cow<'_, str>| judge.policy.deny.iter().any(|rule| rule.is_named_in(text));
     match judge.policy.allow.is_empty() && texts.iter().any(denied) {
         true => judge.hides(call.span(), "its program names a denied command"),
         false => Ok(()),

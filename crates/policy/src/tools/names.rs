@@ -1,5 +1,7 @@
 //! Builtins that take the names of variables: a name can have a subscript, and that is code.
 
+use std::borrow::Cow;
+
 use super::arguments::{Argument, Form, split};
 use crate::judge::{Call, Judge, Ruling};
 use crate::script::Word;
@@ -98,7 +100,7 @@ fn declare(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
         };
         let name = name.split(['[', '+']).next().unwrap_or_default();
         let value = text.is_some().then(|| Word::known(value, word.span.clone()));
-        judge.knowledge.note(name, value.as_ref().and_then(Word::data));
+        judge.knowledge.note(name, value.as_ref().and_then(Word::data).map(Cow::into_owned));
         judge.variable(name, value.as_ref(), &word.span)?;
     }
     Ok(())
@@ -164,7 +166,7 @@ fn expressions(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
         if word.data().is_none() && !beginning.contains('=') {
             return judge.unresolved(word.span.clone(), "the name of a variable");
         }
-        let text = word.data().unwrap_or(beginning);
+        let text = word.data().unwrap_or(beginning.into());
         subscript(judge, &text, word)?;
         for name in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
             judge.variable(name, None, &word.span)?;

@@ -93,7 +93,7 @@ pub fn tmux(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     }
     let new =
         ["new", "new-session", "new-window", "neww", "split-window", "splitw", "respawn-pane"];
-    if !new.contains(&text.as_str()) || several {
+    if !new.contains(&&*text) || several {
         return judge.hides(command.span.clone(), "a command of tmux that can run any other");
     }
     let form = Form { valued: "cefFnstxylp", stops: true, ..Form::default() };

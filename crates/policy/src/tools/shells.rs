@@ -93,7 +93,7 @@ pub fn file_of(judge: &mut Judge<'_>, call: &Call<'_>, words: &[Word], shell: Sh
     let Some(path) = file.data() else {
         return judge.unresolved(file.span.clone(), "the file a shell runs");
     };
-    if ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].contains(&path.as_str()) {
+    if ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].contains(&&*path) {
         return input_of(judge, call, shell);
     }
     if path.starts_with("/dev/") || path.starts_with("/proc/") || judge.knowledge.has_written(&path)

@@ -1,5 +1,7 @@
 //! Programs that run the command behind them.
 
+use std::borrow::Cow;
+
 use super::arguments::{Argument, Form, split};
 use crate::judge::{Call, Judge, Ruling};
 use crate::script::{Shell, Word};
@@ -300,7 +302,7 @@ fn command_behind(
     let mut rest = rest;
     while let Some(assignment) = rest.first().filter(|_| wrapper.sets).and_then(setting) {
         let (variable, value) = assignment;
-        judge.knowledge.note(&variable, value.data());
+        judge.knowledge.note(&variable, value.data().map(Cow::into_owned));
         judge.variable(&variable, Some(&value), &value.span)?;
         rest = &rest[1..];
     }
