@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::slice;
 use std::time::{Duration, Instant};
 
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
@@ -133,7 +134,7 @@ impl Agent {
             -1 => {
                 let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN);
                 let failure = Failure { stage: Stage::Resources, errno };
-                let _ = wire::tell(socket.as_fd(), &Event::Failed(failure), &[]);
+                let _ = wire::tell(socket.as_fd(), &[Event::Failed(failure)], &[]);
                 self.report(&Report::Buried { keeper });
             }
             0 => live_as_keeper(socket, group),
@@ -189,7 +190,7 @@ impl Agent {
 
     fn report(&self, report: &Report) {
         // A server that does not listen has left, which its own stream will tell.
-        let _ = wire::tell(self.server.as_fd(), report, &[]);
+        let _ = wire::tell(self.server.as_fd(), slice::from_ref(report), &[]);
     }
 
     /// Waits until all keepers have ended: the server, by leaving or by hanging up on them, has

@@ -16,7 +16,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::frame::{Directory, Failure, Program, Spawn, Stage, Stdin};
+use crate::frame::{Directory, Event, Failure, Program, Spawn, Stage, Stdin};
 
 /// The longest single argument the kernel passes on, its closing NUL included.
 const MAX_ARGUMENT: usize = 128 << 10;
@@ -36,6 +36,14 @@ pub struct Launcher {
     null: OwnedFd,
     environment: Vec<CString>,
     stack: Vec<u8>,
+    /// Made while there was nothing else to do.
+    pipes: Option<Pipes>,
+}
+
+/// What a program writes to: our ends, and its own.
+struct Pipes {
+    stdout: (OwnedFd, OwnedFd),
+    stderr: (OwnedFd, OwnedFd),
 }
 
 /// A program that runs, and our ends of its pipes.
@@ -54,7 +62,16 @@ impl Launcher {
             null: null.into(),
             environment: environment.collect(),
             stack: vec![0; STACK_SIZE],
+            pipes: None,
         })
+    }
+
+    /// Does what can be done before it is known what to start.
+    pub fn prepare(&mut self) {
+        if self.pipes.is_none() {
+            // Whoever needs them finds out why they cannot be made.
+            self.pipes = Pipes::make().ok();
+        }
     }
 
     /// Starts the program in a session of its own, inside `cgroup` where there is one.
@@ -78,8 +95,9 @@ impl Launcher {
             Directory::Handle(handle) => (None, Some(handle)),
         };
 
-        let (stdout, child_stdout) = output_pipe().map_err(resources)?;
-        let (stderr, child_stderr) = output_pipe().map_err(resources)?;
+        let pipes = self.pipes.take().map_or_else(Pipes::make, Ok).map_err(resources)?;
+        let (stdout, child_stdout) = pipes.stdout;
+        let (stderr, child_stderr) = pipes.stderr;
         let (child_stdin, stdin) = match spawn.stdin {
             Stdin::Null => (None, None),
             Stdin::Pipe => {
@@ -124,6 +142,26 @@ impl Launcher {
             }
         }
         Ok(environment)
+    }
+}
+
+impl Launched {
+    /// What there is to say of it. Our ends of its pipes go with that.
+    pub fn event(&self) -> Event {
+        Event::Started { pid: self.pid, fds: self.pipes().count() as u8 }
+    }
+
+    pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        [Some(&self.stdout), Some(&self.stderr), self.stdin.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(AsFd::as_fd)
+    }
+}
+
+impl Pipes {
+    fn make() -> Result<Self, Errno> {
+        Ok(Self { stdout: output_pipe()?, stderr: output_pipe()? })
     }
 }
 

@@ -24,6 +24,10 @@ use crate::{signals, tree};
 /// reported: the far end of `>(cat)` needs a moment.
 const LINGER: Duration = Duration::from_millis(40);
 
+/// How long a program may run before the server hears that it does: most have ended by then, and all
+/// there is to say of them is said in one go.
+const BRIEF: Duration = Duration::from_millis(1);
+
 /// What the tree is given when nobody is left to say how long.
 const ORPHAN_GRACE: Duration = Duration::from_millis(200);
 
@@ -85,12 +89,15 @@ impl Keeper {
                     match spawn.unpack(|| inbox.take_fds(1)?.pop()) {
                         Some(spawn) => return Ok(spawn),
                         // The kernel drops descriptors for which this process has no room.
-                        None => self.tell(&Event::Failed(resources(Errno::MFILE)), &[])?,
+                        None => self.tell(&[Event::Failed(resources(Errno::MFILE))], &[])?,
                     }
                 }
                 // About a run that has ended meanwhile.
                 Some(_) => {}
-                None => self.receive(RecvFlags::empty())?,
+                None => {
+                    self.launcher.prepare();
+                    self.receive(RecvFlags::empty())?;
+                }
             }
         }
     }
@@ -104,13 +111,10 @@ impl Keeper {
         drop(spawn);
         let launched = match launched {
             Ok(launched) => launched,
-            Err(failure) => return self.tell(&Event::Failed(failure), &[]),
+            Err(failure) => return self.tell(&[Event::Failed(failure)], &[]),
         };
-        let pid = launched.pid;
-        let started = self.tell_started(launched);
-
-        let mut minding = Minding { pid, began, exit: None, reported: false, ending: None };
-        let mut hung_up = started.is_err();
+        let mut minding = Minding::new(launched, began);
+        let mut hung_up = false;
         loop {
             if hung_up {
                 minding.end_within(ORPHAN_GRACE);
@@ -126,7 +130,7 @@ impl Keeper {
             if minding.advance(self.group.as_mut()) {
                 // The server will not use us again: we stay with them until they end.
                 let survivors = tree::children(std::process::id() as i32);
-                let _ = self.tell(&Event::Gone { survivors }, &[]);
+                let _ = self.tell(&[Event::Gone { survivors }], &[]);
                 hung_up = true;
             }
             if hung_up {
@@ -149,36 +153,15 @@ impl Keeper {
 
     /// Tells what there is to tell and was not told yet.
     fn report(&self, minding: &mut Minding, empty: bool) -> Result<(), Hangup> {
-        if let Some((status, usage, ended)) = minding.exit
-            && !minding.reported
-        {
-            let ending = minding.ending.is_some();
-            if !empty && !ending && ended.elapsed() < LINGER {
-                return Ok(());
-            }
-            let left = match empty || ending {
-                true => Vec::new(),
-                false => tree::descendants(std::process::id() as i32),
-            };
-            minding.reported = true;
-            let exit = Exit { status, usage, left };
-            self.tell(&Event::Exited { exit, gone: empty }, &[])
-        } else if empty && !matches!(minding.ending, Some(Ending::GivenUp)) {
-            self.tell(&Event::Gone { survivors: Vec::new() }, &[])
-        } else {
-            Ok(())
-        }
+        let launched = minding.start_to_tell();
+        let started = launched.as_ref().map(Launched::event);
+        let events: Vec<_> = started.into_iter().chain(minding.end_to_tell(empty)).collect();
+        let pipes: Vec<_> = launched.iter().flat_map(Launched::pipes).collect();
+        self.tell(&events, &pipes)
     }
 
-    fn tell_started(&self, launched: Launched) -> Result<(), Hangup> {
-        let Launched { pid, stdout, stderr, stdin } = launched;
-        let mut fds = vec![stdout.as_fd(), stderr.as_fd()];
-        fds.extend(stdin.as_ref().map(AsFd::as_fd));
-        self.tell(&Event::Started { pid, fds: fds.len() as u8 }, &fds)
-    }
-
-    fn tell(&self, event: &Event, fds: &[BorrowedFd<'_>]) -> Result<(), Hangup> {
-        wire::tell(self.socket.as_fd(), event, fds).map_err(|_| Hangup)
+    fn tell(&self, events: &[Event], fds: &[BorrowedFd<'_>]) -> Result<(), Hangup> {
+        wire::tell(self.socket.as_fd(), events, fds).map_err(|_| Hangup)
     }
 
     fn next_request(&mut self) -> Result<Option<Request>, Hangup> {
@@ -206,6 +189,8 @@ impl Keeper {
 /// What a keeper knows of its run.
 struct Minding {
     pid: i32,
+    /// Until the server knows that it runs.
+    launched: Option<Launched>,
     began: Instant,
     exit: Option<(Status, Usage, Instant)>,
     reported: bool,
@@ -213,6 +198,36 @@ struct Minding {
 }
 
 impl Minding {
+    fn new(launched: Launched, began: Instant) -> Self {
+        let (pid, launched) = (launched.pid, Some(launched));
+        Self { pid, launched, began, exit: None, reported: false, ending: None }
+    }
+
+    /// What was started, if it is time to say so.
+    fn start_to_tell(&mut self) -> Option<Launched> {
+        let over = self.exit.is_some() || self.ending.is_some();
+        self.launched
+            .take_if(|launched| over || launched.stdin.is_some() || self.began.elapsed() >= BRIEF)
+    }
+
+    /// What of the end was not told yet.
+    fn end_to_tell(&mut self, empty: bool) -> Option<Event> {
+        let Some((status, usage, ended)) = self.exit.filter(|_| !self.reported) else {
+            let over = empty && !matches!(self.ending, Some(Ending::GivenUp));
+            return over.then(|| Event::Gone { survivors: Vec::new() });
+        };
+        let ending = self.ending.is_some();
+        if !empty && !ending && ended.elapsed() < LINGER {
+            return None;
+        }
+        let left = match empty || ending {
+            true => Vec::new(),
+            false => tree::descendants(std::process::id() as i32),
+        };
+        self.reported = true;
+        Some(Event::Exited { exit: Exit { status, usage, left }, gone: empty })
+    }
+
     fn obey(&mut self, request: &Request) -> Result<(), Hangup> {
         match request {
             Request::Kill { grace } => self.end_within(*grace),
@@ -274,6 +289,9 @@ impl Minding {
                 Some((*ended + LINGER).saturating_duration_since(now))
             }
             (Some(Ending::GivenUp), _) => Some(LOOK_FOR_PARENT),
+            (None, None) if self.launched.is_some() => {
+                Some((self.began + BRIEF).saturating_duration_since(now))
+            }
             _ => None,
         }
     }

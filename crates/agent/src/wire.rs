@@ -111,14 +111,17 @@ pub fn send(
     }
 }
 
-/// Sends a whole message, waiting as long as it takes.
+/// Sends whole messages in one go, with the descriptors of the first of them, waiting as long as it
+/// takes.
 pub fn tell<T: Serialize>(
     socket: BorrowedFd<'_>,
-    message: &T,
+    messages: &[T],
     mut fds: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
     let mut bytes = Vec::new();
-    frame::encode(message, &mut bytes).map_err(io::Error::other)?;
+    for message in messages {
+        frame::encode(message, &mut bytes).map_err(io::Error::other)?;
+    }
     let mut rest = bytes.as_slice();
     while !rest.is_empty() {
         let sent = send(socket, rest, fds, SendFlags::empty())?;

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::http::{HttpServer, Request, TOKEN, call};
 use support::audit::{audit, folder, read, records, settled, start, verify};
+use support::http::{HttpServer, Request, TOKEN, call};
 use support::wait_until;
 
 #[test]

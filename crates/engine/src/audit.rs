@@ -25,8 +25,7 @@ mod verify;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 
@@ -37,6 +36,7 @@ pub use verify::{Defect, Fault, Verified, verify};
 
 use crate::error::Error;
 use crate::gate::Permit;
+use crate::later::Later;
 use crate::outcome::Outcome;
 use crate::random::random_name;
 use record::{Closing, Opening};
@@ -72,6 +72,7 @@ struct Shared {
     path: PathBuf,
     discretion: Discretion,
     trail: Mutex<Trail>,
+    later: Later,
 }
 
 /// Proof that a run is on record. Its end is recorded too, once: when it is known or, if nobody
@@ -84,10 +85,10 @@ pub struct Recorded {
 
 impl Audit {
     /// Nothing is made or opened until there is something to write.
-    pub fn new(settings: AuditSettings, discretion: Discretion) -> Self {
+    pub fn new(settings: AuditSettings, discretion: Discretion, later: Later) -> Self {
         let path = files::current(&settings.folder);
         let trail = Mutex::new(Trail::new(settings));
-        Self { shared: Arc::new(Shared { path, discretion, trail }) }
+        Self { shared: Arc::new(Shared { path, discretion, trail, later }) }
     }
 
     /// Records that a command is going to run. Without this, it must not.
@@ -102,6 +103,7 @@ impl Audit {
         let id = self.new_id()?;
         let refused = Opening::refused(&id, asked, error, &self.shared.discretion);
         let file = self.append(&refused)?;
+        self.settle();
         let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
         synced.map_err(io::Error::from).flatten().map_err(|source| self.error(source))
     }
@@ -110,9 +112,27 @@ impl Audit {
         random_name().map(Arc::from).map_err(|source| self.error(source))
     }
 
+    /// Writes a line now, and later, with others that came meanwhile, how far the trail goes.
     fn append(&self, record: &impl Serialize) -> Result<Arc<File>, Error> {
-        let mut trail = self.shared.trail.lock().unwrap_or_else(PoisonError::into_inner);
-        trail.append(record).map_err(|source| self.error(source))
+        let mut trail = self.trail();
+        let settled = trail.is_settled();
+        let file = trail.add(record).map_err(|source| self.error(source))?;
+        if settled {
+            let audit = self.clone();
+            self.shared.later.add(move || audit.settle());
+        }
+        Ok(file)
+    }
+
+    fn settle(&self) {
+        if let Err(source) = self.trail().settle() {
+            // The lines are there: whoever writes next goes on from them.
+            tracing::warn!("{}", self.error(source).chain());
+        }
+    }
+
+    fn trail(&self) -> MutexGuard<'_, Trail> {
+        self.shared.trail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn error(&self, source: io::Error) -> Error {
@@ -124,18 +144,6 @@ impl Recorded {
     /// What the run is known by, here and to whoever asked for it.
     pub fn id(&self) -> &Arc<str> {
         &self.id
-    }
-
-    /// Records what became of the run a moment after those who wait for it have been told, so that
-    /// neither the answer nor the next call has to wait for the disk. Should the runtime end before,
-    /// it is recorded then.
-    pub fn end_soon(self, outcome: Outcome) {
-        const MOMENT: Duration = Duration::from_millis(2);
-        let ending = Ending { recorded: Some(self), outcome };
-        tokio::spawn(async move {
-            tokio::time::sleep(MOMENT).await;
-            drop(ending);
-        });
     }
 
     /// Records what became of the run.
@@ -157,20 +165,6 @@ impl Drop for Recorded {
     fn drop(&mut self) {
         if !self.ended {
             self.write_end(Err(&Error::Cancelled));
-        }
-    }
-}
-
-/// An end that is recorded when this is dropped.
-struct Ending {
-    recorded: Option<Recorded>,
-    outcome: Outcome,
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        if let Some(recorded) = self.recorded.take() {
-            recorded.end(Ok(&self.outcome));
         }
     }
 }

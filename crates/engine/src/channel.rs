@@ -29,6 +29,8 @@ pub struct Channel {
     stream: Stream,
     output: Output,
     state: State,
+    /// What was read to its end and is still to be closed.
+    spent: State,
     intake: Intake,
 }
 
@@ -41,6 +43,8 @@ struct Intake {
 }
 
 enum State {
+    /// Nobody listens yet: most commands have ended before that is worth it.
+    New(OwnedFd),
     Open(Arc<Receiver>),
     /// A thread has the intake.
     Moving(JoinHandle<Moved>),
@@ -59,12 +63,20 @@ struct Moved {
 impl Channel {
     pub fn closed(stream: Stream, output: Output, masker: Masker) -> Self {
         let intake = Intake { masker, ..Intake::default() };
-        Self { stream, output, state: State::Closed, intake }
+        Self { stream, output, state: State::Closed, spent: State::Closed, intake }
     }
 
-    /// Starts reading from `pipe`, which must not block.
-    pub fn open(&mut self, pipe: OwnedFd) -> io::Result<()> {
-        self.state = State::Open(Arc::new(Receiver::from_owned_fd_unchecked(pipe)?));
+    /// Has what comes from `pipe` read, which must not block.
+    pub fn open(&mut self, pipe: OwnedFd) {
+        self.state = State::New(pipe);
+    }
+
+    /// Makes the runtime listen.
+    fn listen(&mut self) -> io::Result<()> {
+        self.state = match std::mem::replace(&mut self.state, State::Closed) {
+            State::New(pipe) => State::Open(Arc::new(Receiver::from_owned_fd_unchecked(pipe)?)),
+            other => other,
+        };
         Ok(())
     }
 
@@ -73,9 +85,10 @@ impl Channel {
     }
 
     /// Waits for more and keeps it. Nothing is lost if it is dropped before it is done.
-    pub async fn step(&mut self) {
+    pub async fn step(&mut self) -> io::Result<()> {
+        self.listen()?;
         match &mut self.state {
-            State::Closed => std::future::pending().await,
+            State::Closed | State::New(_) => std::future::pending().await,
             State::Moving(_) => {
                 self.finish_moving().await;
             }
@@ -84,33 +97,41 @@ impl Channel {
                 Err(_) => self.end(),
             },
         }
+        Ok(())
     }
 
     /// Keeps all that was written until now, and no more: a process that is still writing could
     /// hold us forever.
-    pub async fn drain(&mut self) {
+    pub async fn drain(&mut self) -> io::Result<()> {
         if let State::Moving(_) = self.state {
             self.finish_moving().await;
         }
-        let mut left = match &self.state {
-            State::Open(pipe) => rustix::io::ioctl_fionread(pipe.as_ref()).unwrap_or(0) as usize,
-            _ => 0,
+        let left = match &self.state {
+            State::New(pipe) => rustix::io::ioctl_fionread(pipe),
+            State::Open(pipe) => rustix::io::ioctl_fionread(pipe.as_ref()),
+            _ => Ok(0),
         };
+        let mut left = left.unwrap_or(0) as usize;
+        if left > 0 {
+            self.listen()?;
+        }
         while left > 0 {
             let read = self.read(read_now, left);
             let moved = self.finish_moving().await;
             if read == 0 {
-                return;
+                break;
             }
             left = left.saturating_sub(read + moved);
         }
+        Ok(())
     }
 
     /// Drains and closes: whatever else is written, nobody will read it.
-    pub async fn close(&mut self) {
-        self.drain().await;
+    pub async fn close(&mut self) -> io::Result<()> {
+        let drained = self.drain().await;
         self.end();
         self.finish_moving().await;
+        drained
     }
 
     /// Reads once, at most `limit` bytes. Returns how many.
@@ -131,10 +152,23 @@ impl Channel {
 
     /// Nothing more is read.
     fn end(&mut self) {
-        if let State::Open(_) = self.state {
-            self.intake.finish();
-            self.keep(None);
+        match self.state {
+            State::New(_) => self.spend(),
+            State::Open(_) => {
+                self.intake.finish();
+                self.keep(None);
+            }
+            State::Moving(_) | State::Closed => {}
         }
+    }
+
+    fn spend(&mut self) {
+        self.spent = std::mem::replace(&mut self.state, State::Closed);
+    }
+
+    /// What is left to be closed, which takes a moment.
+    pub fn take_spent(&mut self) -> impl Send + 'static {
+        std::mem::replace(&mut self.spent, State::Closed)
     }
 
     /// Keeps what was read. Where that takes a thread, it reads on for a stint, if there is one;
@@ -144,7 +178,7 @@ impl Channel {
         if self.output.has_room(self.stream, self.intake.shown().len()) {
             self.intake.keep(&self.output, self.stream);
             if stint.is_none() {
-                self.state = State::Closed;
+                self.spend();
             }
             return;
         }

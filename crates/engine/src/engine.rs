@@ -13,6 +13,7 @@ use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::later::Later;
 use crate::output::Output;
 use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Books, Run};
@@ -67,6 +68,7 @@ struct Shared {
     audit: Audit,
     turns: Turns,
     stats: Arc<Stats>,
+    later: Later,
     forgetting: Once,
     sweeping: Once,
     link: Mutex<Agent>,
@@ -90,14 +92,16 @@ impl Engine {
         let (turns, stats) = (Turns::new(settings.runs), Arc::default());
         let discretion =
             Discretion { commands: settings.log_commands, secrets: settings.secrets.clone() };
+        let later = Later::default();
         let shared = Shared {
             bounds: Bounds::new(&settings),
-            audit: Audit::new(settings.audit.clone(), discretion),
+            audit: Audit::new(settings.audit.clone(), discretion, later.clone()),
             settings,
             spill,
             store,
             turns,
             stats,
+            later,
             forgetting: Once::new(),
             sweeping: Once::new(),
             link,
@@ -163,6 +167,7 @@ impl Engine {
     ) -> Result<Run, Error> {
         let started = self.start_counted(owner, origin, request).await;
         if let Err(error) = &started {
+            self.shared.later.catch_up();
             tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
             self.shared.stats.note_error(error);
         }
@@ -176,18 +181,7 @@ impl Engine {
         request: RunRequest,
     ) -> Result<Run, Error> {
         let asked = Instant::now();
-        // Debug formatting leaves no control character.
-        match (&request.command, self.shared.settings.log_commands) {
-            (_, false) => tracing::info!("executing a command"),
-            (Command::Script { text, .. }, true) => {
-                tracing::info!("executing {:?}", self.settings().secrets.mask(text));
-            }
-            (Command::Argv(words), true) => {
-                let secrets = &self.settings().secrets;
-                let words: Vec<_> = words.iter().map(|word| secrets.mask(word)).collect();
-                tracing::info!("executing {words:?}");
-            }
-        }
+        self.log(&request.command);
         let max_output = request.max_output;
         let Shared { settings, bounds, audit, stats, .. } = &*self.shared;
         let gate = Gate { settings, bounds, audit };
@@ -201,13 +195,32 @@ impl Engine {
             Ok((turn, process)) => {
                 let output = Output::new(self.shared.spill.quota(max_output));
                 let books = Books::open(stats.clone(), turn, asked);
-                Ok(Run::start(process, pending, recorded, output, books))
+                let later = self.shared.later.clone();
+                Ok(Run::start(process, pending, recorded, output, books, later))
             }
             Err(error) => {
                 recorded.end(Err(&error));
                 Err(error)
             }
         }
+    }
+
+    /// Has it logged what is asked for.
+    fn log(&self, command: &Command) {
+        if !tracing::enabled!(tracing::Level::INFO) {
+            return;
+        }
+        let Settings { log_commands, secrets, .. } = self.settings();
+        // Debug formatting leaves no control character.
+        let what = match command {
+            _ if !log_commands => "a command".to_owned(),
+            Command::Script { text, .. } => format!("{:?}", secrets.mask(text)),
+            Command::Argv(words) => {
+                let words: Vec<_> = words.iter().map(|word| secrets.mask(word)).collect();
+                format!("{words:?}")
+            }
+        };
+        self.shared.later.add(move || tracing::info!("executing {what}"));
     }
 
     /// Ends every command and the agent, and waits until they are gone.

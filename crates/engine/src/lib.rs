@@ -11,6 +11,7 @@ mod engine;
 mod error;
 mod gate;
 mod json;
+mod later;
 mod mime;
 mod nature;
 mod outcome;

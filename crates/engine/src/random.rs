@@ -1,12 +1,26 @@
 //! Names nobody can guess.
 
 use std::io;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
+/// Bits for the next names: the kernel is asked for several at a time.
+static READY: Mutex<Vec<u128>> = Mutex::new(Vec::new());
+
 /// 128 random bits as text.
 pub fn random_name() -> io::Result<String> {
-    let mut bytes = [0; 16];
-    getrandom(&mut bytes, GetRandomFlags::empty())?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+    let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = match ready.pop() {
+        Some(name) => name,
+        None => {
+            let mut bytes = [0; 256];
+            // So few are never given in parts.
+            getrandom(&mut bytes, GetRandomFlags::empty())?;
+            let (names, _) = bytes.as_chunks();
+            ready.extend(names[1..].iter().map(|name| u128::from_ne_bytes(*name)));
+            u128::from_ne_bytes(names[0])
+        }
+    };
+    Ok(format!("{name:032x}"))
 }

@@ -5,6 +5,7 @@
 //! Afterwards it goes on reading what processes left running print, so that they do not stop or die
 //! of a pipe nobody reads.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::audit::Recorded;
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::gate::Pending;
+use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
 use crate::stats::Stats;
@@ -54,6 +56,7 @@ impl Run {
         recorded: Recorded,
         output: Output,
         books: Books,
+        later: Later,
     ) -> Self {
         let id = recorded.id().clone();
         let (answer, outcome) = oneshot::channel();
@@ -75,6 +78,7 @@ impl Run {
             stopped: None,
             feeder: None,
             books: Some(books),
+            later,
         };
         tokio::spawn(minder.mind(words));
         Self { outcome, word: Some(word), started, id, output }
@@ -169,10 +173,13 @@ struct Minder {
     feeder: Option<AbortHandle>,
     /// Closed when somebody is answered, or nobody waits any more.
     books: Option<Books>,
+    later: Later,
 }
 
 impl Minder {
     async fn mind(mut self, mut words: oneshot::Receiver<Word>) {
+        // The command was just started: now is the time.
+        self.later.catch_up();
         loop {
             let waiting = self.answer.is_some();
             tokio::select! {
@@ -192,8 +199,8 @@ impl Minder {
                         Some(_) => self.answer_outcome(Vec::new()),
                     }
                 }
-                () = self.stdout.step(), if self.stdout.is_open() => {}
-                () = self.stderr.step(), if self.stderr.is_open() => {}
+                read = self.stdout.step(), if self.stdout.is_open() => self.check(read),
+                read = self.stderr.step(), if self.stderr.is_open() => self.check(read),
             }
         }
     }
@@ -239,18 +246,14 @@ impl Minder {
     }
 
     fn started(&mut self, started: Started) {
-        let opened =
-            self.stdout.open(started.stdout).and_then(|()| self.stderr.open(started.stderr));
+        self.stdout.open(started.stdout);
+        self.stderr.open(started.stderr);
         self.starting.send_replace(Some(started.pid));
         if self.stopped.is_none() {
             // What it took to start is not the command's time.
             self.timer = Instant::now() + self.pending.timeout;
         }
         self.books.iter().for_each(Books::note_start);
-        if let Err(source) = opened {
-            self.process.kill(Duration::ZERO);
-            self.answer_with(Err(Error::Resources(source)));
-        }
         if let (Some(pipe), Some(bytes)) = (started.stdin, self.pending.stdin.take())
             && let Ok(mut pipe) = Sender::from_owned_fd_unchecked(pipe)
         {
@@ -269,19 +272,32 @@ impl Minder {
     }
 
     async fn drain(&mut self) {
-        tokio::join!(self.stdout.drain(), self.stderr.drain());
+        let (stdout, stderr) = tokio::join!(self.stdout.drain(), self.stderr.drain());
+        self.check(stdout.and(stderr));
     }
 
     async fn close(&mut self) {
-        tokio::join!(self.stdout.close(), self.stderr.close());
+        let (stdout, stderr) = tokio::join!(self.stdout.close(), self.stderr.close());
+        self.check(stdout.and(stderr));
+        let spent = (self.stdout.take_spent(), self.stderr.take_spent());
+        self.later.add(move || drop(spent));
+    }
+
+    /// A command whose output cannot be read is ended.
+    fn check(&mut self, read: io::Result<()>) {
+        if let Err(source) = read {
+            self.process.kill(Duration::ZERO);
+            self.answer_with(Err(Error::Resources(source)));
+        }
     }
 
     fn answer_outcome(&mut self, background: Vec<i32>) {
         let outcome = self.outcome(background);
-        match outcome.end {
+        let end = outcome.end;
+        self.later.add(move || match end {
             End::Exited(code) => tracing::info!("exit code {code}"),
             other => tracing::info!("ended: {other:?}"),
-        }
+        });
         self.output.note_answer();
         self.answer_with(Ok(outcome));
     }
@@ -300,7 +316,11 @@ impl Minder {
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {
         match (self.recorded.take(), &answer) {
-            (Some(recorded), Ok(outcome)) => recorded.end_soon(outcome.clone()),
+            (Some(recorded), Ok(outcome)) => {
+                // Neither the answer nor the next call has to wait for the disk.
+                let outcome = outcome.clone();
+                self.later.add(move || recorded.end(Ok(&outcome)));
+            }
             (Some(recorded), Err(error)) => recorded.end(Err(error)),
             (None, _) => {}
         }

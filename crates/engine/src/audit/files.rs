@@ -57,10 +57,10 @@ pub fn identity(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-/// Those of what is at a path, if there is anything.
-pub fn identity_at(path: &Path) -> io::Result<Option<(u64, u64)>> {
+/// What is at a path, if there is anything.
+pub fn found_at(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
-        Ok(found) => Ok(Some(identity(&found))),
+        Ok(found) => Ok(Some(found)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }

@@ -1,7 +1,7 @@
 //! How far the trail went, beside it: lines that are taken off its end are missed.
 //!
-//! The head is written after each line. Whoever is killed in between leaves a trail that is one line
-//! ahead; it is never behind.
+//! The head is written after the lines, a moment later. Whoever is killed in between leaves a trail
+//! that is ahead of it; it is never behind.
 
 use std::fs::File;
 use std::io;

@@ -68,7 +68,7 @@ impl AuditTail {
     pub fn more(&mut self) -> Result<Vec<String>, Error> {
         let mut added = Vec::new();
         let path = files::current(&self.folder);
-        let at = files::identity_at(&path).map_err(unreadable(&path))?;
+        let at = files::found_at(&path).map_err(unreadable(&path))?.as_ref().map(files::identity);
         match &mut self.current {
             Some(current) if Some(current.identity) == at => added.extend(&mut current.lines),
             // It was put away, and perhaps more than one.

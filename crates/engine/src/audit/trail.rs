@@ -6,8 +6,10 @@
 //! the chain is never forgotten in favour of what the file says: lines that were taken away leave a
 //! gap that shows.
 //!
-//!     lock ─▶ stat ─┬─ as we left it ─────────▶ write ─▶ head ─▶ unlock
+//!     lock ─▶ stat ─┬─ as we left it ─────────▶ write … write ─▶ head ─▶ unlock
 //!                   └─ changed ─▶ catch up ───▶
+//!
+//! Lines that follow each other soon share a lock and a head.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
@@ -40,6 +42,8 @@ pub struct Trail {
     /// How long the file was when we left it; if we do not know, nothing has this size.
     size: u64,
     patience: Duration,
+    /// The lock, while lines were written that the head does not know of.
+    held: Option<Held>,
     line: Vec<u8>,
 }
 
@@ -56,20 +60,38 @@ const UNKNOWN: u64 = u64::MAX;
 impl Trail {
     pub fn new(settings: AuditSettings) -> Self {
         let (last, size) = (Link::START, UNKNOWN);
-        Self { settings, opened: None, last, size, patience: PATIENCE, line: Vec::new() }
+        let (patience, line) = (PATIENCE, Vec::new());
+        Self { settings, opened: None, last, size, patience, held: None, line }
     }
 
-    /// Adds a record. Returns the file it is in, for whoever wants it to be on the disk.
-    pub fn append(&mut self, record: &impl Serialize) -> io::Result<Arc<File>> {
+    /// Adds a record, and keeps others from writing until it is settled. Returns the file it is in,
+    /// for whoever wants it to be on the disk.
+    pub fn add(&mut self, record: &impl Serialize) -> io::Result<Arc<File>> {
         let mut opened = match self.opened.take() {
             Some(opened) => opened,
             None => self.open()?,
         };
-        let held = self.hold(&mut opened);
-        let written = held.and_then(|_held| self.write(&opened, record));
+        let written = self.hold(&mut opened).and_then(|()| self.write(&opened, record));
+        if written.is_err() {
+            self.held = None;
+        }
         let file = opened.file.clone();
         self.opened = Some(opened);
         written.map(|()| file)
+    }
+
+    /// Notes how far the trail goes, and lets others write.
+    pub fn settle(&mut self) -> io::Result<()> {
+        let held = self.held.take();
+        match &self.opened {
+            Some(opened) if held.is_some() => self.write_head(opened),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether there is something to settle.
+    pub fn is_settled(&self) -> bool {
+        self.held.is_none()
     }
 
     fn open(&mut self) -> io::Result<Opened> {
@@ -91,49 +113,53 @@ impl Trail {
         held
     }
 
-    /// Takes the lock of the file that is to be written, at its end and with room in it.
-    fn hold(&mut self, opened: &mut Opened) -> io::Result<Held> {
-        loop {
-            let held = self.lock(&opened.file)?;
+    /// Sees to it that we have the lock of the file that is to be written, at its end and with room
+    /// in it.
+    fn hold(&mut self, opened: &mut Opened) -> io::Result<()> {
+        while self.held.is_none() || self.size >= self.settings.max_size.max(MIN_SIZE) {
             let path = files::current(&self.settings.folder);
-            match fs::symlink_metadata(&path) {
-                Ok(found) if files::identity(&found) == opened.identity => {
+            if self.held.is_some() {
+                self.write_head(opened)?;
+                self.put_away(&path)?;
+            } else {
+                let held = self.lock(&opened.file)?;
+                let found = files::found_at(&path)?;
+                if let Some(found) = found.filter(|it| files::identity(it) == opened.identity) {
+                    self.held = Some(held);
                     if found.size() != self.size {
                         self.catch_up(opened, found.size())?;
                     }
-                    if self.size < self.settings.max_size.max(MIN_SIZE) {
-                        return Ok(held);
-                    }
-                    self.put_away(&path)?;
+                    continue;
                 }
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                // Put away by somebody else, or removed.
-                _ => {}
             }
-            drop(held);
+            // Put away, or removed.
+            self.held = None;
             *opened = self.open()?;
         }
+        Ok(())
     }
 
     /// Writes a line, all of it or nothing. The lock is ours.
     fn write(&mut self, opened: &Opened, record: &impl Serialize) -> io::Result<()> {
-        let Opened { file, head, key, .. } = opened;
-        let link = compose(&mut self.line, record, self.last, key);
+        let link = compose(&mut self.line, record, self.last, &opened.key);
         let before = self.size;
-        let size = before + self.line.len() as u64;
-        let written = match (&**file).write(&self.line) {
-            Ok(written) if written == self.line.len() => Head { link, size }.write(head, key),
+        let written = match (&*opened.file).write(&self.line) {
+            Ok(written) if written == self.line.len() => Ok(()),
             Ok(_) => Err(io::ErrorKind::StorageFull.into()),
             Err(error) => Err(error),
         };
         if let Err(error) = written {
             // If even this fails, the next to write finds what is left and says so.
-            let _ = file.set_len(before);
+            let _ = opened.file.set_len(before);
             self.size = UNKNOWN;
             return Err(error);
         }
-        (self.last, self.size) = (link, size);
+        (self.last, self.size) = (link, before + self.line.len() as u64);
         Ok(())
+    }
+
+    fn write_head(&self, opened: &Opened) -> io::Result<()> {
+        Head { link: self.last, size: self.size }.write(&opened.head, &opened.key)
     }
 
     /// Finds out where the chain goes on in a file of this size. The lock is ours.

@@ -128,7 +128,8 @@ fn hold(path: &Path) -> io::Result<Option<Held>> {
     while let Some(file) = open(path)?.map(Arc::new) {
         let held = Held::take(file.clone(), Sharing::Readers, PATIENCE)?;
         // It may have been put away before we had it.
-        if Some(files::identity(&file.metadata()?)) == files::identity_at(path)? {
+        let found = files::found_at(path)?;
+        if Some(files::identity(&file.metadata()?)) == found.as_ref().map(files::identity) {
             return Ok(Some(held));
         }
     }

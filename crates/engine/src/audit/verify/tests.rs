@@ -21,7 +21,8 @@ fn small(folder: &TempDir, keep: u64) -> Trail {
 
 fn write(trail: &mut Trail, count: usize) {
     for number in 0..count {
-        trail.append(&json!({"event": "test", "number": number})).unwrap();
+        trail.add(&json!({"event": "test", "number": number})).unwrap();
+        trail.settle().unwrap();
     }
 }
 
@@ -79,7 +80,7 @@ fn a_record_of_another_trail_does_not_follow() {
     let (one, other) = (folder(), folder());
     write(&mut small(&one, 9), 5);
     fs::copy(Key::path(one.path()), Key::path(other.path())).unwrap();
-    small(&other, 9).append(&json!({"event": "other"})).unwrap();
+    small(&other, 9).add(&json!({"event": "other"})).unwrap();
     write(&mut small(&other, 9), 5);
     let foreign = fs::read_to_string(files::current(other.path())).unwrap();
     let foreign = foreign.lines().nth(2).unwrap().to_owned();
@@ -250,7 +251,7 @@ fn somebody_who_does_not_let_go_is_waited_for_once() {
     let held = Held::take(file, Sharing::Alone, PATIENCE).unwrap();
     let began = std::time::Instant::now();
     for _ in 0..20 {
-        let error = trail.append(&json!({"event": "test"})).unwrap_err();
+        let error = trail.add(&json!({"event": "test"})).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
     assert!(began.elapsed() < Duration::from_secs(5));
