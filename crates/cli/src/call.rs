@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
+use mcpz_engine::Later;
 use mcpz_server::Shell;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, Implementation, ProgressNotificationParam,
@@ -38,9 +39,10 @@ pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
         log::start(log::Detail::Everything);
     }
     server::hide();
-    let runtime = server::runtime()?;
+    let later = Later::default();
+    let runtime = server::runtime(&later)?;
     runtime.block_on(async {
-        let shell = settings.shell();
+        let shell = settings.shell(later);
         let engine = shell.engine().clone();
         let interrupted = server::shutdown()?;
         let code = tokio::select! {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_engine::Later;
 use mcpz_server::{
     Allowed, Auth, Guests, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, random_name,
     serve_http,
@@ -182,7 +183,8 @@ fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
 
 pub fn run(settings: Settings, http: Http) -> Result<ExitCode, Box<dyn Error>> {
     make_room(http.settings.limits.connections);
-    let runtime = runtime()?;
+    let later = Later::default();
+    let runtime = runtime(&later)?;
     let served: Result<(), Box<dyn Error>> = runtime.block_on(async {
         let address = http.bind;
         let listener = TcpListener::bind(address)
@@ -191,7 +193,7 @@ pub fn run(settings: Settings, http: Http) -> Result<ExitCode, Box<dyn Error>> {
         // Before anybody can know that we are here, and ask us to end.
         let ended = shutdown()?;
         announce(&http, listener.local_addr()?);
-        let shell = settings.shell();
+        let shell = settings.shell(later);
         let engine = shell.engine().clone();
         engine.warm_up();
         serve_http(listener, http.tls, Guests::new(shell), http.settings, ended).await?;

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
+use mcpz_engine::Later;
 use mcpz_server::serve_stdio;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::runtime::{Builder, Runtime};
@@ -30,10 +31,11 @@ pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(http) = http {
         return http::run(settings, http);
     }
-    let runtime = runtime()?;
+    let later = Later::default();
+    let runtime = runtime(&later)?;
     let served = runtime.block_on(async {
         tracing::info!("mcpz shell server started");
-        serve_stdio(settings.shell(), shutdown()?).await
+        serve_stdio(settings.shell(later), shutdown()?).await
     });
     // A thread may still wait for a terminal's input; there is nothing to wait for.
     runtime.shutdown_background();
@@ -51,8 +53,10 @@ fn warn_of_doors(policy: &mcpz_policy::Policy) {
 }
 
 /// One thread is enough for a client, and the fastest: no call waits for another thread to wake.
-pub fn runtime() -> std::io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
+/// What can wait is done when it has nothing else to do.
+pub fn runtime(later: &Later) -> std::io::Result<Runtime> {
+    let later = later.clone();
+    Builder::new_current_thread().enable_all().on_thread_park(move || later.catch_up()).build()
 }
 
 /// Keeps our memory and environment from the commands we run.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_engine::{AuditSettings, Engine, Policy, RunLimits, Secrets, SpillSettings};
+use mcpz_engine::{AuditSettings, Engine, Later, Policy, RunLimits, Secrets, SpillSettings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 use rustix::fs::Access;
 
@@ -114,8 +114,8 @@ impl Settings {
     }
 
     /// The server these settings describe. Must be called within a tokio runtime.
-    pub fn shell(self) -> Shell {
-        let shell = Shell::new(Engine::new(self.engine), self.tools, self.faces);
+    pub fn shell(self, later: Later) -> Shell {
+        let shell = Shell::new(Engine::new(self.engine, later), self.tools, self.faces);
         if self.no_stderr { shell.without_stderr() } else { shell }
     }
 }

@@ -83,7 +83,8 @@ enum Agent {
 }
 
 impl Engine {
-    pub fn new(settings: Settings) -> Self {
+    /// `later` takes what need not be done at once.
+    pub fn new(settings: Settings, later: Later) -> Self {
         let store = Arc::new(Store::new(settings.keep_time));
         let make_room = Arc::downgrade(&store);
         let spill = Spill::new(settings.spill.clone())
@@ -92,7 +93,6 @@ impl Engine {
         let (turns, stats) = (Turns::new(settings.runs), Arc::default());
         let discretion =
             Discretion { commands: settings.log_commands, secrets: settings.secrets.clone() };
-        let later = Later::default();
         let shared = Shared {
             bounds: Bounds::new(&settings),
             audit: Audit::new(settings.audit.clone(), discretion, later.clone()),

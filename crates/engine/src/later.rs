@@ -1,7 +1,8 @@
 //! Work that need not be done while somebody waits for an answer.
 //!
-//! It is done when a command was just started and there is nothing to do but wait for it, or after a
-//! moment, or when the runtime ends: whatever comes first.
+//! Whoever makes the runtime has it done when there is nothing else to do ([`Later::catch_up`]): the
+//! answer has been sent, or a command was started and has to be waited for. A runtime that is always
+//! busy does it after a moment, and one that ends before it is gone.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// How long work is put off at most.
-const MOMENT: Duration = Duration::from_millis(2);
+const MOMENT: Duration = Duration::from_millis(10);
 
 type Work = Box<dyn FnOnce() + Send>;
 

@@ -34,6 +34,7 @@ mod zip;
 pub use audit::{AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, verify, visible};
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
+pub use later::Later;
 pub use mcpz_policy::{Denial, Policy};
 pub use mime::mime;
 pub use outcome::{End, Outcome, Usage, signal_name, signal_number};

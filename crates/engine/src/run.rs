@@ -178,8 +178,6 @@ struct Minder {
 
 impl Minder {
     async fn mind(mut self, mut words: oneshot::Receiver<Word>) {
-        // The command was just started: now is the time.
-        self.later.catch_up();
         loop {
             let waiting = self.answer.is_some();
             tokio::select! {
