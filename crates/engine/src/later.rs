@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 /// How long work is put off at most.
-const MOMENT: Duration = Duration::from_millis(10);
+const MOMENT: Duration = Duration::from_millis(100);
 
 type Work = Box<dyn FnOnce() + Send>;
 
