@@ -15,8 +15,12 @@ use libc::{c_char, c_int, c_void};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 
-use crate::frame::{Directory, Event, Failure, Program, Spawn, Stage, Stdin};
+use crate::frame::{
+    ANSWERS_FD, Directory, Event, Failure, ORDERS_FD, Program, Spawn, Stage, Stdin,
+};
 
 /// The longest single argument the kernel passes on, its closing NUL included.
 const MAX_ARGUMENT: usize = 128 << 10;
@@ -46,12 +50,18 @@ struct Pipes {
     stderr: (OwnedFd, OwnedFd),
 }
 
-/// A program that runs, and our ends of its pipes.
+/// A program that runs, and our ends of what it reads and writes.
 pub struct Launched {
     pub pid: i32,
-    pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
-    pub stdin: Option<OwnedFd>,
+    pub ends: Ends,
+    /// Where it reads orders from and answers, if it is directed.
+    pub direction: Option<(OwnedFd, OwnedFd)>,
+}
+
+/// Our ends of what a program reads and writes.
+pub enum Ends {
+    Pipes { stdout: OwnedFd, stderr: OwnedFd, stdin: Option<OwnedFd> },
+    Terminal(OwnedFd),
 }
 
 impl Launcher {
@@ -95,15 +105,16 @@ impl Launcher {
             Directory::Handle(handle) => (None, Some(handle)),
         };
 
-        let pipes = self.pipes.take().map_or_else(Pipes::make, Ok).map_err(resources)?;
-        let (stdout, child_stdout) = pipes.stdout;
-        let (stderr, child_stderr) = pipes.stderr;
-        let (child_stdin, stdin) = match spawn.stdin {
-            Stdin::Null => (None, None),
-            Stdin::Pipe => {
-                let (read, write) = input_pipe().map_err(resources)?;
-                (Some(read), Some(write))
+        let (ends, childs) = match spawn.stdin {
+            Stdin::Terminal { rows, columns } => terminal(rows, columns).map_err(resources)?,
+            Stdin::Null | Stdin::Pipe => self.pipes(spawn).map_err(resources)?,
+        };
+
+        let (direction, directed) = match spawn.directed {
+            true => {
+                directed().map(|(ours, childs)| (Some(ours), Some(childs))).map_err(resources)?
             }
+            false => (None, None),
         };
 
         let (argv, environment) = (pointers(&argv), pointers(&environment));
@@ -114,9 +125,12 @@ impl Launcher {
             environment: environment.as_ptr(),
             directory: directory.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
             handle: handle.map_or(-1, AsRawFd::as_raw_fd),
-            stdin: child_stdin.as_ref().unwrap_or(&self.null).as_raw_fd(),
-            stdout: child_stdout.as_raw_fd(),
-            stderr: child_stderr.as_raw_fd(),
+            stdin: childs.stdin.as_ref().unwrap_or(&self.null).as_raw_fd(),
+            stdout: childs.stdout.as_raw_fd(),
+            stderr: childs.stderr.as_ref().unwrap_or(&childs.stdout).as_raw_fd(),
+            terminal: matches!(ends, Ends::Terminal(_)),
+            orders: directed.as_ref().map_or(-1, |(orders, _)| orders.as_raw_fd()),
+            answers: directed.as_ref().map_or(-1, |(_, answers)| answers.as_raw_fd()),
             script: script.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             failure: None,
         };
@@ -124,13 +138,24 @@ impl Launcher {
         // SAFETY: the child wrote through the pointer we passed; a plain read could be taken to
         // see the value from before the clone.
         match unsafe { ptr::read_volatile(&raw const plan.failure) } {
-            None => Ok(Launched { pid, stdout, stderr, stdin }),
+            None => Ok(Launched { pid, ends, direction }),
             Some(failure) => {
                 // SAFETY: reaps our own child, which has already left; no status is wanted.
                 unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
                 Err(failure)
             }
         }
+    }
+
+    fn pipes(&mut self, spawn: &Spawn) -> Result<(Ends, Childs), Errno> {
+        let Pipes { stdout, stderr } = self.pipes.take().map_or_else(Pipes::make, Ok)?;
+        let (child_stdin, stdin) = match spawn.stdin {
+            Stdin::Pipe => input_pipe().map(|(read, write)| (Some(read), Some(write)))?,
+            _ => (None, None),
+        };
+        let ends = Ends::Pipes { stdout: stdout.0, stderr: stderr.0, stdin };
+        let stderr = (!spawn.joined).then_some(stderr.1);
+        Ok((ends, Childs { stdin: child_stdin, stdout: stdout.1, stderr }))
     }
 
     fn environment_of(&self, spawn: &Spawn) -> Result<Vec<CString>, Failure> {
@@ -145,17 +170,63 @@ impl Launcher {
     }
 }
 
+/// The program's own ends. Its stderr is its stdout if it has none.
+struct Childs {
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: Option<OwnedFd>,
+}
+
+/// A terminal of some size: our end, and the program's. What is printed there is not told apart.
+fn terminal(rows: u16, columns: u16) -> Result<(Ends, Childs), Errno> {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    unlockpt(&ours)?;
+    tcsetwinsize(&ours, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
+    let childs =
+        ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
+    set_nonblocking(&ours)?;
+    let stdin = Some(childs.try_clone().map_err(|_| Errno::MFILE)?);
+    Ok((Ends::Terminal(ours), Childs { stdin, stdout: childs, stderr: None }))
+}
+
+/// Pipes for orders and answers: our ends, and the program's.
+fn directed() -> Result<((OwnedFd, OwnedFd), (OwnedFd, OwnedFd)), Errno> {
+    let (childs_orders, orders) = input_pipe()?;
+    let (answers, childs_answers) = output_pipe()?;
+    Ok(((orders, answers), (childs_orders, childs_answers)))
+}
+
 impl Launched {
-    /// What there is to say of it. Our ends of its pipes go with that.
+    /// What there is to say of it. Our ends go with that.
     pub fn event(&self) -> Event {
-        Event::Started { pid: self.pid, fds: self.pipes().count() as u8 }
+        let (keeper, fds) = (std::process::id() as i32, self.all().count() as u8);
+        Event::Started { pid: self.pid, keeper, fds }
     }
 
-    pub fn pipes(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        [Some(&self.stdout), Some(&self.stderr), self.stdin.as_ref()]
-            .into_iter()
-            .flatten()
-            .map(AsFd::as_fd)
+    /// Whether somebody waits to write to it.
+    pub fn is_awaited(&self) -> bool {
+        self.ends.has_input() || self.direction.is_some()
+    }
+
+    /// All our ends.
+    pub fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let direction = self.direction.iter().flat_map(|(orders, answers)| [orders, answers]);
+        self.ends.all().chain(direction.map(AsFd::as_fd))
+    }
+}
+
+impl Ends {
+    fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let all = match self {
+            Self::Pipes { stdout, stderr, stdin } => [Some(stdout), Some(stderr), stdin.as_ref()],
+            Self::Terminal(terminal) => [Some(terminal), None, None],
+        };
+        all.into_iter().flatten().map(AsFd::as_fd)
+    }
+
+    /// Whether somebody may want to write to it at once.
+    fn has_input(&self) -> bool {
+        matches!(self, Self::Pipes { stdin: Some(_), .. } | Self::Terminal(_))
     }
 }
 
@@ -175,6 +246,10 @@ struct Plan {
     stdin: RawFd,
     stdout: RawFd,
     stderr: RawFd,
+    /// Whether these are a terminal, which is to be its own.
+    terminal: bool,
+    orders: RawFd,
+    answers: RawFd,
     script: RawFd,
     failure: Option<Failure>,
 }
@@ -196,10 +271,13 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
             && (plan.handle < 0 || libc::fchdir(plan.handle) == 0);
         let moved = entered && {
             stage = Stage::Resources;
-            libc::dup2(plan.stdin, 0) >= 0
+            (!plan.terminal || libc::ioctl(plan.stdin, libc::TIOCSCTTY, 0) == 0)
+                && libc::dup2(plan.stdin, 0) >= 0
                 && libc::dup2(plan.stdout, 1) >= 0
                 && libc::dup2(plan.stderr, 2) >= 0
                 && (plan.script < 0 || libc::dup2(plan.script, SCRIPT_FD) >= 0)
+                && (plan.orders < 0 || libc::dup2(plan.orders, ORDERS_FD) >= 0)
+                && (plan.answers < 0 || libc::dup2(plan.answers, ANSWERS_FD) >= 0)
         };
         if moved {
             stage = Stage::Program;

@@ -22,10 +22,15 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
+
+/// Where a program that is directed reads what it is told, and where it answers: out of the way of
+/// the low numbers scripts use themselves.
+pub const ORDERS_FD: i32 = 61;
+pub const ANSWERS_FD: i32 = 62;
 
 const HEADER: usize = 4;
 
@@ -69,10 +74,13 @@ pub enum Request {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     Failed(Failure),
-    /// The program runs. `fds` descriptors travel with this frame: the read ends of stdout and
-    /// stderr, then the write end of stdin if one was asked for.
+    /// The program runs. `fds` descriptors travel with this frame: its terminal, or the read ends of
+    /// stdout and stderr, then the write end of stdin if one was asked for; then the write end of its
+    /// orders and the read end of its answers, if it is directed.
     Started {
         pid: i32,
+        /// The process that minds it: all of the run is below.
+        keeper: i32,
         fds: u8,
     },
     /// The first process ended. With `gone`, so did everything it started.
@@ -94,6 +102,11 @@ pub struct Spawn<H = OwnedFd> {
     /// Changes to the agent's own environment: a value sets, `None` removes.
     pub environment: Vec<(OsString, Option<OsString>)>,
     pub stdin: Stdin,
+    /// Whether what it writes to stderr goes where stdout goes.
+    pub joined: bool,
+    /// Whether it is talked to on descriptors of its own: it reads from [`ORDERS_FD`] and answers on
+    /// [`ANSWERS_FD`].
+    pub directed: bool,
 }
 
 /// Where a program starts.
@@ -114,8 +127,8 @@ pub struct Enclosed;
 impl<H> Spawn<H> {
     /// The same with another kind of handle.
     fn with<T>(self, directory: Directory<T>) -> Spawn<T> {
-        let Self { program, environment, stdin, .. } = self;
-        Spawn { program, directory, environment, stdin }
+        let Self { program, environment, stdin, joined, directed, .. } = self;
+        Spawn { program, directory, environment, stdin, joined, directed }
     }
 }
 
@@ -154,6 +167,11 @@ pub enum Program {
 pub enum Stdin {
     Null,
     Pipe,
+    /// A terminal of this size, which is its output too.
+    Terminal {
+        rows: u16,
+        columns: u16,
+    },
 }
 
 /// Why a program could not be started.
@@ -266,13 +284,21 @@ mod tests {
             Just(Directory::Handle(Enclosed)),
         ];
         let environment = vec((text(), proptest::option::of(text())), 0..4);
-        let stdin = prop_oneof![Just(Stdin::Null), Just(Stdin::Pipe)];
-        (program(), directory, environment, stdin).prop_map(
-            |(program, directory, environment, stdin)| Spawn {
+        let terminal = (1..99_u16, 1..999_u16);
+        let stdin = prop_oneof![
+            Just(Stdin::Null),
+            Just(Stdin::Pipe),
+            terminal.prop_map(|(rows, columns)| Stdin::Terminal { rows, columns }),
+        ];
+        let flags = any::<(bool, bool)>();
+        (program(), directory, environment, stdin, flags).prop_map(
+            |(program, directory, environment, stdin, (joined, directed))| Spawn {
                 program,
                 directory,
                 environment,
                 stdin,
+                joined,
+                directed,
             },
         )
     }
@@ -339,7 +365,9 @@ mod tests {
         let text = OsString::from("x".repeat(MAX_FRAME));
         let program = Program::Script { shell: "sh".into(), text };
         let directory = Directory::Own;
-        let spawn = Spawn { program, directory, environment: Vec::new(), stdin: Stdin::Null };
+        let (environment, stdin) = (Vec::new(), Stdin::Null);
+        let spawn =
+            Spawn { program, directory, environment, stdin, joined: false, directed: false };
         let mut bytes = Vec::new();
         assert!(matches!(encode(&Request::Spawn(spawn), &mut bytes), Err(FrameError::TooLong(_))));
         assert!(bytes.is_empty());

@@ -156,7 +156,7 @@ impl Keeper {
         let launched = minding.start_to_tell();
         let started = launched.as_ref().map(Launched::event);
         let events: Vec<_> = started.into_iter().chain(minding.end_to_tell(empty)).collect();
-        let pipes: Vec<_> = launched.iter().flat_map(Launched::pipes).collect();
+        let pipes: Vec<_> = launched.iter().flat_map(Launched::all).collect();
         self.tell(&events, &pipes)
     }
 
@@ -206,8 +206,7 @@ impl Minding {
     /// What was started, if it is time to say so.
     fn start_to_tell(&mut self) -> Option<Launched> {
         let over = self.exit.is_some() || self.ending.is_some();
-        self.launched
-            .take_if(|launched| over || launched.stdin.is_some() || self.began.elapsed() >= BRIEF)
+        self.launched.take_if(|it| over || it.is_awaited() || self.began.elapsed() >= BRIEF)
     }
 
     /// What of the end was not told yet.

@@ -18,7 +18,9 @@ mod wire;
 
 pub use agent::{AgentError, serve_stdin};
 pub use frame::{
-    Directory, Exit, Failure, FrameError, MAX_FRAME, Program, Spawn, Stage, Status, Stdin, Usage,
+    ANSWERS_FD, Directory, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD, Program, Spawn, Stage,
+    Status, Stdin, Usage,
 };
 pub use link::{Link, LinkError};
 pub use process::{Happening, Process, Started};
+pub use tree::descendants;

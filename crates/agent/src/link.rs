@@ -26,7 +26,7 @@ use tokio::time::timeout;
 
 use crate::cgroup;
 use crate::frame::{self, FrameError, Order, Report, Request, Spawn, VERSION};
-use crate::process::Process;
+use crate::process::{Process, Shape};
 use crate::wire::{self, Inbox};
 
 /// Keepers that are always ready.
@@ -136,13 +136,14 @@ impl Link {
     /// Has a program started. What becomes of it is told by the returned [`Process`].
     pub fn spawn(&self, spawn: Spawn) -> Result<Process, LinkError> {
         let mut bytes = Vec::new();
+        let shape = Shape::from(&spawn);
         let (spawn, handle) = spawn.enclose();
         frame::encode(&Request::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
         let keeper = match self.take_idle() {
             Some(keeper) => keeper,
             None => self.make_keeper()?,
         };
-        Ok(Process::new(keeper, (bytes, handle), self.clone()))
+        Ok(Process::new(keeper, (bytes, handle), shape, self.clone()))
     }
 
     /// Ends the agent and with it every run, and waits until they are gone.

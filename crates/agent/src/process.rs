@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use tokio::io::Interest;
 
-use crate::frame::{self, Event, Exit, Failure, Request, Stage};
+use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Stdin};
 use crate::link::{Connection, Link};
 use crate::wire;
 
@@ -34,9 +34,28 @@ pub enum Happening {
 #[derive(Debug)]
 pub struct Started {
     pub pid: i32,
+    /// The process that minds it: all of the run is below.
+    pub keeper: i32,
+    /// What it prints; all of it, if it has a terminal.
     pub stdout: OwnedFd,
-    pub stderr: OwnedFd,
+    pub stderr: Option<OwnedFd>,
     pub stdin: Option<OwnedFd>,
+    /// Where to write orders and to read answers, if it is directed.
+    pub direction: Option<(OwnedFd, OwnedFd)>,
+}
+
+/// What a run was asked to have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shape {
+    terminal: bool,
+    directed: bool,
+}
+
+impl<H> From<&Spawn<H>> for Shape {
+    fn from(spawn: &Spawn<H>) -> Self {
+        let terminal = matches!(spawn.stdin, Stdin::Terminal { .. });
+        Self { terminal, directed: spawn.directed }
+    }
 }
 
 /// A run and its keeper. Dropped before the run is over, it ends the run.
@@ -46,6 +65,7 @@ pub struct Process {
     unsent: Vec<u8>,
     /// Goes with the first of the unsent bytes.
     handle: Option<OwnedFd>,
+    shape: Shape,
     over: bool,
     link: Link,
 }
@@ -55,9 +75,10 @@ impl Process {
     pub(crate) fn new(
         keeper: Connection,
         (unsent, handle): (Vec<u8>, Option<OwnedFd>),
+        shape: Shape,
         link: Link,
     ) -> Self {
-        let mut process = Self { keeper: Some(keeper), unsent, handle, over: false, link };
+        let mut process = Self { keeper: Some(keeper), unsent, handle, shape, over: false, link };
         process.send();
         process
     }
@@ -109,7 +130,7 @@ impl Process {
                 self.over = true;
                 Happening::Failed(failure)
             }
-            Event::Started { pid, fds } => match self.take_pipes(pid, fds.into()) {
+            Event::Started { pid, keeper, fds } => match self.take_ends(pid, keeper, fds.into()) {
                 Some(started) => Happening::Started(started),
                 // The kernel drops descriptors for which this process has no room.
                 None => {
@@ -133,10 +154,22 @@ impl Process {
         }
     }
 
-    fn take_pipes(&mut self, pid: i32, count: usize) -> Option<Started> {
-        let mut fds = self.keeper.as_mut()?.inbox.take_fds(count)?.into_iter();
-        let (stdout, stderr, stdin) = (fds.next()?, fds.next()?, fds.next());
-        Some(Started { pid, stdout, stderr, stdin })
+    fn take_ends(&mut self, pid: i32, keeper: i32, count: usize) -> Option<Started> {
+        let mut fds = self.keeper.as_mut()?.inbox.take_fds(count)?;
+        let direction = match self.shape.directed {
+            true => {
+                let (answers, orders) = (fds.pop()?, fds.pop()?);
+                Some((orders, answers))
+            }
+            false => None,
+        };
+        let mut fds = fds.into_iter();
+        let stdout = fds.next()?;
+        let (stderr, stdin) = match self.shape.terminal {
+            true => (None, Some(stdout.try_clone().ok()?)),
+            false => (Some(fds.next()?), fds.next()),
+        };
+        Some(Started { pid, keeper, stdout, stderr, stdin, direction })
     }
 
     /// Lets the keeper end its run and itself.

@@ -19,8 +19,8 @@ use serde::de::DeserializeOwned;
 
 use crate::frame::{self, FrameError};
 
-/// The most descriptors that travel with one frame: stdout, stderr, stdin.
-pub const MAX_FDS: usize = 3;
+/// The most descriptors that travel with one frame: stdout, stderr, stdin, orders, answers.
+pub const MAX_FDS: usize = 5;
 
 /// How much room a read finds at least; a longer frame makes the buffer grow to its length.
 const READ_SIZE: usize = 4 << 10;

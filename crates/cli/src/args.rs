@@ -130,6 +130,10 @@ pub struct ShellFlags {
     #[arg(long)]
     pub no_stderr: bool,
 
+    /// Seconds after which a call of execute_command that still runs is handed over as a job
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    pub background_after: Option<u64>,
+
     /// Tools to offer: names (comma-separated), default or all [default: default]
     #[arg(long, value_name = "LIST")]
     pub tools: Option<String>,

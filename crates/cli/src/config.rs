@@ -31,6 +31,7 @@ pub struct ShellTool {
     pub timeout: Option<u64>,
     pub shell: Option<PathBuf>,
     pub no_stderr: Option<bool>,
+    pub background_after: Option<u64>,
     pub tools: Option<Vec<String>>,
     pub settings: Option<PathBuf>,
     pub verbose: Option<bool>,
@@ -54,6 +55,8 @@ pub struct Limits {
     pub runs: Option<usize>,
     pub runs_per_client: Option<usize>,
     pub waiting: Option<usize>,
+    pub jobs: Option<usize>,
+    pub sessions: Option<usize>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

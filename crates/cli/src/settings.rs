@@ -107,7 +107,15 @@ impl Settings {
         Ok(Self {
             engine,
             tools: tools.map_or_else(|| Ok(ToolSet::default()), |list| list.parse())?,
-            faces: FaceSettings { shell: shell_face(&file)?, execute: execute_face()? },
+            faces: FaceSettings {
+                shell: shell_face(&file)?,
+                execute: execute_face()?,
+                background_after: flags
+                    .background_after
+                    .or(file.background_after)
+                    .map(|after| seconds("background_after", after))
+                    .transpose()?,
+            },
             no_stderr: flags.no_stderr || file.no_stderr.unwrap_or(false),
             verbose: flags.verbose || file.verbose.unwrap_or(false),
         })
@@ -158,6 +166,8 @@ fn runs(limits: &config::Limits) -> Result<RunLimits, SettingsError> {
         total: at_least_one("runs", limits.runs, default.total)?,
         per_owner: at_least_one("runs_per_client", limits.runs_per_client, default.per_owner)?,
         waiting: limits.waiting.unwrap_or(default.waiting),
+        jobs: limits.jobs.unwrap_or(default.jobs),
+        sessions: limits.sessions.unwrap_or(default.sessions),
     })
 }
 

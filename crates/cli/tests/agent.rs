@@ -15,7 +15,14 @@ use support::MCPZ;
 
 fn spawn(program: Program) -> Spawn {
     let directory = Directory::Own;
-    Spawn { program, directory, environment: Vec::new(), stdin: Stdin::Null }
+    Spawn {
+        program,
+        directory,
+        environment: Vec::new(),
+        stdin: Stdin::Null,
+        joined: false,
+        directed: false,
+    }
 }
 
 fn argv(words: &[&str]) -> Program {

@@ -75,7 +75,8 @@ fn mistakes_are_explained() {
     for (arguments, explanation) in [
         (
             &["shel", "command=x"][..],
-            "mcpz: there is no tool `shel` here; there are: execute_command, read_file_chunk\n",
+            "mcpz: there is no tool `shel` here; there are: execute_command, read_file_chunk, \
+             list_jobs, read_job, write_job, stop_job\n",
         ),
         (&["execute_command", "ls"], "mcpz: `ls` is not an argument: write it as KEY=VALUE\n"),
         (
@@ -93,7 +94,7 @@ fn mistakes_are_explained() {
         (
             &["--tools", "shall", "execute_command", "command=x"],
             "mcpz: there is no tool `shall`; there are: default, all, execute_command, read_file_chunk, \
-             shell, execute, run_shell_command, shell_exec\n",
+             list_jobs, read_job, write_job, stop_job, shell, execute, run_shell_command, shell_exec\n",
         ),
     ] {
         let (stdout, stderr, code) = call(arguments);

@@ -80,6 +80,15 @@ impl Channel {
         Ok(())
     }
 
+    /// Has what comes from now on kept elsewhere.
+    pub async fn switch(&mut self, output: Output) -> io::Result<()> {
+        let drained = self.drain().await;
+        self.intake.finish();
+        self.intake.keep(&self.output, self.stream);
+        self.output = output;
+        drained
+    }
+
     pub fn is_open(&self) -> bool {
         !matches!(self.state, State::Closed)
     }

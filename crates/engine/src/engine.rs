@@ -5,19 +5,23 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::Link;
+use mcpz_agent::{Link, Spawn};
 use mcpz_policy::Policy;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
 use crate::error::Error;
 use crate::gate::Gate;
+use crate::jobs::Job;
 use crate::later::Later;
+use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Books, Run};
 use crate::secrets::Secrets;
+use crate::sessions::{Dialect, Order, Session};
 use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
@@ -165,7 +169,10 @@ impl Engine {
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Run, Error> {
-        let started = self.start_counted(owner, origin, request).await;
+        let started = match request.session.clone() {
+            Some(name) => self.start_in_session(owner, origin, &name, request).await,
+            None => self.start_counted(owner, origin, request).await,
+        };
         if let Err(error) = &started {
             self.shared.later.catch_up();
             tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
@@ -183,11 +190,11 @@ impl Engine {
         let asked = Instant::now();
         self.log(&request.command);
         let max_output = request.max_output;
-        let Shared { settings, bounds, audit, stats, .. } = &*self.shared;
-        let gate = Gate { settings, bounds, audit };
-        let cleared = gate.clear(owner, origin, request).await?;
+        let stats = &self.shared.stats;
+        let cleared = self.gate().clear(owner, origin, request).await?;
         // Nobody waits longer for a command to begin than it may take.
-        let turn = timeout(cleared.timeout(), self.shared.turns.take(&owner.share)).await;
+        let patience = cleared.timeout().unwrap_or(self.settings().timeout);
+        let turn = timeout(patience, self.shared.turns.take(&owner.share)).await;
         let (spawn, pending, recorded) = cleared.into_parts();
         let turn = turn.map_err(|_| Error::Busy).flatten();
         let ready = turn.and_then(|turn| Ok((turn, self.link()?.spawn(spawn)?)));
@@ -196,12 +203,121 @@ impl Engine {
                 let output = Output::new(self.shared.spill.quota(max_output));
                 let books = Books::open(stats.clone(), turn, asked);
                 let later = self.shared.later.clone();
-                Ok(Run::start(process, pending, recorded, output, books, later))
+                Ok(Run::start(process, pending, recorded, output, Some(books), later))
             }
             Err(error) => {
                 recorded.end(Err(&error));
                 Err(error)
             }
+        }
+    }
+
+    /// Has a command carried out by the shell of a session, which is begun if there is none of that
+    /// name.
+    async fn start_in_session(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        name: &str,
+        request: RunRequest,
+    ) -> Result<Run, Error> {
+        self.log(&request.command);
+        let session = match owner.sessions.find(name) {
+            Some(_) if request.directory.is_some() || !request.environment.is_empty() => {
+                return Err(Error::SessionRuns { name: name.to_owned() });
+            }
+            Some(session) => session,
+            None => self.begin_session(owner, origin, name, &request).await?,
+        };
+        let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
+        let (text, max_output) = (text.clone(), request.max_output);
+        let request = RunRequest { before: Some(session.said()), ..request };
+        let gate = self.gate();
+        let (_, pending, recorded) = gate.clear(owner, origin, request).await?.into_parts();
+        let output = Output::new(self.shared.spill.quota(max_output));
+        let later = self.shared.later.clone();
+        Ok(Run::in_session(Order { session, text, pending, recorded, output, later }))
+    }
+
+    /// Starts the shell of a session. What it is told is judged; that it runs is recorded.
+    async fn begin_session(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        name: &str,
+        request: &RunRequest,
+    ) -> Result<Arc<Session>, Error> {
+        let limit = self.settings().runs.sessions;
+        if owner.sessions.count() >= limit {
+            return Err(Error::TooManySessions { limit });
+        }
+        let Command::Script { shell, .. } = &request.command else { return Err(Error::Closed) };
+        let shell = shell.as_ref().unwrap_or(&self.settings().shell);
+        let dialect = Dialect::of(shell);
+        let begun = RunRequest {
+            directory: request.directory.clone(),
+            stays_within: request.stays_within,
+            environment: request.environment.clone(),
+            lasting: true,
+            ..RunRequest::new(Command::Argv(dialect.command(shell)))
+        };
+        let cleared = self.gate().clear_own(owner, origin, begun).await?;
+        let (spawn, mut pending, recorded) = cleared.into_parts();
+        let (directing, directed) = oneshot::channel();
+        pending.directing = Some(directing);
+        let process = self.link()?.spawn(Spawn { directed: true, ..spawn })?;
+        let (output, later) = (self.new_output(), self.shared.later.clone());
+        let mut run = Run::start(process, pending, recorded, output, None, later);
+        if run.started().await.is_none() {
+            let failed = run.outcome().await;
+            return Err(failed.err().unwrap_or(Error::Closed));
+        }
+        let ends = directed.await.map_err(|_| Error::Closed)?;
+        let command = format!("session {name}: {}", shell.display());
+        let job = owner.jobs.add_session(run, command, name.to_owned());
+        let session = Arc::new(Session::new(name.to_owned(), job, dialect, ends)?);
+        session.greet().await;
+        owner.sessions.insert(session.clone());
+        Ok(session)
+    }
+
+    fn gate(&self) -> Gate<'_> {
+        let Shared { settings, bounds, audit, .. } = &*self.shared;
+        Gate { settings, bounds, audit }
+    }
+
+    /// Whether one more job may run.
+    pub fn check_jobs(&self, owner: &Owner) -> Result<(), Error> {
+        let limit = self.settings().runs.jobs;
+        match owner.jobs.running() < limit {
+            true => Ok(()),
+            false => Err(Error::TooManyJobs { limit }),
+        }
+    }
+
+    /// Makes a job of a command nobody waits for any more. It has no deadline from now on.
+    pub fn hand_over(&self, owner: &Owner, run: Run, command: String) -> Arc<Job> {
+        run.remote().last();
+        let job = owner.jobs.add(run, command);
+        owner.follow(&job.run, None, job.output.clone());
+        job
+    }
+
+    /// Makes a job of what a command has left running, if it has.
+    pub fn adopt(&self, owner: &Owner, run: Run, command: String, outcome: &mut Outcome) {
+        if !outcome.background.is_empty() {
+            let job = owner.jobs.adopt(run, command, outcome);
+            outcome.job = Some(job.id());
+            owner.follow(&job.run, None, job.output.clone());
+        }
+    }
+
+    /// A command as it may be shown.
+    pub fn shown(&self, command: &Command) -> String {
+        let secrets = &self.settings().secrets;
+        match command {
+            Command::Script { text, .. } => secrets.mask(text).into(),
+            Command::Argv(words) => secrets.mask(&words.join(" ")).into(),
         }
     }
 

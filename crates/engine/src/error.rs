@@ -56,6 +56,15 @@ pub enum Error {
     Read(#[source] io::Error),
     #[error("too many commands are running and waiting; try again later")]
     Busy,
+    #[error("{limit} jobs are running, which is the limit; stop one, or wait until one has ended")]
+    TooManyJobs { limit: usize },
+    #[error(
+        "the session `{name}` has a directory and variables already; change them with `cd` and \
+         `export`"
+    )]
+    SessionRuns { name: String },
+    #[error("there are {limit} sessions, which is the limit; end one with `exit`")]
+    TooManySessions { limit: usize },
     #[error("cancelled before it was started")]
     Cancelled,
     #[error("the server is ending")]

@@ -4,19 +4,24 @@
 //! byte for byte, so what was checked is what runs, and the proof that it is on record.
 
 use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcpz_agent::{Directory, Program, Spawn, Stdin};
 use mcpz_policy::{Judgement, Scene, Verdict};
+use tokio::sync::oneshot;
 
 use crate::audit::{Asked, Audit, Recorded};
 use crate::bounds::{Bounds, directory};
 use crate::engine::Settings;
 use crate::error::Error;
-use crate::request::{Command, Origin, RunRequest};
+use crate::request::{Command, Input, Origin, RunRequest, Size};
 use crate::secrets::Secrets;
 use crate::store::Owner;
+
+/// The kind of terminal commands are told they have.
+const TERMINAL: &str = "xterm-256color";
 
 /// A command that may run.
 pub struct Cleared {
@@ -38,16 +43,21 @@ pub struct Pending {
     /// What is executed: the shell, or the program itself.
     pub program: PathBuf,
     pub directory: PathBuf,
-    pub timeout: Duration,
+    pub timeout: Option<Duration>,
     /// What the command looks like, if that is a reason to be careful.
     pub warnings: Vec<&'static str>,
-    pub stdin: Option<Vec<u8>>,
+    /// What it is given to read at once.
+    pub stdin: Vec<u8>,
+    /// How it can be written to after that.
+    pub input: Option<Input>,
     /// What is not to be seen of its output.
     pub secrets: Secrets,
+    /// Who waits for the ends of a program that is directed.
+    pub directing: Option<oneshot::Sender<(OwnedFd, OwnedFd)>>,
 }
 
 impl Cleared {
-    pub fn timeout(&self) -> Duration {
+    pub fn timeout(&self) -> Option<Duration> {
         self.pending.timeout
     }
 
@@ -72,9 +82,32 @@ impl Gate<'_> {
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Cleared, Error> {
+        self.pass(owner, origin, request, judge).await
+    }
+
+    /// The same for a program of our own, which does nothing before it is told to.
+    pub async fn clear_own(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Cleared, Error> {
+        self.pass(owner, origin, request, |_, _| Judgement::allowed()).await
+    }
+
+    async fn pass(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        request: RunRequest,
+        judge: fn(&Settings, &RunRequest) -> Judgement,
+    ) -> Result<Cleared, Error> {
         let settings = self.settings;
         let path = directory(settings, &request);
-        let timeout = request.timeout.unwrap_or(settings.timeout);
+        let timeout = match request.lasting {
+            true => request.timeout,
+            false => Some(request.timeout.unwrap_or(settings.timeout)),
+        };
         let asked = Asked {
             request: &request,
             origin,
@@ -83,7 +116,7 @@ impl Gate<'_> {
             directory: &path,
             timeout,
         };
-        let (directory, permit) = match self.admit(&path, &request) {
+        let (directory, permit) = match self.admit(&path, &request, judge) {
             Ok(admitted) => admitted,
             Err(error) => {
                 self.audit.refuse(&asked, &error).await?;
@@ -103,25 +136,40 @@ impl Gate<'_> {
         };
         let environment = request.environment.into_iter();
         let environment = environment.map(|(name, value)| (name.into(), Some(value.into())));
-        let spawn = Spawn {
-            program,
-            directory,
-            environment: environment.collect(),
-            stdin: if request.stdin.is_some() { Stdin::Pipe } else { Stdin::Null },
+        let mut environment: Vec<(OsString, Option<OsString>)> = environment.collect();
+        let stdin = match request.input {
+            Some(Input::Terminal(Size { rows, columns })) => {
+                if !environment.iter().any(|(name, _)| name == "TERM") {
+                    environment.push(("TERM".into(), Some(TERMINAL.into())));
+                }
+                Stdin::Terminal { rows, columns }
+            }
+            Some(Input::Pipe) => Stdin::Pipe,
+            None if request.stdin.is_some() => Stdin::Pipe,
+            None => Stdin::Null,
         };
+        let joined = request.joined;
+        let spawn = Spawn { program, directory, environment, stdin, joined, directed: false };
         let pending = Pending {
             program: executed,
             directory: path,
             timeout,
             warnings: permit.warnings,
-            stdin: request.stdin,
+            stdin: request.stdin.unwrap_or_default(),
+            input: request.input,
             secrets: settings.secrets.clone(),
+            directing: None,
         };
         Ok(Cleared { spawn, pending, recorded })
     }
 
     /// What to enter for a request that may run, and what allows it.
-    fn admit(&self, path: &Path, request: &RunRequest) -> Result<(Directory, Permit), Error> {
+    fn admit(
+        &self,
+        path: &Path,
+        request: &RunRequest,
+        judge: fn(&Settings, &RunRequest) -> Judgement,
+    ) -> Result<(Directory, Permit), Error> {
         check_bytes(request)?;
         let Judgement { verdict, threats, rules } = judge(self.settings, request);
         if let Verdict::Deny(denial) = verdict {
@@ -143,8 +191,17 @@ fn judge(settings: &Settings, request: &RunRequest) -> Judgement {
     };
     match &request.command {
         Command::Script { text, shell } => {
-            let shell = shell.as_ref().unwrap_or(&settings.shell);
-            settings.policy.judge(text, &shell.to_string_lossy(), &scene)
+            let shell = shell.as_ref().unwrap_or(&settings.shell).to_string_lossy();
+            let alone = settings.policy.judge(text, &shell, &scene);
+            match request.before.as_deref() {
+                None | Some("") => alone,
+                _ if alone.verdict != Verdict::Allow => alone,
+                // The shell knows what it was told before, and so does whoever judges.
+                Some(before) => {
+                    let whole = settings.policy.judge(&[before, text].concat(), &shell, &scene);
+                    whole.behind(before.len())
+                }
+            }
         }
         Command::Argv(words) => settings.policy.judge_words(words, &scene),
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 pub use mcpz_agent::Usage;
 
 use crate::output::Output;
+use crate::sessions::SessionState;
 
 /// A command that ran, however it ended.
 #[derive(Debug, Clone)]
@@ -19,6 +20,10 @@ pub struct Outcome {
     pub background: Vec<i32>,
     /// What the command looked like, if that is a reason to be careful.
     pub warnings: Vec<&'static str>,
+    /// The job that what is still running has become.
+    pub job: Option<String>,
+    /// The session it ran in.
+    pub session: Option<SessionState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -108,8 +108,8 @@ impl Output {
         self.kept().finished
     }
 
-    /// Notes that the command is answered for with what there is now.
-    pub(crate) fn note_answer(&self) {
+    /// Notes that what there is now is told: it will be seen as it is, even a line without an end.
+    pub fn settle(&self) {
         let mut kept = self.kept();
         kept.stdout.answered = kept.stdout.length;
         kept.stderr.answered = kept.stderr.length;

@@ -18,6 +18,30 @@ pub struct RunRequest {
     pub stdin: Option<Vec<u8>>,
     /// The most of its output that is kept, if that is less than for others.
     pub max_output: Option<u64>,
+    /// How it can be written to while it runs, if it can.
+    pub input: Option<Input>,
+    /// Whether it goes on until it ends by itself, unless it has a timeout of its own.
+    pub lasting: bool,
+    /// Whether what it writes to stderr is part of stdout.
+    pub joined: bool,
+    /// The session whose shell carries it out. Directory and variables are for one that begins.
+    pub session: Option<String>,
+    /// What the same shell was told before.
+    pub before: Option<String>,
+}
+
+/// What a command reads from while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Input {
+    Pipe,
+    Terminal(Size),
+}
+
+/// The size of a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    pub rows: u16,
+    pub columns: u16,
 }
 
 /// Where a request comes from, for the record.
@@ -53,6 +77,11 @@ impl RunRequest {
             environment: Vec::new(),
             stdin: None,
             max_output: None,
+            input: None,
+            lasting: false,
+            joined: false,
+            session: None,
+            before: None,
         }
     }
 }

@@ -11,19 +11,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
-use tokio::io::AsyncWriteExt;
-use tokio::net::unix::pipe::Sender;
-use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
 use crate::audit::Recorded;
 use crate::channel::Channel;
 use crate::error::Error;
+use crate::feeder::Feeder;
 use crate::gate::Pending;
 use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
+use crate::request::{Input, Size};
+use crate::sessions::Order;
 use crate::stats::Stats;
 use crate::turns::Turn;
 
@@ -36,17 +36,91 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A command that was started. Dropped before its outcome was taken, it is cancelled.
 pub struct Run {
     outcome: oneshot::Receiver<Result<Outcome, Error>>,
-    word: Option<oneshot::Sender<Word>>,
-    started: watch::Receiver<Option<i32>>,
+    remote: Remote,
+    life: watch::Receiver<Life>,
     id: Arc<str>,
+    input: Option<Input>,
     output: Output,
 }
 
-/// What whoever has the handle wants. A handle that is dropped cancels.
-enum Word {
+/// What is known of a run's processes while there are any.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Life {
+    /// The first process.
+    pub pid: Option<i32>,
+    /// The process below which all of them are.
+    pub keeper: Option<i32>,
+    /// What is left when nothing more can be done.
+    pub survivors: Vec<i32>,
+}
+
+/// Says what is to be done with a run. Clones are for the same.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    words: mpsc::UnboundedSender<Word>,
+}
+
+/// What somebody wants of a run. When there is nobody any more who could want anything, a run that
+/// was not answered for is cancelled.
+#[derive(Debug)]
+pub(crate) enum Word {
     Cancel,
-    /// Nobody waits any more; the command goes on, without a deadline.
-    Leave,
+    Signal(i32),
+    /// All of it is to end; what does not within this time is killed.
+    Stop {
+        grace: Duration,
+    },
+    Write(Vec<u8>),
+    /// Nothing more is written.
+    CloseInput,
+    Resize(Size),
+    /// It may go on for as long as it takes.
+    Last,
+    /// What it prints from now on belongs to another output. Said when all before is kept.
+    Switch(Output, oneshot::Sender<()>),
+}
+
+impl Remote {
+    /// Sends a signal to the first process.
+    pub fn signal(&self, signal: i32) {
+        self.say(Word::Signal(signal));
+    }
+
+    /// Ends all of it. The outcome says how the first process ended.
+    pub fn stop(&self, grace: Duration) {
+        self.say(Word::Stop { grace });
+    }
+
+    /// Has bytes written to what the command reads, in the order they are given.
+    pub fn write(&self, bytes: Vec<u8>) {
+        self.say(Word::Write(bytes));
+    }
+
+    pub fn close_input(&self) {
+        self.say(Word::CloseInput);
+    }
+
+    pub fn resize(&self, size: Size) {
+        self.say(Word::Resize(size));
+    }
+
+    /// Has what it prints from now on kept in another output, once all it has printed is kept.
+    pub(crate) async fn switch(&self, output: Output) {
+        let (done, told) = oneshot::channel();
+        self.say(Word::Switch(output, done));
+        // A run that is over prints nothing any more.
+        let _ = told.await;
+    }
+
+    /// Takes its deadline away.
+    pub fn last(&self) {
+        self.say(Word::Last);
+    }
+
+    fn say(&self, word: Word) {
+        // A run that is over has no use for it.
+        let _ = self.words.send(word);
+    }
 }
 
 impl Run {
@@ -55,13 +129,13 @@ impl Run {
         pending: Pending,
         recorded: Recorded,
         output: Output,
-        books: Books,
+        books: Option<Books>,
         later: Later,
     ) -> Self {
-        let id = recorded.id().clone();
+        let (id, input) = (recorded.id().clone(), pending.input);
         let (answer, outcome) = oneshot::channel();
-        let (word, words) = oneshot::channel();
-        let (starting, started) = watch::channel(None);
+        let (words, heard) = mpsc::unbounded_channel();
+        let (living, life) = watch::channel(Life::default());
         let channel = |stream| Channel::closed(stream, output.clone(), pending.secrets.masker());
         let minder = Minder {
             stdout: channel(Stream::Stdout),
@@ -70,18 +144,43 @@ impl Run {
             recorded: Some(recorded),
             output: output.clone(),
             answer: Some(answer),
-            starting,
-            timer: Instant::now() + pending.timeout,
+            living,
+            timer: pending.timeout.map(|timeout| Instant::now() + timeout),
             pending,
             process,
             exit: None,
+            stopping: false,
             stopped: None,
             feeder: None,
-            books: Some(books),
+            books,
             later,
         };
-        tokio::spawn(minder.mind(words));
-        Self { outcome, word: Some(word), started, id, output }
+        tokio::spawn(minder.mind(heard));
+        Self { outcome, remote: Remote { words }, life, id, input, output }
+    }
+
+    /// A command that a session carries out.
+    pub(crate) fn in_session(order: Order) -> Self {
+        let (answer, outcome) = oneshot::channel();
+        let (words, heard) = mpsc::unbounded_channel();
+        let (_, life) = watch::channel(Life::default());
+        let (id, output) = (order.recorded.id().clone(), order.output.clone());
+        tokio::spawn(order.carry_out(answer, heard));
+        Self { outcome, remote: Remote { words }, life, id, input: None, output }
+    }
+
+    pub fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// How it can be written to, if it can.
+    pub fn input(&self) -> Option<Input> {
+        self.input
+    }
+
+    /// What is known of its processes; the sender is gone when there are none any more.
+    pub fn life(&self) -> watch::Receiver<Life> {
+        self.life.clone()
     }
 
     /// What it is known by, in the audit trail and where its output is kept.
@@ -96,25 +195,14 @@ impl Run {
 
     /// Ends the command with all it started. The outcome comes as always.
     pub fn cancel(&mut self) {
-        self.say(Word::Cancel);
-    }
-
-    /// Lets the command go on by itself. It ends with the engine.
-    pub fn leave(mut self) {
-        self.say(Word::Leave);
+        self.remote.say(Word::Cancel);
     }
 
     /// Waits until the command runs and returns its process id, or `None` if it cannot start: the
     /// outcome says why.
     pub async fn started(&mut self) -> Option<i32> {
-        let started = self.started.wait_for(Option::is_some).await;
-        started.ok().and_then(|pid| *pid)
-    }
-
-    fn say(&mut self, word: Word) {
-        if let Some(sender) = self.word.take() {
-            let _ = sender.send(word);
-        }
+        let started = self.life.wait_for(|life| life.pid.is_some()).await;
+        started.ok().and_then(|life| life.pid)
     }
 
     /// Waits for the outcome. Nothing is lost if it is dropped before it is done.
@@ -165,19 +253,23 @@ struct Minder {
     stdout: Channel,
     stderr: Channel,
     answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
-    starting: watch::Sender<Option<i32>>,
+    living: watch::Sender<Life>,
     /// The deadline; once the run was stopped, the end of our patience.
-    timer: Instant,
+    timer: Option<Instant>,
     exit: Option<Exit>,
+    /// Whether all of it is being ended.
+    stopping: bool,
+    /// How it ended, if that is our doing.
     stopped: Option<End>,
-    feeder: Option<AbortHandle>,
+    feeder: Option<Feeder>,
     /// Closed when somebody is answered, or nobody waits any more.
     books: Option<Books>,
     later: Later,
 }
 
 impl Minder {
-    async fn mind(mut self, mut words: oneshot::Receiver<Word>) {
+    async fn mind(mut self, mut words: mpsc::UnboundedReceiver<Word>) {
+        let mut heard = true;
         loop {
             let waiting = self.answer.is_some();
             tokio::select! {
@@ -187,19 +279,46 @@ impl Minder {
                         return;
                     }
                 }
-                word = &mut words, if waiting && self.stopped.is_none() => match word {
-                    Ok(Word::Leave) => (self.answer, self.books) = (None, None),
-                    Ok(Word::Cancel) | Err(_) => self.stop(End::Cancelled),
-                },
-                () = sleep_until(self.timer), if waiting => {
-                    match self.stopped {
-                        None => self.stop(End::TimedOut { after: self.pending.timeout }),
-                        Some(_) => self.answer_outcome(Vec::new()),
+                word = words.recv(), if heard => match word {
+                    Some(Word::Switch(output, done)) => {
+                        self.switch(output).await;
+                        let _ = done.send(());
                     }
-                }
+                    Some(word) => self.obey(word),
+                    None => {
+                        heard = false;
+                        self.obey(Word::Cancel);
+                    }
+                },
+                () = until(self.timer), if waiting => match self.stopping {
+                    false => self.stop(Some(End::TimedOut {
+                        after: self.pending.timeout.unwrap_or_default(),
+                    }), GRACE),
+                    true => self.answer_outcome(Vec::new()),
+                },
                 read = self.stdout.step(), if self.stdout.is_open() => self.check(read),
                 read = self.stderr.step(), if self.stderr.is_open() => self.check(read),
             }
+        }
+    }
+
+    fn obey(&mut self, word: Word) {
+        match word {
+            // Whoever was answered has had what they wanted.
+            Word::Cancel if self.answer.is_none() => {}
+            Word::Cancel => self.stop(Some(End::Cancelled), GRACE),
+            Word::Signal(signal) => self.process.signal(signal),
+            Word::Stop { grace } => self.stop(None, grace),
+            Word::Write(bytes) => self.feeder.iter().for_each(|feeder| feeder.write(&bytes)),
+            Word::CloseInput => {
+                if let Some(feeder) = &mut self.feeder {
+                    feeder.close();
+                }
+            }
+            Word::Switch(..) => {}
+            Word::Last if self.stopping => {}
+            Word::Last => (self.timer, self.pending.timeout) = (None, None),
+            Word::Resize(size) => self.feeder.iter().for_each(|feeder| feeder.resize(size)),
         }
     }
 
@@ -225,13 +344,14 @@ impl Minder {
                 let left = exit.left.clone();
                 self.exit = Some(exit);
                 // A run that is being stopped is over when all of it is.
-                if gone || self.stopped.is_none() {
+                if gone || !self.stopping {
                     self.answer_outcome(left);
                 }
                 gone
             }
             Happening::Gone { survivors } => {
                 self.close().await;
+                self.living.send_modify(|life| life.survivors = survivors.clone());
                 self.answer_outcome(survivors);
                 true
             }
@@ -245,28 +365,35 @@ impl Minder {
 
     fn started(&mut self, started: Started) {
         self.stdout.open(started.stdout);
-        self.stderr.open(started.stderr);
-        self.starting.send_replace(Some(started.pid));
-        if self.stopped.is_none() {
+        if let Some(stderr) = started.stderr {
+            self.stderr.open(stderr);
+        }
+        if !self.stopping {
             // What it took to start is not the command's time.
-            self.timer = Instant::now() + self.pending.timeout;
+            self.timer = self.pending.timeout.map(|timeout| Instant::now() + timeout);
         }
         self.books.iter().for_each(Books::note_start);
-        if let (Some(pipe), Some(bytes)) = (started.stdin, self.pending.stdin.take())
-            && let Ok(mut pipe) = Sender::from_owned_fd_unchecked(pipe)
+        if let (Some(direction), Some(waiting)) = (started.direction, self.pending.directing.take())
         {
-            // A program that does not read all of its input is no failure.
-            let feeding = tokio::spawn(async move {
-                let _ = pipe.write_all(&bytes).await;
-            });
-            self.feeder = Some(feeding.abort_handle());
+            let _ = waiting.send(direction);
         }
+        if let Some(pipe) = started.stdin {
+            let first = std::mem::take(&mut self.pending.stdin);
+            self.feeder = Feeder::start(pipe, first, self.pending.input);
+        }
+        self.living.send_modify(|life| {
+            life.pid = Some(started.pid);
+            life.keeper = Some(started.keeper);
+        });
     }
 
-    fn stop(&mut self, why: End) {
-        self.stopped = Some(why);
-        self.timer = Instant::now() + GRACE + PATIENCE;
-        self.process.kill(GRACE);
+    fn stop(&mut self, why: Option<End>, grace: Duration) {
+        if !self.stopping {
+            self.stopping = true;
+            self.stopped = why;
+        }
+        self.timer = Some(Instant::now() + grace + PATIENCE);
+        self.process.kill(grace);
     }
 
     async fn drain(&mut self) {
@@ -279,6 +406,12 @@ impl Minder {
         self.check(stdout.and(stderr));
         let spent = (self.stdout.take_spent(), self.stderr.take_spent());
         self.later.add(move || drop(spent));
+    }
+
+    async fn switch(&mut self, output: Output) {
+        let (stdout, stderr) =
+            tokio::join!(self.stdout.switch(output.clone()), self.stderr.switch(output));
+        self.check(stdout.and(stderr));
     }
 
     /// A command whose output cannot be read is ended.
@@ -296,7 +429,7 @@ impl Minder {
             End::Exited(code) => tracing::info!("exit code {code}"),
             other => tracing::info!("ended: {other:?}"),
         });
-        self.output.note_answer();
+        self.output.settle();
         self.answer_with(Ok(outcome));
     }
 
@@ -309,7 +442,8 @@ impl Minder {
         let end = self.stopped.or(ended).unwrap_or(End::Lost);
         let (id, output) = (self.id.clone(), self.output.clone());
         let warnings = self.pending.warnings.clone();
-        Outcome { id, end, usage, output, background, warnings }
+        let (job, session) = (None, None);
+        Outcome { id, end, usage, output, background, warnings, job, session }
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {
@@ -338,8 +472,12 @@ impl Drop for Minder {
         if let Some(recorded) = self.recorded.take() {
             recorded.end(Ok(&self.outcome(Vec::new())));
         }
-        if let Some(feeder) = &self.feeder {
-            feeder.abort();
-        }
+    }
+}
+
+pub(crate) async fn until(timer: Option<Instant>) {
+    match timer {
+        Some(timer) => sleep_until(timer).await,
+        None => std::future::pending().await,
     }
 }

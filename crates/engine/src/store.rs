@@ -8,9 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::jobs::Jobs;
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::request::RunRequest;
+use crate::sessions::Sessions;
 use crate::turns::Share;
 
 /// The most outputs one owner may have; the oldest go first.
@@ -53,6 +55,8 @@ pub struct Owner {
     store: Arc<Store>,
     /// How many commands it may run at once.
     pub(crate) share: Share,
+    pub jobs: Jobs,
+    pub sessions: Sessions,
 }
 
 impl Store {
@@ -63,7 +67,14 @@ impl Store {
 
     pub fn owner(self: &Arc<Self>, name: &str, share: Share) -> Owner {
         let id = self.owners.fetch_add(1, Ordering::Relaxed);
-        Owner { id, name: name.into(), store: self.clone(), share }
+        Owner {
+            id,
+            name: name.into(),
+            store: self.clone(),
+            share,
+            jobs: Jobs::default(),
+            sessions: Sessions::default(),
+        }
     }
 
     /// Lets go of the oldest output whose command has ended. False if there is none.
@@ -114,8 +125,11 @@ impl Owner {
     }
 
     /// Keeps what a command prints, from now on, under the id of its run.
-    pub fn follow(&self, id: &str, request: RunRequest, output: Output) {
-        self.insert(id.to_owned(), Some(request), Found { output, outcome: None });
+    pub fn follow(&self, id: &str, request: Option<RunRequest>, output: Output) {
+        if self.store.lock().contains_key(id) {
+            return;
+        }
+        self.insert(id.to_owned(), request, Found { output, outcome: None });
     }
 
     /// Notes how a command that is followed ended.
@@ -208,11 +222,13 @@ mod tests {
             output,
             background: Vec::new(),
             warnings: Vec::new(),
+            job: None,
+            session: None,
         }
     }
 
     fn keep(owner: &Owner, text: &str, outcome: Outcome) -> String {
-        owner.follow(&outcome.id, request(text), outcome.output.clone());
+        owner.follow(&outcome.id, Some(request(text)), outcome.output.clone());
         owner.note_end(&outcome.id, &outcome);
         outcome.id.to_string()
     }

@@ -17,11 +17,15 @@ pub struct RunLimits {
     pub per_owner: usize,
     /// How many may wait for their turn, in all.
     pub waiting: usize,
+    /// How many jobs of one owner may run at once.
+    pub jobs: usize,
+    /// How many sessions one owner may have.
+    pub sessions: usize,
 }
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { total: 512, per_owner: 256, waiting: 1024 }
+        Self { total: 512, per_owner: 256, waiting: 1024, jobs: 64, sessions: 16 }
     }
 }
 
@@ -96,7 +100,7 @@ mod tests {
     use super::*;
 
     fn turns(total: usize, per_owner: usize, waiting: usize) -> Turns {
-        Turns::new(RunLimits { total, per_owner, waiting })
+        Turns::new(RunLimits { total, per_owner, waiting, ..RunLimits::default() })
     }
 
     #[tokio::test]

@@ -75,6 +75,25 @@ pub struct Judgement {
     pub rules: Vec<String>,
 }
 
+impl Judgement {
+    /// There is nothing to say against it.
+    pub fn allowed() -> Self {
+        Self { verdict: Verdict::Allow, threats: Vec::new(), rules: Vec::new() }
+    }
+
+    /// The same for the end of a text whose beginning, of this length, is not shown.
+    pub fn behind(mut self, length: usize) -> Self {
+        let moved =
+            |span: &Span| span.start.saturating_sub(length)..span.end.saturating_sub(length);
+        self.threats.retain(|threat| threat.span.start >= length);
+        self.threats.iter_mut().for_each(|threat| threat.span = moved(&threat.span));
+        if let Verdict::Deny(denial) = &mut self.verdict {
+            denial.span = moved(&denial.span);
+        }
+        self
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Allow,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use mcpz_engine::Owner;
 
@@ -14,7 +15,19 @@ const MAX_OWNERS: usize = 1000;
 /// Gives everybody the same shell, and each principal outputs of their own.
 pub struct Guests {
     shell: Shell,
-    owners: Mutex<HashMap<Arc<str>, Arc<Owner>>>,
+    owners: Mutex<HashMap<Arc<str>, Guest>>,
+}
+
+struct Guest {
+    owner: Arc<Owner>,
+    /// When it was last heard of.
+    seen: Instant,
+}
+
+impl Guest {
+    fn is_here(&self) -> bool {
+        Arc::strong_count(&self.owner) > 1
+    }
 }
 
 impl Guests {
@@ -29,11 +42,28 @@ impl Reception for Guests {
     fn handler(&self, principal: &Arc<Principal>) -> Shell {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if owners.len() >= MAX_OWNERS && !owners.contains_key(&principal.name) {
-            owners.retain(|_, owner| Arc::strong_count(owner) > 1 || !owner.list().is_empty());
+            let idle = |owner: &Owner| owner.list().is_empty() && owner.jobs.running() == 0;
+            owners.retain(|_, guest| guest.is_here() || !idle(&guest.owner));
         }
-        let new = || Arc::new(self.shell.engine().owner(&principal.name));
-        let owner = owners.entry(principal.name.clone()).or_insert_with(new);
-        self.shell.for_owner(owner.clone())
+        let new = || Guest {
+            owner: Arc::new(self.shell.engine().owner(&principal.name)),
+            seen: Instant::now(),
+        };
+        let guest = owners.entry(principal.name.clone()).or_insert_with(new);
+        guest.seen = Instant::now();
+        self.shell.for_owner(guest.owner.clone())
+    }
+
+    /// Ends the jobs of those who were not heard of for so long.
+    fn tend(&self, limit: Duration) {
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        for guest in owners.values_mut() {
+            if guest.is_here() {
+                guest.seen = Instant::now();
+            } else if guest.seen.elapsed() > limit {
+                guest.owner.jobs.stop_all();
+            }
+        }
     }
 
     fn metrics(&self) -> String {

@@ -21,7 +21,7 @@ mod session;
 mod stream;
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use rmcp::ServerHandler;
@@ -40,6 +40,9 @@ pub trait Reception: Send + Sync + 'static {
     type Handler: ServerHandler + Clone;
 
     fn handler(&self, principal: &Arc<Principal>) -> Self::Handler;
+
+    /// Lets go of what belongs to principals who were not heard of for so long.
+    fn tend(&self, _limit: Duration) {}
 
     /// What is told about what is behind the handlers, in the text form of Prometheus.
     fn metrics(&self) -> String {
@@ -104,9 +107,19 @@ pub async fn serve_http<R: Reception>(
     let endpoint = Arc::new(Endpoint::new(reception, settings));
     let idle = endpoint.settings().limits.session_time;
     tokio::spawn(session::end_idle(Arc::downgrade(endpoint.sessions()), idle));
+    tokio::spawn(tend(Arc::downgrade(&endpoint), idle));
     tokio::select! {
         _ = listen::accept(listener, tls.map(TlsAcceptor::from), endpoint) => {}
         () = shutdown => {}
     }
     Ok(())
+}
+
+/// Looks from time to time what nobody comes back for.
+async fn tend<R: Reception>(endpoint: Weak<Endpoint<R>>, limit: Duration) {
+    while let Some(endpoint) = endpoint.upgrade() {
+        endpoint.reception().tend(limit);
+        drop(endpoint);
+        tokio::time::sleep((limit / 4).clamp(session::SHORT_LOOK, session::LONG_LOOK)).await;
+    }
 }

@@ -2,9 +2,10 @@
 //!
 //! The caller's answer is sent after the last progress was, never before: both go through here.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Error, Origin, Outcome, Output, Owner, Run, RunRequest, Stream};
+use mcpz_engine::{Engine, Error, Job, Origin, Outcome, Output, Owner, Run, RunRequest, Stream};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
@@ -32,6 +33,13 @@ pub struct Watcher {
     pub streams: &'static [Stream],
 }
 
+/// A command that was waited for.
+pub enum Ran {
+    Ended(Outcome),
+    /// It goes on as a job.
+    HandedOver(Arc<Job>),
+}
+
 impl Watcher {
     pub fn new(
         context: &RequestContext<RoleServer>,
@@ -49,17 +57,61 @@ impl Watcher {
         }
     }
 
-    /// Runs a command to its end, for as long as somebody waits for it.
+    /// Runs a command to its end, for as long as somebody waits for it. What it leaves running
+    /// becomes a job.
     pub async fn run(
         &self,
         engine: &Engine,
         owner: &Owner,
         request: RunRequest,
     ) -> Result<Outcome, Error> {
-        let run = self.start(engine, owner, request).await?;
-        let outcome = self.finish(run).await;
+        let command = engine.shown(&request.command);
+        let mut run = self.start(engine, owner, request).await?;
+        let outcome = self.finish(&mut run).await;
+        self.ended(engine, owner, (run, command), outcome).await
+    }
+
+    /// The same for a command that is handed over as a job when it takes longer than that.
+    pub async fn run_for(
+        &self,
+        engine: &Engine,
+        owner: &Owner,
+        request: RunRequest,
+        patience: Duration,
+    ) -> Result<Ran, Error> {
+        let command = engine.shown(&request.command);
+        let mut run = self.start(engine, owner, request).await?;
+        match tokio::time::timeout(patience, self.finish(&mut run)).await {
+            Ok(outcome) => self.ended(engine, owner, (run, command), outcome).await.map(Ran::Ended),
+            Err(_) => Ok(Ran::HandedOver(engine.hand_over(owner, run, command))),
+        }
+    }
+
+    async fn ended(
+        &self,
+        engine: &Engine,
+        owner: &Owner,
+        (run, command): (Run, String),
+        mut outcome: Result<Outcome, Error>,
+    ) -> Result<Outcome, Error> {
         self.teller.tell_outcome(&outcome).await;
+        if let Ok(outcome) = &mut outcome {
+            engine.adopt(owner, run, command, outcome);
+        }
         outcome
+    }
+
+    /// Starts a command that goes on while its owner does something else.
+    pub async fn start_job(
+        &self,
+        engine: &Engine,
+        owner: &Owner,
+        request: RunRequest,
+    ) -> Result<Arc<Job>, Error> {
+        engine.check_jobs(owner)?;
+        let command = engine.shown(&request.command);
+        let run = self.start(engine, owner, request).await?;
+        Ok(engine.hand_over(owner, run, command))
     }
 
     /// The same with an output its owner can read from the beginning on; returns its id too.
@@ -69,11 +121,12 @@ impl Watcher {
         owner: &Owner,
         request: RunRequest,
     ) -> Result<(String, Outcome), Error> {
-        let run = self.start(engine, owner, request.clone()).await?;
+        let command = engine.shown(&request.command);
+        let mut run = self.start(engine, owner, request.clone()).await?;
         let id = run.id().to_string();
-        owner.follow(&id, request, run.output().clone());
-        let outcome = self.finish(run).await;
-        self.teller.tell_outcome(&outcome).await;
+        owner.follow(&id, Some(request), run.output().clone());
+        let outcome = self.finish(&mut run).await;
+        let outcome = self.ended(engine, owner, (run, command), outcome).await;
         match &outcome {
             Ok(outcome) => owner.note_end(&id, outcome),
             Err(_) => owner.forget(&id),
@@ -99,7 +152,7 @@ impl Watcher {
         started
     }
 
-    async fn finish(&self, mut run: Run) -> Result<Outcome, Error> {
+    async fn finish(&self, run: &mut Run) -> Result<Outcome, Error> {
         let output = run.output().clone();
         let mut reporter =
             self.token.clone().map(|token| Reporter::new(token, output, self.streams));

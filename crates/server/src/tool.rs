@@ -3,12 +3,18 @@
 mod answer;
 pub mod execute;
 pub mod execute_command;
+mod jobs;
+mod list_jobs;
 pub mod read_file_chunk;
+mod read_job;
 pub mod run_shell_command;
 pub mod shell;
 pub mod shell_exec;
+mod stop_job;
+mod write_job;
 
 use std::str::FromStr;
+use std::time::Duration;
 
 use mcpz_engine::{Engine, Owner};
 use rmcp::model::{CallToolResult, JsonObject};
@@ -23,6 +29,10 @@ use crate::progress::Watcher;
 pub enum Tool {
     ExecuteCommand,
     ReadFileChunk,
+    ListJobs,
+    ReadJob,
+    WriteJob,
+    StopJob,
     Shell,
     Execute,
     RunShellCommand,
@@ -33,18 +43,33 @@ impl Tool {
     pub const ALL: &[Self] = &[
         Self::ExecuteCommand,
         Self::ReadFileChunk,
+        Self::ListJobs,
+        Self::ReadJob,
+        Self::WriteJob,
+        Self::StopJob,
         Self::Shell,
         Self::Execute,
         Self::RunShellCommand,
         Self::ShellExec,
     ];
 
-    const DEFAULT: &[Self] = &[Self::ExecuteCommand, Self::ReadFileChunk];
+    const DEFAULT: &[Self] = &[
+        Self::ExecuteCommand,
+        Self::ReadFileChunk,
+        Self::ListJobs,
+        Self::ReadJob,
+        Self::WriteJob,
+        Self::StopJob,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
             Self::ExecuteCommand => execute_command::NAME,
             Self::ReadFileChunk => read_file_chunk::NAME,
+            Self::ListJobs => list_jobs::NAME,
+            Self::ReadJob => read_job::NAME,
+            Self::WriteJob => write_job::NAME,
+            Self::StopJob => stop_job::NAME,
             Self::Shell => shell::NAME,
             Self::Execute => execute::NAME,
             Self::RunShellCommand => run_shell_command::NAME,
@@ -57,6 +82,10 @@ impl Tool {
         match self {
             Self::ExecuteCommand => execute_command::definition(),
             Self::ReadFileChunk => read_file_chunk::definition(),
+            Self::ListJobs => list_jobs::definition(),
+            Self::ReadJob => read_job::definition(),
+            Self::WriteJob => write_job::definition(),
+            Self::StopJob => stop_job::definition(),
             Self::Shell => shell::definition(&faces.shell),
             Self::Execute => execute::definition(),
             Self::RunShellCommand => run_shell_command::definition(),
@@ -70,6 +99,10 @@ impl Tool {
         let answer = match self {
             Self::ExecuteCommand => execute_command::call(call).await,
             Self::ReadFileChunk => read_file_chunk::call(call).await,
+            Self::ListJobs => list_jobs::call(call).await,
+            Self::ReadJob => read_job::call(call).await,
+            Self::WriteJob => write_job::call(call).await,
+            Self::StopJob => stop_job::call(call).await,
             Self::Shell => shell::call(call).await,
             Self::Execute => execute::call(call).await,
             Self::RunShellCommand => run_shell_command::call(call).await,
@@ -84,6 +117,8 @@ impl Tool {
 pub struct FaceSettings {
     pub shell: shell::ShellSettings,
     pub execute: execute::ExecuteSettings,
+    /// When a command of `execute_command` that takes long becomes a job.
+    pub background_after: Option<Duration>,
 }
 
 /// One call of a tool.
@@ -174,7 +209,8 @@ mod tests {
     fn an_unknown_tool_is_named_with_those_there_are() {
         let error = "execute_comand".parse::<ToolSet>().unwrap_err();
         let expected = "there is no tool `execute_comand`; there are: default, all, execute_command, \
-                        read_file_chunk, shell, execute, run_shell_command, shell_exec";
+                        read_file_chunk, list_jobs, read_job, write_job, stop_job, shell, execute, \
+                        run_shell_command, shell_exec";
         assert_eq!(error.to_string(), expected);
     }
 

@@ -179,7 +179,7 @@ impl Server {
         let listed = self.request("tools/list", json!({}));
         let tools = listed["result"]["tools"].as_array().unwrap();
         let schema = &tools.iter().find(|tool| tool["name"] == name).unwrap()["outputSchema"];
-        for required in schema["required"].as_array().unwrap() {
+        for required in schema["required"].as_array().into_iter().flatten() {
             assert!(fields.contains_key(required.as_str().unwrap()), "no {required} in {reply}");
         }
         for (field, value) in fields {

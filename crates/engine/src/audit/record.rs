@@ -31,7 +31,7 @@ pub struct Asked<'a> {
     /// The shell a text is for, if the request names none.
     pub shell: &'a Path,
     pub directory: &'a Path,
-    pub timeout: Duration,
+    pub timeout: Option<Duration>,
 }
 
 /// What must not be written.
@@ -79,7 +79,8 @@ pub struct Opening<'a> {
     client: Option<Cow<'a, str>>,
     server_pid: u32,
     directory: Cow<'a, str>,
-    timeout_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
     #[serde(flatten)]
     what: What<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -149,7 +150,7 @@ impl<'a> Opening<'a> {
             client: origin.client.as_deref().map(|client| cut(client.into(), MAX_NAME)),
             server_pid: std::process::id(),
             directory: cut(directory.to_string_lossy(), MAX_NAME),
-            timeout_ms: asked.timeout.as_millis() as u64,
+            timeout_ms: asked.timeout.map(|timeout| timeout.as_millis() as u64),
             what: What::new(asked, discretion),
             environment: cut_list(names.map(Cow::from)),
             stdin_bytes: request.stdin.as_ref().map(|bytes| bytes.len() as u64),

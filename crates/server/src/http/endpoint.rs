@@ -58,6 +58,10 @@ impl<R: Reception> Endpoint<R> {
         &self.settings
     }
 
+    pub fn reception(&self) -> &R {
+        &self.reception
+    }
+
     pub fn sessions(&self) -> &Arc<Sessions> {
         &self.sessions
     }

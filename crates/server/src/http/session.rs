@@ -19,6 +19,10 @@ use super::auth::Principal;
 use super::routes::{COMMON, Line, NotTaken, Router, Seat};
 use crate::message::Message;
 
+/// The least and the most time between two looks at what nobody uses.
+pub const SHORT_LOOK: Duration = Duration::from_millis(100);
+pub const LONG_LOOK: Duration = Duration::from_secs(60);
+
 pub struct Session {
     pub id: String,
     pub principal: Arc<Principal>,
@@ -184,8 +188,7 @@ impl Sessions {
 /// Ends sessions nobody uses, for as long as there are any to end.
 pub async fn end_idle(sessions: Weak<Sessions>, limit: Duration) {
     loop {
-        tokio::time::sleep((limit / 4).clamp(Duration::from_millis(100), Duration::from_secs(60)))
-            .await;
+        tokio::time::sleep((limit / 4).clamp(SHORT_LOOK, LONG_LOOK)).await;
         let Some(sessions) = sessions.upgrade() else { return };
         let all: Vec<_> = sessions.lock().values().cloned().collect();
         for session in all {

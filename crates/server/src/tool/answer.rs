@@ -41,6 +41,9 @@ pub(crate) struct Used {
     /// Processes still running
     #[serde(skip_serializing_if = "Option::is_none")]
     background_pids: Option<Vec<i32>>,
+    /// The job they are, for stop_job
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_job: Option<String>,
     /// Bytes of output that could not be kept
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_bytes: Option<u64>,
@@ -56,6 +59,7 @@ impl From<&Outcome> for Used {
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
             background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+            background_job: outcome.job.clone(),
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
             warnings: Some(outcome.warnings.clone()).filter(|warnings| !warnings.is_empty()),
         }

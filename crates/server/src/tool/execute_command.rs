@@ -3,20 +3,28 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcpz_engine::{MAX_TIMEOUT, Outcome, RunRequest, Stream};
+use mcpz_engine::{
+    Condition, Input, Job, MAX_TIMEOUT, Outcome, Place, RunRequest, Size, Stream, wait,
+};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::Call;
 use super::answer::{
     Answer, Complaint, Effect, Ending, Spilled, Used, answer, define, is_error, keep_rest, refusal,
 };
+use super::jobs::{Wanted, limit, tell};
+use crate::progress::Ran;
 
 pub const NAME: &str = "execute_command";
 
 const DESCRIPTION: &str = "Execute a shell command and return its output. Returns when the shell \
     ends or the timeout is over; everything the command started is ended with a timeout.";
+
+/// The longest name of a session.
+const MAX_NAME: usize = 64;
 
 const MAX_SECONDS: u64 = MAX_TIMEOUT.as_secs();
 
@@ -34,6 +42,31 @@ struct Params {
     environment: Option<BTreeMap<String, String>>,
     /// Text the command reads [default: none]
     stdin: Option<String>,
+    /// Answer at once and let it run as a job: see read_job
+    #[serde(default)]
+    background: bool,
+    /// Give it a terminal; it becomes a job if it asks for input
+    #[serde(default)]
+    tty: bool,
+    /// Run it in the shell of this name, which keeps directory and variables
+    session: Option<String>,
+}
+
+impl Params {
+    /// Whether what is asked of a session can be.
+    fn check_session(&self) -> Result<(), Complaint> {
+        let Some(name) = &self.session else { return Ok(()) };
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+        if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
+            let text = format!("`session` is 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`");
+            return Err(Complaint::invalid(text));
+        }
+        if self.background || self.tty || self.stdin.is_some() {
+            let text = "a command in a `session` has no `background`, `tty` or `stdin`";
+            return Err(Complaint::invalid(text));
+        }
+        Ok(())
+    }
 }
 
 impl From<Params> for RunRequest {
@@ -43,10 +76,27 @@ impl From<Params> for RunRequest {
             timeout: params.timeout.map(Duration::from_secs_f64),
             environment: params.environment.unwrap_or_default().into_iter().collect(),
             stdin: params.stdin.map(String::into_bytes),
+            input: match (params.tty, params.background) {
+                (true, _) => Some(Input::Terminal(SIZE)),
+                (false, true) => Some(Input::Pipe),
+                (false, false) => None,
+            },
+            lasting: params.background,
+            session: params.session,
             ..Self::script(params.command)
         }
     }
 }
+
+/// What is said when a session is gone.
+const SESSION_ENDED: &str =
+    "the session has ended with this command; the next one of this name begins anew";
+
+/// The terminal a command gets.
+const SIZE: Size = Size { rows: 24, columns: 80 };
+
+/// How long the first output of a job is waited for.
+const FIRST_OUTPUT: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Reply {
@@ -64,6 +114,23 @@ struct Reply {
     omitted_bytes: Option<u64>,
     #[serde(flatten)]
     spilled: Spilled,
+    #[serde(flatten)]
+    job: Option<HandedOver>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    /// Where the session is now
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cwd: Option<String>,
+}
+
+/// A command that goes on as a job.
+#[derive(Debug, Serialize, JsonSchema)]
+struct HandedOver {
+    job_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    state: String,
+    next_cursor: String,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -77,9 +144,21 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         let text = format!("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds");
         return Err(Complaint::invalid(text));
     }
+    params.check_session()?;
     let command = call.masked(&params.command);
-    Ok(match call.watcher.run(call.engine, call.owner, params.into()).await {
-        Ok(outcome) => {
+    let background = params.background;
+    let mut request = RunRequest::from(params);
+    request.joined = background && call.watcher.streams.contains(&Stream::Stderr);
+    let (engine, owner) = (call.engine, call.owner);
+    let patience = call.faces.background_after.filter(|_| request.session.is_none());
+    let ran = match (background, patience) {
+        (true, _) => call.watcher.start_job(engine, owner, request).await.map(Ran::HandedOver),
+        (false, Some(after)) => call.watcher.run_for(engine, owner, request, after).await,
+        (false, None) => call.watcher.run(engine, owner, request).await.map(Ran::Ended),
+    };
+    Ok(match ran {
+        Ok(Ran::HandedOver(job)) => handed_over(&call, &job, command).await?,
+        Ok(Ran::Ended(outcome)) => {
             let streams = call.watcher.streams;
             let mut reply = Reply::ran(command, &outcome, streams);
             let (spilled, links) = keep_rest(&call, &outcome, streams);
@@ -94,14 +173,49 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     })
 }
 
+/// The answer for a command that goes on: what it has printed so far, and how to ask for more.
+async fn handed_over(call: &Call<'_>, job: &Job, command: String) -> Answer {
+    if let Err(text) = job.started().await {
+        let output = call.masked(&format!("Failed to execute: {text}"));
+        let reply = Reply { command, output, return_code: -1, ..Reply::default() };
+        return Ok(told(&reply, true, Vec::new()));
+    }
+    wait(job, &Condition::Output, Place::default(), Instant::now() + FIRST_OUTPUT).await;
+    let wanted = Wanted { limit: limit(None)?, ..Wanted::default() };
+    let seen = tell(call, job, wanted, None).await?;
+    let reply = Reply {
+        command,
+        output: seen.output.unwrap_or_default(),
+        return_code: seen.exit_code.unwrap_or(-1),
+        job: Some(HandedOver {
+            job_id: seen.job_id,
+            pid: job.pid(),
+            state: seen.state,
+            next_cursor: seen.next_cursor.unwrap_or_default(),
+        }),
+        ..Reply::default()
+    };
+    Ok(told(&reply, false, Vec::new()))
+}
+
 impl Reply {
     fn ran(command: String, outcome: &Outcome, streams: &[Stream]) -> Self {
         let excerpt = outcome.output.excerpt(streams);
+        let session = outcome.session.as_ref();
+        let mut ending = Ending::from(outcome.end);
+        if session.is_some_and(|session| session.ended) {
+            let before = ending.message.map(|message| format!("{message}; ")).unwrap_or_default();
+            ending.message = Some(format!("{before}{SESSION_ENDED}"));
+        }
         Self {
+            session: session.map(|session| session.name.clone()),
+            cwd: session
+                .and_then(|session| session.directory.as_ref())
+                .map(|directory| directory.to_string_lossy().into_owned()),
             command,
             output: excerpt.text,
             return_code: outcome.end.exit_code().unwrap_or(-1),
-            ending: outcome.end.into(),
+            ending,
             used: Some(outcome.into()),
             omitted_bytes: Some(excerpt.omitted).filter(|omitted| *omitted > 0),
             ..Self::default()

@@ -109,14 +109,18 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 
 /// Starts the command, answers at once and leaves it running.
 async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallToolResult {
+    if let Err(error) = call.engine.check_jobs(call.owner) {
+        return reply.failed(error.chain());
+    }
     let mut run = match call.watcher.start(call.engine, call.owner, request.clone()).await {
         Ok(run) => run,
         Err(error) => return reply.failed(call.masked(&refusal(&error))),
     };
     match run.started().await {
         Some(pid) => {
+            let command = call.engine.shown(&request.command);
             let (spilled, links) = follow(call, request, &run);
-            run.leave();
+            call.engine.hand_over(call.owner, run, command);
             Reply { background_pids: vec![pid], spilled, ..reply }.told(false, links)
         }
         None => match run.outcome().await {
@@ -129,7 +133,7 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallT
 /// Keeps what a command in the background prints, so that it can be read while it runs.
 fn follow(call: &Call<'_>, request: RunRequest, run: &Run) -> (Spilled, Vec<ContentBlock>) {
     let (id, output) = (run.id(), run.output());
-    call.owner.follow(id, request, output.clone());
+    call.owner.follow(id, Some(request), output.clone());
     let uri = |stream| OutputUri::new(id, stream).to_string();
     let (stdout, stderr) = (uri(Stream::Stdout), uri(Stream::Stderr));
     let links = vec![

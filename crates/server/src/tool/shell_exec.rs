@@ -267,10 +267,8 @@ async fn zipped(call: &Call<'_>, found: &Found) -> Result<(String, Output), Comp
         mcpz_engine::zip(&source, Stream::Stdout, &zipped, &stop).map_err(Error::Read)
     })
     .await?;
-    // Under a request nobody makes: a cursor must not find it.
-    let nothing = RunRequest::new(Command::Argv(Vec::new()));
     let id = random_name().map_err(Error::Read)?;
-    call.owner.follow(&id, nothing, target.clone());
+    call.owner.follow(&id, None, target.clone());
     Ok((OutputUri::new(&id, Stream::Stdout).to_string(), target))
 }
 

@@ -1,0 +1,255 @@
+//! Sessions: a shell that remembers where it is.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::{Server, mark, survivors, wait_until};
+
+/// The shells that are here: `zsh` need not be.
+fn shells() -> Vec<&'static str> {
+    let all = ["/bin/sh", "/bin/bash", "/bin/zsh"];
+    all.into_iter().filter(|shell| Path::new(shell).exists()).collect()
+}
+
+fn say(server: &mut Server, command: &str) -> Value {
+    server.call(json!({"command": command, "session": "work"}))
+}
+
+#[test]
+fn a_session_keeps_directory_variables_and_functions() {
+    for shell in shells() {
+        let mut server = Server::start(&["-s", shell]);
+        let begun = say(&mut server, "cd /usr; x='a  b'; greet() { echo \"hello $1 from $x\"; }");
+        assert_eq!((&begun["cwd"], &begun["output"]), (&json!("/usr"), &json!("")), "{shell}");
+        let told = say(&mut server, "greet Ada; pwd");
+        assert_eq!(told["output"], "hello Ada from a  b\n/usr\n", "{shell}");
+        assert_eq!((&told["session"], &told["return_code"]), (&json!("work"), &json!(0)));
+        let other = server.call(json!({"command": "pwd; echo \"$x\"", "session": "other"}));
+        assert_ne!(other["cwd"], "/usr");
+        assert!(other["output"].as_str().unwrap().ends_with("\n\n"), "{other}");
+    }
+}
+
+#[test]
+fn each_command_has_its_own_exit_code_and_output() {
+    for shell in shells() {
+        let mut server = Server::start(&["-s", shell]);
+        for (command, output, code) in [
+            ("printf 'no end'", "no end", 0),
+            ("false", "", 1),
+            ("echo $?", "1\n", 0),
+            ("echo error >&2; echo out; (exit 7)", "out\nerror\n", 7),
+            ("cat; echo after", "after\n", 0),
+            ("echo a\necho b\n\nfor i in 1 2; do\n  echo $i\ndone\n", "a\nb\n1\n2\n", 0),
+            ("cat <<E\nit's \"text\"\nE", "it's \"text\"\n", 0),
+            ("# nothing", "", 0),
+            ("", "", 0),
+        ] {
+            let told = say(&mut server, command);
+            assert_eq!(told["output"], output, "{shell}: {command}");
+            assert_eq!(told["return_code"], code, "{shell}: {command}");
+        }
+        let flood = say(&mut server, "yes | head -c 10000000; echo the end");
+        assert!(flood["output"].as_str().unwrap().ends_with("the end\n"));
+        assert!(flood["omitted_bytes"].as_u64().unwrap() > 9_000_000);
+        assert_eq!(say(&mut server, "echo fine")["output"], "fine\n");
+    }
+}
+
+#[test]
+fn a_mistake_does_not_end_a_session() {
+    for shell in shells() {
+        let mut server = Server::start(&["-s", shell]);
+        say(&mut server, "x=1");
+        for mistake in ["if", "echo 'no end", "echo \"no end", "done", "$(", "no_such_command"] {
+            let told = say(&mut server, mistake);
+            assert_ne!(told["return_code"], 0, "{shell}: {mistake}");
+            assert_ne!(told["output"], "", "{shell}: {mistake}");
+        }
+        assert_eq!(say(&mut server, "echo $x")["output"], "1\n", "{shell}");
+    }
+}
+
+#[test]
+fn a_shell_that_ends_is_said_to_be_gone_and_made_anew() {
+    for shell in shells() {
+        for (end, code, output) in [
+            ("exit 4", 4, ""),
+            ("trap 'echo bye' EXIT; exit 3", 3, "bye\n"),
+            ("exec sh -c 'echo replaced; exit 5'", 5, "replaced\n"),
+            ("set -e; false", 1, ""),
+        ] {
+            let mut server = Server::start(&["-s", shell]);
+            say(&mut server, "x=1");
+            let told = say(&mut server, end);
+            assert_eq!(told["return_code"], code, "{shell}: {end}: {told}");
+            assert_eq!(told["output"], output, "{shell}: {end}");
+            let message = told["message"].as_str().unwrap();
+            assert!(message.starts_with("the session has ended with this command"), "{message}");
+            assert_eq!(say(&mut server, "echo \"[$x]\"")["output"], "[]\n", "{shell}: {end}");
+        }
+    }
+}
+
+#[test]
+fn a_timeout_ends_the_command_and_not_the_session() {
+    let mark = mark();
+    for shell in shells() {
+        let mut server = Server::start(&["-s", shell]);
+        say(&mut server, "cd /usr");
+        let command =
+            format!("MARK={mark} sh -c 'trap \"\" TERM; echo begun; sleep 300; sleep 300'");
+        let late = server.call(json!({"command": command, "session": "work", "timeout": 0.5}));
+        assert_eq!((&late["timed_out"], &late["cwd"]), (&json!(true), &json!("/usr")), "{late}");
+        assert!(late["output"].as_str().unwrap().starts_with("begun\n"), "{late}");
+        assert!(survivors(&mark).is_empty());
+        assert_eq!(say(&mut server, "pwd")["output"], "/usr\n", "{shell}");
+    }
+}
+
+#[test]
+fn a_shell_that_cannot_be_interrupted_is_ended() {
+    let mut server = Server::start(&[]);
+    let endless = json!({"command": "while :; do :; done", "session": "work", "timeout": 0.2});
+    let told = server.call(endless);
+    assert_eq!(told["timed_out"], true);
+    assert!(told["message"].as_str().unwrap().contains("the session has ended"), "{told}");
+    assert_eq!(say(&mut server, "echo fine")["output"], "fine\n");
+}
+
+#[test]
+fn what_cannot_be_asked_of_a_session_is_told() {
+    let mut server = Server::start(&[]);
+    for (arguments, expected) in [
+        (json!({"session": "a/b"}), "`session` is 1 to 64 letters, digits, `_`, `-` or `.`"),
+        (
+            json!({"session": "a", "background": true}),
+            "a command in a `session` has no `background`, `tty` or `stdin`",
+        ),
+    ] {
+        let mut arguments = arguments;
+        arguments["command"] = json!("true");
+        let answer = server.tool("execute_command", arguments);
+        assert_eq!(answer["content"][0]["text"], format!("Invalid arguments: {expected}"));
+    }
+    server.call(json!({"command": "pwd", "session": "a", "working_directory": "/usr"}));
+    let again = json!({"command": "pwd", "session": "a", "working_directory": "/tmp"});
+    let output = server.call(again)["output"].clone();
+    let expected = "Failed to execute: the session `a` has a directory and variables already; change \
+                    them with `cd` and `export`";
+    assert_eq!(output, expected);
+}
+
+#[test]
+fn what_a_session_was_told_before_counts_when_it_is_judged() {
+    let mut server = Server::start(&["--deny", "rm", "-s", "/bin/bash"]);
+    let mut refused = |command: &str| {
+        let told = say(&mut server, command);
+        let output = told["output"].as_str().unwrap();
+        output.starts_with("Command denied by security policy")
+    };
+    assert!(!refused("x=r; y=m"));
+    assert!(refused("$x$y -rf nothing"));
+    assert!(refused("rm nothing"));
+    assert!(!refused("f() { echo harmless; }"));
+    assert!(!refused("f"));
+}
+
+#[test]
+fn a_session_ends_with_the_connection() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    say(&mut server, &format!("MARK={mark} sleep 300 & echo begun"));
+    wait_until("the process", || (!survivors(&mark).is_empty()).then_some(()));
+    server.close_stdin();
+    server.wait();
+    assert!(survivors(&mark).is_empty());
+}
+
+/// A small source of numbers that are the same each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % limit
+    }
+}
+
+/// One of many small commands that change what a shell knows.
+fn command(numbers: &mut Numbers) -> String {
+    let name = ["a", "b", "c"][numbers.below(3)];
+    let number = numbers.below(100);
+    match numbers.below(16) {
+        0 => format!("{name}={number}"),
+        1 => format!("echo \"${name} {number}\""),
+        2 => format!("mkdir -p d{} && cd d{}", number % 5, number % 5),
+        3 => "cd ..; [ -e stop ] && cd top || true".to_owned(),
+        4 => format!("(exit {})", number % 7),
+        5 => "echo $?".to_owned(),
+        6 => format!("f() {{ echo f{number} \"$@\"; return {}; }}", number % 3),
+        7 => format!("f {name} 'x y' || echo failed $?"),
+        8 => format!("printf '%s' no-end-{number}"),
+        9 => format!("{name}=$(echo {number} | tr 0-9 a-j); echo ${name} >&2"),
+        10 => format!("for i in 1 2 3; do {name}=$i$i; done; echo ${{{name}}}"),
+        11 => format!("cat <<'E'\n${name} {number} it's\nE"),
+        12 => format!("echo \"it's \\\"{number}\\\" `echo deep`\" | cat"),
+        13 => "pwd | sed 's/.*top/top/'".to_owned(),
+        14 => format!("case {number} in *7) echo seven;; *) false;; esac"),
+        _ => format!("[ {number} -gt 50 ] && echo big || {{ echo small; (exit 9); }}"),
+    }
+}
+
+#[test]
+fn five_hundred_commands_do_the_same_as_in_one_script() {
+    for (seed, shell) in shells().into_iter().enumerate() {
+        let mut numbers = Numbers(seed as u64 + 7);
+        let first = "f() { echo f; }".to_owned();
+        let rest = std::iter::repeat_with(|| command(&mut numbers));
+        let commands: Vec<_> = std::iter::once(first).chain(rest).take(500).collect();
+        let place = tempfile::tempdir().unwrap();
+        let (ours, theirs) = (place.path().join("ours/top"), place.path().join("theirs/top"));
+        for top in [&ours, &theirs] {
+            std::fs::create_dir_all(top).unwrap();
+            std::fs::write(top.parent().unwrap().join("stop"), "").unwrap();
+        }
+        // The same in one shell, with a line after each that cannot be mistaken.
+        let script: String = std::iter::once("s=0\n".to_owned())
+            .chain(commands.iter().map(|command| {
+                format!("(exit $s)\n{command}\ns=$?; printf '\\001%d %s\\002' $s \"$PWD\"; printf '\\003' >&2\n")
+            }))
+            .collect();
+        let quiet: &[&str] = match shell {
+            "/bin/bash" => &["--norc", "--noprofile"],
+            "/bin/zsh" => &["-f"],
+            _ => &[],
+        };
+        let expected = Command::new(shell)
+            .args(quiet)
+            .args(["-c", &script])
+            .current_dir(&theirs)
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8(expected.stdout).unwrap();
+        let stderr = String::from_utf8(expected.stderr).unwrap();
+        let mut steps = stdout.split_terminator('\u{2}').zip(stderr.split_terminator('\u{3}'));
+
+        let mut server = Server::start(&["-s", shell, "-w", ours.to_str().unwrap()]);
+        for (at, command) in commands.iter().enumerate() {
+            let (step, errors) = steps.next().unwrap();
+            let (output, end) = step.split_once('\u{1}').unwrap();
+            let (code, directory) = end.split_once(' ').unwrap();
+            let told = say(&mut server, command);
+            assert_eq!(told["output"], format!("{output}{errors}"), "{shell} {at}: {command}");
+            assert_eq!(told["return_code"].to_string(), code, "{shell} {at}: {command}");
+            let expected = directory.replace("/theirs/", "/ours/");
+            assert_eq!(told["cwd"], expected, "{shell} {at}: {command}");
+        }
+    }
+}

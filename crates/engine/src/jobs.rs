@@ -1,0 +1,343 @@
+//! Commands that run while their owner does something else.
+//!
+//!     Run ─▶ Job ─┬─ output, as it comes          (read again and again)
+//!                 ├─ words: signals, input, stop  (Remote)
+//!                 └─ the end, when it has come    (watch)
+//!
+//! A job is its owner's, and ends with it. What a command that was answered for has left running is
+//! a job, too.
+
+mod waiting;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use mcpz_agent::descendants;
+use tokio::sync::watch;
+
+pub use waiting::{Condition, Met, wait};
+
+use crate::error::Error;
+use crate::outcome::{End, Outcome};
+use crate::output::Output;
+use crate::request::Input;
+use crate::run::{Life, Remote, Run};
+
+/// What a stopped job is given to end by itself.
+pub const STOP_GRACE: Duration = Duration::from_secs(2);
+
+/// How long it may take beyond that until nothing is left of it.
+const STOP_PATIENCE: Duration = Duration::from_secs(6);
+
+/// The most jobs of one owner that have ended and are remembered.
+const MAX_ENDED: usize = 50;
+
+/// The jobs of one owner.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    table: Mutex<Table>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    made: u64,
+    jobs: BTreeMap<u64, Arc<Job>>,
+}
+
+/// A command that runs, or did.
+#[derive(Debug)]
+pub struct Job {
+    number: u64,
+    /// What the run is known by, in the audit trail and where its output is kept.
+    pub run: Arc<str>,
+    /// What was asked for, as it may be shown.
+    pub command: String,
+    pub started_at: SystemTime,
+    began: Instant,
+    pub output: Output,
+    remote: Remote,
+    life: watch::Receiver<Life>,
+    end: watch::Receiver<Ended>,
+    /// Whether it is what a command has left running.
+    adopted: bool,
+    /// The session whose shell it is.
+    pub session: Option<String>,
+    /// How it can be written to, if it can.
+    input: Option<Input>,
+    stopped: AtomicBool,
+    /// How far its owner has been told what it printed.
+    told: Mutex<Place>,
+}
+
+/// What is known of a job's end.
+#[derive(Debug, Clone, Default)]
+pub struct Ended {
+    /// What became of the first process; nothing if it could not be started.
+    pub outcome: Option<Result<Outcome, String>>,
+    /// How long it took, all in all.
+    pub took: Option<Duration>,
+    /// Processes that could not be ended, once nothing else is left.
+    pub survivors: Option<Vec<i32>>,
+}
+
+/// A place in a job's output: in stdout, and in stderr where that is apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    pub stdout: u64,
+    pub stderr: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    Running,
+    Exited,
+    /// It ended because it was told to.
+    Stopped,
+    /// Whatever minded it was killed, and it with that.
+    Lost,
+}
+
+impl State {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Exited => "exited",
+            Self::Stopped => "stopped",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+impl Jobs {
+    /// Makes a job of a command that runs.
+    pub(crate) fn add(&self, run: Run, command: String) -> Arc<Job> {
+        self.insert(run, command, None, None)
+    }
+
+    /// Makes a job of the shell of a session.
+    pub(crate) fn add_session(&self, run: Run, command: String, name: String) -> Arc<Job> {
+        self.insert(run, command, None, Some(name))
+    }
+
+    /// Makes a job of what a command has left running.
+    pub(crate) fn adopt(&self, run: Run, command: String, outcome: &Outcome) -> Arc<Job> {
+        self.insert(run, command, Some(outcome.clone()), None)
+    }
+
+    fn insert(
+        &self,
+        run: Run,
+        command: String,
+        outcome: Option<Outcome>,
+        session: Option<String>,
+    ) -> Arc<Job> {
+        let (adopted, input) = (outcome.is_some(), run.input());
+        let (ending, end) = watch::channel(Ended { outcome: outcome.map(Ok), ..Ended::default() });
+        let mut table = self.lock();
+        table.made += 1;
+        let job = Arc::new(Job {
+            number: table.made,
+            run: run.id().clone(),
+            command,
+            started_at: SystemTime::now(),
+            began: Instant::now(),
+            output: run.output().clone(),
+            remote: run.remote().clone(),
+            life: run.life(),
+            end,
+            adopted,
+            session,
+            input,
+            stopped: AtomicBool::new(false),
+            told: Mutex::default(),
+        });
+        table.jobs.insert(job.number, job.clone());
+        table.prune();
+        tokio::spawn(follow(run, ending, adopted, job.began));
+        job
+    }
+
+    pub fn find(&self, id: &str) -> Option<Arc<Job>> {
+        let number: u64 = id.strip_prefix("job-")?.parse().ok()?;
+        self.lock().jobs.get(&number).filter(|job| job.id() == id).cloned()
+    }
+
+    /// All of them, oldest first.
+    pub fn list(&self) -> Vec<Arc<Job>> {
+        self.lock().jobs.values().cloned().collect()
+    }
+
+    /// How many are running.
+    pub fn running(&self) -> usize {
+        self.lock().jobs.values().filter(|job| job.state() == State::Running).count()
+    }
+
+    /// Has all of them end.
+    pub fn stop_all(&self) {
+        for job in self.list() {
+            job.stopped.fetch_or(job.state() == State::Running, Ordering::Relaxed);
+            job.remote.stop(STOP_GRACE);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        self.stop_all();
+    }
+}
+
+impl Table {
+    /// Forgets the oldest of those that have ended, when there are too many.
+    fn prune(&mut self) {
+        let ended = self.jobs.values().filter(|job| job.state() != State::Running);
+        let ended: Vec<_> = ended.map(|job| job.number).collect();
+        for number in &ended[..ended.len().saturating_sub(MAX_ENDED)] {
+            self.jobs.remove(number);
+        }
+    }
+}
+
+/// Tells how a run ends.
+async fn follow(mut run: Run, ending: watch::Sender<Ended>, adopted: bool, began: Instant) {
+    let mut life = run.life();
+    if !adopted {
+        let outcome = run.outcome().await.map_err(|error| error.chain());
+        ending.send_modify(|ended| {
+            ended.outcome = Some(outcome);
+            ended.took = Some(began.elapsed());
+        });
+    }
+    // Its sender goes with the last process.
+    while life.changed().await.is_ok() {}
+    let survivors = life.borrow().survivors.clone();
+    ending.send_modify(|ended| {
+        ended.survivors = Some(survivors);
+        ended.took.get_or_insert_with(|| began.elapsed());
+    });
+}
+
+impl Job {
+    pub fn id(&self) -> String {
+        format!("job-{}", self.number)
+    }
+
+    pub fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    pub fn state(&self) -> State {
+        let ended = self.end.borrow();
+        let over = match self.adopted {
+            true => ended.survivors.is_some(),
+            false => ended.outcome.is_some(),
+        };
+        let lost = matches!(&ended.outcome, Some(Ok(Outcome { end: End::Lost, .. })));
+        match over {
+            false => State::Running,
+            true if lost => State::Lost,
+            true if self.stopped.load(Ordering::Relaxed) => State::Stopped,
+            true => State::Exited,
+        }
+    }
+
+    /// What became of it, as far as that is known.
+    pub fn end(&self) -> Ended {
+        self.end.borrow().clone()
+    }
+
+    pub fn has_terminal(&self) -> bool {
+        matches!(self.input, Some(Input::Terminal(_)))
+    }
+
+    /// Whether it reads what is written to it.
+    pub fn can_be_written_to(&self) -> bool {
+        self.input.is_some()
+    }
+
+    /// Whether its terminal sends other codes for arrows than usual.
+    pub fn wants_application_keys(&self) -> bool {
+        false
+    }
+
+    /// How far its owner has been told what it printed.
+    pub fn told(&self) -> Place {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn note_told(&self, place: Place) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = place;
+    }
+
+    /// Waits until more is known of its end.
+    pub(crate) async fn changed(&self) {
+        let mut end = self.end.clone();
+        if end.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// How long it has been running, or did.
+    pub fn duration(&self) -> Duration {
+        self.end.borrow().took.unwrap_or_else(|| self.began.elapsed())
+    }
+
+    /// The first process.
+    pub fn pid(&self) -> Option<i32> {
+        self.life.borrow().pid
+    }
+
+    /// Waits until it runs, or cannot.
+    pub async fn started(&self) -> Result<i32, String> {
+        let mut life = self.life.clone();
+        if let Ok(life) = life.wait_for(|life| life.pid.is_some()).await
+            && let Some(pid) = life.pid
+        {
+            return Ok(pid);
+        }
+        let mut end = self.end.clone();
+        let ended = end.wait_for(|ended| ended.outcome.is_some()).await;
+        match ended.ok().and_then(|ended| ended.outcome.clone()) {
+            Some(Err(text)) => Err(text),
+            _ => Err(Error::Closed.to_string()),
+        }
+    }
+
+    /// All its processes.
+    pub fn pids(&self) -> Vec<i32> {
+        let keeper = self.life.borrow().keeper;
+        keeper
+            .filter(|_| self.end.borrow().survivors.is_none())
+            .map(descendants)
+            .unwrap_or_default()
+    }
+
+    /// Ends it with all it started, and waits until that is done. Returns what could not be ended.
+    pub async fn stop(&self, signal: Option<i32>, grace: Duration) -> Vec<i32> {
+        if self.state() == State::Running {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        let mut end = self.end.clone();
+        let over = |ended: &Ended| ended.survivors.is_some();
+        if let Some(signal) = signal {
+            self.remote.signal(signal);
+            let asked = tokio::time::timeout(grace, end.wait_for(over)).await.is_ok();
+            if !asked {
+                self.remote.stop(Duration::ZERO);
+            }
+        } else {
+            self.remote.stop(grace);
+        }
+        let gone = tokio::time::timeout(grace + STOP_PATIENCE, end.wait_for(over)).await;
+        match gone {
+            Ok(Ok(ended)) => ended.survivors.clone().unwrap_or_default(),
+            _ => self.pids(),
+        }
+    }
+}

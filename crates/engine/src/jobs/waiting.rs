@@ -1,0 +1,172 @@
+//! Waiting for something to happen to a job.
+
+use std::time::Duration;
+
+use regex::{Regex, RegexBuilder};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use super::{Job, Place, State};
+use crate::error::Error;
+use crate::output::Stream;
+use crate::page::{Data, PageRequest, Reader};
+use crate::render::View;
+
+/// How often it is looked whether somebody listens on a port: the kernel does not tell.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+
+/// How much text is looked through at a time.
+const AT_ONCE: usize = 256 << 10;
+
+/// The most memory a pattern may take.
+const MAX_PATTERN: usize = 10 << 20;
+
+/// What to wait for. The end of the job ends every wait.
+#[derive(Debug, Clone)]
+pub enum Condition {
+    Exit,
+    /// Anything, in what comes after the place.
+    Output,
+    /// No output for this long.
+    Quiet(Duration),
+    /// A line that matches, in what comes after the place.
+    Text(Regex),
+    /// Something of the job listens on this port.
+    Port(u16),
+}
+
+impl Condition {
+    /// A line that matches a pattern.
+    pub fn text(pattern: &str) -> Result<Self, Error> {
+        let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build();
+        regex.map(Self::Text).map_err(|error| Error::Pattern(error.to_string()))
+    }
+}
+
+/// Why a wait is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Met {
+    /// What was waited for has happened; the line, if it was one.
+    Yes(Option<String>),
+    /// The job has ended without it.
+    Ended,
+    TimedOut,
+}
+
+/// Waits until something has happened to a job. `place` is where in its output to look from.
+pub async fn wait(job: &Job, condition: &Condition, place: Place, until: Instant) -> Met {
+    let happening = async {
+        match condition {
+            Condition::Exit => std::future::pending().await,
+            Condition::Output => {
+                text(job, None, place).await;
+                None
+            }
+            Condition::Quiet(time) => quiet(job, *time).await,
+            Condition::Text(pattern) => Some(text(job, Some(pattern), place).await),
+            Condition::Port(port) => listening(job, *port).await,
+        }
+    };
+    let waited = async {
+        tokio::select! {
+            biased;
+            line = happening => Met::Yes(line),
+            () = ended(job) => Met::Ended,
+        }
+    };
+    match (timeout_at(until, waited).await, condition) {
+        (Ok(Met::Ended), Condition::Exit) => Met::Yes(None),
+        // All that was printed before the end counts.
+        (Ok(Met::Ended), Condition::Text(pattern)) => {
+            match matching_line(job, Some(pattern), &mut place.clone()).await {
+                Some(line) => Met::Yes(Some(line)),
+                None => Met::Ended,
+            }
+        }
+        (Ok(met), _) => met,
+        (Err(_), _) => Met::TimedOut,
+    }
+}
+
+async fn ended(job: &Job) {
+    let mut end = job.end.clone();
+    // Its sender lives until all is told.
+    while job.state() == State::Running && end.changed().await.is_ok() {}
+}
+
+async fn quiet(job: &Job, time: Duration) -> Option<String> {
+    let mut arrived = job.output.watch();
+    loop {
+        let until = Instant::now() + time;
+        tokio::select! {
+            changed = arrived.changed() => {
+                if changed.is_err() {
+                    sleep_until(until).await;
+                    return None;
+                }
+            }
+            () = sleep_until(until) => return None,
+        }
+    }
+}
+
+/// The first line behind a place that matches, or the first of all.
+async fn text(job: &Job, pattern: Option<&Regex>, mut place: Place) -> String {
+    let mut arrived = job.output.watch();
+    loop {
+        arrived.mark_unchanged();
+        if let Some(line) = matching_line(job, pattern, &mut place).await {
+            return line;
+        }
+        if arrived.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// The first line behind a place that matches. The place is moved to the last line that may yet
+/// grow.
+async fn matching_line(job: &Job, pattern: Option<&Regex>, place: &mut Place) -> Option<String> {
+    let (output, pattern, mut next) = (job.output.clone(), pattern.cloned(), *place);
+    let searched = tokio::task::spawn_blocking(move || {
+        // A prompt is a line without an end.
+        output.settle();
+        let matches = |line: &str| pattern.as_ref().is_none_or(|pattern| pattern.is_match(line));
+        let stdout = Reader::new(output.clone(), Stream::Stdout, View::default());
+        let stderr = Reader::new(output, Stream::Stderr, View::default());
+        let line = search(&stdout, &matches, &mut next.stdout)
+            .or_else(|| search(&stderr, &matches, &mut next.stderr));
+        (line, next)
+    });
+    let (line, next) = searched.await.ok()?;
+    *place = next;
+    line
+}
+
+/// The first line behind an offset that matches.
+fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut u64) -> Option<String> {
+    loop {
+        let request = PageRequest { offset: *from, limit_bytes: AT_ONCE, limit_lines: usize::MAX };
+        let page = reader.page(request).ok()?;
+        let Data::Text(text) = &page.data else { return None };
+        if let Some(line) = text.lines().find(|line| matches(line)) {
+            return Some(line.to_owned());
+        }
+        let whole = text.rfind('\n').map_or(0, |at| at + 1);
+        let last = page.end >= page.total || text.is_empty();
+        // A line longer than a page is looked at in parts.
+        let passed = if whole > 0 || last { whole } else { text.len() };
+        *from = page.start + passed as u64;
+        if last {
+            return None;
+        }
+    }
+}
+
+async fn listening(job: &Job, port: u16) -> Option<String> {
+    loop {
+        if crate::ports::listens(&job.pids(), port) {
+            return None;
+        }
+        sleep(LOOK_AGAIN).await;
+    }
+}

@@ -1,0 +1,124 @@
+//! Shells that remember where they are.
+//!
+//! A session is a shell that carries out one order after the other. Orders come, and answers go, on
+//! descriptors of their own, so nothing of them is in what commands read and print. What is printed
+//! until the answer is the command's.
+//!
+//!     order ─▶ shell: eval ─┬─▶ stdout, stderr ─▶ the command's output
+//!                           └─▶ answer: exit code, directory
+
+mod dialect;
+mod order;
+
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+pub use dialect::Dialect;
+pub(crate) use order::Order;
+
+use crate::error::Error;
+use crate::jobs::{Job, State};
+
+/// The sessions of one owner.
+#[derive(Debug, Default)]
+pub struct Sessions {
+    by_name: Mutex<HashMap<String, Arc<Session>>>,
+}
+
+/// A shell that is kept.
+#[derive(Debug)]
+pub struct Session {
+    pub name: String,
+    pub(crate) job: Arc<Job>,
+    dialect: Dialect,
+    line: tokio::sync::Mutex<Line>,
+    /// All it was told so far, for whoever judges what comes next.
+    said: Mutex<String>,
+}
+
+/// What a session is talked to through; one order at a time.
+#[derive(Debug)]
+struct Line {
+    orders: Sender,
+    answers: BufReader<Receiver>,
+}
+
+/// What is told of the session a command ran in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionState {
+    pub name: String,
+    /// Where it is now.
+    pub directory: Option<PathBuf>,
+    /// Whether it has ended with the command.
+    pub ended: bool,
+}
+
+impl Sessions {
+    /// The session of this name, if it has not ended.
+    pub fn find(&self, name: &str) -> Option<Arc<Session>> {
+        let mut by_name = self.lock();
+        let session = by_name.get(name)?.clone();
+        if session.job.state() == State::Running {
+            return Some(session);
+        }
+        by_name.remove(name);
+        None
+    }
+
+    pub(crate) fn insert(&self, session: Arc<Session>) {
+        self.lock().insert(session.name.clone(), session);
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        let mut by_name = self.lock();
+        by_name.retain(|_, session| session.job.state() == State::Running);
+        by_name.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Session {
+    pub(crate) fn new(
+        name: String,
+        job: Arc<Job>,
+        dialect: Dialect,
+        (orders, answers): (OwnedFd, OwnedFd),
+    ) -> Result<Self, Error> {
+        let line = Line {
+            orders: Sender::from_owned_fd_unchecked(orders).map_err(Error::Resources)?,
+            answers: BufReader::new(
+                Receiver::from_owned_fd_unchecked(answers).map_err(Error::Resources)?,
+            ),
+        };
+        let (line, said) = (tokio::sync::Mutex::new(line), Mutex::default());
+        Ok(Self { name, job, dialect, line, said })
+    }
+
+    /// Says what has to be said before the first order.
+    pub(crate) async fn greet(&self) {
+        let greeting = self.dialect.greeting().as_bytes();
+        // A shell that does not listen answers no order either, which tells.
+        let _ = self.line.lock().await.orders.write_all(greeting).await;
+    }
+
+    /// All it was told so far.
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note_said(&self, text: &str) {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.push_str(text);
+        // Two, as a backslash may take one.
+        said.push_str("\n\n");
+    }
+}

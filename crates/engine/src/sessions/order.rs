@@ -1,0 +1,188 @@
+//! One command in a session, from its order to its answer.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpz_agent::{Usage, descendants};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+
+use super::dialect::parse_answer;
+use super::{Line, Session, SessionState};
+use crate::audit::Recorded;
+use crate::error::Error;
+use crate::gate::Pending;
+use crate::jobs::State;
+use crate::later::Later;
+use crate::outcome::{End, Outcome};
+use crate::output::Output;
+use crate::run::{Word, until};
+
+/// What a command is given to end by itself before it is killed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// How long the shell may take to answer after its command was killed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Between two looks while killing.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The longest answer: a code and a path.
+const MAX_ANSWER: usize = 8 << 10;
+
+pub(crate) struct Order {
+    pub session: Arc<Session>,
+    pub text: String,
+    pub pending: Pending,
+    pub recorded: Recorded,
+    pub output: Output,
+    pub later: Later,
+}
+
+/// How an order came to its end.
+enum Answer {
+    Given {
+        code: i32,
+        directory: PathBuf,
+    },
+    /// The shell has ended.
+    Gone,
+}
+
+impl Order {
+    /// Carries it out when it is its turn, and answers once.
+    pub async fn carry_out(
+        self,
+        answer: oneshot::Sender<Result<Outcome, Error>>,
+        mut words: mpsc::UnboundedReceiver<Word>,
+    ) {
+        let session = self.session.clone();
+        let mut line = session.line.lock().await;
+        let began = Instant::now();
+        let remote = session.job.remote();
+        remote.switch(self.output.clone()).await;
+        session.note_said(&self.text);
+        let order = session.dialect.order(&self.text);
+        let deadline = self.pending.timeout.map(|timeout| began + timeout);
+        let (mut stopped, mut given) = (None, None);
+        if line.orders.write_all(&order).await.is_ok() {
+            tokio::select! {
+                biased;
+                answer = line.answer(&session) => given = Some(answer),
+                () = cancelled(&mut words) => stopped = Some(End::Cancelled),
+                () = until(deadline) => {
+                    let after = self.pending.timeout.unwrap_or_default();
+                    stopped = Some(End::TimedOut { after });
+                }
+            }
+        }
+        let given = match given {
+            Some(given) => given,
+            None => line.interrupt(&session).await,
+        };
+        // All that was printed until the answer is the command's.
+        remote.switch(session.job.output.clone()).await;
+        drop(line);
+        let outcome = self.outcome(given, stopped, began.elapsed());
+        self.output.settle();
+        self.output.finish();
+        let (recorded, recorded_outcome) = (self.recorded, outcome.clone());
+        self.later.add(move || recorded.end(Ok(&recorded_outcome)));
+        let _ = answer.send(Ok(outcome));
+    }
+
+    fn outcome(&self, given: Answer, stopped: Option<End>, wall: Duration) -> Outcome {
+        let ended = matches!(given, Answer::Gone);
+        let (end, directory) = match given {
+            Answer::Given { code, directory } => (End::Exited(code), Some(directory)),
+            Answer::Gone => {
+                let shells = self.session.job.end().outcome.and_then(Result::ok);
+                (shells.map_or(End::Lost, |outcome| outcome.end), None)
+            }
+        };
+        let session = SessionState { name: self.session.name.clone(), directory, ended };
+        Outcome {
+            id: self.recorded.id().clone(),
+            end: stopped.unwrap_or(end),
+            usage: Usage { wall, ..Usage::default() },
+            output: self.output.clone(),
+            background: Vec::new(),
+            warnings: self.pending.warnings.clone(),
+            job: None,
+            session: Some(session),
+        }
+    }
+}
+
+impl Line {
+    /// Waits for the answer to an order.
+    async fn answer(&mut self, session: &Session) -> Answer {
+        let mut bytes = Vec::new();
+        tokio::select! {
+            biased;
+            _ = self.answers.read_until(0, &mut bytes) => match parse_answer(&bytes) {
+                Some((code, directory)) if bytes.len() <= MAX_ANSWER => {
+                    Answer::Given { code, directory: directory.into() }
+                }
+                _ => session.end().await,
+            },
+            () = ended(session) => Answer::Gone,
+        }
+    }
+
+    /// Ends what the shell runs and, if it does not answer then, the shell.
+    async fn interrupt(&mut self, session: &Session) -> Answer {
+        session.signal_commands(Signal::TERM);
+        if let Ok(answer) = timeout(GRACE, self.answer(session)).await {
+            return answer;
+        }
+        let until = Instant::now() + PATIENCE;
+        // A shell that is busy by itself has nothing that could be ended.
+        while session.signal_commands(Signal::KILL) && Instant::now() < until {
+            if let Ok(answer) = timeout(LOOK_AGAIN, self.answer(session)).await {
+                return answer;
+            }
+        }
+        session.end().await
+    }
+}
+
+impl Session {
+    /// Sends a signal to all that the shell has started. False if that is nothing.
+    fn signal_commands(&self, signal: Signal) -> bool {
+        let started = self.job.pid().map(descendants).unwrap_or_default();
+        for pid in started.iter().copied().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, signal);
+            let _ = kill_process(pid, Signal::CONT);
+        }
+        !started.is_empty()
+    }
+
+    /// Ends the shell with all it started.
+    async fn end(&self) -> Answer {
+        self.job.stop(None, Duration::ZERO).await;
+        Answer::Gone
+    }
+}
+
+/// Done when the shell has ended, and what it printed is kept.
+async fn ended(session: &Session) {
+    while session.job.state() == State::Running {
+        session.job.changed().await;
+    }
+    // A shell that ends while its answer is under way has given it.
+    sleep(Duration::from_millis(5)).await;
+}
+
+/// Done when nobody wants the answer any more.
+async fn cancelled(words: &mut mpsc::UnboundedReceiver<Word>) {
+    loop {
+        match words.recv().await {
+            None | Some(Word::Cancel | Word::Stop { .. }) => return,
+            Some(_) => {}
+        }
+    }
+}

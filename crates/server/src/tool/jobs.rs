@@ -1,0 +1,230 @@
+//! What the tools for jobs have in common: how a job is told of, read and waited for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpz_engine::{
+    Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Met, Outcome, PageRequest, Place,
+    Reader, Stream, View, signal_name,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Call;
+use super::answer::{Complaint, LOST, off_thread};
+use super::shell_exec::PageParams;
+
+/// How long is waited if nothing else is said, in seconds.
+const DEFAULT_WAIT: f64 = 30.0;
+
+/// How long a job is silent before it counts as quiet, if nothing else is said.
+const DEFAULT_QUIET: u64 = 500;
+
+/// What may be waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WaitFor {
+    Exit,
+    Output,
+    Quiet,
+    Text,
+    Port,
+}
+
+/// How to wait, as part of a tool's arguments.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+pub struct WaitParams {
+    /// Wait for its end, more output, silence, a line that matches pattern, or a listener on port
+    pub wait_for: Option<WaitFor>,
+    /// Regex, for text
+    pub pattern: Option<String>,
+    /// For port
+    pub port: Option<u16>,
+    /// For quiet [default: 500]
+    pub quiet_ms: Option<u64>,
+    /// Seconds to wait at most [default: 30]
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub timeout: Option<f64>,
+}
+
+impl WaitParams {
+    /// What to wait for, if anything, and how long.
+    pub fn condition(&self) -> Result<Option<(Condition, Duration)>, Complaint> {
+        let seconds = self.timeout.unwrap_or(DEFAULT_WAIT);
+        if !(seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64()) {
+            return Err(Complaint::invalid("`timeout` must be more than 0 and at most a day"));
+        }
+        let missing = |name| Complaint::invalid(format!("`{name}` is needed for this `wait_for`"));
+        let condition = match self.wait_for {
+            None => return Ok(None),
+            Some(WaitFor::Exit) => Condition::Exit,
+            Some(WaitFor::Output) => Condition::Output,
+            Some(WaitFor::Quiet) => {
+                Condition::Quiet(Duration::from_millis(self.quiet_ms.unwrap_or(DEFAULT_QUIET)))
+            }
+            Some(WaitFor::Text) => {
+                Condition::text(self.pattern.as_deref().ok_or_else(|| missing("pattern"))?)?
+            }
+            Some(WaitFor::Port) => Condition::Port(self.port.ok_or_else(|| missing("port"))?),
+        };
+        Ok(Some((condition, Duration::from_secs_f64(seconds))))
+    }
+}
+
+/// What is told of a job.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Told {
+    pub job_id: String,
+    /// running, exited, stopped or lost
+    pub state: String,
+    /// What it printed since the cursor, or since the last answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// Pass it on to read what comes after this
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<String>,
+    /// The line that was waited for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub matched: Option<String>,
+    /// What was waited for did not happen in time
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+impl Told {
+    pub fn new(job: &Job) -> Self {
+        let ended = job.end();
+        let mut told =
+            Self { job_id: job.id(), state: job.state().name().to_owned(), ..Self::default() };
+        match ended.outcome {
+            Some(Ok(outcome)) => told.ended(&outcome),
+            Some(Err(text)) => told.message = Some(text),
+            None => {}
+        }
+        told
+    }
+
+    fn ended(&mut self, outcome: &Outcome) {
+        match outcome.end {
+            End::Exited(code) => self.exit_code = Some(code),
+            End::Signalled(signal) => self.signal = Some(signal_name(signal)),
+            End::TimedOut { after } => {
+                self.message = Some(format!("timed out after {} seconds", after.as_secs_f64()));
+            }
+            End::Cancelled => self.message = Some("cancelled".to_owned()),
+            End::Lost => self.message = Some(LOST.to_owned()),
+        }
+    }
+}
+
+/// A place as clients are given it: `bytes:N`, or `bytes:N+M` where stderr is apart.
+pub fn cursor(place: Place) -> String {
+    match place {
+        Place { stdout, stderr: 0 } => format!("bytes:{stdout}"),
+        Place { stdout, stderr } => format!("bytes:{stdout}+{stderr}"),
+    }
+}
+
+pub fn parse_cursor(text: &str) -> Result<Place, Complaint> {
+    let place = text.strip_prefix("bytes:").and_then(|rest| {
+        let (stdout, stderr) = rest.split_once('+').unwrap_or((rest, "0"));
+        Some(Place { stdout: stdout.parse().ok()?, stderr: stderr.parse().ok()? })
+    });
+    place.ok_or_else(|| {
+        Complaint(format!("`{text}` is not a cursor: pass next_cursor on as it was given"))
+    })
+}
+
+/// Which part of a job's output is wanted.
+#[derive(Debug, Default)]
+pub struct Wanted {
+    pub from: Place,
+    /// Only the last lines.
+    pub tail: Option<usize>,
+    pub limit: usize,
+    pub grep: Option<String>,
+}
+
+/// What a job printed, and where to read on.
+pub async fn read(
+    call: &Call<'_>,
+    job: &Job,
+    wanted: Wanted,
+) -> Result<(String, Place), Complaint> {
+    let filter = Filter::new(wanted.grep.as_deref(), None)?;
+    let (output, streams) = (job.output.clone(), call.watcher.streams);
+    let read = off_thread(&call.watcher.cancelled, move |stop| {
+        output.settle();
+        let (mut text, mut next, mut room) = (String::new(), wanted.from, wanted.limit);
+        for stream in streams {
+            let reader = Reader::new(output.clone(), *stream, View::default()).until(stop.clone());
+            let place = match stream {
+                Stream::Stdout => &mut next.stdout,
+                Stream::Stderr => &mut next.stderr,
+            };
+            if room == 0 {
+                break;
+            }
+            if wanted.tail.is_some() {
+                *place = reader.length().map_err(Error::Read)?.saturating_sub(room as u64);
+            }
+            let request =
+                PageRequest { offset: *place, limit_bytes: room, limit_lines: usize::MAX };
+            let page = filter.page(&reader, request)?;
+            *place = page.end;
+            match page.data {
+                Data::Text(page) => text.push_str(&page),
+                Data::Binary(bytes) => {
+                    text.push_str(&format!("[{} bytes that are no text]", bytes.len()))
+                }
+            }
+            room = wanted.limit.saturating_sub(text.len());
+        }
+        Ok((text, next))
+    });
+    let (text, next) = read.await?;
+    Ok((wanted_lines(text, wanted.tail), next))
+}
+
+fn wanted_lines(text: String, tail: Option<usize>) -> String {
+    let Some(tail) = tail else { return text };
+    let skipped = text.lines().count().saturating_sub(tail);
+    text.split_inclusive('\n').skip(skipped).collect()
+}
+
+/// The job of this name, if it is the caller's.
+pub fn find(call: &Call<'_>, id: &str) -> Result<Arc<Job>, Complaint> {
+    call.owner.jobs.find(id).ok_or_else(|| Complaint(format!("there is no job {id}")))
+}
+
+/// What is told of a job after it was waited for, with what it printed.
+pub async fn tell(
+    call: &Call<'_>,
+    job: &Job,
+    wanted: Wanted,
+    met: Option<Met>,
+) -> Result<Told, Complaint> {
+    let (output, next) = read(call, job, wanted).await?;
+    let mut told = Told::new(job);
+    job.note_told(next);
+    told.output = Some(output);
+    told.next_cursor = Some(cursor(next));
+    match met {
+        Some(Met::Yes(line)) => told.matched = line,
+        Some(Met::TimedOut) => told.timed_out = Some(true),
+        Some(Met::Ended) | None => {}
+    }
+    Ok(told)
+}
+
+/// How much of a job's output is told at once, or what is wrong with what is asked for.
+pub fn limit(limit_bytes: Option<usize>) -> Result<usize, Complaint> {
+    let page = PageParams { cursor: None, limit_bytes, limit_lines: None };
+    Ok(page.request(0)?.limit_bytes)
+}

@@ -1,0 +1,65 @@
+//! Lists the jobs of whoever asks.
+
+use std::time::UNIX_EPOCH;
+
+use mcpz_engine::Job;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Call;
+use super::answer::{Answer, Effect, answer, define, json};
+use super::jobs::Told;
+
+pub const NAME: &str = "list_jobs";
+
+const DESCRIPTION: &str = "List background jobs: those that run, and those that have ended.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Reply {
+    jobs: Vec<Listed>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Listed {
+    #[serde(flatten)]
+    told: Told,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pid: Option<i32>,
+    command: String,
+    /// Seconds since 1970
+    started_at: u64,
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tty: Option<bool>,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads)
+}
+
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let Params {} = call.parse()?;
+    let reply = Reply { jobs: call.owner.jobs.list().iter().map(|job| Listed::new(job)).collect() };
+    Ok(answer(&reply, vec![json(&reply)], false))
+}
+
+impl Listed {
+    fn new(job: &Job) -> Self {
+        let started_at = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        Self {
+            told: Told::new(job),
+            pid: job.pid(),
+            command: job.command.clone(),
+            started_at,
+            duration_ms: job.duration().as_millis() as u64,
+            session: job.session.clone(),
+            tty: job.has_terminal().then_some(true),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Tells how jobs are doing and what they print, now or when something has happened.
+
+use std::sync::Arc;
+
+use mcpz_engine::{Condition, Job, Met, Place, wait};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::Call;
+use super::answer::{Answer, Complaint, Effect, answer, define, json};
+use super::jobs::{Told, WaitParams, Wanted, find, limit, parse_cursor, tell};
+
+pub const NAME: &str = "read_job";
+
+const DESCRIPTION: &str = "State and new output of a background job, at once or after waiting: for \
+    its end, more output, silence, a matching line, or a listener on a port.";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    job_id: Option<String>,
+    /// Several, to wait for any of them, or for all
+    job_ids: Option<Vec<String>>,
+    /// next_cursor of an answer before [default: where the last answer ended]
+    cursor: Option<String>,
+    /// Only the last lines
+    tail: Option<usize>,
+    /// [default: 65536]
+    #[schemars(range(min = 1, max = 262_144))]
+    limit_bytes: Option<usize>,
+    /// Only lines that match this regex
+    grep: Option<String>,
+    #[serde(flatten)]
+    wait: WaitParams,
+    /// Of several jobs, wait for all and not for any
+    all: Option<bool>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Reply {
+    #[serde(flatten)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    told: Option<Told>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<Vec<Told>>,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads)
+}
+
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
+    let ids = match (&params.job_id, &params.job_ids) {
+        (Some(id), None) => std::slice::from_ref(id),
+        (None, Some(ids)) if !ids.is_empty() => ids,
+        _ => return Err(Complaint::invalid("one of `job_id` and `job_ids` is needed")),
+    };
+    if params.cursor.is_some() && params.job_ids.is_some() {
+        return Err(Complaint::invalid("a `cursor` is a place in the output of one job"));
+    }
+    let jobs = ids.iter().map(|id| find(&call, id)).collect::<Result<Vec<_>, _>>()?;
+    let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
+    let limit = limit(params.limit_bytes)?;
+    let from = |job: &Job| cursor.unwrap_or_else(|| job.told());
+    let met = match params.wait.condition()? {
+        Some((condition, time)) => {
+            let places: Vec<_> = jobs.iter().map(|job| (job.clone(), from(job))).collect();
+            let waited = wait_for(places, condition, Instant::now() + time, params.all);
+            tokio::select! {
+                met = waited => met,
+                () = call.watcher.cancelled.cancelled() => return Err(Complaint("cancelled".into())),
+            }
+        }
+        None => vec![None; jobs.len()],
+    };
+    let mut told = Vec::new();
+    for (job, met) in jobs.iter().zip(met) {
+        let wanted = Wanted {
+            from: from(job),
+            tail: params.tail,
+            limit: (limit / jobs.len()).max(1),
+            grep: params.grep.clone(),
+        };
+        told.push(tell(&call, job, wanted, met).await?);
+    }
+    let reply = match params.job_id {
+        Some(_) => Reply { told: told.pop(), jobs: None },
+        None => Reply { told: None, jobs: Some(told) },
+    };
+    Ok(answer(&reply, vec![json(&reply)], false))
+}
+
+/// Waits until something has happened to any of some jobs, or to all; what became of each.
+async fn wait_for(
+    jobs: Vec<(Arc<Job>, Place)>,
+    condition: Condition,
+    until: Instant,
+    all: Option<bool>,
+) -> Vec<Option<Met>> {
+    let mut met = vec![None; jobs.len()];
+    let mut waits = JoinSet::new();
+    for (at, (job, place)) in jobs.into_iter().enumerate() {
+        let condition = condition.clone();
+        waits.spawn(async move { (at, wait(&job, &condition, place, until).await) });
+    }
+    while let Some(waited) = waits.join_next().await {
+        let Ok((at, how)) = waited else { continue };
+        let happened = how != Met::TimedOut;
+        met[at] = Some(how);
+        if happened && all != Some(true) {
+            break;
+        }
+    }
+    met
+}

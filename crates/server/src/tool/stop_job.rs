@@ -1,0 +1,64 @@
+//! Ends a job with all it started.
+
+use std::time::Duration;
+
+use mcpz_engine::{STOP_GRACE, signal_number};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Call;
+use super::answer::{Answer, Complaint, Effect, answer, define, json};
+use super::jobs::{Told, find};
+
+pub const NAME: &str = "stop_job";
+
+const DESCRIPTION: &str = "End a background job with everything it started.";
+
+/// The longest grace there is.
+const MAX_GRACE: u64 = 60_000;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    job_id: String,
+    /// Sent first, such as SIGINT [default: SIGTERM, to all of it]
+    signal: Option<String>,
+    /// What is left after this is killed [default: 2000]
+    #[schemars(range(max = MAX_GRACE))]
+    grace_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Reply {
+    #[serde(flatten)]
+    told: Told,
+    /// Processes that could not be ended
+    survivors: usize,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
+}
+
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
+    let job = find(&call, &params.job_id)?;
+    let signal = match &params.signal {
+        None => None,
+        Some(name) => Some(signal(name)?),
+    };
+    let grace = params.grace_ms.map_or(STOP_GRACE, Duration::from_millis);
+    if grace.as_millis() > u128::from(MAX_GRACE) {
+        return Err(Complaint::invalid(format!("`grace_ms` is at most {MAX_GRACE}")));
+    }
+    let survivors = job.stop(signal, grace).await.len();
+    let reply = Reply { told: Told::new(&job), survivors };
+    Ok(answer(&reply, vec![json(&reply)], survivors > 0))
+}
+
+fn signal(name: &str) -> Result<i32, Complaint> {
+    let upper = name.to_ascii_uppercase();
+    let full = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
+    let number = signal_number(&full).filter(|number| (1..=64).contains(number));
+    number.map(i32::from).ok_or_else(|| Complaint::invalid(format!("there is no signal `{name}`")))
+}

@@ -1,0 +1,72 @@
+//! Writes to what a job reads: text, keys, or that nothing more comes.
+
+use std::time::Duration;
+
+use mcpz_engine::{Condition, KEY_NAMES, key_bytes, wait};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::Call;
+use super::answer::{Answer, Complaint, Effect, answer, define, json};
+use super::jobs::{Told, WaitParams, Wanted, find, limit, tell};
+
+pub const NAME: &str = "write_job";
+
+const DESCRIPTION: &str = "Type into a background job, and answer with what it prints then. Text is \
+    sent as it is: end a line with a newline, or with the key enter.";
+
+/// How long a job may be silent after it was written to before it counts as done.
+const QUIET: Duration = Duration::from_millis(150);
+
+/// How long it may take in all, if nothing else is said.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Params {
+    job_id: String,
+    text: Option<String>,
+    /// Keys to press after the text: enter, ctrl-c, up, f1, …
+    keys: Option<Vec<String>>,
+    /// Nothing more comes
+    eof: Option<bool>,
+    #[serde(flatten)]
+    wait: WaitParams,
+}
+
+pub fn definition() -> rmcp::model::Tool {
+    define::<Params, Told>(NAME, DESCRIPTION, Effect::Runs)
+}
+
+pub async fn call(mut call: Call<'_>) -> Answer {
+    let params: Params = call.parse()?;
+    let job = find(&call, &params.job_id)?;
+    let mut bytes = params.text.unwrap_or_default().into_bytes();
+    for key in params.keys.iter().flatten() {
+        let pressed = key_bytes(key, job.wants_application_keys());
+        bytes.extend(pressed.ok_or_else(|| {
+            Complaint::invalid(format!("there is no key `{key}`; there are: {KEY_NAMES}"))
+        })?);
+    }
+    if !job.can_be_written_to() {
+        let text = "this job reads nothing: start it with `background` or `tty` to write to it";
+        return Err(Complaint(text.into()));
+    }
+    let place = job.told();
+    let (condition, time) = params.wait.condition()?.unwrap_or((Condition::Quiet(QUIET), PATIENCE));
+    if !bytes.is_empty() {
+        job.remote().write(bytes);
+    }
+    if params.eof == Some(true) {
+        job.remote().close_input();
+    }
+    let met = tokio::select! {
+        met = wait(&job, &condition, place, Instant::now() + time) => met,
+        () = call.watcher.cancelled.cancelled() => return Err(Complaint("cancelled".into())),
+    };
+    let met = Some(met).filter(|_| params.wait.wait_for.is_some());
+    let wanted = Wanted { from: place, limit: limit(None)?, ..Wanted::default() };
+    let told = tell(&call, &job, wanted, met).await?;
+    Ok(answer(&told, vec![json(&told)], false))
+}
