@@ -22,7 +22,8 @@ pub fn measure() {
     for (what, text, rounds) in
         [("judging 200 characters, µs", line, 20_000), ("judging 64 KiB, µs", &long, 200)]
     {
-        let scene = Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[] };
+        let scene =
+            Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[], typed: false };
         let mut verdicts = 0;
         let began = Instant::now();
         for _ in 0..rounds {

@@ -37,7 +37,8 @@ fn bash() -> String {
 }
 
 /// Where the cases of a batch are supposed to run; neither need exist.
-const BATCH: Scene<'_> = Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[] };
+const BATCH: Scene<'_> =
+    Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[], typed: false };
 
 pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
     if flags.batch {
@@ -52,6 +53,7 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
         directory: &engine.working_directory.to_string_lossy(),
         home: home.as_deref(),
         variables: &[],
+        typed: false,
     };
     let judgement = engine.policy.judge(command, &engine.shell.to_string_lossy(), &scene);
     let text = match flags.json {

@@ -63,6 +63,11 @@ pub enum Error {
          `export`"
     )]
     SessionRuns { name: String },
+    #[error(
+        "{program} reads what is typed, and takes it for a program: only text and the ends of lines can \
+         be judged, other keys cannot"
+    )]
+    Keys { program: String },
     #[error("there are {limit} sessions, which is the limit; end one with `exit`")]
     TooManySessions { limit: usize },
     #[error("cancelled before it was started")]

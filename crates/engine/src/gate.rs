@@ -188,6 +188,7 @@ fn judge(settings: &Settings, request: &RunRequest) -> Judgement {
         directory: &directory.to_string_lossy(),
         home: home.as_deref(),
         variables: &request.environment,
+        typed: request.input.is_some() && request.stdin.is_none(),
     };
     match &request.command {
         Command::Script { text, shell } => {

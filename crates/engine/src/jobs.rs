@@ -7,6 +7,8 @@
 //! A job is its owner's, and ends with it. What a command that was answered for has left running is
 //! a job, too.
 
+mod interactive;
+mod typing;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -17,13 +19,17 @@ use std::time::{Duration, Instant, SystemTime};
 use mcpz_agent::descendants;
 use tokio::sync::watch;
 
+pub(crate) use interactive::asks;
 pub use waiting::{Condition, Met, wait};
+
+use interactive::{Terminal, waits_for_input};
 
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
-use crate::output::Output;
-use crate::request::Input;
+use crate::output::{Output, Stream};
+use crate::request::{Input, Size};
 use crate::run::{Life, Remote, Run};
+use crate::screen::Shown;
 
 /// What a stopped job is given to end by itself.
 pub const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -66,9 +72,12 @@ pub struct Job {
     pub session: Option<String>,
     /// How it can be written to, if it can.
     input: Option<Input>,
+    terminal: Option<Terminal>,
     stopped: AtomicBool,
     /// How far its owner has been told what it printed.
     told: Mutex<Place>,
+    /// All that was typed for something that takes it for a program.
+    typed: Mutex<String>,
 }
 
 /// What is known of a job's end.
@@ -150,8 +159,13 @@ impl Jobs {
             adopted,
             session,
             input,
+            terminal: match input {
+                Some(Input::Terminal(size)) => Some(Terminal::new(size)),
+                _ => None,
+            },
             stopped: AtomicBool::new(false),
             told: Mutex::default(),
+            typed: Mutex::default(),
         });
         table.jobs.insert(job.number, job.clone());
         table.prune();
@@ -261,9 +275,32 @@ impl Job {
         self.input.is_some()
     }
 
-    /// Whether its terminal sends other codes for arrows than usual.
-    pub fn wants_application_keys(&self) -> bool {
-        false
+    /// What its terminal shows, if it has one. May wait for the disk.
+    pub fn screen(&self) -> Option<Shown> {
+        Some(self.terminal.as_ref()?.shown(&self.output).0)
+    }
+
+    /// Whether it waits for somebody to write something, and what it asked. May wait for the disk.
+    pub fn prompt(&self) -> Option<String> {
+        let waits = self.input.is_some() && self.state() == State::Running;
+        if !waits || !waits_for_input(&self.life.borrow()) {
+            return None;
+        }
+        Some(match &self.terminal {
+            Some(terminal) => terminal.shown(&self.output).1,
+            None => {
+                let newest = self.output.newest(&[Stream::Stdout]);
+                newest.lines().last().unwrap_or_default().trim_end().to_owned()
+            }
+        })
+    }
+
+    /// Gives its terminal another size, if it has one.
+    pub fn resize(&self, size: Size) {
+        if let Some(terminal) = &self.terminal {
+            terminal.resize(&self.output, size);
+            self.remote.resize(size);
+        }
     }
 
     /// How far its owner has been told what it printed.

@@ -1,4 +1,4 @@
-//! Runs commands. Has not heard of MCP, HTTP, configuration files or terminals.
+//! Runs commands. Has not heard of MCP, HTTP or configuration files.
 //!
 //!     RunRequest ─▶ gate ─Cleared▶ agent ─pipes▶ run task ─▶ Output
 //!                   │  ╲                             │
@@ -21,10 +21,12 @@ mod outcome;
 mod output;
 mod page;
 mod ports;
+mod prompts;
 mod random;
 mod render;
 mod request;
 mod run;
+mod screen;
 mod search;
 mod secrets;
 mod sessions;
@@ -51,6 +53,7 @@ pub use random::random_name;
 pub use render::{Newline, View};
 pub use request::{Command, Input, Origin, RunRequest, Size};
 pub use run::{Life, Remote, Run};
+pub use screen::Shown;
 pub use search::{Filter, Summary};
 pub use secrets::Secrets;
 pub use sessions::{SessionState, Sessions};

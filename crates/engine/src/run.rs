@@ -19,6 +19,7 @@ use crate::channel::Channel;
 use crate::error::Error;
 use crate::feeder::Feeder;
 use crate::gate::Pending;
+use crate::jobs::asks;
 use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
@@ -203,6 +204,12 @@ impl Run {
     pub async fn started(&mut self) -> Option<i32> {
         let started = self.life.wait_for(|life| life.pid.is_some()).await;
         started.ok().and_then(|life| life.pid)
+    }
+
+    /// Done when the command is silent and waits for input.
+    pub fn asking(&self) -> impl Future<Output = ()> + Send + 'static {
+        let (output, life) = (self.output.clone(), self.life.clone());
+        async move { asks(&output, &life).await }
     }
 
     /// Waits for the outcome. Nothing is lost if it is dropped before it is done.

@@ -54,6 +54,8 @@ pub enum Input {
     Text(String),
     /// What another command prints, or a text that only the run will know.
     Unknown,
+    /// What is typed while it runs, which is judged then.
+    Typed,
     /// A file, or whatever the script itself reads.
     Other,
 }
@@ -98,6 +100,11 @@ impl<'a> Judge<'a> {
             threats: Vec::new(),
             needed: Vec::new(),
         }
+    }
+
+    /// Whether what the script reads is typed and judged then, and nothing in it can change that.
+    fn is_typed(&self) -> bool {
+        self.scene.typed && !self.text.trim().contains(INDIRECT)
     }
 
     /// The rules of the allow list that were needed.
@@ -215,6 +222,7 @@ impl<'a> Judge<'a> {
         let input = match script.input(command) {
             Some(word) => word.data().map_or(Input::Unknown, |text| Input::Text(text.into())),
             None if command.piped => Input::Unknown,
+            None if self.is_typed() => Input::Typed,
             None => Input::Other,
         };
         let words = self.knowledge.settled(&command.words);
@@ -421,6 +429,9 @@ impl<'a> Judge<'a> {
         self.places.enter(target, self.knowledge.is_out_of_order);
     }
 }
+
+/// Without these a text is one command, which reads what the script reads.
+const INDIRECT: [char; 10] = ['<', '>', '|', '&', ';', '(', '{', '$', '`', '\n'];
 
 /// Commands that are harmless wherever a variable names them: they show, compile, or do nothing.
 const KNOWN: Words = Words("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");

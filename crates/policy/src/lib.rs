@@ -64,7 +64,18 @@ pub struct Scene<'a> {
     pub home: Option<&'a str>,
     /// Variables that are set for it.
     pub variables: &'a [(String, String)],
+    /// Whether what it reads is judged when it comes.
+    pub typed: bool,
 }
+
+/// Whether a program takes what it reads for a program: a shell, an interpreter.
+pub fn reads_programs(name: &str) -> bool {
+    SHELLS.has(name) || tools::runs_anything(name)
+}
+
+/// The shells there are.
+const SHELLS: words::Words =
+    words::Words("sh bash dash ash rbash zsh fish ksh mksh csh tcsh pwsh nu elvish xonsh");
 
 /// What was decided, and what there is to be warned of.
 #[derive(Debug, Clone, PartialEq, Eq)]

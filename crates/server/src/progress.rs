@@ -5,7 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Error, Job, Origin, Outcome, Output, Owner, Run, RunRequest, Stream};
+use mcpz_engine::{
+    Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Output, Owner, Run, RunRequest, Stream,
+};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
@@ -71,19 +73,29 @@ impl Watcher {
         self.ended(engine, owner, (run, command), outcome).await
     }
 
-    /// The same for a command that is handed over as a job when it takes longer than that.
-    pub async fn run_for(
+    /// The same for a command that is handed over as a job when it takes longer than that, or asks
+    /// for input.
+    pub async fn run_or_hand_over(
         &self,
         engine: &Engine,
         owner: &Owner,
         request: RunRequest,
-        patience: Duration,
+        patience: Option<Duration>,
     ) -> Result<Ran, Error> {
-        let command = engine.shown(&request.command);
+        let (command, interactive) = (engine.shown(&request.command), request.input.is_some());
         let mut run = self.start(engine, owner, request).await?;
-        match tokio::time::timeout(patience, self.finish(&mut run)).await {
-            Ok(outcome) => self.ended(engine, owner, (run, command), outcome).await.map(Ran::Ended),
-            Err(_) => Ok(Ran::HandedOver(engine.hand_over(owner, run, command))),
+        let asking = run.asking();
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.finish(&mut run) => Some(outcome),
+            () = asking, if interactive => None,
+            () = tokio::time::sleep(patience.unwrap_or(MAX_TIMEOUT)), if patience.is_some() => None,
+        };
+        match outcome {
+            Some(outcome) => {
+                self.ended(engine, owner, (run, command), outcome).await.map(Ran::Ended)
+            }
+            None => Ok(Ran::HandedOver(engine.hand_over(owner, run, command))),
         }
     }
 

@@ -31,6 +31,10 @@ fn simplify(schema: &mut Schema) {
     if schema.get("minimum").and_then(Value::as_f64) == Some(0.0) {
         schema.remove("minimum");
     }
+    // What a type can hold says nothing about what makes sense.
+    if schema.get("maximum").and_then(Value::as_u64) == Some(u64::from(u16::MAX)) {
+        schema.remove("maximum");
+    }
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [only] = types.as_slice() {

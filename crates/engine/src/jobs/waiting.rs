@@ -5,7 +5,7 @@ use std::time::Duration;
 use regex::{Regex, RegexBuilder};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::{Job, Place, State};
+use super::{Job, Place, State, asks};
 use crate::error::Error;
 use crate::output::Stream;
 use crate::page::{Data, PageRequest, Reader};
@@ -49,6 +49,8 @@ pub enum Met {
     Yes(Option<String>),
     /// The job has ended without it.
     Ended,
+    /// It sits at its terminal and waits for somebody to type.
+    Asked,
     TimedOut,
 }
 
@@ -71,6 +73,7 @@ pub async fn wait(job: &Job, condition: &Condition, place: Place, until: Instant
             biased;
             line = happening => Met::Yes(line),
             () = ended(job) => Met::Ended,
+            () = asks(&job.output, &job.life), if job.has_terminal() => Met::Asked,
         }
     };
     match (timeout_at(until, waited).await, condition) {

@@ -64,6 +64,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     if reads || (dash && inline.is_none()) {
         return match &call.input {
             Input::Text(program) => named(judge, call, &[program.into()]),
+            Input::Typed => Ok(()),
             _ => judge.unresolved(call.span(), "an interpreter that reads its program"),
         };
     }

@@ -106,6 +106,7 @@ pub fn file_of(judge: &mut Judge<'_>, call: &Call<'_>, words: &[Word], shell: Sh
 fn input_of(judge: &mut Judge<'_>, call: &Call<'_>, shell: Shell) -> Ruling {
     match &call.input {
         Input::Text(text) => judge.script(text, shell, Some(call.span())),
+        Input::Typed => Ok(()),
         _ => judge.unresolved(call.span(), "a shell that reads its commands"),
     }
 }

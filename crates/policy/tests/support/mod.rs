@@ -11,7 +11,7 @@ pub fn deny(list: &str) -> Policy {
 }
 
 pub const SCENE: Scene<'_> =
-    Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[] };
+    Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[], typed: false };
 
 pub fn judge(policy: &Policy, command: &str) -> Judgement {
     policy.judge(command, "bash", &SCENE)

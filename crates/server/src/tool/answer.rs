@@ -24,12 +24,21 @@ pub(crate) fn define<P: JsonSchema, R: JsonSchema>(
     description: &'static str,
     effect: Effect,
 ) -> rmcp::model::Tool {
-    let reads = matches!(effect, Effect::Reads);
-    let hints =
-        ToolAnnotations::from_raw(None, Some(reads), Some(!reads), Some(reads), Some(!reads));
-    rmcp::model::Tool::new(name, description, schema::<P>())
-        .with_raw_output_schema(schema::<R>())
-        .with_annotations(hints)
+    define_briefly::<P>(name, description, effect).with_raw_output_schema(schema::<R>())
+}
+
+/// The same for a tool whose answers speak for themselves: every byte of the list is read by a model.
+pub(crate) fn define_briefly<P: JsonSchema>(
+    name: &'static str,
+    description: &'static str,
+    effect: Effect,
+) -> rmcp::model::Tool {
+    // What is left out is what clients assume.
+    let hints = match effect {
+        Effect::Runs => ToolAnnotations::from_raw(None, Some(false), Some(true), None, None),
+        Effect::Reads => ToolAnnotations::from_raw(None, Some(true), None, None, Some(false)),
+    };
+    rmcp::model::Tool::new(name, description, schema::<P>()).with_annotations(hints)
 }
 
 /// What a command used; part of every answer to one that ran.
@@ -38,16 +47,16 @@ pub(crate) struct Used {
     duration_ms: u64,
     cpu_ms: u64,
     max_rss_bytes: u64,
-    /// Processes still running
+    // Processes still running
     #[serde(skip_serializing_if = "Option::is_none")]
     background_pids: Option<Vec<i32>>,
-    /// The job they are, for stop_job
+    // The job they are, for stop_job
     #[serde(skip_serializing_if = "Option::is_none")]
     background_job: Option<String>,
-    /// Bytes of output that could not be kept
+    // Bytes of output that could not be kept
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_bytes: Option<u64>,
-    /// Why the command looks dangerous
+    // Why the command looks dangerous
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<&'static str>>,
 }
@@ -69,12 +78,12 @@ impl From<&Outcome> for Used {
 /// How a command ended, where its exit code does not say it.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Ending {
-    /// Signal that ended it
+    // Signal that ended it
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timed_out: Option<bool>,
-    /// What else there is to know
+    // What else there is to know
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! The native tool: runs a command and answers with its output.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{
@@ -15,13 +16,13 @@ use super::Call;
 use super::answer::{
     Answer, Complaint, Effect, Ending, Spilled, Used, answer, define, is_error, keep_rest, refusal,
 };
-use super::jobs::{Wanted, limit, tell};
+use super::jobs::{Look, Wanted, limit, tell};
 use crate::progress::Ran;
 
 pub const NAME: &str = "execute_command";
 
-const DESCRIPTION: &str = "Execute a shell command and return its output. Returns when the shell \
-    ends or the timeout is over; everything the command started is ended with a timeout.";
+const DESCRIPTION: &str = "Execute a shell command and return its output. A timeout ends everything \
+    it started.";
 
 /// The longest name of a session.
 const MAX_NAME: usize = 64;
@@ -42,13 +43,13 @@ struct Params {
     environment: Option<BTreeMap<String, String>>,
     /// Text the command reads [default: none]
     stdin: Option<String>,
-    /// Answer at once and let it run as a job: see read_job
+    /// Let it run as a job: see read_job
     #[serde(default)]
     background: bool,
-    /// Give it a terminal; it becomes a job if it asks for input
+    /// Give it a terminal
     #[serde(default)]
     tty: bool,
-    /// Run it in the shell of this name, which keeps directory and variables
+    /// Name of a shell that keeps directory and variables
     session: Option<String>,
 }
 
@@ -109,7 +110,7 @@ struct Reply {
     ending: Ending,
     #[serde(flatten)]
     used: Option<Used>,
-    /// Bytes of output left out of the middle
+    // Left out of the middle.
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted_bytes: Option<u64>,
     #[serde(flatten)]
@@ -118,7 +119,7 @@ struct Reply {
     job: Option<HandedOver>,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    /// Where the session is now
+    // Where the session is now.
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
 }
@@ -131,6 +132,8 @@ struct HandedOver {
     pid: Option<i32>,
     state: String,
     next_cursor: String,
+    #[serde(flatten)]
+    terminal: Look,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -151,10 +154,12 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     request.joined = background && call.watcher.streams.contains(&Stream::Stderr);
     let (engine, owner) = (call.engine, call.owner);
     let patience = call.faces.background_after.filter(|_| request.session.is_none());
-    let ran = match (background, patience) {
-        (true, _) => call.watcher.start_job(engine, owner, request).await.map(Ran::HandedOver),
-        (false, Some(after)) => call.watcher.run_for(engine, owner, request, after).await,
-        (false, None) => call.watcher.run(engine, owner, request).await.map(Ran::Ended),
+    let ran = match background {
+        true => call.watcher.start_job(engine, owner, request).await.map(Ran::HandedOver),
+        false if patience.is_some() || request.input.is_some() => {
+            call.watcher.run_or_hand_over(engine, owner, request, patience).await
+        }
+        false => call.watcher.run(engine, owner, request).await.map(Ran::Ended),
     };
     Ok(match ran {
         Ok(Ran::HandedOver(job)) => handed_over(&call, &job, command).await?,
@@ -174,7 +179,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 }
 
 /// The answer for a command that goes on: what it has printed so far, and how to ask for more.
-async fn handed_over(call: &Call<'_>, job: &Job, command: String) -> Answer {
+async fn handed_over(call: &Call<'_>, job: &Arc<Job>, command: String) -> Answer {
     if let Err(text) = job.started().await {
         let output = call.masked(&format!("Failed to execute: {text}"));
         let reply = Reply { command, output, return_code: -1, ..Reply::default() };
@@ -192,6 +197,7 @@ async fn handed_over(call: &Call<'_>, job: &Job, command: String) -> Answer {
             pid: job.pid(),
             state: seen.state,
             next_cursor: seen.next_cursor.unwrap_or_default(),
+            terminal: seen.look,
         }),
         ..Reply::default()
     };

@@ -34,16 +34,13 @@ pub enum WaitFor {
 /// How to wait, as part of a tool's arguments.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub struct WaitParams {
-    /// Wait for its end, more output, silence, a line that matches pattern, or a listener on port
     pub wait_for: Option<WaitFor>,
-    /// Regex, for text
+    /// Regex for the line to wait for
     pub pattern: Option<String>,
-    /// For port
     pub port: Option<u16>,
-    /// For quiet [default: 500]
+    /// [default: 500]
     pub quiet_ms: Option<u64>,
-    /// Seconds to wait at most [default: 30]
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    /// Seconds to wait [default: 30]
     pub timeout: Option<f64>,
 }
 
@@ -72,7 +69,7 @@ impl WaitParams {
 }
 
 /// What is told of a job.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize)]
 pub struct Told {
     pub job_id: String,
     /// running, exited, stopped or lost
@@ -95,6 +92,38 @@ pub struct Told {
     pub timed_out: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
+    #[serde(flatten)]
+    pub look: Look,
+}
+
+/// What a program that asks shows.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub struct Look {
+    // See `write_job`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_for_input: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    // What the terminal shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub screen: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor_row: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cursor_column: Option<u16>,
+}
+
+impl Look {
+    fn at(job: &Job) -> Self {
+        let (prompt, screen) = (job.prompt(), job.screen());
+        Self {
+            waiting_for_input: prompt.is_some().then_some(true),
+            prompt,
+            cursor_row: screen.as_ref().map(|screen| screen.row),
+            cursor_column: screen.as_ref().map(|screen| screen.column),
+            screen: screen.map(|screen| screen.text),
+        }
+    }
 }
 
 impl Told {
@@ -206,19 +235,21 @@ pub fn find(call: &Call<'_>, id: &str) -> Result<Arc<Job>, Complaint> {
 /// What is told of a job after it was waited for, with what it printed.
 pub async fn tell(
     call: &Call<'_>,
-    job: &Job,
+    job: &Arc<Job>,
     wanted: Wanted,
     met: Option<Met>,
 ) -> Result<Told, Complaint> {
     let (output, next) = read(call, job, wanted).await?;
     let mut told = Told::new(job);
+    let looked = job.clone();
+    told.look = off_thread(&call.watcher.cancelled, move |_| Ok(Look::at(&looked))).await?;
     job.note_told(next);
     told.output = Some(output);
     told.next_cursor = Some(cursor(next));
     match met {
         Some(Met::Yes(line)) => told.matched = line,
         Some(Met::TimedOut) => told.timed_out = Some(true),
-        Some(Met::Ended) | None => {}
+        Some(Met::Ended | Met::Asked) | None => {}
     }
     Ok(told)
 }

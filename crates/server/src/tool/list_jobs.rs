@@ -7,23 +7,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Effect, answer, define, json};
+use super::answer::{Answer, Effect, answer, define_briefly, json};
 use super::jobs::Told;
 
 pub const NAME: &str = "list_jobs";
 
-const DESCRIPTION: &str = "List background jobs: those that run, and those that have ended.";
+const DESCRIPTION: &str = "List background jobs";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {}
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 struct Reply {
     jobs: Vec<Listed>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 struct Listed {
     #[serde(flatten)]
     told: Told,
@@ -40,7 +40,7 @@ struct Listed {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads)
+    define_briefly::<Params>(NAME, DESCRIPTION, Effect::Reads)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

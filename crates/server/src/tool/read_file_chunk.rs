@@ -39,19 +39,18 @@ struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
     bytes_start: u64,
-    /// Last byte of the chunk; left out when there is none
+    // The last byte of the chunk; left out when there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_end: Option<u64>,
     total_bytes: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,
     mime: String,
-    /// Bytes of the command's output that could not be kept
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    /// The command is still running: more may come
+    // More may come.
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<bool>,
 }

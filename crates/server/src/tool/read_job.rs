@@ -9,36 +9,32 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer, define, json};
+use super::answer::{Answer, Complaint, Effect, answer, define_briefly, json};
 use super::jobs::{Told, WaitParams, Wanted, find, limit, parse_cursor, tell};
 
 pub const NAME: &str = "read_job";
 
-const DESCRIPTION: &str = "State and new output of a background job, at once or after waiting: for \
-    its end, more output, silence, a matching line, or a listener on a port.";
+const DESCRIPTION: &str = "State and new output of a background job, at once or after waiting";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
     job_id: Option<String>,
-    /// Several, to wait for any of them, or for all
+    /// Several, to wait for any, or for all
     job_ids: Option<Vec<String>>,
-    /// next_cursor of an answer before [default: where the last answer ended]
+    /// next_cursor of an answer [default: the last]
     cursor: Option<String>,
     /// Only the last lines
     tail: Option<usize>,
-    /// [default: 65536]
-    #[schemars(range(min = 1, max = 262_144))]
     limit_bytes: Option<usize>,
     /// Only lines that match this regex
     grep: Option<String>,
     #[serde(flatten)]
     wait: WaitParams,
-    /// Of several jobs, wait for all and not for any
     all: Option<bool>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 struct Reply {
     #[serde(flatten)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,7 +44,7 @@ struct Reply {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads)
+    define_briefly::<Params>(NAME, DESCRIPTION, Effect::Reads)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

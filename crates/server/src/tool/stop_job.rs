@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer, define, json};
+use super::answer::{Answer, Complaint, Effect, answer, define_briefly, json};
 use super::jobs::{Told, find};
 
 pub const NAME: &str = "stop_job";
 
-const DESCRIPTION: &str = "End a background job with everything it started.";
+const DESCRIPTION: &str = "End a background job with everything it started";
 
 /// The longest grace there is.
 const MAX_GRACE: u64 = 60_000;
@@ -21,14 +21,13 @@ const MAX_GRACE: u64 = 60_000;
 #[serde(deny_unknown_fields)]
 struct Params {
     job_id: String,
-    /// Sent first, such as SIGINT [default: SIGTERM, to all of it]
+    /// Sent first [default: SIGTERM, to all of it]
     signal: Option<String>,
-    /// What is left after this is killed [default: 2000]
-    #[schemars(range(max = MAX_GRACE))]
+    /// What is left then is killed [default: 2000]
     grace_ms: Option<u64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
 struct Reply {
     #[serde(flatten)]
     told: Told,
@@ -37,7 +36,7 @@ struct Reply {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
+    define_briefly::<Params>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

@@ -2,19 +2,19 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Condition, KEY_NAMES, key_bytes, wait};
+use mcpz_engine::{Condition, KEY_NAMES, Size, key_bytes, wait};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer, define, json};
-use super::jobs::{Told, WaitParams, Wanted, find, limit, tell};
+use super::answer::{Answer, Complaint, Effect, answer, define_briefly, json, off_thread, refusal};
+use super::jobs::{WaitParams, Wanted, find, limit, tell};
 
 pub const NAME: &str = "write_job";
 
-const DESCRIPTION: &str = "Type into a background job, and answer with what it prints then. Text is \
-    sent as it is: end a line with a newline, or with the key enter.";
+const DESCRIPTION: &str = "Type into a background job and see what it prints; end a line with \\n \
+    or the key enter";
 
 /// How long a job may be silent after it was written to before it counts as done.
 const QUIET: Duration = Duration::from_millis(150);
@@ -27,24 +27,30 @@ const PATIENCE: Duration = Duration::from_secs(5);
 struct Params {
     job_id: String,
     text: Option<String>,
-    /// Keys to press after the text: enter, ctrl-c, up, f1, …
+    /// Pressed after the text: enter, ctrl-c, up, f1, …
     keys: Option<Vec<String>>,
     /// Nothing more comes
     eof: Option<bool>,
+    /// New size of its terminal
+    rows: Option<u16>,
+    columns: Option<u16>,
     #[serde(flatten)]
     wait: WaitParams,
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Told>(NAME, DESCRIPTION, Effect::Runs)
+    define_briefly::<Params>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let job = find(&call, &params.job_id)?;
     let mut bytes = params.text.unwrap_or_default().into_bytes();
+    let looked = job.clone();
+    let screen = off_thread(&call.watcher.cancelled, move |_| Ok(looked.screen())).await?;
+    let application = screen.is_some_and(|screen| screen.application_cursor);
     for key in params.keys.iter().flatten() {
-        let pressed = key_bytes(key, job.wants_application_keys());
+        let pressed = key_bytes(key, application);
         bytes.extend(pressed.ok_or_else(|| {
             Complaint::invalid(format!("there is no key `{key}`; there are: {KEY_NAMES}"))
         })?);
@@ -55,8 +61,13 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let place = job.told();
     let (condition, time) = params.wait.condition()?.unwrap_or((Condition::Quiet(QUIET), PATIENCE));
+    if let (Some(rows), Some(columns)) = (params.rows, params.columns) {
+        job.resize(Size { rows, columns });
+    }
     if !bytes.is_empty() {
-        job.remote().write(bytes);
+        let plain = params.keys.iter().flatten().all(|key| key.eq_ignore_ascii_case("enter"));
+        let written = call.engine.write(&job, bytes, plain);
+        written.map_err(|error| Complaint(refusal(&error)))?;
     }
     if params.eof == Some(true) {
         job.remote().close_input();

@@ -1,0 +1,182 @@
+//! Programs that ask, and draw: driven through their terminals.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::Server;
+
+fn start(server: &mut Server, command: &str) -> Value {
+    server.call(json!({"command": command, "tty": true, "background": true}))["job_id"].clone()
+}
+
+fn tool(server: &mut Server, name: &str, arguments: Value) -> Value {
+    server.tool(name, arguments)["structuredContent"].clone()
+}
+
+/// Types, and waits until the screen shows something.
+fn type_until(server: &mut Server, mut arguments: Value, shows: &str) -> Value {
+    let id = arguments["job_id"].clone();
+    arguments["wait_for"] = json!("quiet");
+    let mut told = tool(server, "write_job", arguments);
+    for _ in 0..100 {
+        if told["screen"].as_str().unwrap().contains(shows) {
+            return told;
+        }
+        let wait = json!({"job_id": id, "wait_for": "quiet", "quiet_ms": 100});
+        told = tool(server, "read_job", wait);
+    }
+    panic!("the screen does not show {shows:?}: {told}");
+}
+
+#[test]
+fn a_python_prompt_is_told_of_and_answers() {
+    let mut server = Server::start(&[]);
+    let id = start(&mut server, "python3 -q");
+    let wait = json!({"job_id": id, "wait_for": "exit", "cursor": "bytes:0"});
+    let asked = tool(&mut server, "read_job", wait);
+    assert_eq!((&asked["waiting_for_input"], &asked["prompt"]), (&json!(true), &json!(">>>")));
+    assert_eq!((&asked["timed_out"], &asked["state"]), (&Value::Null, &json!("running")));
+    let told = type_until(&mut server, json!({"job_id": id, "text": "6 * 7\n"}), "42");
+    assert_eq!(told["prompt"], ">>>");
+    let sum = json!({"job_id": id, "text": "print('su' + 'm')", "keys": ["enter"]});
+    type_until(&mut server, sum, "\nsum\n");
+    let end = json!({"job_id": id, "keys": ["ctrl-d"], "wait_for": "exit"});
+    assert_eq!(tool(&mut server, "write_job", end)["exit_code"], 0);
+}
+
+#[test]
+fn a_command_that_asks_is_handed_over_at_once() {
+    let mut server = Server::start(&[]);
+    let command = "printf 'Continue? [y/N] '; read answer; echo \"you said $answer\"";
+    let asked = server.call(json!({"command": command, "tty": true, "timeout": 300}));
+    assert_eq!(asked["prompt"], "Continue? [y/N]");
+    assert_eq!((&asked["waiting_for_input"], &asked["state"]), (&json!(true), &json!("running")));
+    let yes = json!({"job_id": asked["job_id"], "text": "y\n", "wait_for": "exit"});
+    let told = tool(&mut server, "write_job", yes);
+    assert!(told["output"].as_str().unwrap().ends_with("you said y\n"), "{told}");
+    let quick = server.call(json!({"command": "test -t 1 && stty size", "tty": true}));
+    assert_eq!((&quick["output"], &quick["job_id"]), (&json!("24 80\n"), &Value::Null));
+}
+
+#[test]
+fn a_password_is_asked_for_without_being_shown() {
+    let mut server = Server::start(&[]);
+    let command = "python3 -c 'import getpass; print(len(getpass.getpass()))'";
+    let asked = server.call(json!({"command": command, "tty": true}));
+    assert_eq!(asked["prompt"], "Password:");
+    let secret = json!({"job_id": asked["job_id"], "text": "hunter2\n", "wait_for": "exit"});
+    assert_eq!(tool(&mut server, "write_job", secret)["screen"], "Password:\n7");
+}
+
+#[test]
+fn a_question_on_a_pipe_is_told_of_too() {
+    let mut server = Server::start(&[]);
+    let command =
+        json!({"command": "printf 'Name: '; read name; echo \"hello $name\"", "background": true});
+    let id = server.call(command)["job_id"].clone();
+    let quiet = json!({"job_id": id, "wait_for": "quiet", "quiet_ms": 300, "cursor": "bytes:0"});
+    let told = tool(&mut server, "read_job", quiet);
+    assert_eq!(
+        (&told["waiting_for_input"], &told["prompt"]),
+        (&json!(true), &json!("Name:")),
+        "{told}"
+    );
+    let busy = server.call(json!({"command": "sleep 300", "background": true}))["job_id"].clone();
+    let told = tool(&mut server, "read_job", json!({"job_id": busy}));
+    assert_eq!(told["waiting_for_input"], Value::Null);
+}
+
+#[test]
+fn vim_writes_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text");
+    let mut server = Server::start(&[]);
+    let id = start(&mut server, &format!("vi -u NONE -n {}", file.display()));
+    type_until(&mut server, json!({"job_id": id}), "~");
+    let insert = json!({"job_id": id, "text": "ifirst line", "keys": ["enter"]});
+    let told = type_until(&mut server, insert, "first line\n");
+    assert_eq!((&told["cursor_row"], &told["cursor_column"]), (&json!(2), &json!(1)));
+    let second = json!({"job_id": id, "text": "second", "keys": ["escape", "up"]});
+    type_until(&mut server, second, "second");
+    let write = json!({"job_id": id, "text": ":wq", "keys": ["enter"], "wait_for": "exit"});
+    assert_eq!(tool(&mut server, "write_job", write)["exit_code"], 0);
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "first line\nsecond\n");
+}
+
+#[test]
+fn less_pages_and_top_redraws() {
+    let mut server = Server::start(&[]);
+    let pager = start(&mut server, "seq 1 100 | less");
+    type_until(&mut server, json!({"job_id": pager}), "23\n:");
+    type_until(&mut server, json!({"job_id": pager, "keys": ["space"]}), "46\n:");
+    type_until(&mut server, json!({"job_id": pager, "text": "G"}), "100");
+    let quit = json!({"job_id": pager, "text": "q", "wait_for": "exit"});
+    assert_eq!(tool(&mut server, "write_job", quit)["state"], "exited");
+    let top = start(&mut server, "top -d 1");
+    type_until(&mut server, json!({"job_id": top}), "load average");
+    type_until(&mut server, json!({"job_id": top, "text": "h"}), "Help");
+}
+
+#[test]
+fn a_terminal_can_be_resized_and_interrupted() {
+    let mut server = Server::start(&[]);
+    let id = start(&mut server, "trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done");
+    type_until(&mut server, json!({"job_id": id}), "ready");
+    let resize = json!({"job_id": id, "rows": 40, "columns": 132});
+    type_until(&mut server, resize, "40 132");
+    let interrupt = json!({"job_id": id, "keys": ["ctrl-c"], "wait_for": "exit"});
+    let told = tool(&mut server, "write_job", interrupt);
+    assert_eq!(told["state"], "exited", "{told}");
+}
+
+#[test]
+fn a_port_that_a_job_listens_on_is_waited_for() {
+    let mut server = Server::start(&[]);
+    let command = "exec python3 -c 'import socket, time; time.sleep(0.3); s = socket.socket(); \
+                   s.bind((\"127.0.0.1\", 0)); print(s.getsockname()[1], flush=True); time.sleep(0.3); \
+                   s.listen(); time.sleep(300)'";
+    let id = server.call(json!({"command": command, "background": true}))["job_id"].clone();
+    let line = json!({"job_id": id, "wait_for": "text", "pattern": "^[0-9]+$"});
+    let port: u16 =
+        tool(&mut server, "read_job", line)["matched"].as_str().unwrap().parse().unwrap();
+    let early = json!({"job_id": id, "wait_for": "port", "port": 1, "timeout": 0.1});
+    assert_eq!(tool(&mut server, "read_job", early)["timed_out"], true);
+    let wait = json!({"job_id": id, "wait_for": "port", "port": port});
+    assert_eq!(tool(&mut server, "read_job", wait)["timed_out"], Value::Null);
+    std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let other = server.call(json!({"command": "sleep 300", "background": true}))["job_id"].clone();
+    let foreign = json!({"job_id": other, "wait_for": "port", "port": port, "timeout": 0.2});
+    assert_eq!(tool(&mut server, "read_job", foreign)["timed_out"], true, "another job's port");
+}
+
+#[test]
+fn what_is_typed_for_a_shell_is_judged() {
+    let mut server = Server::start(&["--deny", "rm"]);
+    let id = start(&mut server, "bash --norc");
+    type_until(&mut server, json!({"job_id": id}), "bash");
+    let mut complaint = |arguments: Value| {
+        let mut arguments = arguments;
+        arguments["job_id"] = id.clone();
+        let answer = server.tool("write_job", arguments);
+        (answer["isError"] == true)
+            .then(|| answer["content"][0]["text"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(complaint(json!({"text": "echo fine\n"})), None);
+    let refused = complaint(json!({"text": "rm -rf nothing\n"})).unwrap();
+    assert!(refused.starts_with("Command denied by security policy"), "{refused}");
+    assert_eq!(complaint(json!({"text": "r"})), None);
+    assert!(complaint(json!({"text": "m nothing\n"})).is_some(), "in two parts");
+    let keys = complaint(json!({"keys": ["up", "enter"]})).unwrap();
+    assert!(keys.contains("other keys cannot"), "{keys}");
+    assert!(complaint(json!({"text": "x\u{7f}rm y\n"})).is_some(), "edited");
+}
+
+#[test]
+fn what_is_typed_for_other_programs_is_not() {
+    let mut server = Server::start(&["--allow", "cat,vi"]);
+    let id = server.call(json!({"command": "cat", "background": true}))["job_id"].clone();
+    let told = tool(&mut server, "write_job", json!({"job_id": id, "text": "rm -rf x\n"}));
+    assert_eq!(told["output"], "rm -rf x\n");
+}

@@ -1,0 +1,98 @@
+//! Programs that ask: what their terminal shows, and whether they wait for somebody.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use mcpz_agent::descendants;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::output::{Output, Stream};
+use crate::prompts::reads_terminal;
+use crate::request::Size;
+use crate::run::Life;
+use crate::screen::{Screen, Shown};
+
+/// How much of the output is drawn at a time, and at most after it was not looked at for long.
+const PIECE: usize = 64 << 10;
+const MOST: u64 = 1 << 20;
+
+/// How long a program is silent before it is looked whether it waits for input.
+const SILENCE: Duration = Duration::from_millis(250);
+
+/// Between two looks at one that stays silent.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// The terminal of a job, drawn when somebody looks.
+#[derive(Debug)]
+pub struct Terminal {
+    drawn: Mutex<Drawn>,
+}
+
+struct Drawn {
+    screen: Screen,
+    /// How much of the output is on it.
+    at: u64,
+}
+
+impl std::fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Drawn").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+impl Terminal {
+    pub fn new(size: Size) -> Self {
+        let screen = Screen::new(size.rows, size.columns);
+        Self { drawn: Mutex::new(Drawn { screen, at: 0 }) }
+    }
+
+    /// What it shows now, and the line the cursor is in. May wait for the disk.
+    pub fn shown(&self, output: &Output) -> (Shown, String) {
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        drawn.catch_up(output);
+        (drawn.screen.shown(), drawn.screen.prompt_line())
+    }
+
+    pub fn resize(&self, output: &Output, size: Size) {
+        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        drawn.catch_up(output);
+        drawn.screen.resize(size.rows, size.columns);
+    }
+}
+
+impl Drawn {
+    fn catch_up(&mut self, output: &Output) {
+        let end = output.kept_length(Stream::Stdout);
+        self.at = self.at.max(end.saturating_sub(MOST));
+        while self.at < end
+            && let Ok(bytes) = output.read_at(Stream::Stdout, self.at, PIECE)
+            && !bytes.is_empty()
+        {
+            self.screen.process(&bytes);
+            self.at += bytes.len() as u64;
+        }
+    }
+}
+
+/// Whether something of a run waits for what the first process can be given to read.
+pub fn waits_for_input(life: &Life) -> bool {
+    let (Some(pid), Some(keeper)) = (life.pid, life.keeper) else { return false };
+    let Ok(input) = std::fs::read_link(format!("/proc/{pid}/fd/0")) else { return false };
+    let input = input.to_string_lossy();
+    input != "/dev/null" && descendants(keeper).iter().any(|pid| reads_terminal(*pid, &input))
+}
+
+/// Done when a run has printed something and waits for input.
+pub async fn asks(output: &Output, life: &watch::Receiver<Life>) {
+    let mut arrived = output.watch();
+    loop {
+        while timeout(SILENCE, arrived.changed()).await.is_ok_and(|changed| changed.is_ok()) {}
+        let now = life.borrow().clone();
+        let looked = tokio::task::spawn_blocking(move || waits_for_input(&now));
+        if looked.await.unwrap_or(false) {
+            return;
+        }
+        let _ = timeout(LOOK_AGAIN, arrived.changed()).await;
+    }
+}

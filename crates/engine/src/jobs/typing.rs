@@ -1,0 +1,72 @@
+//! What is typed for a shell or an interpreter is a program, and is judged like one.
+
+use std::fs::read_link;
+use std::sync::PoisonError;
+
+use mcpz_policy::{Judgement, Policy, Scene, Verdict, reads_programs};
+
+use super::Job;
+use crate::error::Error;
+
+/// Stands behind a text that is judged as what a program reads.
+const END: &str = "MCPZ_END_OF_INPUT";
+
+impl Job {
+    /// Refuses what a shell or an interpreter that reads it must not be told. `plain` says that it is
+    /// text and the ends of lines alone: what other keys do to it, nobody knows before.
+    pub(crate) fn check_typing(
+        &self,
+        policy: &Policy,
+        scene: &Scene<'_>,
+        text: &str,
+        plain: bool,
+    ) -> Result<(), Error> {
+        if !policy.restricts() {
+            return Ok(());
+        }
+        let readers = self.readers();
+        if readers.is_empty() {
+            return Ok(());
+        }
+        let edits = |c: char| c.is_control() && !"\n\r".contains(c);
+        if !plain || text.contains(edits) || text.contains(END) {
+            return Err(Error::Keys { program: readers.join(", ") });
+        }
+        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        let whole = format!("{typed}{}", text.replace('\r', "\n"));
+        for reader in readers {
+            let script = format!("{reader} <<'{END}'\n{whole}\n{END}\n");
+            let Judgement { verdict, .. } = policy.judge(&script, "bash", scene);
+            if let Verdict::Deny(denial) = verdict {
+                return Err(Error::Refused(denial));
+            }
+        }
+        *typed = whole;
+        Ok(())
+    }
+
+    /// The names of its processes that read what is typed and take it for a program.
+    fn readers(&self) -> Vec<String> {
+        let link = |pid: i32, name: &str| read_link(format!("/proc/{pid}/{name}")).ok();
+        let Some(input) = self.pid().and_then(|pid| link(pid, "fd/0")) else { return Vec::new() };
+        let reading =
+            self.pids().into_iter().filter(|pid| link(*pid, "fd/0").as_ref() == Some(&input));
+        let mut names: Vec<_> = reading
+            .filter(|pid| !is_given_its_program(*pid))
+            .filter_map(|pid| link(pid, "exe")?.file_name()?.to_str().map(str::to_owned))
+            .filter(|name| reads_programs(name))
+            .collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+/// Whether a process was started with its program: `sh -c text`, `python3 file`.
+fn is_given_its_program(pid: i32) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut arguments = line.split(|byte| *byte == 0).skip(1).filter(|word| !word.is_empty());
+    let given = |word: &[u8]| matches!(word, b"-c" | b"-e" | b"-m") || !word.starts_with(b"-");
+    let interactive = line.split(|byte| *byte == 0).any(|word| word == b"-i");
+    !interactive && arguments.any(given)
+}

@@ -1,0 +1,134 @@
+//! Whether a process waits for what is typed into its terminal.
+//!
+//! The kernel tells in which system call each thread is. One that reads the terminal waits for
+//! sure. One that waits for any of several things may wait for something else, so only a program
+//! that has nothing else to wait for counts. Where the kernel does not tell, nobody waits.
+
+use std::fs;
+use std::path::PathBuf;
+
+/// The name by which every process can open its own terminal.
+const OWN_TERMINAL: &str = "/dev/tty";
+
+/// Whether a thread of the process waits to read from `terminal`, as `/dev/pts/3`.
+pub fn reads_terminal(pid: i32, terminal: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let Some(job) = job(&stat) else { return false };
+    // Stopped in the background by the terminal itself: it is not its turn to read.
+    !job.stopped && waits(pid).iter().any(|wait| wait.is_for(pid, &job, terminal))
+}
+
+/// What a thread waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wait {
+    /// Bytes of one descriptor.
+    Read(u64),
+    /// Any of several descriptors; which, only its memory tells.
+    Several,
+}
+
+impl Wait {
+    fn is_for(self, pid: i32, job: &Job, terminal: &str) -> bool {
+        match self {
+            Self::Read(descriptor) => is_terminal(pid, descriptor, terminal),
+            Self::Several => job.foreground && is_terminal(pid, 0, terminal) && !has_channels(pid),
+        }
+    }
+}
+
+fn waits(pid: i32) -> Vec<Wait> {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("syscall")).ok())
+        .filter_map(|call| wait(&call))
+        .collect()
+}
+
+/// What a thread waits for by the call it is in: the number in decimal, its six arguments in
+/// hexadecimal, and two addresses. One that runs is in no call, and one that waits elsewhere is in
+/// call -1.
+fn wait(call: &str) -> Option<Wait> {
+    let (number, rest) = call.trim_end().split_once(' ')?;
+    let number: libc::c_long = number.parse().ok()?;
+    let mut arguments = rest.split(' ').map_while(argument);
+    let (first, second) = (arguments.next()?, arguments.next()?);
+    match number {
+        libc::SYS_read | libc::SYS_pread64 | libc::SYS_readv | libc::SYS_preadv => {
+            Some(Wait::Read(first))
+        }
+        // A wait for nothing at all is how some programs sleep.
+        _ if is_select(number) => (first > 0 && second > 0).then_some(Wait::Several),
+        _ if is_poll(number) => (second > 0).then_some(Wait::Several),
+        _ => None,
+    }
+}
+
+fn argument(field: &str) -> Option<u64> {
+    u64::from_str_radix(field.strip_prefix("0x")?, 16).ok()
+}
+
+/// Its first argument is how many descriptors there are, and its second where those to be read are.
+fn is_select(number: libc::c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_select {
+        return true;
+    }
+    number == libc::SYS_pselect6
+}
+
+/// Its second argument is how many descriptors there are.
+fn is_poll(number: libc::c_long) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if number == libc::SYS_poll {
+        return true;
+    }
+    number == libc::SYS_ppoll
+}
+
+/// What a terminal knows of a process.
+#[derive(Debug, PartialEq, Eq)]
+struct Job {
+    stopped: bool,
+    /// Whether what is typed goes to it.
+    foreground: bool,
+}
+
+/// From a process's `stat`: its number, its name in brackets, its state, parent, group, session,
+/// terminal, and the group that has the terminal.
+fn job(stat: &str) -> Option<Job> {
+    // A name may have any characters in it, brackets too.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let mut fields = fields.split_ascii_whitespace();
+    let stopped = matches!(fields.next()?, "T" | "t");
+    let group: i32 = fields.nth(1)?.parse().ok()?;
+    let in_front: i32 = fields.nth(2)?.parse().ok()?;
+    Some(Job { stopped, foreground: group == in_front })
+}
+
+fn is_terminal(pid: i32, descriptor: u64, terminal: &str) -> bool {
+    link(pid, descriptor)
+        .is_some_and(|link| link.as_os_str() == terminal || link.as_os_str() == OWN_TERMINAL)
+}
+
+fn link(pid: i32, descriptor: u64) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()
+}
+
+/// Whether the process has sockets or pipes beside its input, output and errors.
+fn has_channels(pid: i32) -> bool {
+    // If nobody can tell, it may.
+    let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
+    open.flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|descriptor| *descriptor > 2)
+        .filter_map(|descriptor| link(pid, descriptor))
+        .any(|link| link.to_str().is_some_and(is_channel))
+}
+
+fn is_channel(link: &str) -> bool {
+    link.starts_with("socket:[") || link.starts_with("pipe:[")
+}
+
+#[cfg(test)]
+mod tests;
