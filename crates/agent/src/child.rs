@@ -112,7 +112,8 @@ impl Launcher {
 
         let (direction, directed) = match spawn.directed {
             true => {
-                directed().map(|(ours, childs)| (Some(ours), Some(childs))).map_err(resources)?
+                let Direction { ours, childs } = Direction::make().map_err(resources)?;
+                (Some(ours), Some(childs))
             }
             false => (None, None),
         };
@@ -189,11 +190,18 @@ fn terminal(rows: u16, columns: u16) -> Result<(Ends, Childs), Errno> {
     Ok((Ends::Terminal(ours), Childs { stdin, stdout: childs, stderr: None }))
 }
 
-/// Pipes for orders and answers: our ends, and the program's.
-fn directed() -> Result<((OwnedFd, OwnedFd), (OwnedFd, OwnedFd)), Errno> {
-    let (childs_orders, orders) = input_pipe()?;
-    let (answers, childs_answers) = output_pipe()?;
-    Ok(((orders, answers), (childs_orders, childs_answers)))
+/// Two pipes: for orders and for answers.
+struct Direction {
+    ours: (OwnedFd, OwnedFd),
+    childs: (OwnedFd, OwnedFd),
+}
+
+impl Direction {
+    fn make() -> Result<Self, Errno> {
+        let (childs_orders, orders) = input_pipe()?;
+        let (answers, childs_answers) = output_pipe()?;
+        Ok(Self { ours: (orders, answers), childs: (childs_orders, childs_answers) })
+    }
 }
 
 impl Launched {
