@@ -18,7 +18,10 @@ env = dict(os.environ)
 url = os.environ["MCPZ_URL"]
 headers = {"Authorization": "Bearer " + os.environ["MCPZ_TOKEN"]}
 
-TOOLS = {"execute_command", "read_file_chunk", "shell", "execute", "run_shell_command", "shell_exec"}
+JOBS = {"list_jobs", "read_job", "write_job", "stop_job"}
+TOOLS = JOBS | {
+    "execute_command", "read_file_chunk", "shell", "execute", "run_shell_command", "shell_exec"
+}
 
 
 def marked(mark):
@@ -82,7 +85,7 @@ async def check_cancel(call):
 async def check_all(list_tools, call, read):
     tools = await list_tools()
     assert {tool.name for tool in tools} == TOOLS, tools
-    assert all(tool.output_schema for tool in tools), tools
+    assert all(tool.output_schema for tool in tools if tool.name not in JOBS), tools
 
     result = await call("execute_command", {"command": "echo hi"})
     assert not result.is_error, result

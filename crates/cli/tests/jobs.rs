@@ -76,7 +76,9 @@ fn a_line_that_is_waited_for_is_found_when_it_comes() {
     let mut server = Server::start(&[]);
     let job =
         start(&mut server, "echo compiling; sleep 0.3; echo 'error: no such thing' >&2; sleep 100");
-    let wait = json!({"job_id": job["job_id"], "wait_for": "text", "pattern": "^error: (.*)"});
+    let wait = json!({
+        "job_id": job["job_id"], "wait_for": "text", "pattern": "^error: (.*)", "cursor": "bytes:0",
+    });
     let told = tool(&mut server, "read_job", wait);
     assert_eq!(told["matched"], "error: no such thing");
     assert_eq!(told["state"], "running");
@@ -90,7 +92,9 @@ fn a_line_that_is_waited_for_is_found_when_it_comes() {
 fn a_prompt_without_an_end_of_line_is_seen() {
     let mut server = Server::start(&[]);
     let job = start(&mut server, "sleep 0.2; printf 'Name: '; read name; echo \"hello $name\"");
-    let wait = json!({"job_id": job["job_id"], "wait_for": "text", "pattern": "Name: $"});
+    let wait = json!({
+        "job_id": job["job_id"], "wait_for": "text", "pattern": "Name: $", "cursor": "bytes:0",
+    });
     assert_eq!(tool(&mut server, "read_job", wait)["output"], "Name: ");
     let write = json!({"job_id": job["job_id"], "text": "Ada\n", "wait_for": "exit"});
     assert_eq!(tool(&mut server, "write_job", write)["output"], "hello Ada\n");
@@ -285,4 +289,17 @@ fn jobs_of_somebody_who_is_not_heard_of_any_more_are_ended() {
     server.send(&Request::alone(call(1, "execute_command", job)));
     wait_until("the process", || (!survivors(&mark).is_empty()).then_some(()));
     wait_until("its end", || survivors(&mark).is_empty().then_some(()));
+}
+
+#[test]
+fn a_job_that_does_not_read_is_not_sent_more_and_more() {
+    let mut server = Server::start(&[]);
+    let id = start(&mut server, "sleep 300")["job_id"].clone();
+    let text = "x".repeat(500_000);
+    let quiet =
+        |text: &str| json!({"job_id": id, "text": text, "wait_for": "output", "timeout": 0.01});
+    let answers: Vec<_> = (0..6).map(|_| server.tool("write_job", quiet(&text))).collect();
+    assert_ne!(answers[0]["isError"], true);
+    let text = answers[5]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("has not read what it was sent before"), "{text}");
 }

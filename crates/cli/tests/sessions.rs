@@ -113,6 +113,30 @@ fn a_timeout_ends_the_command_and_not_the_session() {
 }
 
 #[test]
+fn a_timeout_leaves_what_was_put_in_the_background_before() {
+    let mark = mark();
+    let mut server = Server::start(&["-s", "/bin/bash"]);
+    say(&mut server, &format!("MARK={mark} sleep 300 & echo begun"));
+    wait_until("the process", || (!survivors(&mark).is_empty()).then_some(()));
+    let late = server.call(json!({"command": "sleep 300", "session": "work", "timeout": 0.2}));
+    assert_eq!((&late["timed_out"], late["cwd"].is_string()), (&json!(true), true));
+    assert_eq!(survivors(&mark).len(), 1);
+}
+
+#[test]
+fn commands_of_a_session_take_turns_and_can_be_cancelled_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::start(&["-w", folder.path().to_str().unwrap()]);
+    let first = server.start_call(json!({"command": "echo first; sleep 1", "session": "work"}));
+    server.wait_for_output(first, "first");
+    let second = server.start_call(json!({"command": "touch never", "session": "work"}));
+    server.notify("notifications/cancelled", json!({"requestId": second}));
+    assert_eq!(server.answer(first)["result"]["structuredContent"]["return_code"], 0);
+    let told = say(&mut server, "test -e never; echo $?");
+    assert_eq!(told["output"], "1\n");
+}
+
+#[test]
 fn a_shell_that_cannot_be_interrupted_is_ended() {
     let mut server = Server::start(&[]);
     let endless = json!({"command": "while :; do :; done", "session": "work", "timeout": 0.2});

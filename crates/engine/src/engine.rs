@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
 use crate::error::Error;
-use crate::gate::Gate;
+use crate::gate::{Cleared, Gate};
 use crate::jobs::Job;
 use crate::later::Later;
 use crate::outcome::Outcome;
@@ -26,7 +26,7 @@ use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
 use crate::store::{Owner, Store};
-use crate::turns::{RunLimits, Turns};
+use crate::turns::{RunLimits, Turn, Turns};
 
 /// The longest timeout there is: a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -192,11 +192,8 @@ impl Engine {
         let max_output = request.max_output;
         let stats = &self.shared.stats;
         let cleared = self.gate().clear(owner, origin, request).await?;
-        // Nobody waits longer for a command to begin than it may take.
-        let patience = cleared.timeout().unwrap_or(self.settings().timeout);
-        let turn = timeout(patience, self.shared.turns.take(&owner.share)).await;
+        let turn = self.turn(owner, &cleared).await;
         let (spawn, pending, recorded) = cleared.into_parts();
-        let turn = turn.map_err(|_| Error::Busy).flatten();
         let ready = turn.and_then(|turn| Ok((turn, self.link()?.spawn(spawn)?)));
         match ready {
             Ok((turn, process)) => {
@@ -221,6 +218,7 @@ impl Engine {
         name: &str,
         request: RunRequest,
     ) -> Result<Run, Error> {
+        let asked = Instant::now();
         self.log(&request.command);
         let session = match owner.sessions.find(name) {
             Some(_) if request.directory.is_some() || !request.environment.is_empty() => {
@@ -232,11 +230,28 @@ impl Engine {
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let (text, max_output) = (text.clone(), request.max_output);
         let request = RunRequest { before: Some(session.said()), ..request };
-        let gate = self.gate();
-        let (_, pending, recorded) = gate.clear(owner, origin, request).await?.into_parts();
+        let cleared = self.gate().clear(owner, origin, request).await?;
+        let turn = self.turn(owner, &cleared).await;
+        let (_, pending, recorded) = cleared.into_parts();
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(error) => {
+                recorded.end(Err(&error));
+                return Err(error);
+            }
+        };
+        let books = Books::open(self.shared.stats.clone(), turn, asked);
         let output = Output::new(self.shared.spill.quota(max_output));
-        let later = self.shared.later.clone();
-        Ok(Run::in_session(Order { session, text, pending, recorded, output, later }))
+        let (later, counts) = (self.shared.later.clone(), self.settings().policy.restricts());
+        let order = Order { session, text, pending, recorded, output, books, later, counts };
+        Ok(Run::in_session(order))
+    }
+
+    /// Waits until it is a command's turn. Nobody waits longer for it to begin than it may take.
+    async fn turn(&self, owner: &Owner, cleared: &Cleared) -> Result<Turn, Error> {
+        let patience = cleared.timeout().unwrap_or(self.settings().timeout);
+        let turn = timeout(patience, self.shared.turns.take(&owner.share)).await;
+        turn.map_err(|_| Error::Busy).flatten()
     }
 
     /// Starts the shell of a session. What it is told is judged; that it runs is recorded.
@@ -307,8 +322,10 @@ impl Engine {
             typed: true,
         };
         job.check_typing(policy, &scene, &String::from_utf8_lossy(&bytes), plain)?;
-        job.remote().write(bytes);
-        Ok(())
+        match job.remote().write(bytes) {
+            true => Ok(()),
+            false => Err(Error::Unread),
+        }
     }
 
     /// Makes a job of a command nobody waits for any more. It has no deadline from now on.

@@ -68,6 +68,10 @@ pub enum Error {
          be judged, other keys cannot"
     )]
     Keys { program: String },
+    #[error("the job has not read what it was sent before; nothing more is sent until it does")]
+    Unread,
+    #[error("the session has ended before it was this command's turn; the next one begins anew")]
+    SessionEnded,
     #[error("there are {limit} sessions, which is the limit; end one with `exit`")]
     TooManySessions { limit: usize },
     #[error("cancelled before it was started")]

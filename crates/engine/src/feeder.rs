@@ -4,6 +4,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::io::AsyncWriteExt;
@@ -19,19 +20,27 @@ const END_OF_INPUT: u8 = 4;
 pub struct Feeder {
     /// Nothing when nothing more is written.
     bytes: Option<mpsc::UnboundedSender<Vec<u8>>>,
-    terminal: Option<Arc<OwnedFd>>,
+    terminal: Option<OwnedFd>,
+    backlog: Arc<AtomicUsize>,
     writing: AbortHandle,
 }
 
 impl Feeder {
     /// Writes the first bytes and, if there is a way for more, what is given later.
-    pub fn start(pipe: OwnedFd, first: Vec<u8>, input: Option<Input>) -> Option<Self> {
+    /// What is written is taken off the backlog.
+    pub fn start(
+        pipe: OwnedFd,
+        first: Vec<u8>,
+        input: Option<Input>,
+        backlog: Arc<AtomicUsize>,
+    ) -> Option<Self> {
         let terminal = match input {
-            Some(Input::Terminal(_)) => Some(Arc::new(pipe.try_clone().ok()?)),
+            Some(Input::Terminal(_)) => Some(pipe.try_clone().ok()?),
             _ => None,
         };
         let mut pipe = Sender::from_owned_fd_unchecked(pipe).ok()?;
         let (bytes, mut more) = mpsc::unbounded_channel::<Vec<u8>>();
+        let left = backlog.clone();
         let writing = tokio::spawn(async move {
             // A program that does not read all of its input is no failure.
             let mut written = pipe.write_all(&first).await;
@@ -39,23 +48,27 @@ impl Feeder {
                 && let Some(bytes) = more.recv().await
             {
                 written = pipe.write_all(&bytes).await;
+                left.fetch_sub(bytes.len(), Ordering::Relaxed);
             }
         });
         let bytes = input.map(|_| bytes);
-        Some(Self { bytes, terminal, writing: writing.abort_handle() })
+        Some(Self { bytes, terminal, backlog, writing: writing.abort_handle() })
     }
 
-    pub fn write(&self, bytes: &[u8]) {
+    pub fn write(&self, bytes: Vec<u8>) {
         if let Some(sender) = &self.bytes {
             // Whoever does not read any more is not written to.
-            let _ = sender.send(bytes.to_vec());
+            let _ = sender.send(bytes);
         }
     }
 
     /// Tells the command that nothing more comes.
     pub fn close(&mut self) {
         match self.terminal {
-            Some(_) => self.write(&[END_OF_INPUT]),
+            Some(_) => {
+                self.backlog.fetch_add(1, Ordering::Relaxed);
+                self.write(vec![END_OF_INPUT]);
+            }
             None => self.bytes = None,
         }
     }

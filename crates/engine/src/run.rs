@@ -7,7 +7,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
@@ -34,6 +34,9 @@ const GRACE: Duration = Duration::from_millis(500);
 /// When the agent has not said that a tree is gone this long after it should be, it never will.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// How much may wait to be read by a command before it is given no more.
+const MAX_BACKLOG: usize = 1 << 20;
+
 /// A command that was started. Dropped before its outcome was taken, it is cancelled.
 pub struct Run {
     outcome: oneshot::Receiver<Result<Outcome, Error>>,
@@ -59,6 +62,8 @@ pub struct Life {
 #[derive(Debug, Clone)]
 pub struct Remote {
     words: mpsc::UnboundedSender<Word>,
+    /// How many bytes are still to be written.
+    backlog: Arc<AtomicUsize>,
 }
 
 /// What somebody wants of a run. When there is nobody any more who could want anything, a run that
@@ -92,9 +97,16 @@ impl Remote {
         self.say(Word::Stop { grace });
     }
 
-    /// Has bytes written to what the command reads, in the order they are given.
-    pub fn write(&self, bytes: Vec<u8>) {
+    /// Has bytes written to what the command reads, in the order they are given. False if it has not
+    /// read what it was given before.
+    pub fn write(&self, bytes: Vec<u8>) -> bool {
+        let length = bytes.len();
+        if self.backlog.fetch_add(length, Ordering::Relaxed) > MAX_BACKLOG {
+            self.backlog.fetch_sub(length, Ordering::Relaxed);
+            return false;
+        }
         self.say(Word::Write(bytes));
+        true
     }
 
     pub fn close_input(&self) {
@@ -136,6 +148,7 @@ impl Run {
         let (id, input) = (recorded.id().clone(), pending.input);
         let (answer, outcome) = oneshot::channel();
         let (words, heard) = mpsc::unbounded_channel();
+        let backlog = Arc::new(AtomicUsize::new(0));
         let (living, life) = watch::channel(Life::default());
         let channel = |stream| Channel::closed(stream, output.clone(), pending.secrets.masker());
         let minder = Minder {
@@ -155,9 +168,10 @@ impl Run {
             feeder: None,
             books,
             later,
+            backlog: backlog.clone(),
         };
         tokio::spawn(minder.mind(heard));
-        Self { outcome, remote: Remote { words }, life, id, input, output }
+        Self { outcome, remote: Remote { words, backlog }, life, id, input, output }
     }
 
     /// A command that a session carries out.
@@ -167,7 +181,8 @@ impl Run {
         let (_, life) = watch::channel(Life::default());
         let (id, output) = (order.recorded.id().clone(), order.output.clone());
         tokio::spawn(order.carry_out(answer, heard));
-        Self { outcome, remote: Remote { words }, life, id, input: None, output }
+        let remote = Remote { words, backlog: Arc::default() };
+        Self { outcome, remote, life, id, input: None, output }
     }
 
     pub fn remote(&self) -> &Remote {
@@ -235,7 +250,7 @@ impl Books {
         self.stats.spawning.note(self.asked.elapsed());
     }
 
-    fn note_answer(&self, answer: &Result<Outcome, Error>) {
+    pub fn note_answer(&self, answer: &Result<Outcome, Error>) {
         match answer {
             Ok(outcome) => self.stats.note_outcome(outcome),
             Err(error) => self.stats.note_error(error),
@@ -272,6 +287,7 @@ struct Minder {
     /// Closed when somebody is answered, or nobody waits any more.
     books: Option<Books>,
     later: Later,
+    backlog: Arc<AtomicUsize>,
 }
 
 impl Minder {
@@ -316,7 +332,11 @@ impl Minder {
             Word::Cancel => self.stop(Some(End::Cancelled), GRACE),
             Word::Signal(signal) => self.process.signal(signal),
             Word::Stop { grace } => self.stop(None, grace),
-            Word::Write(bytes) => self.feeder.iter().for_each(|feeder| feeder.write(&bytes)),
+            Word::Write(bytes) => {
+                if let Some(feeder) = &self.feeder {
+                    feeder.write(bytes);
+                }
+            }
             Word::CloseInput => {
                 if let Some(feeder) = &mut self.feeder {
                     feeder.close();
@@ -386,7 +406,8 @@ impl Minder {
         }
         if let Some(pipe) = started.stdin {
             let first = std::mem::take(&mut self.pending.stdin);
-            self.feeder = Feeder::start(pipe, first, self.pending.input);
+            let backlog = self.backlog.clone();
+            self.feeder = Feeder::start(pipe, first, self.pending.input, backlog);
         }
         self.living.send_modify(|life| {
             life.pid = Some(started.pid);

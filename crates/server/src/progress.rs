@@ -2,6 +2,8 @@
 //!
 //! The caller's answer is sent after the last progress was, never before: both go through here.
 
+use std::future::pending;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,7 +71,7 @@ impl Watcher {
     ) -> Result<Outcome, Error> {
         let command = engine.shown(&request.command);
         let mut run = self.start(engine, owner, request).await?;
-        let outcome = self.finish(&mut run).await;
+        let outcome = self.finish(&mut run, pending()).await.unwrap_or(Err(Error::Closed));
         self.ended(engine, owner, (run, command), outcome).await
     }
 
@@ -85,12 +87,13 @@ impl Watcher {
         let (command, interactive) = (engine.shown(&request.command), request.input.is_some());
         let mut run = self.start(engine, owner, request).await?;
         let asking = run.asking();
-        let outcome = tokio::select! {
-            biased;
-            outcome = self.finish(&mut run) => Some(outcome),
-            () = asking, if interactive => None,
-            () = tokio::time::sleep(patience.unwrap_or(MAX_TIMEOUT)), if patience.is_some() => None,
+        let leave = async {
+            tokio::select! {
+                () = asking, if interactive => {}
+                () = tokio::time::sleep(patience.unwrap_or(MAX_TIMEOUT)) => {}
+            }
         };
+        let outcome = self.finish(&mut run, leave).await;
         match outcome {
             Some(outcome) => {
                 self.ended(engine, owner, (run, command), outcome).await.map(Ran::Ended)
@@ -137,7 +140,7 @@ impl Watcher {
         let mut run = self.start(engine, owner, request.clone()).await?;
         let id = run.id().to_string();
         owner.follow(&id, Some(request), run.output().clone());
-        let outcome = self.finish(&mut run).await;
+        let outcome = self.finish(&mut run, pending()).await.unwrap_or(Err(Error::Closed));
         let outcome = self.ended(engine, owner, (run, command), outcome).await;
         match &outcome {
             Ok(outcome) => owner.note_end(&id, outcome),
@@ -164,7 +167,13 @@ impl Watcher {
         started
     }
 
-    async fn finish(&self, run: &mut Run) -> Result<Outcome, Error> {
+    /// Waits for the outcome of a run, or until there is a reason to leave before that.
+    async fn finish(
+        &self,
+        run: &mut Run,
+        leave: impl Future<Output = ()>,
+    ) -> Option<Result<Outcome, Error>> {
+        let mut leave = pin!(leave);
         let output = run.output().clone();
         let mut reporter =
             self.token.clone().map(|token| Reporter::new(token, output, self.streams));
@@ -183,6 +192,7 @@ impl Watcher {
                     cancelled = true;
                     run.cancel();
                 }
+                () = &mut leave, if outcome.is_none() => return None,
                 () = finish(&mut telling) => telling = None,
                 // At the end of a connection, nobody may take it any more.
                 () = sleep_until(last_words), if outcome.is_some() => telling = None,
@@ -192,7 +202,7 @@ impl Watcher {
             }
             if telling.is_none() || cancelled {
                 match outcome {
-                    Some(outcome) => return outcome,
+                    Some(outcome) => return Some(outcome),
                     None => continue,
                 }
             }
@@ -208,14 +218,14 @@ impl Watcher {
 async fn finish<F: Future<Output = ()> + Unpin>(telling: &mut Option<F>) {
     match telling {
         Some(telling) => telling.await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 
 async fn next_news(reporter: &mut Option<Reporter>) -> ProgressNotificationParam {
     match reporter {
         Some(reporter) => reporter.next().await,
-        None => std::future::pending().await,
+        None => pending().await,
     }
 }
 

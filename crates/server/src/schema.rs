@@ -35,6 +35,9 @@ fn simplify(schema: &mut Schema) {
     if schema.get("maximum").and_then(Value::as_u64) == Some(u64::from(u16::MAX)) {
         schema.remove("maximum");
     }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|kind| kind != "null");
         if let [only] = types.as_slice() {

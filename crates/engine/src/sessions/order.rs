@@ -19,7 +19,7 @@ use crate::jobs::State;
 use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::Output;
-use crate::run::{Word, until};
+use crate::run::{Books, Word, until};
 
 /// What a command is given to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -39,7 +39,10 @@ pub(crate) struct Order {
     pub pending: Pending,
     pub recorded: Recorded,
     pub output: Output,
+    pub books: Books,
     pub later: Later,
+    /// Whether what it says counts when the next is judged.
+    pub counts: bool,
 }
 
 /// How an order came to its end.
@@ -60,11 +63,25 @@ impl Order {
         mut words: mpsc::UnboundedReceiver<Word>,
     ) {
         let session = self.session.clone();
-        let mut line = session.line.lock().await;
+        let line = tokio::select! {
+            biased;
+            line = session.line.lock() => Some(line),
+            () = cancelled(&mut words) => None,
+        };
+        let alive = session.job.state() == State::Running;
+        let Some(mut line) = line.filter(|_| alive) else {
+            let error = if alive { Error::Cancelled } else { Error::SessionEnded };
+            self.recorded.end(Err(&error));
+            let _ = answer.send(Err(error));
+            return;
+        };
         let began = Instant::now();
         let remote = session.job.remote();
         remote.switch(self.output.clone()).await;
-        session.note_said(&self.text);
+        if self.counts {
+            session.note_said(&self.text);
+        }
+        let before = session.started();
         let order = session.dialect.order(&self.text);
         let deadline = self.pending.timeout.map(|timeout| began + timeout);
         let (mut stopped, mut given) = (None, None);
@@ -81,7 +98,7 @@ impl Order {
         }
         let given = match given {
             Some(given) => given,
-            None => line.interrupt(&session).await,
+            None => line.interrupt(&session, &before).await,
         };
         // All that was printed until the answer is the command's.
         remote.switch(session.job.output.clone()).await;
@@ -91,7 +108,9 @@ impl Order {
         self.output.finish();
         let (recorded, recorded_outcome) = (self.recorded, outcome.clone());
         self.later.add(move || recorded.end(Ok(&recorded_outcome)));
-        let _ = answer.send(Ok(outcome));
+        let outcome = Ok(outcome);
+        self.books.note_answer(&outcome);
+        let _ = answer.send(outcome);
     }
 
     fn outcome(&self, given: Answer, stopped: Option<End>, wall: Duration) -> Outcome {
@@ -134,14 +153,14 @@ impl Line {
     }
 
     /// Ends what the shell runs and, if it does not answer then, the shell.
-    async fn interrupt(&mut self, session: &Session) -> Answer {
-        session.signal_commands(Signal::TERM);
+    async fn interrupt(&mut self, session: &Session, before: &[i32]) -> Answer {
+        session.signal_commands(Signal::TERM, before);
         if let Ok(answer) = timeout(GRACE, self.answer(session)).await {
             return answer;
         }
         let until = Instant::now() + PATIENCE;
         // A shell that is busy by itself has nothing that could be ended.
-        while session.signal_commands(Signal::KILL) && Instant::now() < until {
+        while session.signal_commands(Signal::KILL, before) && Instant::now() < until {
             if let Ok(answer) = timeout(LOOK_AGAIN, self.answer(session)).await {
                 return answer;
             }
@@ -151,9 +170,15 @@ impl Line {
 }
 
 impl Session {
-    /// Sends a signal to all that the shell has started. False if that is nothing.
-    fn signal_commands(&self, signal: Signal) -> bool {
-        let started = self.job.pid().map(descendants).unwrap_or_default();
+    /// What the shell has started and is still running.
+    fn started(&self) -> Vec<i32> {
+        self.job.pid().map(descendants).unwrap_or_default()
+    }
+
+    /// Sends a signal to all that the shell has started since. False if that is nothing.
+    fn signal_commands(&self, signal: Signal, before: &[i32]) -> bool {
+        let mut started = self.started();
+        started.retain(|pid| !before.contains(pid));
         for pid in started.iter().copied().filter_map(Pid::from_raw) {
             let _ = kill_process(pid, signal);
             let _ = kill_process(pid, Signal::CONT);

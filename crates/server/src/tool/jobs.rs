@@ -20,7 +20,7 @@ const DEFAULT_WAIT: f64 = 30.0;
 /// How long a job is silent before it counts as quiet, if nothing else is said.
 const DEFAULT_QUIET: u64 = 500;
 
-/// What may be waited for.
+// What may be waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WaitFor {
