@@ -114,10 +114,13 @@ impl Audit {
 
     /// Writes a line now, and later, with others that came meanwhile, how far the trail goes.
     fn append(&self, record: &impl Serialize) -> Result<Arc<File>, Error> {
-        let mut trail = self.trail();
-        let settled = trail.is_settled();
-        let file = trail.add(record).map_err(|source| self.error(source))?;
+        let (file, settled) = {
+            let mut trail = self.trail();
+            let settled = trail.is_settled();
+            (trail.add(record).map_err(|source| self.error(source))?, settled)
+        };
         if settled {
+            // Not while the trail is ours: a runtime that ends does it at once.
             let audit = self.clone();
             self.shared.later.add(move || audit.settle());
         }
@@ -172,4 +175,44 @@ impl Drop for Recorded {
 /// An error of somebody who reads the trail.
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     |source| Error::Trail { path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::request::{Origin, RunRequest};
+    use crate::secrets::Secrets;
+
+    #[test]
+    fn a_run_that_ends_with_the_runtime_has_its_end_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let discretion = Discretion { commands: true, secrets: Secrets::default() };
+        let audit = Audit::new(AuditSettings::new(folder.path()), discretion, Later::default());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (request, origin) = (RunRequest::script("sleep 300"), Origin::default());
+        let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
+        runtime.block_on(async {
+            let asked = Asked {
+                request: &request,
+                origin: &origin,
+                owner: "somebody",
+                shell: Path::new("/bin/sh"),
+                directory: Path::new("/"),
+                timeout: Some(Duration::from_secs(1)),
+            };
+            let recorded = audit.start(&asked, &permit).unwrap();
+            audit.shared.later.catch_up();
+            tokio::spawn(async move {
+                let _recorded = recorded;
+                std::future::pending::<()>().await;
+            });
+            tokio::task::yield_now().await;
+        });
+        drop(runtime);
+        let lines = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
+        assert_eq!(lines.lines().count(), 2, "{lines}");
+        assert!(audit.trail().is_settled());
+    }
 }
