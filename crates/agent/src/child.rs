@@ -14,10 +14,8 @@ use std::ptr;
 use libc::{c_char, c_int, c_void};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
 
+use crate::ends::{Childs, Direction, Ends, Pipes, input_pipe, terminal};
 use crate::frame::{
     ANSWERS_FD, Directory, Event, Failure, ORDERS_FD, Program, Spawn, Stage, Stdin,
 };
@@ -44,24 +42,12 @@ pub struct Launcher {
     pipes: Option<Pipes>,
 }
 
-/// What a program writes to: our ends, and its own.
-struct Pipes {
-    stdout: (OwnedFd, OwnedFd),
-    stderr: (OwnedFd, OwnedFd),
-}
-
 /// A program that runs, and our ends of what it reads and writes.
 pub struct Launched {
     pub pid: i32,
     pub ends: Ends,
     /// Where it reads orders from and answers, if it is directed.
     pub direction: Option<(OwnedFd, OwnedFd)>,
-}
-
-/// Our ends of what a program reads and writes.
-pub enum Ends {
-    Pipes { stdout: OwnedFd, stderr: OwnedFd, stdin: Option<OwnedFd> },
-    Terminal(OwnedFd),
 }
 
 impl Launcher {
@@ -171,39 +157,6 @@ impl Launcher {
     }
 }
 
-/// The program's own ends. Its stderr is its stdout if it has none.
-struct Childs {
-    stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
-    stderr: Option<OwnedFd>,
-}
-
-/// A terminal of some size: our end, and the program's. What is printed there is not told apart.
-fn terminal(rows: u16, columns: u16) -> Result<(Ends, Childs), Errno> {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-    unlockpt(&ours)?;
-    tcsetwinsize(&ours, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
-    let childs =
-        ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
-    set_nonblocking(&ours)?;
-    let stdin = Some(childs.try_clone().map_err(|_| Errno::MFILE)?);
-    Ok((Ends::Terminal(ours), Childs { stdin, stdout: childs, stderr: None }))
-}
-
-/// Two pipes: for orders and for answers.
-struct Direction {
-    ours: (OwnedFd, OwnedFd),
-    childs: (OwnedFd, OwnedFd),
-}
-
-impl Direction {
-    fn make() -> Result<Self, Errno> {
-        let (childs_orders, orders) = input_pipe()?;
-        let (answers, childs_answers) = output_pipe()?;
-        Ok(Self { ours: (orders, answers), childs: (childs_orders, childs_answers) })
-    }
-}
-
 impl Launched {
     /// What there is to say of it. Our ends go with that.
     pub fn event(&self) -> Event {
@@ -220,27 +173,6 @@ impl Launched {
     pub fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let direction = self.direction.iter().flat_map(|(orders, answers)| [orders, answers]);
         self.ends.all().chain(direction.map(AsFd::as_fd))
-    }
-}
-
-impl Ends {
-    fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let all = match self {
-            Self::Pipes { stdout, stderr, stdin } => [Some(stdout), Some(stderr), stdin.as_ref()],
-            Self::Terminal(terminal) => [Some(terminal), None, None],
-        };
-        all.into_iter().flatten().map(AsFd::as_fd)
-    }
-
-    /// Whether somebody may want to write to it at once.
-    fn has_input(&self) -> bool {
-        matches!(self, Self::Pipes { stdin: Some(_), .. } | Self::Terminal(_))
-    }
-}
-
-impl Pipes {
-    fn make() -> Result<Self, Errno> {
-        Ok(Self { stdout: output_pipe()?, stderr: output_pipe()? })
     }
 }
 
@@ -439,24 +371,6 @@ fn script_file(text: &[u8]) -> Result<OwnedFd, Errno> {
     rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
     fcntl_add_seals(&file, SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK)?;
     Ok(file)
-}
-
-/// A pipe the program writes to. Only our end does not block: the flag belongs to the end, and a
-/// program must find an ordinary pipe.
-fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let (ours, childs) = pipe_with(PipeFlags::CLOEXEC)?;
-    set_nonblocking(&ours)?;
-    Ok((ours, childs))
-}
-
-fn input_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    let (childs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
-    set_nonblocking(&ours)?;
-    Ok((childs, ours))
-}
-
-fn set_nonblocking(fd: &OwnedFd) -> Result<(), Errno> {
-    rustix::io::ioctl_fionbio(fd.as_fd(), true)
 }
 
 fn names(entry: &CString, name: &OsStr) -> bool {

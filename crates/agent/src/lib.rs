@@ -8,6 +8,7 @@
 mod agent;
 mod cgroup;
 mod child;
+mod ends;
 mod frame;
 mod keeper;
 mod link;

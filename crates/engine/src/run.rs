@@ -5,10 +5,15 @@
 //! Afterwards it goes on reading what processes left running print, so that they do not stop or die
 //! of a pipe nobody reads.
 
+mod remote;
+
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+pub use remote::Remote;
+pub(crate) use remote::Word;
 
 use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -23,7 +28,7 @@ use crate::jobs::asks;
 use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
-use crate::request::{Input, Size};
+use crate::request::Input;
 use crate::sessions::Order;
 use crate::stats::Stats;
 use crate::turns::Turn;
@@ -33,9 +38,6 @@ const GRACE: Duration = Duration::from_millis(500);
 
 /// When the agent has not said that a tree is gone this long after it should be, it never will.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How much may wait to be read by a command before it is given no more.
-const MAX_BACKLOG: usize = 1 << 20;
 
 /// A command that was started. Dropped before its outcome was taken, it is cancelled.
 pub struct Run {
@@ -56,84 +58,6 @@ pub struct Life {
     pub keeper: Option<i32>,
     /// What is left when nothing more can be done.
     pub survivors: Vec<i32>,
-}
-
-/// Says what is to be done with a run. Clones are for the same.
-#[derive(Debug, Clone)]
-pub struct Remote {
-    words: mpsc::UnboundedSender<Word>,
-    /// How many bytes are still to be written.
-    backlog: Arc<AtomicUsize>,
-}
-
-/// What somebody wants of a run. When there is nobody any more who could want anything, a run that
-/// was not answered for is cancelled.
-#[derive(Debug)]
-pub(crate) enum Word {
-    Cancel,
-    Signal(i32),
-    /// All of it is to end; what does not within this time is killed.
-    Stop {
-        grace: Duration,
-    },
-    Write(Vec<u8>),
-    /// Nothing more is written.
-    CloseInput,
-    Resize(Size),
-    /// It may go on for as long as it takes.
-    Last,
-    /// What it prints from now on belongs to another output. Said when all before is kept.
-    Switch(Output, oneshot::Sender<()>),
-}
-
-impl Remote {
-    /// Sends a signal to the first process.
-    pub fn signal(&self, signal: i32) {
-        self.say(Word::Signal(signal));
-    }
-
-    /// Ends all of it. The outcome says how the first process ended.
-    pub fn stop(&self, grace: Duration) {
-        self.say(Word::Stop { grace });
-    }
-
-    /// Has bytes written to what the command reads, in the order they are given. False if it has not
-    /// read what it was given before.
-    pub fn write(&self, bytes: Vec<u8>) -> bool {
-        let length = bytes.len();
-        if self.backlog.fetch_add(length, Ordering::Relaxed) > MAX_BACKLOG {
-            self.backlog.fetch_sub(length, Ordering::Relaxed);
-            return false;
-        }
-        self.say(Word::Write(bytes));
-        true
-    }
-
-    pub fn close_input(&self) {
-        self.say(Word::CloseInput);
-    }
-
-    pub fn resize(&self, size: Size) {
-        self.say(Word::Resize(size));
-    }
-
-    /// Has what it prints from now on kept in another output, once all it has printed is kept.
-    pub(crate) async fn switch(&self, output: Output) {
-        let (done, told) = oneshot::channel();
-        self.say(Word::Switch(output, done));
-        // A run that is over prints nothing any more.
-        let _ = told.await;
-    }
-
-    /// Takes its deadline away.
-    pub fn last(&self) {
-        self.say(Word::Last);
-    }
-
-    fn say(&self, word: Word) {
-        // A run that is over has no use for it.
-        let _ = self.words.send(word);
-    }
 }
 
 impl Run {
@@ -171,7 +95,7 @@ impl Run {
             backlog: backlog.clone(),
         };
         tokio::spawn(minder.mind(heard));
-        Self { outcome, remote: Remote { words, backlog }, life, id, input, output }
+        Self { outcome, remote: Remote::new(words, backlog), life, id, input, output }
     }
 
     /// A command that a session carries out.
@@ -181,7 +105,7 @@ impl Run {
         let (_, life) = watch::channel(Life::default());
         let (id, output) = (order.recorded.id().clone(), order.output.clone());
         tokio::spawn(order.carry_out(answer, heard));
-        let remote = Remote { words, backlog: Arc::default() };
+        let remote = Remote::new(words, Arc::default());
         Self { outcome, remote, life, id, input: None, output }
     }
 
@@ -211,7 +135,7 @@ impl Run {
 
     /// Ends the command with all it started. The outcome comes as always.
     pub fn cancel(&mut self) {
-        self.remote.say(Word::Cancel);
+        self.remote.cancel();
     }
 
     /// Waits until the command runs and returns its process id, or `None` if it cannot start: the

@@ -1,0 +1,100 @@
+//! What can be said to a run while it goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+
+use crate::output::Output;
+use crate::request::Size;
+
+/// How much may wait to be read by a command before it is given no more.
+const MAX_BACKLOG: usize = 1 << 20;
+
+/// Says what is to be done with a run. Clones are for the same.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    words: mpsc::UnboundedSender<Word>,
+    /// How many bytes are still to be written.
+    backlog: Arc<AtomicUsize>,
+}
+
+/// What somebody wants of a run. When there is nobody any more who could want anything, a run that
+/// was not answered for is cancelled.
+#[derive(Debug)]
+pub(crate) enum Word {
+    Cancel,
+    Signal(i32),
+    /// All of it is to end; what does not within this time is killed.
+    Stop {
+        grace: Duration,
+    },
+    Write(Vec<u8>),
+    /// Nothing more is written.
+    CloseInput,
+    Resize(Size),
+    /// It may go on for as long as it takes.
+    Last,
+    /// What it prints from now on belongs to another output. Said when all before is kept.
+    Switch(Output, oneshot::Sender<()>),
+}
+
+impl Remote {
+    pub(super) fn new(words: mpsc::UnboundedSender<Word>, backlog: Arc<AtomicUsize>) -> Self {
+        Self { words, backlog }
+    }
+
+    /// Sends a signal to the first process.
+    pub fn signal(&self, signal: i32) {
+        self.say(Word::Signal(signal));
+    }
+
+    /// Ends all of it. The outcome says how the first process ended.
+    pub fn stop(&self, grace: Duration) {
+        self.say(Word::Stop { grace });
+    }
+
+    /// Has bytes written to what the command reads, in the order they are given. False if it has not
+    /// read what it was given before.
+    pub fn write(&self, bytes: Vec<u8>) -> bool {
+        let length = bytes.len();
+        if self.backlog.fetch_add(length, Ordering::Relaxed) > MAX_BACKLOG {
+            self.backlog.fetch_sub(length, Ordering::Relaxed);
+            return false;
+        }
+        self.say(Word::Write(bytes));
+        true
+    }
+
+    pub fn close_input(&self) {
+        self.say(Word::CloseInput);
+    }
+
+    pub fn resize(&self, size: Size) {
+        self.say(Word::Resize(size));
+    }
+
+    /// Has what it prints from now on kept in another output, once all it has printed is kept.
+    pub(crate) async fn switch(&self, output: Output) {
+        let (done, told) = oneshot::channel();
+        self.say(Word::Switch(output, done));
+        // A run that is over prints nothing any more.
+        let _ = told.await;
+    }
+
+    /// Takes its deadline away.
+    pub fn last(&self) {
+        self.say(Word::Last);
+    }
+
+    /// Ends it for whoever waits.
+    pub(super) fn cancel(&self) {
+        self.say(Word::Cancel);
+    }
+
+    fn say(&self, word: Word) {
+        // A run that is over has no use for it.
+        let _ = self.words.send(word);
+    }
+}
