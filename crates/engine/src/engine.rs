@@ -231,6 +231,10 @@ impl Engine {
         let (text, max_output) = (text.clone(), request.max_output);
         let request = RunRequest { before: Some(session.said()), ..request };
         let cleared = self.gate().clear(owner, origin, request).await?;
+        // Before whatever comes at the same time is judged.
+        if self.settings().policy.restricts() {
+            session.note_said(&text);
+        }
         let turn = self.turn(owner, &cleared).await;
         let (_, pending, recorded) = cleared.into_parts();
         let turn = match turn {
@@ -242,9 +246,8 @@ impl Engine {
         };
         let books = Books::open(self.shared.stats.clone(), turn, asked);
         let output = Output::new(self.shared.spill.quota(max_output));
-        let (later, counts) = (self.shared.later.clone(), self.settings().policy.restricts());
-        let order = Order { session, text, pending, recorded, output, books, later, counts };
-        Ok(Run::in_session(order))
+        let later = self.shared.later.clone();
+        Ok(Run::in_session(Order { session, text, pending, recorded, output, books, later }))
     }
 
     /// Waits until it is a command's turn. Nobody waits longer for it to begin than it may take.

@@ -115,7 +115,8 @@ impl Session {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn note_said(&self, text: &str) {
+    /// Notes what it is told next, before anybody is judged by it.
+    pub(crate) fn note_said(&self, text: &str) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         said.push_str(text);
         // Two, as a backslash may take one.

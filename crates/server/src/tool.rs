@@ -53,14 +53,8 @@ impl Tool {
         Self::ShellExec,
     ];
 
-    const DEFAULT: &[Self] = &[
-        Self::ExecuteCommand,
-        Self::ReadFileChunk,
-        Self::ListJobs,
-        Self::ReadJob,
-        Self::WriteJob,
-        Self::StopJob,
-    ];
+    /// The native ones come first.
+    const DEFAULT: &[Self] = Self::ALL.split_at(6).0;
 
     pub fn name(self) -> &'static str {
         match self {

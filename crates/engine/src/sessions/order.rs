@@ -41,8 +41,6 @@ pub(crate) struct Order {
     pub output: Output,
     pub books: Books,
     pub later: Later,
-    /// Whether what it says counts when the next is judged.
-    pub counts: bool,
 }
 
 /// How an order came to its end.
@@ -78,27 +76,19 @@ impl Order {
         let began = Instant::now();
         let remote = session.job.remote();
         remote.switch(self.output.clone()).await;
-        if self.counts {
-            session.note_said(&self.text);
-        }
         let before = session.started();
         let order = session.dialect.order(&self.text);
         let deadline = self.pending.timeout.map(|timeout| began + timeout);
-        let (mut stopped, mut given) = (None, None);
-        if line.orders.write_all(&order).await.is_ok() {
-            tokio::select! {
-                biased;
-                answer = line.answer(&session) => given = Some(answer),
-                () = cancelled(&mut words) => stopped = Some(End::Cancelled),
-                () = until(deadline) => {
-                    let after = self.pending.timeout.unwrap_or_default();
-                    stopped = Some(End::TimedOut { after });
-                }
-            }
-        }
-        let given = match given {
-            Some(given) => given,
-            None => line.interrupt(&session, &before).await,
+        let after = self.pending.timeout.unwrap_or_default();
+        let answered = tokio::select! {
+            biased;
+            answer = line.give(&session, &order) => Ok(answer),
+            () = cancelled(&mut words) => Err(End::Cancelled),
+            () = until(deadline) => Err(End::TimedOut { after }),
+        };
+        let (given, stopped) = match answered {
+            Ok(answer) => (answer, None),
+            Err(end) => (line.interrupt(&session, &before).await, Some(end)),
         };
         // All that was printed until the answer is the command's.
         remote.switch(session.job.output.clone()).await;
@@ -137,6 +127,14 @@ impl Order {
 }
 
 impl Line {
+    /// Gives an order and waits for the answer.
+    async fn give(&mut self, session: &Session, order: &[u8]) -> Answer {
+        match self.orders.write_all(order).await {
+            Ok(()) => self.answer(session).await,
+            Err(_) => session.end().await,
+        }
+    }
+
     /// Waits for the answer to an order.
     async fn answer(&mut self, session: &Session) -> Answer {
         let mut bytes = Vec::new();
