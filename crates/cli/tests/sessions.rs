@@ -47,6 +47,8 @@ fn each_command_has_its_own_exit_code_and_output() {
             ("cat; echo after", "after\n", 0),
             ("echo a\necho b\n\nfor i in 1 2; do\n  echo $i\ndone\n", "a\nb\n1\n2\n", 0),
             ("cat <<E\nit's \"text\"\nE", "it's \"text\"\n", 0),
+            ("printf() { echo fake; }; echo hi", "hi\n", 0),
+            ("unset -f printf", "", 0),
             ("# nothing", "", 0),
             ("", "", 0),
         ] {

@@ -13,8 +13,9 @@ pub enum Dialect {
     Script,
 }
 
-/// The answer: the exit code and the directory. Tracing is not to show it.
-const ANSWER: &str = r#"{ _mcpz_c=$?; printf '%d %s\0' "$_mcpz_c" "$PWD" >"#;
+/// The answer: the exit code and the directory. Tracing is not to show it, and a function of that name
+/// is not to give it.
+const ANSWER: &str = r#"printf '%d %s\0' "$_mcpz_c" "$PWD" >"#;
 
 impl Dialect {
     /// The dialect of a shell, by what it really is.
@@ -40,7 +41,8 @@ impl Dialect {
             Self::Loop { .. } => format!(
                 "_mcpz_c=0; _mcpz_q() {{ return $_mcpz_c; }}; \
                  while {{ IFS= read -r -d '' -u {ORDERS_FD} _mcpz_t; }} 2>/dev/null; do \
-                 {{ _mcpz_q; }} 2>/dev/null; eval \"$_mcpz_t\"\n{ANSWER}&{ANSWERS_FD}; }} 2>/dev/null; done"
+                 {{ _mcpz_q; }} 2>/dev/null; eval \"$_mcpz_t\"\n\
+                 {{ _mcpz_c=$?; builtin {ANSWER}&{ANSWERS_FD}; }} 2>/dev/null; done"
             ),
             Self::Script => format!(". /dev/fd/{ORDERS_FD}"),
         };
@@ -64,7 +66,8 @@ impl Dialect {
             Self::Script => {
                 let quoted = text.replace('\'', r"'\''");
                 let order = format!(
-                    "{{ _mcpz_q; }} 2>/dev/null\ncommand eval '{quoted}'\n{ANSWER}/dev/fd/{ANSWERS_FD}; }} 2>/dev/null\n"
+                    "{{ _mcpz_q; }} 2>/dev/null\ncommand eval '{quoted}'\n\
+                     {{ _mcpz_c=$?; command {ANSWER}/dev/fd/{ANSWERS_FD}; }} 2>/dev/null\n"
                 );
                 order.into_bytes()
             }
