@@ -213,7 +213,7 @@ impl Agent {
 }
 
 /// The rest of a forked process's life.
-fn live_as_keeper(socket: OwnedFd, group: Option<Group>) -> ! {
+pub fn live_as_keeper(socket: OwnedFd, group: Option<Group>) -> ! {
     let group_fd = group.as_ref().map(|group| group.folder().as_raw_fd());
     close_all_but(&[Some(socket.as_raw_fd()), group_fd]);
     become_subreaper();
@@ -250,10 +250,10 @@ fn detach_stdin() -> io::Result<OwnedFd> {
 }
 
 /// What `ps` and `top` show.
-fn set_name(name: &CStr) {
+pub fn set_name(name: &CStr) {
     let _ = rustix::thread::set_name(name);
 }
 
-fn become_subreaper() {
+pub fn become_subreaper() {
     let _ = rustix::process::set_child_subreaper(Some(getpid()));
 }

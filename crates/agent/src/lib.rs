@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "processes are made of system calls")]
 
 mod agent;
+mod alone;
 mod cgroup;
 mod child;
 mod ends;
@@ -18,9 +19,10 @@ mod tree;
 mod wire;
 
 pub use agent::{AgentError, serve_stdin};
+pub use alone::{Given, Keep, kill_all_below, stand_alone};
 pub use frame::{
-    ANSWERS_FD, Directory, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD, Program, Spawn, Stage,
-    Status, Stdin, Usage,
+    ANSWERS_FD, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD, Program,
+    Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
 pub use link::{Link, LinkError};
 pub use process::{Happening, Process, Started};

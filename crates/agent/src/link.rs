@@ -25,8 +25,8 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::cgroup;
-use crate::frame::{self, FrameError, Order, Report, Request, Spawn, VERSION};
-use crate::process::{Process, Shape};
+use crate::frame::{self, FrameError, Order, Report, Spawn, VERSION};
+use crate::process::{Letter, Process};
 use crate::wire::{self, Inbox};
 
 /// Keepers that are always ready.
@@ -135,15 +135,12 @@ impl Link {
 
     /// Has a program started. What becomes of it is told by the returned [`Process`].
     pub fn spawn(&self, spawn: Spawn) -> Result<Process, LinkError> {
-        let mut bytes = Vec::new();
-        let shape = Shape::from(&spawn);
-        let (spawn, handle) = spawn.enclose();
-        frame::encode(&Request::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
+        let letter = Letter::new(spawn)?;
         let keeper = match self.take_idle() {
             Some(keeper) => keeper,
             None => self.make_keeper()?,
         };
-        Ok(Process::new(keeper, (bytes, handle), shape, self.clone()))
+        Ok(Process::new(keeper, letter, Some(self.clone())))
     }
 
     /// Ends the agent and with it every run, and waits until they are gone.
@@ -316,11 +313,11 @@ impl Reader {
     }
 }
 
-fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
 }
 
-fn connect(socket: OwnedFd) -> io::Result<UnixStream> {
+pub(crate) fn connect(socket: OwnedFd) -> io::Result<UnixStream> {
     let socket = std::os::unix::net::UnixStream::from(socket);
     socket.set_nonblocking(true)?;
     UnixStream::from_std(socket)

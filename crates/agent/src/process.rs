@@ -8,7 +8,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use tokio::io::Interest;
 
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Stdin};
-use crate::link::{Connection, Link};
+use crate::link::{Connection, Link, LinkError};
 use crate::wire;
 
 /// How long the agent may take to kill what a killed keeper left behind.
@@ -44,17 +44,27 @@ pub struct Started {
     pub direction: Option<(OwnedFd, OwnedFd)>,
 }
 
-/// What a run was asked to have.
+/// The frame that starts a run, what goes with it, and what the run was asked to have.
+pub(crate) struct Letter {
+    bytes: Vec<u8>,
+    handle: Option<OwnedFd>,
+    shape: Shape,
+}
+
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shape {
+struct Shape {
     terminal: bool,
     directed: bool,
 }
 
-impl<H> From<&Spawn<H>> for Shape {
-    fn from(spawn: &Spawn<H>) -> Self {
+impl Letter {
+    pub fn new(spawn: Spawn) -> Result<Self, LinkError> {
         let terminal = matches!(spawn.stdin, Stdin::Terminal { .. });
-        Self { terminal, directed: spawn.directed }
+        let shape = Shape { terminal, directed: spawn.directed };
+        let (spawn, handle) = spawn.enclose();
+        let mut bytes = Vec::new();
+        frame::encode(&Request::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
+        Ok(Self { bytes, handle, shape })
     }
 }
 
@@ -67,17 +77,14 @@ pub struct Process {
     handle: Option<OwnedFd>,
     shape: Shape,
     over: bool,
-    link: Link,
+    /// Where the keeper came from, if it can be used again.
+    link: Option<Link>,
 }
 
 impl Process {
-    /// Sends the frame that starts the run, and what goes with it.
-    pub(crate) fn new(
-        keeper: Connection,
-        (unsent, handle): (Vec<u8>, Option<OwnedFd>),
-        shape: Shape,
-        link: Link,
-    ) -> Self {
+    /// Sends what starts the run.
+    pub(crate) fn new(keeper: Connection, letter: Letter, link: Option<Link>) -> Self {
+        let Letter { bytes: unsent, handle, shape } = letter;
         let mut process = Self { keeper: Some(keeper), unsent, handle, shape, over: false, link };
         process.send();
         process
@@ -241,8 +248,8 @@ impl Drop for Process {
         if !self.over || !self.unsent.is_empty() {
             self.hang_up();
         }
-        if let Some(keeper) = self.keeper.take() {
-            self.link.give_back(keeper);
+        if let (Some(keeper), Some(link)) = (self.keeper.take(), &self.link) {
+            link.give_back(keeper);
         }
     }
 }

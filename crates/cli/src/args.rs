@@ -35,9 +35,17 @@ pub enum Command {
         #[command(subcommand)]
         audit: Audit,
     },
+    /// See and steer what runs in the background
+    Jobs {
+        #[command(subcommand)]
+        jobs: JobsCommand,
+    },
     /// Start and end processes for a server
     #[command(hide = true)]
     Agent,
+    /// Keep a detached job
+    #[command(hide = true)]
+    Record,
 }
 
 #[derive(Debug, Subcommand)]
@@ -46,6 +54,35 @@ pub enum PolicyCommand {
     Test {
         /// A configuration file with a [policy] table
         file: PathBuf,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum JobsCommand {
+    /// Show the jobs of all servers, and those that outlive them (*)
+    List {
+        /// Print them as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print what a job has printed
+    Logs {
+        /// Its name, or enough of the beginning of its run
+        job: String,
+
+        /// Go on until it ends
+        #[arg(short, long)]
+        follow: bool,
+    },
+    /// End a job with everything it started
+    Stop {
+        /// Its name, or enough of the beginning of its run
+        job: String,
+    },
+    /// Sit down at a job's terminal, for what no model should see; ctrl-] leaves
+    Attach {
+        /// Its name, or enough of the beginning of its run
+        job: String,
     },
 }
 

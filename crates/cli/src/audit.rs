@@ -43,7 +43,7 @@ pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
+pub fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -6,6 +6,7 @@ mod call;
 mod check;
 mod config;
 mod http;
+mod jobs;
 mod keys;
 mod log;
 mod pairs;
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
         Command::Check(flags) => check::run(&flags),
         Command::Policy { policy: PolicyCommand::Test { file } } => check::test(&file),
         Command::Audit { audit } => audit::run(audit),
+        Command::Jobs { jobs } => jobs::run(jobs),
+        Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

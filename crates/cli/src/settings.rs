@@ -103,6 +103,7 @@ impl Settings {
             path: std::env::var_os("PATH").unwrap_or_default(),
             log_commands: file.log_commands.unwrap_or(true),
             audit: audit_settings(&audit)?,
+            jobs_folder: jobs_folder(),
         };
         Ok(Self {
             engine,
@@ -147,6 +148,11 @@ fn audit_settings(file: &config::Audit) -> Result<AuditSettings, SettingsError> 
         return Err(SettingsError::AuditSize);
     }
     Ok(AuditSettings { max_size, keep: file.keep.unwrap_or(default.keep), ..default })
+}
+
+/// Where jobs are that outlive a server, and where servers are asked for theirs.
+pub fn jobs_folder() -> Option<PathBuf> {
+    config::state_folder().map(|folder| folder.join("jobs"))
 }
 
 /// Where the audit records are.

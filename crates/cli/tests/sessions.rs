@@ -155,7 +155,7 @@ fn what_cannot_be_asked_of_a_session_is_told() {
         (json!({"session": "a/b"}), "`session` is 1 to 64 letters, digits, `_`, `-` or `.`"),
         (
             json!({"session": "a", "background": true}),
-            "a command in a `session` has no `background`, `tty` or `stdin`",
+            "a command in a `session` has no `background`, `detach`, `tty` or `stdin`",
         ),
     ] {
         let mut arguments = arguments;

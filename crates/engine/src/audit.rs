@@ -27,7 +27,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use escape::visible;
 pub use reader::{AuditTail, audit_lines};
@@ -42,7 +42,7 @@ use crate::random::random_name;
 use record::{Closing, Opening};
 use trail::Trail;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditSettings {
     /// The folder of the trail; made when the first record is written.
     pub folder: PathBuf,
@@ -98,6 +98,11 @@ impl Audit {
         Ok(Recorded { audit: self.clone(), id, ended: false })
     }
 
+    /// Takes over a run whose beginning another process has put on record.
+    pub fn resume(&self, id: &str) -> Recorded {
+        Recorded { audit: self.clone(), id: id.into(), ended: false }
+    }
+
     /// Records that a command will not run, on the disk: who was refused may try to remove the trace.
     pub async fn refuse(&self, asked: &Asked<'_>, error: &Error) -> Result<(), Error> {
         let id = self.new_id()?;
@@ -147,6 +152,12 @@ impl Recorded {
     /// What the run is known by, here and to whoever asked for it.
     pub fn id(&self) -> &Arc<str> {
         &self.id
+    }
+
+    /// Leaves it to another process to record the end.
+    pub fn leave(mut self) -> Arc<str> {
+        self.ended = true;
+        self.id.clone()
     }
 
     /// Records what became of the run.

@@ -1,5 +1,7 @@
 //! The handle everything else holds.
 
+mod detaching;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
@@ -14,7 +16,7 @@ use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
 use crate::error::Error;
 use crate::gate::{Cleared, Gate};
-use crate::jobs::Job;
+use crate::jobs::{Job, Jobs};
 use crate::later::Later;
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -56,6 +58,8 @@ pub struct Settings {
     /// Whether the log and the audit trail say what is run.
     pub log_commands: bool,
     pub audit: AuditSettings,
+    /// Where jobs are kept that outlive us, and where we can be asked for the others.
+    pub jobs_folder: Option<PathBuf>,
 }
 
 /// Runs commands. Clones share everything. Needs a tokio runtime.
@@ -75,6 +79,9 @@ struct Shared {
     later: Later,
     forgetting: Once,
     sweeping: Once,
+    opening: Once,
+    /// Whoever has jobs, for those who ask for them elsewhere.
+    owners: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
     link: Mutex<Agent>,
 }
 
@@ -108,6 +115,8 @@ impl Engine {
             later,
             forgetting: Once::new(),
             sweeping: Once::new(),
+            opening: Once::new(),
+            owners: Mutex::default(),
             link,
         };
         Self { shared: Arc::new(shared) }
@@ -127,12 +136,20 @@ impl Engine {
         similar_commands(name, &self.shared.settings.path)
     }
 
-    /// Somebody new, who can keep outputs and read them later, under a name for the record.
-    pub fn owner(&self, name: &str) -> Owner {
+    /// Somebody new, who can keep outputs and read them later, under a name for the record. Detached
+    /// jobs are found again by whoever has the same name and is of the same kind.
+    pub fn owner(&self, kind: &str, name: &str) -> Owner {
         self.shared.forgetting.call_once(|| {
             tokio::spawn(forget(Arc::downgrade(&self.shared.store), self.settings().keep_time));
         });
-        self.shared.store.owner(name, self.shared.turns.share())
+        let estate = format!("{kind} {name}");
+        let owner = self.shared.store.owner(name, estate, self.shared.turns.share());
+        let jobs = Arc::downgrade(&owner.jobs);
+        let mut owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.retain(|(_, jobs)| jobs.strong_count() > 0);
+        owners.push((name.into(), jobs));
+        drop(owners);
+        owner
     }
 
     /// What happened so far.
@@ -292,6 +309,7 @@ impl Engine {
         }
         let ends = directed.await.map_err(|_| Error::Closed)?;
         let command = format!("session {name}: {}", shell.display());
+        self.open_desk();
         let job = owner.jobs.add_session(run, command, name.to_owned());
         let session = Arc::new(Session::new(name.to_owned(), job, dialect, ends)?);
         session.greet().await;
@@ -334,6 +352,7 @@ impl Engine {
     /// Makes a job of a command nobody waits for any more. It has no deadline from now on.
     pub fn hand_over(&self, owner: &Owner, run: Run, command: String) -> Arc<Job> {
         run.remote().last();
+        self.open_desk();
         let job = owner.jobs.add(run, command);
         owner.follow(&job.run, None, job.output.clone());
         job
@@ -342,8 +361,9 @@ impl Engine {
     /// Makes a job of what a command has left running, if it has.
     pub fn adopt(&self, owner: &Owner, run: Run, command: String, outcome: &mut Outcome) {
         if !outcome.background.is_empty() {
+            self.open_desk();
             let job = owner.jobs.adopt(run, command, outcome);
-            outcome.job = Some(job.id());
+            outcome.job = Some(job.id().to_owned());
             owner.follow(&job.run, None, job.output.clone());
         }
     }
@@ -381,6 +401,7 @@ impl Engine {
         if let Agent::Linked(link) = before {
             link.close().await;
         }
+        self.close_desk();
         self.shared.spill.close();
     }
 

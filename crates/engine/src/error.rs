@@ -70,6 +70,21 @@ pub enum Error {
     Keys { program: String },
     #[error("the job has not read what it was sent before; nothing more is sent until it does")]
     Unread,
+    #[error("{0}")]
+    NotBegun(String),
+    #[error("the process that should have kept the detached job has ended")]
+    NoRecorder,
+    #[error(
+        "there is no place for detached jobs: the server has no folder for its state; set HOME or \
+         XDG_STATE_HOME for it"
+    )]
+    NoShelf,
+    #[error("cannot keep a detached job in {}", path.display())]
+    Shelf { path: PathBuf, source: io::Error },
+    #[error(
+        "detached jobs have filled what they may take, {limit} bytes; stop one that prints much"
+    )]
+    ShelfFull { limit: u64 },
     #[error("the session has ended before it was this command's turn; the next one begins anew")]
     SessionEnded,
     #[error("there are {limit} sessions, which is the limit; end one with `exit`")]

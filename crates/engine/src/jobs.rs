@@ -12,11 +12,12 @@ mod typing;
 mod waiting;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use mcpz_agent::descendants;
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 pub(crate) use interactive::asks;
@@ -24,6 +25,7 @@ pub use waiting::{Condition, Met, wait};
 
 use interactive::{Terminal, waits_for_input};
 
+use crate::detached::Card;
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
@@ -36,6 +38,9 @@ pub const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// How long it may take beyond that until nothing is left of it.
 const STOP_PATIENCE: Duration = Duration::from_secs(6);
+
+/// How long it may take to find out about a job that somebody else keeps.
+const MEETING: Duration = Duration::from_secs(2);
 
 /// The most jobs of one owner that have ended and are remembered.
 const MAX_ENDED: usize = 50;
@@ -55,7 +60,8 @@ struct Table {
 /// A command that runs, or did.
 #[derive(Debug)]
 pub struct Job {
-    number: u64,
+    /// What its owner calls it.
+    name: String,
     /// What the run is known by, in the audit trail and where its output is kept.
     pub run: Arc<str>,
     /// What was asked for, as it may be shown.
@@ -66,18 +72,29 @@ pub struct Job {
     remote: Remote,
     life: watch::Receiver<Life>,
     end: watch::Receiver<Ended>,
-    /// Whether it is what a command has left running.
-    adopted: bool,
-    /// The session whose shell it is.
-    pub session: Option<String>,
+    kind: Kind,
     /// How it can be written to, if it can.
     input: Option<Input>,
     terminal: Option<Terminal>,
     stopped: AtomicBool,
     /// How far its owner has been told what it printed.
     told: Mutex<Place>,
+    /// How often its owner was told that a person has typed something.
+    told_of_person: AtomicU64,
     /// All that was typed for something that takes it for a program.
     typed: Mutex<String>,
+}
+
+/// How a command became a job.
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Started,
+    /// It is what a command has left running.
+    Adopted,
+    /// It is the shell of the session of this name.
+    Session(String),
+    /// It does not end with its owner.
+    Detached,
 }
 
 /// What is known of a job's end.
@@ -98,7 +115,8 @@ pub struct Place {
     pub stderr: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum State {
     Running,
     Exited,
@@ -122,60 +140,43 @@ impl State {
 impl Jobs {
     /// Makes a job of a command that runs.
     pub(crate) fn add(&self, run: Run, command: String) -> Arc<Job> {
-        self.insert(run, command, None, None)
+        self.insert(run, command, Kind::Started, None)
+    }
+
+    /// Makes a job of a command that goes on without us, unless it is one already.
+    pub(crate) fn add_detached(&self, run: Run, card: &Card) -> Arc<Job> {
+        let (mut job, ending) = Job::new(&run, card.command.clone(), Kind::Detached, None);
+        job.name = card.name();
+        job.started_at = card.started_at;
+        let age = SystemTime::now().duration_since(card.started_at).unwrap_or_default();
+        job.began = job.began.checked_sub(age).unwrap_or(job.began);
+        let mut table = self.lock();
+        if let Some(known) = table.jobs.values().find(|known| known.run == job.run) {
+            run.remote().cancel();
+            return known.clone();
+        }
+        table.insert(job, run, ending)
     }
 
     /// Makes a job of the shell of a session.
     pub(crate) fn add_session(&self, run: Run, command: String, name: String) -> Arc<Job> {
-        self.insert(run, command, None, Some(name))
+        self.insert(run, command, Kind::Session(name), None)
     }
 
     /// Makes a job of what a command has left running.
     pub(crate) fn adopt(&self, run: Run, command: String, outcome: &Outcome) -> Arc<Job> {
-        self.insert(run, command, Some(outcome.clone()), None)
+        self.insert(run, command, Kind::Adopted, Some(outcome.clone()))
     }
 
-    fn insert(
-        &self,
-        run: Run,
-        command: String,
-        outcome: Option<Outcome>,
-        session: Option<String>,
-    ) -> Arc<Job> {
-        let (adopted, input) = (outcome.is_some(), run.input());
-        let (ending, end) = watch::channel(Ended { outcome: outcome.map(Ok), ..Ended::default() });
+    fn insert(&self, run: Run, command: String, kind: Kind, outcome: Option<Outcome>) -> Arc<Job> {
+        let (mut job, ending) = Job::new(&run, command, kind, outcome);
         let mut table = self.lock();
-        table.made += 1;
-        let job = Arc::new(Job {
-            number: table.made,
-            run: run.id().clone(),
-            command,
-            started_at: SystemTime::now(),
-            began: Instant::now(),
-            output: run.output().clone(),
-            remote: run.remote().clone(),
-            life: run.life(),
-            end,
-            adopted,
-            session,
-            input,
-            terminal: match input {
-                Some(Input::Terminal(size)) => Some(Terminal::new(size)),
-                _ => None,
-            },
-            stopped: AtomicBool::new(false),
-            told: Mutex::default(),
-            typed: Mutex::default(),
-        });
-        table.jobs.insert(job.number, job.clone());
-        table.prune();
-        tokio::spawn(follow(run, ending, adopted, job.began));
-        job
+        job.name = format!("job-{}", table.made + 1);
+        table.insert(job, run, ending)
     }
 
     pub fn find(&self, id: &str) -> Option<Arc<Job>> {
-        let number: u64 = id.strip_prefix("job-")?.parse().ok()?;
-        self.lock().jobs.get(&number).filter(|job| job.id() == id).cloned()
+        self.lock().jobs.values().find(|job| job.name == id).cloned()
     }
 
     /// All of them, oldest first.
@@ -188,9 +189,9 @@ impl Jobs {
         self.lock().jobs.values().filter(|job| job.state() == State::Running).count()
     }
 
-    /// Has all of them end.
+    /// Has all of them end that do not go on by themselves.
     pub fn stop_all(&self) {
-        for job in self.list() {
+        for job in self.list().iter().filter(|job| !job.is_detached()) {
             job.stopped.fetch_or(job.state() == State::Running, Ordering::Relaxed);
             job.remote.stop(STOP_GRACE);
         }
@@ -204,14 +205,27 @@ impl Jobs {
 impl Drop for Jobs {
     fn drop(&mut self) {
         self.stop_all();
+        // The others are only let go of.
+        self.list().iter().filter(|job| job.is_detached()).for_each(|job| job.remote.cancel());
     }
 }
 
 impl Table {
+    fn insert(&mut self, job: Job, run: Run, ending: watch::Sender<Ended>) -> Arc<Job> {
+        self.made += 1;
+        let job = Arc::new(job);
+        self.jobs.insert(self.made, job.clone());
+        self.prune();
+        tokio::spawn(follow(run, ending, job.kind == Kind::Adopted, job.began));
+        job
+    }
+
     /// Forgets the oldest of those that have ended, when there are too many.
     fn prune(&mut self) {
-        let ended = self.jobs.values().filter(|job| job.state() != State::Running);
-        let ended: Vec<_> = ended.map(|job| job.number).collect();
+        // What has become of a detached one is on the disk.
+        let over = |job: &Job| job.state() != State::Running && !job.is_detached();
+        let ended = self.jobs.iter().filter(|(_, job)| over(job));
+        let ended: Vec<_> = ended.map(|(number, _)| *number).collect();
         for number in &ended[..ended.len().saturating_sub(MAX_ENDED)] {
             self.jobs.remove(number);
         }
@@ -224,8 +238,11 @@ async fn follow(mut run: Run, ending: watch::Sender<Ended>, adopted: bool, began
     if !adopted {
         let outcome = run.outcome().await.map_err(|error| error.chain());
         ending.send_modify(|ended| {
+            ended.took = Some(match &outcome {
+                Ok(outcome) if !outcome.usage.wall.is_zero() => outcome.usage.wall,
+                _ => began.elapsed(),
+            });
             ended.outcome = Some(outcome);
-            ended.took = Some(began.elapsed());
         });
     }
     // Its sender goes with the last process.
@@ -238,8 +255,88 @@ async fn follow(mut run: Run, ending: watch::Sender<Ended>, adopted: bool, began
 }
 
 impl Job {
-    pub fn id(&self) -> String {
-        format!("job-{}", self.number)
+    fn new(
+        run: &Run,
+        command: String,
+        kind: Kind,
+        outcome: Option<Outcome>,
+    ) -> (Self, watch::Sender<Ended>) {
+        let (ending, end) = watch::channel(Ended { outcome: outcome.map(Ok), ..Ended::default() });
+        let input = run.input();
+        let job = Self {
+            name: String::new(),
+            run: run.id().clone(),
+            command,
+            started_at: SystemTime::now(),
+            began: Instant::now(),
+            output: run.output().clone(),
+            remote: run.remote().clone(),
+            life: run.life(),
+            end,
+            kind,
+            input,
+            terminal: match input {
+                Some(Input::Terminal(size)) => Some(Terminal::new(size)),
+                _ => None,
+            },
+            stopped: AtomicBool::new(false),
+            told: Mutex::default(),
+            told_of_person: AtomicU64::new(0),
+            typed: Mutex::default(),
+        };
+        (job, ending)
+    }
+
+    pub fn id(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it goes on without its owner.
+    pub fn is_detached(&self) -> bool {
+        self.kind == Kind::Detached
+    }
+
+    /// The session whose shell it is.
+    pub fn session(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Session(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn life(&self) -> watch::Receiver<Life> {
+        self.life.clone()
+    }
+
+    /// Whether nothing of it is left, but for what nobody can end.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.end.borrow().survivors.is_some()
+    }
+
+    /// Waits until nothing of it is left.
+    pub(crate) async fn gone(&self) {
+        let mut end = self.end.clone();
+        // Its sender lives until all is told.
+        let _ = end.wait_for(|ended| ended.survivors.is_some()).await;
+    }
+
+    /// Waits, for a moment at most, until it is known whether it runs.
+    pub(crate) async fn met(&self) {
+        let (mut life, mut end) = (self.life.clone(), self.end.clone());
+        let known = async {
+            tokio::select! {
+                // The process that minds it is only known from itself.
+                Ok(_) = life.wait_for(|life| life.keeper.is_some()) => {}
+                _ = end.wait_for(|ended| ended.outcome.is_some()) => {}
+            }
+        };
+        let _ = tokio::time::timeout(MEETING, known).await;
+    }
+
+    /// Whether a person has typed something since this was asked last.
+    pub fn news_of_person(&self) -> bool {
+        let times = self.life.borrow().person;
+        self.told_of_person.swap(times, Ordering::Relaxed) != times
     }
 
     pub fn remote(&self) -> &Remote {
@@ -248,15 +345,17 @@ impl Job {
 
     pub fn state(&self) -> State {
         let ended = self.end.borrow();
-        let over = match self.adopted {
-            true => ended.survivors.is_some(),
-            false => ended.outcome.is_some(),
+        let over = match self.kind {
+            Kind::Adopted => ended.survivors.is_some(),
+            _ => ended.outcome.is_some(),
         };
         let lost = matches!(&ended.outcome, Some(Ok(Outcome { end: End::Lost, .. })));
         match over {
             false => State::Running,
             true if lost => State::Lost,
-            true if self.stopped.load(Ordering::Relaxed) => State::Stopped,
+            true if self.stopped.load(Ordering::Relaxed) || self.life.borrow().stopped => {
+                State::Stopped
+            }
             true => State::Exited,
         }
     }
@@ -277,7 +376,7 @@ impl Job {
 
     /// What its terminal shows, if it has one. May wait for the disk.
     pub fn screen(&self) -> Option<Shown> {
-        Some(self.terminal.as_ref()?.shown(&self.output).0)
+        Some(self.terminal.as_ref()?.shown(&self.output, self.size()).0)
     }
 
     /// Whether it waits for somebody to write something, and what it asked. May wait for the disk.
@@ -287,7 +386,7 @@ impl Job {
             return None;
         }
         Some(match &self.terminal {
-            Some(terminal) => terminal.shown(&self.output).1,
+            Some(terminal) => terminal.shown(&self.output, self.size()).1,
             None => {
                 let newest = self.output.newest(&[Stream::Stdout]);
                 newest.lines().last().unwrap_or_default().trim_end().to_owned()
@@ -297,10 +396,13 @@ impl Job {
 
     /// Gives its terminal another size, if it has one.
     pub fn resize(&self, size: Size) {
-        if let Some(terminal) = &self.terminal {
-            terminal.resize(&self.output, size);
+        if self.terminal.is_some() {
             self.remote.resize(size);
         }
+    }
+
+    fn size(&self) -> Option<Size> {
+        self.life.borrow().size
     }
 
     /// How far its owner has been told what it printed.
@@ -331,18 +433,17 @@ impl Job {
     }
 
     /// Waits until it runs, or cannot.
-    pub async fn started(&self) -> Result<i32, String> {
+    pub async fn started(&self) -> Result<(), String> {
         let mut life = self.life.clone();
-        if let Ok(life) = life.wait_for(|life| life.pid.is_some()).await
-            && let Some(pid) = life.pid
-        {
-            return Ok(pid);
+        if life.wait_for(|life| life.pid.is_some()).await.is_ok() {
+            return Ok(());
         }
         let mut end = self.end.clone();
         let ended = end.wait_for(|ended| ended.outcome.is_some()).await;
         match ended.ok().and_then(|ended| ended.outcome.clone()) {
+            Some(Ok(_)) => Ok(()),
             Some(Err(text)) => Err(text),
-            _ => Err(Error::Closed.to_string()),
+            None => Err(Error::Closed.to_string()),
         }
     }
 

@@ -7,6 +7,8 @@
 mod audit;
 mod bounds;
 mod channel;
+mod desk;
+mod detached;
 mod engine;
 mod error;
 mod feeder;
@@ -39,6 +41,8 @@ mod turns;
 mod zip;
 
 pub use audit::{AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, verify, visible};
+pub use desk::{Listed, Saying, Tell, Visit, Wanted};
+pub use detached::{Card, Ending, Shelf, Standing, record};
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
 pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, wait};

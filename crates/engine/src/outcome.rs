@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use mcpz_agent::Usage;
+use serde::{Deserialize, Serialize};
 
 use crate::output::Output;
 use crate::sessions::SessionState;
@@ -26,7 +27,7 @@ pub struct Outcome {
     pub session: Option<SessionState>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     Exited(i32),
     /// A signal ended it, by its number.

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::nature::Nature;
@@ -37,7 +38,7 @@ const MAX_STRETCHES: usize = 1 << 16;
 /// The most of a command's output that goes into one answer.
 const EXCERPT: usize = 64 << 10;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Stream {
     Stdout,
     Stderr,
@@ -97,6 +98,13 @@ impl Output {
     pub fn lost(&self) -> u64 {
         let kept = self.kept();
         kept.stdout.lost + kept.stderr.lost
+    }
+
+    /// Notes that so much more came, and was not kept.
+    pub(crate) fn lose(&self, bytes: u64) {
+        let mut kept = self.kept();
+        kept.stdout.length += bytes;
+        kept.stdout.lost += bytes;
     }
 
     pub(crate) fn lookups(&self) -> &Mutex<()> {
@@ -255,7 +263,7 @@ impl Output {
             let lane = kept.lane_mut(stream);
             let in_head = bytes.len().min(self.shared.quota.in_memory - lane.head.len());
             if in_head < bytes.len() && lane.file.is_none() && !lane.full {
-                lane.file = self.shared.quota.create().ok().map(Arc::new);
+                lane.file = self.shared.quota.create(stream).ok().map(Arc::new);
             }
             (in_head, lane.file.clone().filter(|_| !lane.full))
         };

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// One command. What is left out is taken from the engine's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
@@ -31,14 +33,14 @@ pub struct RunRequest {
 }
 
 /// What a command reads from while it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
     Pipe,
     Terminal(Size),
 }
 
 /// The size of a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Size {
     pub rows: u16,
     pub columns: u16,

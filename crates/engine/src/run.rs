@@ -16,6 +16,7 @@ pub use remote::Remote;
 pub(crate) use remote::Word;
 
 use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -28,7 +29,7 @@ use crate::jobs::asks;
 use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
-use crate::request::Input;
+use crate::request::{Input, Size};
 use crate::sessions::Order;
 use crate::stats::Stats;
 use crate::turns::Turn;
@@ -50,7 +51,7 @@ pub struct Run {
 }
 
 /// What is known of a run's processes while there are any.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
     /// The first process.
     pub pid: Option<i32>,
@@ -58,6 +59,12 @@ pub struct Life {
     pub keeper: Option<i32>,
     /// What is left when nothing more can be done.
     pub survivors: Vec<i32>,
+    /// Whether it was ended by another process than ours.
+    pub stopped: bool,
+    /// The size of its terminal, if it has one.
+    pub size: Option<Size>,
+    /// How often a person has typed something.
+    pub person: u64,
 }
 
 impl Run {
@@ -107,6 +114,17 @@ impl Run {
         tokio::spawn(order.carry_out(answer, heard));
         let remote = Remote::new(words, Arc::default());
         Self { outcome, remote, life, id, input: None, output }
+    }
+
+    /// One that another process minds. Words are heard, and the rest is told, by whoever follows it.
+    pub(crate) fn elsewhere(
+        outcome: oneshot::Receiver<Result<Outcome, Error>>,
+        (words, backlog): (mpsc::UnboundedSender<Word>, Arc<AtomicUsize>),
+        life: watch::Receiver<Life>,
+        (id, input): (Arc<str>, Option<Input>),
+        output: Output,
+    ) -> Self {
+        Self { outcome, remote: Remote::new(words, backlog), life, id, input, output }
     }
 
     pub fn remote(&self) -> &Remote {
@@ -256,9 +274,12 @@ impl Minder {
             Word::Cancel => self.stop(Some(End::Cancelled), GRACE),
             Word::Signal(signal) => self.process.signal(signal),
             Word::Stop { grace } => self.stop(None, grace),
-            Word::Write(bytes) => {
+            Word::Write { bytes, person } => {
                 if let Some(feeder) = &self.feeder {
                     feeder.write(bytes);
+                }
+                if person {
+                    self.living.send_modify(|life| life.person += 1);
                 }
             }
             Word::CloseInput => {
@@ -269,7 +290,10 @@ impl Minder {
             Word::Switch(..) => {}
             Word::Last if self.stopping => {}
             Word::Last => (self.timer, self.pending.timeout) = (None, None),
-            Word::Resize(size) => self.feeder.iter().for_each(|feeder| feeder.resize(size)),
+            Word::Resize(size) => {
+                self.feeder.iter().for_each(|feeder| feeder.resize(size));
+                self.living.send_modify(|life| life.size = Some(size));
+            }
         }
     }
 
@@ -336,6 +360,9 @@ impl Minder {
         self.living.send_modify(|life| {
             life.pid = Some(started.pid);
             life.keeper = Some(started.keeper);
+            if let Some(Input::Terminal(size)) = self.pending.input {
+                life.size.get_or_insert(size);
+            }
         });
     }
 

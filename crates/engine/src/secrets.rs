@@ -50,6 +50,14 @@ impl Secrets {
         Self { finder: Finder::new(sorted).map(Arc::new) }
     }
 
+    /// What they were made of.
+    pub(crate) fn values(&self) -> Vec<(String, Vec<u8>)> {
+        let finder = self.finder.iter();
+        let all = finder.flat_map(|finder| finder.names.iter().zip(&finder.values));
+        let bare = |name: &str| name.trim_start_matches('[').trim_end_matches(']').to_owned();
+        all.map(|(name, value)| (bare(name), value.clone())).collect()
+    }
+
     /// A text without secrets.
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Some(finder) = &self.finder else { return Cow::Borrowed(text) };

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
-use crate::output::HEAD;
+use crate::output::{HEAD, Stream};
 use crate::random::random_name;
 
 const PREFIX: &str = "mcpz-spill-";
@@ -56,14 +56,29 @@ pub struct Quota {
     /// How much of each stream's beginning may be in memory.
     pub in_memory: usize,
     limit: u64,
+    place: Place,
+}
+
+/// Where the files of a run are.
+#[derive(Debug)]
+enum Place {
+    /// In the private folder, and nowhere when nobody reads them any more.
+    Folder,
+    /// Here, where it stays. It has all of stdout; all of stderr is beside it.
+    Kept(PathBuf),
+    /// The same, written by another process.
+    Elsewhere(PathBuf),
 }
 
 /// One stream's file.
 #[derive(Debug)]
 pub struct SpillFile {
     file: File,
-    path: PathBuf,
     quota: Arc<Quota>,
+    /// What is to be removed with it.
+    path: Option<PathBuf>,
+    /// How much of its beginning is in memory, too.
+    repeated: u64,
 }
 
 impl Spill {
@@ -99,7 +114,22 @@ impl Spill {
         let wanted = wanted.unwrap_or(u64::MAX);
         let in_memory = wanted.min(HEAD as u64) as usize;
         let limit = (wanted - in_memory as u64).min(self.settings.per_run);
-        Arc::new(Quota { spill: self.clone(), used: AtomicU64::new(0), in_memory, limit })
+        self.place(Place::Folder, in_memory, limit)
+    }
+
+    /// For an output that is written to a file of its own as it comes, up to the quota of one run.
+    pub fn recording(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
+        self.place(Place::Kept(file), 0, self.settings.per_run)
+    }
+
+    /// For an output that another process writes to a file.
+    pub fn recorded(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
+        self.place(Place::Elsewhere(file), HEAD, 0)
+    }
+
+    fn place(self: &Arc<Self>, place: Place, in_memory: usize, limit: u64) -> Arc<Quota> {
+        let (spill, used) = (self.clone(), AtomicU64::new(0));
+        Arc::new(Quota { spill, used, in_memory, limit, place })
     }
 
     fn folder(&self) -> io::Result<PathBuf> {
@@ -179,7 +209,30 @@ fn sweep(parent: &Path) {
 }
 
 impl Quota {
-    pub fn create(self: &Arc<Self>) -> io::Result<SpillFile> {
+    pub fn create(self: &Arc<Self>, stream: Stream) -> io::Result<SpillFile> {
+        let quota = self.clone();
+        let open = |path: &Path, write| {
+            let path = match stream {
+                Stream::Stdout => path.to_owned(),
+                Stream::Stderr => path.with_extension("errors"),
+            };
+            let mut options = OpenOptions::new();
+            options.read(true).append(write).create(write).mode(0o600);
+            options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)
+        };
+        match &self.place {
+            Place::Folder => self.create_private(),
+            Place::Kept(path) => {
+                Ok(SpillFile { file: open(path, true)?, quota, path: None, repeated: 0 })
+            }
+            Place::Elsewhere(path) => {
+                let repeated = self.in_memory as u64;
+                Ok(SpillFile { file: open(path, false)?, quota, path: None, repeated })
+            }
+        }
+    }
+
+    fn create_private(self: &Arc<Self>) -> io::Result<SpillFile> {
         let create = || {
             let path = self.spill.folder()?.join(random_name()?);
             let mut new = OpenOptions::new();
@@ -195,7 +248,7 @@ impl Quota {
             }
             other => other?,
         };
-        Ok(SpillFile { file, path, quota: self.clone() })
+        Ok(SpillFile { file, quota: self.clone(), path: Some(path), repeated: 0 })
     }
 
     pub fn lookups(&self) -> &Mutex<()> {
@@ -229,11 +282,14 @@ impl Drop for Quota {
 
 impl SpillFile {
     pub fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(bytes, offset)
+        self.file.read_exact_at(bytes, offset + self.repeated)
     }
 
     /// Appends as much of `bytes` as quota and disk take; returns how many.
     pub fn append(&self, bytes: &[u8]) -> usize {
+        if let Place::Elsewhere(_) = self.quota.place {
+            return bytes.len();
+        }
         let granted = self.quota.take(bytes.len() as u64) as usize;
         let mut written = 0;
         while written < granted {
@@ -251,7 +307,9 @@ impl SpillFile {
 
 impl Drop for SpillFile {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 

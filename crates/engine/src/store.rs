@@ -52,10 +52,12 @@ pub struct Found {
 pub struct Owner {
     id: u64,
     name: Arc<str>,
+    /// What it is found again by when this process is gone.
+    estate: String,
     store: Arc<Store>,
     /// How many commands it may run at once.
     pub(crate) share: Share,
-    pub jobs: Jobs,
+    pub jobs: Arc<Jobs>,
     pub sessions: Sessions,
 }
 
@@ -65,14 +67,15 @@ impl Store {
         Self { outputs: Mutex::default(), owners: AtomicU64::new(0), time }
     }
 
-    pub fn owner(self: &Arc<Self>, name: &str, share: Share) -> Owner {
+    pub fn owner(self: &Arc<Self>, name: &str, estate: String, share: Share) -> Owner {
         let id = self.owners.fetch_add(1, Ordering::Relaxed);
         Owner {
             id,
             name: name.into(),
+            estate,
             store: self.clone(),
             share,
-            jobs: Jobs::default(),
+            jobs: Arc::default(),
             sessions: Sessions::default(),
         }
     }
@@ -115,6 +118,11 @@ impl Owner {
     /// What it is called in the audit trail; not by what it gets in.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which detached jobs are its own: those of the same estate.
+    pub fn estate(&self) -> &str {
+        &self.estate
     }
 
     /// Keeps what a command that ended has printed, under the id of its run.
@@ -238,7 +246,7 @@ mod tests {
     }
 
     fn owner(store: &Arc<Store>) -> Owner {
-        store.owner("somebody", Turns::new(RunLimits::default()).share())
+        store.owner("somebody", String::new(), Turns::new(RunLimits::default()).share())
     }
 
     #[test]

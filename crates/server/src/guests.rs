@@ -46,7 +46,7 @@ impl Reception for Guests {
             owners.retain(|_, guest| guest.is_here() || !idle(&guest.owner));
         }
         let new = || Guest {
-            owner: Arc::new(self.shell.engine().owner(&principal.name)),
+            owner: Arc::new(self.shell.engine().owner("http", &principal.name)),
             seen: Instant::now(),
         };
         let guest = owners.entry(principal.name.clone()).or_insert_with(new);

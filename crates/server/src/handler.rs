@@ -49,7 +49,7 @@ impl Shell {
     /// Must be called within a tokio runtime.
     pub fn new(engine: Engine, tools: ToolSet, faces: FaceSettings) -> Self {
         Self {
-            owner: Arc::new(engine.owner(STDIO)),
+            owner: Arc::new(engine.owner("local", STDIO)),
             engine,
             tools: Arc::new(tools),
             faces: Arc::new(faces),

@@ -129,6 +129,20 @@ impl Watcher {
         Ok(engine.hand_over(owner, run, command))
     }
 
+    /// Starts one that goes on when nobody here does.
+    pub async fn start_detached(
+        &self,
+        engine: &Engine,
+        owner: &Owner,
+        request: RunRequest,
+    ) -> Result<Arc<Job>, Error> {
+        let started = engine.start_detached(owner, &self.origin, request).await;
+        if let Err(error) = &started {
+            self.teller.tell_error(error).await;
+        }
+        started
+    }
+
     /// The same with an output its owner can read from the beginning on; returns its id too.
     pub async fn run_followed(
         &self,

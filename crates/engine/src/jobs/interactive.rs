@@ -47,17 +47,15 @@ impl Terminal {
         Self { drawn: Mutex::new(Drawn { screen, at: 0 }) }
     }
 
-    /// What it shows now, and the line the cursor is in. May wait for the disk.
-    pub fn shown(&self, output: &Output) -> (Shown, String) {
+    /// What it shows now, and the line the cursor is in, at the size it has by now. May wait for the
+    /// disk.
+    pub fn shown(&self, output: &Output, size: Option<Size>) -> (Shown, String) {
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(size) = size {
+            drawn.screen.resize(size.rows, size.columns);
+        }
         drawn.catch_up(output);
         (drawn.screen.shown(), drawn.screen.prompt_line())
-    }
-
-    pub fn resize(&self, output: &Output, size: Size) {
-        let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
-        drawn.catch_up(output);
-        drawn.screen.resize(size.rows, size.columns);
     }
 }
 

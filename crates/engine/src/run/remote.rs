@@ -30,7 +30,11 @@ pub(crate) enum Word {
     Stop {
         grace: Duration,
     },
-    Write(Vec<u8>),
+    Write {
+        bytes: Vec<u8>,
+        /// Whether a person typed it, and nobody who asks for it here.
+        person: bool,
+    },
     /// Nothing more is written.
     CloseInput,
     Resize(Size),
@@ -58,12 +62,17 @@ impl Remote {
     /// Has bytes written to what the command reads, in the order they are given. False if it has not
     /// read what it was given before.
     pub fn write(&self, bytes: Vec<u8>) -> bool {
+        self.write_for(bytes, false)
+    }
+
+    /// The same, for a person or not.
+    pub(crate) fn write_for(&self, bytes: Vec<u8>, person: bool) -> bool {
         let length = bytes.len();
         if self.backlog.fetch_add(length, Ordering::Relaxed) > MAX_BACKLOG {
             self.backlog.fetch_sub(length, Ordering::Relaxed);
             return false;
         }
-        self.say(Word::Write(bytes));
+        self.say(Word::Write { bytes, person });
         true
     }
 
@@ -89,7 +98,7 @@ impl Remote {
     }
 
     /// Ends it for whoever waits.
-    pub(super) fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.say(Word::Cancel);
     }
 

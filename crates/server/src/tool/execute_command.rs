@@ -46,6 +46,9 @@ struct Params {
     /// Let it run as a job: see read_job
     #[serde(default)]
     background: bool,
+    /// A job that outlives this connection and the server
+    #[serde(default)]
+    detach: bool,
     /// Give it a terminal
     #[serde(default)]
     tty: bool,
@@ -62,8 +65,8 @@ impl Params {
             let text = format!("`session` is 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`");
             return Err(Complaint::invalid(text));
         }
-        if self.background || self.tty || self.stdin.is_some() {
-            let text = "a command in a `session` has no `background`, `tty` or `stdin`";
+        if self.background || self.detach || self.tty || self.stdin.is_some() {
+            let text = "a command in a `session` has no `background`, `detach`, `tty` or `stdin`";
             return Err(Complaint::invalid(text));
         }
         Ok(())
@@ -77,12 +80,12 @@ impl From<Params> for RunRequest {
             timeout: params.timeout.map(Duration::from_secs_f64),
             environment: params.environment.unwrap_or_default().into_iter().collect(),
             stdin: params.stdin.map(String::into_bytes),
-            input: match (params.tty, params.background) {
+            input: match (params.tty, params.background || params.detach) {
                 (true, _) => Some(Input::Terminal(SIZE)),
                 (false, true) => Some(Input::Pipe),
                 (false, false) => None,
             },
-            lasting: params.background,
+            lasting: params.background || params.detach,
             session: params.session,
             ..Self::script(params.command)
         }
@@ -149,12 +152,15 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     params.check_session()?;
     let command = call.masked(&params.command);
-    let background = params.background;
+    let (background, detach) = (params.background || params.detach, params.detach);
     let mut request = RunRequest::from(params);
     request.joined = background && call.watcher.streams.contains(&Stream::Stderr);
     let (engine, owner) = (call.engine, call.owner);
     let patience = call.faces.background_after.filter(|_| request.session.is_none());
     let ran = match background {
+        true if detach => {
+            call.watcher.start_detached(engine, owner, request).await.map(Ran::HandedOver)
+        }
         true => call.watcher.start_job(engine, owner, request).await.map(Ran::HandedOver),
         false if patience.is_some() || request.input.is_some() => {
             call.watcher.run_or_hand_over(engine, owner, request, patience).await

@@ -17,6 +17,9 @@ use super::shell_exec::PageParams;
 /// How long is waited if nothing else is said, in seconds.
 const DEFAULT_WAIT: f64 = 30.0;
 
+/// What is told when somebody has typed something at the job's terminal.
+const BY_A_PERSON: &str = "[input by a person]";
+
 /// How long a job is silent before it counts as quiet, if nothing else is said.
 const DEFAULT_QUIET: u64 = 500;
 
@@ -129,8 +132,8 @@ impl Look {
 impl Told {
     pub fn new(job: &Job) -> Self {
         let ended = job.end();
-        let mut told =
-            Self { job_id: job.id(), state: job.state().name().to_owned(), ..Self::default() };
+        let (job_id, state) = (job.id().to_owned(), job.state().name().to_owned());
+        let mut told = Self { job_id, state, ..Self::default() };
         match ended.outcome {
             Some(Ok(outcome)) => told.ended(&outcome),
             Some(Err(text)) => told.message = Some(text),
@@ -228,8 +231,9 @@ fn wanted_lines(text: String, tail: Option<usize>) -> String {
 }
 
 /// The job of this name, if it is the caller's.
-pub fn find(call: &Call<'_>, id: &str) -> Result<Arc<Job>, Complaint> {
-    call.owner.jobs.find(id).ok_or_else(|| Complaint(format!("there is no job {id}")))
+pub async fn find(call: &Call<'_>, id: &str) -> Result<Arc<Job>, Complaint> {
+    let job = call.engine.job(call.owner, id).await;
+    job.ok_or_else(|| Complaint(format!("there is no job {id}")))
 }
 
 /// What is told of a job after it was waited for, with what it printed.
@@ -246,6 +250,10 @@ pub async fn tell(
     job.note_told(next);
     told.output = Some(output);
     told.next_cursor = Some(cursor(next));
+    if job.news_of_person() {
+        let before = told.message.map(|message| format!("{message}; ")).unwrap_or_default();
+        told.message = Some(format!("{before}{BY_A_PERSON}"));
+    }
     match met {
         Some(Met::Yes(line)) => told.matched = line,
         Some(Met::TimedOut) => told.timed_out = Some(true),

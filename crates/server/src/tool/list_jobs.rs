@@ -37,6 +37,8 @@ struct Listed {
     session: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tty: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detached: Option<bool>,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -45,7 +47,8 @@ pub fn definition() -> rmcp::model::Tool {
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let Params {} = call.parse()?;
-    let reply = Reply { jobs: call.owner.jobs.list().iter().map(|job| Listed::new(job)).collect() };
+    let jobs = call.engine.jobs(call.owner).await;
+    let reply = Reply { jobs: jobs.iter().map(|job| Listed::new(job)).collect() };
     Ok(answer(&reply, vec![json(&reply)], false))
 }
 
@@ -58,8 +61,9 @@ impl Listed {
             command: job.command.clone(),
             started_at,
             duration_ms: job.duration().as_millis() as u64,
-            session: job.session.clone(),
+            session: job.session().map(str::to_owned),
             tty: job.has_terminal().then_some(true),
+            detached: job.is_detached().then_some(true),
         }
     }
 }

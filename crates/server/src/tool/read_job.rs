@@ -57,7 +57,10 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if params.cursor.is_some() && params.job_ids.is_some() {
         return Err(Complaint::invalid("a `cursor` is a place in the output of one job"));
     }
-    let jobs = ids.iter().map(|id| find(&call, id)).collect::<Result<Vec<_>, _>>()?;
+    let mut jobs = Vec::new();
+    for id in ids {
+        jobs.push(find(&call, id).await?);
+    }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
     let limit = limit(params.limit_bytes)?;
     let from = |job: &Job| cursor.unwrap_or_else(|| job.told());

@@ -41,7 +41,7 @@ pub fn definition() -> rmcp::model::Tool {
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
-    let job = find(&call, &params.job_id)?;
+    let job = find(&call, &params.job_id).await?;
     let signal = match &params.signal {
         None => None,
         Some(name) => Some(signal(name)?),

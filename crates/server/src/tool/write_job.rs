@@ -44,7 +44,7 @@ pub fn definition() -> rmcp::model::Tool {
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
-    let job = find(&call, &params.job_id)?;
+    let job = find(&call, &params.job_id).await?;
     let mut bytes = params.text.unwrap_or_default().into_bytes();
     let looked = job.clone();
     let screen = off_thread(&call.watcher.cancelled, move |_| Ok(looked.screen())).await?;

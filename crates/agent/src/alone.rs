@@ -1,0 +1,99 @@
+//! A process that keeps one run by itself, with nobody above it: what outlives a server.
+//!
+//!     init ─ whoever calls this ─ keeper ─ run
+//!
+//! The caller has one thread when it forks. It is a subreaper: should its keeper be killed, what that
+//! leaves behind comes to the caller, and is killed.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::io::fcntl_dupfd_cloexec;
+use rustix::process::{DumpableBehavior, WaitOptions, getpid, waitpid};
+use tokio::sync::oneshot;
+
+use crate::agent::{become_subreaper, live_as_keeper, set_name};
+use crate::child::close_on_exec_from;
+use crate::frame::Spawn;
+use crate::link::{Connection, LinkError, connect, pair};
+use crate::process::{Letter, Process};
+use crate::wire::Inbox;
+use crate::{signals, tree};
+
+/// How long what a killed keeper left is hunted.
+const SWEEP_TIME: Duration = Duration::from_secs(3);
+
+/// A keeper of our own, which is ready for its one run.
+pub struct Keep {
+    socket: OwnedFd,
+}
+
+/// What the process was started with, out of the way of what it starts.
+pub struct Given {
+    pub input: File,
+    pub output: File,
+}
+
+/// Goes on in a process that whoever started us has nothing to do with, and forks a keeper. Must be
+/// called while there is one thread.
+pub fn stand_alone() -> io::Result<(Given, Keep)> {
+    let given = Given {
+        input: File::from(fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?),
+        output: File::from(fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?),
+    };
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    // Whoever reads what the server logs would wait for us, too.
+    rustix::stdio::dup2_stderr(&null)?;
+    close_on_exec_from(3);
+    // SAFETY: there is one thread, so the child finds nothing half done.
+    match unsafe { libc::fork() } {
+        -1 => return Err(io::Error::last_os_error()),
+        0 => {}
+        // SAFETY: leaves without running exit handlers, which are the child's now.
+        _ => unsafe { libc::_exit(0) },
+    }
+    rustix::process::setsid()?;
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    become_subreaper();
+    set_name(c"mcpz-record");
+    let (ours, theirs) = pair()?;
+    // SAFETY: there is still one thread. The child never returns into our code.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            signals::take_over();
+            live_as_keeper(theirs, None)
+        }
+        _ => Ok((given, Keep { socket: ours })),
+    }
+}
+
+impl Keep {
+    /// Has a program started. Must be called within a tokio runtime.
+    pub fn spawn(self, spawn: Spawn) -> Result<Process, LinkError> {
+        let socket = Arc::new(connect(self.socket).map_err(LinkError::Start)?);
+        // Nobody buries this one but we ourselves.
+        let (_, buried) = oneshot::channel();
+        let keeper = Connection { socket, inbox: Inbox::default(), buried };
+        Ok(Process::new(keeper, Letter::new(spawn)?, None))
+    }
+}
+
+/// Kills whatever is below this process, until there is nothing.
+pub fn kill_all_below() {
+    let me = getpid().as_raw_nonzero().get();
+    let until = Instant::now() + SWEEP_TIME;
+    while Instant::now() < until {
+        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+        if tree::descendants(me).is_empty() {
+            return;
+        }
+        tree::kill_descendants(me);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -1,0 +1,81 @@
+//! Asking at somebody's desk.
+
+use std::io;
+use std::path::Path;
+
+use tokio::io::AsyncWriteExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+use super::connect;
+use super::letters::{Ask, Listed, Mailbox, Saying, Tell, Wanted, letter};
+
+/// A conversation at a desk. Asking never waits: the desk may be busy telling us something.
+pub struct Visit {
+    asks: mpsc::UnboundedSender<(Vec<u8>, Done)>,
+    told: Mailbox<OwnedReadHalf>,
+    sending: JoinHandle<()>,
+}
+
+/// Called when something was sent.
+type Done = Box<dyn FnOnce() + Send>;
+
+impl Visit {
+    /// Goes to the desk in a folder, if somebody sits there.
+    pub async fn open(folder: &Path) -> io::Result<Self> {
+        let stream = connect(folder)?;
+        stream.set_nonblocking(true)?;
+        let (read, mut write) = UnixStream::from_std(stream)?.into_split();
+        let (asks, mut asked) = mpsc::unbounded_channel::<(Vec<u8>, Done)>();
+        let sending = tokio::spawn(async move {
+            while let Some((bytes, done)) = asked.recv().await {
+                if write.write_all(&bytes).await.is_err() {
+                    return;
+                }
+                done();
+            }
+        });
+        Ok(Self { asks, told: Mailbox::new(read), sending })
+    }
+
+    pub async fn list(&mut self) -> io::Result<Vec<Listed>> {
+        self.ask(&Ask::List, || ())?;
+        match self.told.next().await {
+            Some(Tell::Jobs(jobs)) => Ok(jobs),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Has told what a job has printed and, with `stay`, all that becomes of it.
+    pub fn follow(&self, run: &str, wanted: Wanted, stay: bool) -> io::Result<()> {
+        self.ask(&Ask::Follow { run: run.to_owned(), wanted, stay }, || ())
+    }
+
+    /// Has something done with a job. `sent` is called when the desk has the word for it.
+    pub fn say(
+        &self,
+        run: &str,
+        saying: Saying,
+        sent: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
+        self.ask(&Ask::Say { run: run.to_owned(), saying }, sent)
+    }
+
+    /// What is told next; nothing when the other side has left.
+    pub async fn next(&mut self) -> Option<Tell> {
+        self.told.next().await
+    }
+
+    /// Leaves when all that was asked and said is sent.
+    pub async fn leave(self) {
+        drop(self.asks);
+        let _ = self.sending.await;
+    }
+
+    fn ask(&self, ask: &Ask, sent: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let bytes = letter(ask)?;
+        self.asks.send((bytes, Box::new(sent))).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}

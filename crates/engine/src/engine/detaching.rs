@@ -1,0 +1,180 @@
+//! Jobs that other processes can ask for, and those that outlive this one.
+
+use std::sync::{Arc, Weak};
+use std::time::SystemTime;
+
+use mcpz_agent::Spawn;
+use tokio::task::spawn_blocking;
+
+use super::{Engine, Settings};
+use crate::desk;
+use crate::detached::{Card, Order, Shelf, Standing, enclose, follow, launch};
+use crate::error::Error;
+use crate::gate::Pending;
+use crate::jobs::Job;
+use crate::output::Output;
+use crate::request::{Origin, RunRequest};
+use crate::store::Owner;
+
+impl Engine {
+    /// The jobs of an owner, with those that were detached before, oldest first.
+    pub async fn jobs(&self, owner: &Owner) -> Vec<Arc<Job>> {
+        if let Some(shelf) = self.shelf() {
+            let estate = owner.estate().to_owned();
+            let mine = move |job: &Standing| job.card.estate == estate;
+            let found =
+                spawn_blocking(move || shelf.jobs().into_iter().filter(mine).collect::<Vec<_>>());
+            for standing in found.await.unwrap_or_default() {
+                self.follow(owner, standing).met().await;
+            }
+        }
+        owner.jobs.list()
+    }
+
+    /// The job of this name, if it is the owner's.
+    pub async fn job(&self, owner: &Owner, id: &str) -> Option<Arc<Job>> {
+        match owner.jobs.find(id) {
+            Some(job) => Some(job),
+            None => self.jobs(owner).await.into_iter().find(|job| job.id() == id),
+        }
+    }
+
+    /// Starts a command that goes on when its owner, and this process, are gone.
+    pub async fn start_detached(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Arc<Job>, Error> {
+        let started = self.detach(owner, origin, request).await;
+        if let Err(error) = &started {
+            self.shared.later.catch_up();
+            tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
+            self.shared.stats.note_error(error);
+        }
+        started
+    }
+
+    async fn detach(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Arc<Job>, Error> {
+        self.jobs(owner).await;
+        self.check_jobs(owner)?;
+        self.log(&request.command);
+        let shelf = self.shelf().ok_or(Error::NoShelf)?;
+        let command = self.shown(&request.command);
+        let cleared = self.gate().clear(owner, origin, request).await?;
+        let (spawn, pending, recorded) = cleared.into_parts();
+        let card = Card {
+            run: recorded.id().to_string(),
+            estate: owner.estate().to_owned(),
+            owner: owner.name().to_owned(),
+            command,
+            started_at: SystemTime::now(),
+            input: pending.input,
+        };
+        let settings = self.settings().clone();
+        let started = spawn_blocking(move || begin(&settings, &shelf, card, spawn, pending)).await;
+        match started.unwrap_or(Err(Error::Closed)) {
+            Ok(begun) => {
+                recorded.leave();
+                let job = self.follow(owner, begun.map_err(Error::NotBegun)?);
+                job.met().await;
+                Ok(job)
+            }
+            Err(error) => {
+                recorded.end(Err(&error));
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a detached run a job of its owner, unless it is.
+    fn follow(&self, owner: &Owner, standing: Standing) -> Arc<Job> {
+        let known = owner.jobs.list().into_iter().find(|job| *job.run == *standing.card.run);
+        known.unwrap_or_else(|| {
+            let output = Output::new(self.shared.spill.recorded(standing.output()));
+            let card = standing.card.clone();
+            let job = owner.jobs.add_detached(follow(standing, output), &card);
+            owner.follow(&job.run, None, job.output.clone());
+            job
+        })
+    }
+
+    /// Lets other processes of the same user ask for the jobs of all owners here. Without a place for
+    /// that, nobody can.
+    pub(super) fn open_desk(&self) {
+        let Some(shelf) = self.shelf() else { return };
+        self.shared.opening.call_once(|| {
+            let shared = Arc::downgrade(&self.shared);
+            let register = move || shared.upgrade().map_or_else(Vec::new, |all| all.all_jobs());
+            if let Err(error) = desk::open(&shelf.server(), Arc::new(register)) {
+                tracing::warn!("nobody can ask for the jobs of this server: {error}");
+            }
+            spawn_blocking(move || shelf.sweep());
+        });
+    }
+
+    pub(super) fn close_desk(&self) {
+        if let Some(shelf) = self.shelf().filter(|_| self.shared.opening.is_completed()) {
+            let _ = std::fs::remove_dir_all(shelf.server());
+        }
+    }
+
+    fn shelf(&self) -> Option<Shelf> {
+        self.settings().jobs_folder.as_ref().map(Shelf::new)
+    }
+}
+
+impl super::Shared {
+    /// The jobs of everybody, but for those that have a desk of their own.
+    fn all_jobs(&self) -> Vec<(Arc<str>, Arc<Job>)> {
+        let mut owners = self.owners.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        owners.retain(|(_, jobs)| jobs.strong_count() > 0);
+        let jobs = owners.iter().filter_map(|(name, jobs)| Some((name, Weak::upgrade(jobs)?)));
+        let each = |(name, jobs): (&Arc<str>, Arc<crate::jobs::Jobs>)| {
+            let own = jobs.list().into_iter().filter(|job| !job.is_detached());
+            own.map(|job| (name.clone(), job)).collect::<Vec<_>>()
+        };
+        jobs.flat_map(each).collect()
+    }
+}
+
+/// Makes a folder for a job and starts its recorder, which may have to say why the run has not begun.
+fn begin(
+    settings: &Settings,
+    shelf: &Shelf,
+    card: Card,
+    spawn: Spawn,
+    pending: Pending,
+) -> Result<Result<Standing, String>, Error> {
+    let limit = settings.spill.per_run.min(shelf.tidy(settings.spill.total));
+    if limit == 0 {
+        return Err(Error::ShelfFull { limit: settings.spill.total });
+    }
+    let standing = shelf.add(card).map_err(|source| {
+        let path = settings.jobs_folder.clone().unwrap_or_default();
+        Error::Shelf { path, source }
+    })?;
+    let (spawn, directory) = enclose(spawn);
+    let order = Order {
+        folder: standing.folder.clone(),
+        spawn,
+        program: pending.program,
+        directory: pending.directory,
+        timeout: pending.timeout,
+        stdin: pending.stdin,
+        secrets: pending.secrets.values(),
+        limit,
+        audit: settings.audit.clone(),
+        log_commands: settings.log_commands,
+    };
+    let launched = launch(&settings.agent, &settings.withheld, &order, directory);
+    if !matches!(launched, Ok(Ok(()))) {
+        standing.remove();
+    }
+    Ok(launched?.map(|()| standing))
+}
