@@ -1,0 +1,169 @@
+//! `mcpz jobs`: what runs for models on this machine, for people.
+
+mod attach;
+mod find;
+
+use std::error::Error;
+use std::fs::File;
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use mcpz_engine::{STOP_GRACE, Saying, Shelf, Standing, State, Tell, Visit, Wanted, visible};
+use tokio::runtime::Builder;
+
+use crate::args::JobsCommand;
+use crate::settings;
+use find::{Place, all, find};
+
+/// How long a job that was told to stop may take beyond its grace.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+#[derive(Debug, thiserror::Error)]
+pub enum JobsError {
+    #[error("there is no place where jobs are kept: set HOME or XDG_STATE_HOME")]
+    NoShelf,
+    #[error("there is no job `{0}`; `mcpz jobs list` shows those there are")]
+    NoSuchJob(String),
+    #[error("there are several jobs `{id}`; name one by its run: {}", runs.join(", "))]
+    Ambiguous { id: String, runs: Vec<String> },
+    #[error("the job {0} has ended")]
+    Ended(String),
+    #[error("the job {0} reads nothing: there is nothing to attach to")]
+    Deaf(String),
+    #[error("a person is needed for this: standard input and output must be a terminal")]
+    NoTerminal,
+    #[error("whoever keeps the job {0} does not answer")]
+    Silent(String),
+    #[error("the job {0} does not end")]
+    StillRunning(String),
+}
+
+pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
+    let shelf = Shelf::new(settings::jobs_folder().ok_or(JobsError::NoShelf)?);
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let done = runtime.block_on(async {
+        match command {
+            JobsCommand::List { json } => list(&shelf, json).await,
+            JobsCommand::Logs { job, follow } => logs(&shelf, &job, follow).await,
+            JobsCommand::Stop { job } => stop(&shelf, &job).await,
+            JobsCommand::Attach { job } => attach::attach(&shelf, &job).await,
+        }
+    });
+    // A thread may still wait for somebody to type.
+    runtime.shutdown_background();
+    match done {
+        // Whoever reads us has seen enough.
+        Err(error) if crate::audit::is_closed_pipe(error.as_ref()) => Ok(ExitCode::SUCCESS),
+        done => done.map(|()| ExitCode::SUCCESS),
+    }
+}
+
+async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {
+    let jobs = all(shelf).await;
+    let mut stdout = io::stdout().lock();
+    if json {
+        let listed: Vec<_> = jobs.iter().map(|(_, job)| job).collect();
+        writeln!(stdout, "{}", serde_json::to_string_pretty(&listed)?)?;
+        return Ok(());
+    }
+    if jobs.is_empty() {
+        writeln!(stdout, "no jobs")?;
+        return Ok(());
+    }
+    writeln!(
+        stdout,
+        "{:<13} {:<9} {:<8} {:>8}  {:<10} COMMAND",
+        "JOB", "RUN", "STATE", "TIME", "OWNER"
+    )?;
+    for (_, job) in &jobs {
+        let run = job.run.get(..8).unwrap_or(&job.run);
+        let mark = if job.detached { "*" } else { "" };
+        writeln!(
+            stdout,
+            "{:<13} {:<9} {:<8} {:>8}  {:<10} {}",
+            job.name,
+            format!("{run}{mark}"),
+            job.state.name(),
+            time(job.duration),
+            visible(&job.owner),
+            visible(&job.command),
+        )?;
+    }
+    Ok(())
+}
+
+fn time(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds}s"),
+        seconds @ 60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        seconds @ 3600..86400 => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+        seconds => format!("{}d{:02}h", seconds / 86400, seconds / 3600 % 24),
+    }
+}
+
+/// Prints what a job has printed and, if wanted, what it prints until it ends.
+async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error>> {
+    let (place, job) = find(shelf, id).await?;
+    match place {
+        Place::Kept(standing) => print_rest(&standing, 0)?,
+        Place::Desk(folder) => {
+            let printed = print_told(&folder, &job.run, follow).await?;
+            // Whoever told it may have left before the end; then all of it is in the folder.
+            if let Some(standing) = Standing::open(folder).filter(|job| job.ending().is_some()) {
+                print_rest(&standing, printed)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Prints what is told of a job's output; returns how much of it.
+async fn print_told(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
+    let Ok(mut visit) = Visit::open(folder).await else { return Ok(0) };
+    visit.follow(run, Wanted::Everything, follow)?;
+    let (mut stdout, mut printed) = (io::stdout().lock(), 0);
+    while let Some(tell) = visit.next().await {
+        if let Tell::Output { bytes, .. } = tell {
+            stdout.write_all(&bytes)?;
+            stdout.flush()?;
+            printed += bytes.len() as u64;
+        }
+    }
+    Ok(printed)
+}
+
+fn print_rest(standing: &Standing, printed: u64) -> io::Result<()> {
+    let mut file = File::open(standing.output())?;
+    file.seek(SeekFrom::Start(printed))?;
+    io::copy(&mut file, &mut io::stdout().lock()).map(drop)
+}
+
+async fn stop(shelf: &Shelf, id: &str) -> Result<(), Box<dyn Error>> {
+    let (place, job) = find(shelf, id).await?;
+    let Place::Desk(folder) = place else { return Err(JobsError::Ended(job.name).into()) };
+    if job.state != State::Running {
+        return Err(JobsError::Ended(job.name).into());
+    }
+    let mut visit = Visit::open(&folder).await?;
+    visit.say(&job.run, Saying::Stop { grace: STOP_GRACE }, || ())?;
+    visit.follow(&job.run, Wanted::Nothing, true)?;
+    let ended = async {
+        while let Some(tell) = visit.next().await {
+            if let Tell::Ended(ending) = tell {
+                return Some(ending.survivors);
+            }
+        }
+        None
+    };
+    let survivors = tokio::time::timeout(STOP_GRACE + PATIENCE, ended).await;
+    match survivors.map_err(|_| JobsError::StillRunning(job.name.clone()))? {
+        Some(survivors) if survivors.is_empty() => {
+            writeln!(io::stdout(), "stopped {}: {}", job.name, visible(&job.command))?;
+            Ok(())
+        }
+        Some(_) => Err(JobsError::StillRunning(job.name).into()),
+        None => Err(JobsError::Silent(job.name).into()),
+    }
+}

@@ -1,0 +1,86 @@
+//! Which jobs there are on this machine, and who can be asked for them.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mcpz_engine::{End, Ending, Listed, Shelf, Standing, State, Visit};
+use tokio::time::timeout;
+
+use super::JobsError;
+
+/// How long whoever is asked may take: one that was stopped never answers.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Where a job is to be asked for.
+pub enum Place {
+    /// Somebody sits at the desk in this folder.
+    Desk(PathBuf),
+    /// It has ended, and what it printed is kept here.
+    Kept(Standing),
+}
+
+/// All jobs, oldest first.
+pub async fn all(shelf: &Shelf) -> Vec<(Place, Listed)> {
+    shelf.sweep();
+    let mut found = Vec::new();
+    for folder in shelf.folders() {
+        let listed = timeout(PATIENCE, async { Visit::open(&folder).await?.list().await });
+        let listed = listed.await.map_err(io::Error::from).flatten().ok();
+        match (listed, Standing::open(folder.clone())) {
+            (Some(jobs), _) => {
+                found.extend(jobs.into_iter().map(|job| (Place::Desk(folder.clone()), job)));
+            }
+            (None, Some(standing)) => {
+                let job = ended(&standing);
+                found.push((Place::Kept(standing), job));
+            }
+            (None, None) => {}
+        }
+    }
+    found.sort_by_key(|(_, job)| job.started_at);
+    found
+}
+
+/// The one job somebody means.
+pub async fn find(shelf: &Shelf, id: &str) -> Result<(Place, Listed), JobsError> {
+    let named = |job: &Listed| job.name == id || (id.len() >= 4 && job.run.starts_with(id));
+    let mut named: Vec<_> = all(shelf).await.into_iter().filter(|(_, job)| named(job)).collect();
+    // One that runs is meant rather than one of the same name that has ended.
+    if named.iter().filter(|(_, job)| job.state == State::Running).count() == 1 {
+        named.retain(|(_, job)| job.state == State::Running);
+    }
+    match named.len() {
+        0 => Err(JobsError::NoSuchJob(id.to_owned())),
+        1 => Ok(named.remove(0)),
+        _ => {
+            let runs = named.into_iter().map(|(_, job)| job.run).collect();
+            Err(JobsError::Ambiguous { id: id.to_owned(), runs })
+        }
+    }
+}
+
+/// A job whose recorder has left.
+fn ended(standing: &Standing) -> Listed {
+    let ending = standing.ending();
+    let (state, duration) = match &ending {
+        None | Some(Ending { outcome: Ok((End::Lost, _)), .. }) => (State::Lost, None),
+        Some(Ending { stopped, outcome, .. }) => {
+            let state = if *stopped { State::Stopped } else { State::Exited };
+            (state, outcome.as_ref().ok().map(|(_, usage)| usage.wall))
+        }
+    };
+    Listed {
+        run: standing.card.run.clone(),
+        name: standing.card.name(),
+        owner: standing.card.owner.clone(),
+        command: standing.card.command.clone(),
+        state,
+        pid: ending.and_then(|ending| ending.pid),
+        started_at: standing.card.started_at,
+        duration: duration.unwrap_or_default(),
+        terminal: false,
+        detached: true,
+        writable: false,
+    }
+}
