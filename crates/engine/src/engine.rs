@@ -14,7 +14,7 @@ use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
 use crate::error::Error;
 use crate::gate::{Cleared, Gate};
-use crate::jobs::Job;
+use crate::jobs::{Job, Jobs};
 use crate::later::Later;
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -132,7 +132,8 @@ impl Engine {
         self.shared.forgetting.call_once(|| {
             tokio::spawn(forget(Arc::downgrade(&self.shared.store), self.settings().keep_time));
         });
-        self.shared.store.owner(name, self.shared.turns.share())
+        let jobs = Jobs::new(self.settings().runs.idle);
+        self.shared.store.owner(name, self.shared.turns.share(), jobs)
     }
 
     /// What happened so far.
@@ -227,6 +228,7 @@ impl Engine {
             Some(session) => session,
             None => self.begin_session(owner, origin, name, &request).await?,
         };
+        let _use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let (text, max_output) = (text.clone(), request.max_output);
         let request = RunRequest { before: Some(session.said()), ..request };
@@ -247,7 +249,8 @@ impl Engine {
         let books = Books::open(self.shared.stats.clone(), turn, asked);
         let output = Output::new(self.shared.spill.quota(max_output));
         let later = self.shared.later.clone();
-        Ok(Run::in_session(Order { session, text, pending, recorded, output, books, later }))
+        let order = Order { session, _use, text, pending, recorded, output, books, later };
+        Ok(Run::in_session(order))
     }
 
     /// Waits until it is a command's turn. Nobody waits longer for it to begin than it may take.
@@ -292,8 +295,10 @@ impl Engine {
         }
         let ends = directed.await.map_err(|_| Error::Closed)?;
         let command = format!("session {name}: {}", shell.display());
+        let before = owner.jobs.last_of_session(name);
         let job = owner.jobs.add_session(run, command, name.to_owned());
-        let session = Arc::new(Session::new(name.to_owned(), job, dialect, ends)?);
+        let session = Session::new(name.to_owned(), job, dialect, ends)?;
+        let session = Arc::new(session.in_place_of(before.as_deref()));
         session.greet().await;
         owner.sessions.insert(session.clone());
         Ok(session)

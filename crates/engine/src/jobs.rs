@@ -4,9 +4,10 @@
 //!                 ├─ words: signals, input, stop  (Remote)
 //!                 └─ the end, when it has come    (watch)
 //!
-//! A job is its owner's, and ends with it. What a command that was answered for has left running is
-//! a job, too.
+//! A job is its owner's, and ends with it, or when nobody has used it for long. What a command that
+//! was answered for has left running is a job, too.
 
+mod idle;
 mod interactive;
 mod typing;
 mod waiting;
@@ -19,9 +20,11 @@ use std::time::{Duration, Instant, SystemTime};
 use mcpz_agent::descendants;
 use tokio::sync::watch;
 
+pub(crate) use idle::Use;
 pub(crate) use interactive::asks;
 pub use waiting::{Condition, Met, wait};
 
+use idle::{Uses, end_unused};
 use interactive::{Terminal, waits_for_input};
 
 use crate::error::Error;
@@ -44,6 +47,8 @@ const MAX_ENDED: usize = 50;
 #[derive(Debug, Default)]
 pub struct Jobs {
     table: Mutex<Table>,
+    /// How long one may go on without being used.
+    idle: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -74,6 +79,7 @@ pub struct Job {
     input: Option<Input>,
     terminal: Option<Terminal>,
     stopped: AtomicBool,
+    uses: Uses,
     /// How far its owner has been told what it printed.
     told: Mutex<Place>,
     /// All that was typed for something that takes it for a program.
@@ -120,6 +126,11 @@ impl State {
 }
 
 impl Jobs {
+    /// Jobs that are ended when they were not used for so long.
+    pub fn new(idle: Option<Duration>) -> Self {
+        Self { table: Mutex::default(), idle }
+    }
+
     /// Makes a job of a command that runs.
     pub(crate) fn add(&self, run: Run, command: String) -> Arc<Job> {
         self.insert(run, command, None, None)
@@ -164,18 +175,31 @@ impl Jobs {
                 _ => None,
             },
             stopped: AtomicBool::new(false),
+            uses: Uses::default(),
             told: Mutex::default(),
             typed: Mutex::default(),
         });
         table.jobs.insert(job.number, job.clone());
         table.prune();
         tokio::spawn(follow(run, ending, adopted, job.began));
+        if let Some(idle) = self.idle {
+            tokio::spawn(end_unused(job.clone(), idle));
+        }
         job
     }
 
+    /// The job of this name. Whoever looks for it has use for it.
     pub fn find(&self, id: &str) -> Option<Arc<Job>> {
         let number: u64 = id.strip_prefix("job-")?.parse().ok()?;
-        self.lock().jobs.get(&number).filter(|job| job.id() == id).cloned()
+        let job = self.lock().jobs.get(&number).filter(|job| job.id() == id).cloned()?;
+        job.begin_use();
+        Some(job)
+    }
+
+    /// The last shell that a session of this name had.
+    pub(crate) fn last_of_session(&self, name: &str) -> Option<Arc<Job>> {
+        let of_session = |job: &&Arc<Job>| job.session.as_deref() == Some(name);
+        self.lock().jobs.values().rev().find(of_session).cloned()
     }
 
     /// All of them, oldest first.

@@ -65,14 +65,14 @@ impl Store {
         Self { outputs: Mutex::default(), owners: AtomicU64::new(0), time }
     }
 
-    pub fn owner(self: &Arc<Self>, name: &str, share: Share) -> Owner {
+    pub fn owner(self: &Arc<Self>, name: &str, share: Share, jobs: Jobs) -> Owner {
         let id = self.owners.fetch_add(1, Ordering::Relaxed);
         Owner {
             id,
             name: name.into(),
             store: self.clone(),
             share,
-            jobs: Jobs::default(),
+            jobs,
             sessions: Sessions::default(),
         }
     }
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn owner(store: &Arc<Store>) -> Owner {
-        store.owner("somebody", Turns::new(RunLimits::default()).share())
+        store.owner("somebody", Turns::new(RunLimits::default()).share(), Jobs::default())
     }
 
     #[test]
