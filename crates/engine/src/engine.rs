@@ -1,12 +1,14 @@
 //! The handle everything else holds.
 
+mod typing;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcpz_agent::{Link, Spawn};
-use mcpz_policy::{Policy, Scene};
+use mcpz_policy::Policy;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -315,24 +317,6 @@ impl Engine {
         match owner.jobs.running() < limit {
             true => Ok(()),
             false => Err(Error::TooManyJobs { limit }),
-        }
-    }
-
-    /// Has something typed into a job, unless whatever reads it must not be told that. `plain` says
-    /// that it is text and the ends of lines alone.
-    pub fn write(&self, job: &Job, bytes: Vec<u8>, plain: bool) -> Result<(), Error> {
-        let Settings { policy, working_directory, home, .. } = self.settings();
-        let home = home.as_ref().map(|home| home.to_string_lossy());
-        let scene = Scene {
-            directory: &working_directory.to_string_lossy(),
-            home: home.as_deref(),
-            variables: &[],
-            typed: true,
-        };
-        job.check_typing(policy, &scene, &String::from_utf8_lossy(&bytes), plain)?;
-        match job.remote().write(bytes) {
-            true => Ok(()),
-            false => Err(Error::Unread),
         }
     }
 

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 pub(crate) use idle::Use;
 pub(crate) use interactive::asks;
+pub use typing::Typing;
 pub use waiting::{Condition, Met, wait};
 
 use idle::{Uses, end_unused};

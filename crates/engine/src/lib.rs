@@ -41,7 +41,7 @@ mod zip;
 pub use audit::{AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, verify, visible};
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
-pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, wait};
+pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, Typing, wait};
 pub use keys::{KEY_NAMES, key_bytes};
 pub use later::Later;
 pub use mcpz_policy::{Denial, Policy};

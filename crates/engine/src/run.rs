@@ -270,6 +270,9 @@ impl Minder {
             Word::Last if self.stopping => {}
             Word::Last => (self.timer, self.pending.timeout) = (None, None),
             Word::Resize(size) => self.feeder.iter().for_each(|feeder| feeder.resize(size)),
+            Word::Hides(asked) => {
+                let _ = asked.send(self.feeder.as_ref().is_some_and(Feeder::hides));
+            }
         }
     }
 
