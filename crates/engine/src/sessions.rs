@@ -120,9 +120,9 @@ impl Session {
 
     /// Says what has to be said before the first order.
     pub(crate) async fn greet(&self) {
-        let greeting = self.dialect.greeting().as_bytes();
+        let greeting = self.dialect.greeting();
         // A shell that does not listen answers no order either, which tells.
-        let _ = self.line.lock().await.orders.write_all(greeting).await;
+        let _ = self.line.lock().await.orders.write_all(greeting.as_bytes()).await;
     }
 
     /// All it was told so far.
