@@ -161,15 +161,29 @@ fn what(record: &Map<String, Value>) -> String {
     let command = match (record.get("command").and_then(Value::as_str), words) {
         (Some(command), _) => command.to_owned(),
         (None, Some(words)) => words.join(" "),
-        (None, None) => match record.get("command_bytes") {
-            Some(bytes) => format!("({bytes} bytes)"),
-            None => text(record, "what").to_owned(),
+        (None, None) => match (record.get("command_bytes"), record.get("input_bytes")) {
+            (Some(bytes), _) => format!("({bytes} bytes)"),
+            (None, Some(bytes)) => typed(record, bytes),
+            (None, None) => text(record, "what").to_owned(),
         },
     };
     match text(record, "reason") {
         "" => command,
         reason => format!("{command} ({reason})"),
     }
+}
+
+/// What was typed: the text, then the keys.
+fn typed(record: &Map<String, Value>, bytes: &Value) -> String {
+    let keys = record.get("keys").and_then(Value::as_array);
+    let keys = keys.into_iter().flatten().filter_map(Value::as_str);
+    let eof = record.contains_key("eof").then_some("eof");
+    let keys: Vec<_> = keys.chain(eof).map(|key| format!("<{key}>")).collect();
+    let input = match text(record, "input") {
+        "" if !record.contains_key("keys") && bytes != 0 => format!("({bytes} bytes)"),
+        input => input.to_owned(),
+    };
+    [&[input], &keys[..]].concat().join(" ").trim_start().to_owned()
 }
 
 /// Cuts a line to the width of the terminal, if there is one.

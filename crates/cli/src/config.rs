@@ -57,6 +57,7 @@ pub struct Limits {
     pub waiting: Option<usize>,
     pub jobs: Option<usize>,
     pub sessions: Option<usize>,
+    pub idle: Option<u64>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

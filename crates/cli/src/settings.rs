@@ -174,6 +174,10 @@ fn runs(limits: &config::Limits) -> Result<RunLimits, SettingsError> {
         waiting: limits.waiting.unwrap_or(default.waiting),
         jobs: limits.jobs.unwrap_or(default.jobs),
         sessions: limits.sessions.unwrap_or(default.sessions),
+        idle: match limits.idle {
+            Some(0) => None,
+            wanted => wanted.map(Duration::from_secs).or(default.idle),
+        },
     })
 }
 

@@ -197,6 +197,64 @@ fn a_session_ends_with_the_connection() {
     assert!(survivors(&mark).is_empty());
 }
 
+#[test]
+fn tracing_shows_the_commands_and_nothing_else() {
+    for shell in shells() {
+        // Within `eval`, `bash` repeats the sign and `zsh` says where it is.
+        let sign = match shell {
+            "/bin/bash" => "++ ",
+            "/bin/zsh" => "+(eval):1> ",
+            _ => "+ ",
+        };
+        let mut server = Server::start(&["-s", shell]);
+        let mut check = |command: &str, output: &str, errors: &[&str]| {
+            // In an `eval`, `zsh` has no lines to show.
+            let shown = errors.iter().filter(|line| shell != "/bin/zsh" || line.starts_with('+'));
+            let shown: String = shown.map(|line| line.replace("+ ", sign) + "\n").collect();
+            let told = say(&mut server, command);
+            assert_eq!(told["output"], format!("{output}{shown}"), "{shell}: {command}");
+        };
+        check("set -x", "", &[]);
+        check("false", "", &["+ false"]);
+        check("echo $?", "1\n", &["+ echo 1"]);
+        check("set -v", "", &["+ set -v"]);
+        check("(exit 3)", "", &["(exit 3)", "+ exit 3"]);
+        check("echo $?", "3\n", &["echo $?", "+ echo 3"]);
+        check("set +x", "", &["set +x", "+ set +x"]);
+        check("echo it\\'s", "it's\n", &["echo it\\'s"]);
+        check("set +v", "", &["set +v"]);
+        check("set -x", "", &[]);
+        say(&mut server, "exec 2>/dev/null");
+        assert_eq!(say(&mut server, "echo quiet")["output"], "quiet\n", "{shell}");
+    }
+}
+
+#[test]
+fn a_mistake_while_tracing_leaves_it_on() {
+    for shell in shells() {
+        let mut server = Server::start(&["-s", shell]);
+        say(&mut server, "set -x");
+        for _ in 0..2 {
+            let told = say(&mut server, "if");
+            assert!(!told["output"].as_str().unwrap().contains("_mcpz"), "{told}");
+            assert_ne!(told["return_code"], 0, "{shell}");
+        }
+        let told = say(&mut server, "case $- in *x*) echo on;; esac");
+        assert!(told["output"].as_str().unwrap().starts_with("on\n+"), "{shell}: {told}");
+    }
+}
+
+#[test]
+fn a_trap_for_errors_sees_those_of_commands_alone() {
+    for shell in ["/bin/bash", "/bin/zsh"].into_iter().filter(|shell| Path::new(shell).exists()) {
+        let mut server = Server::start(&["-s", shell]);
+        say(&mut server, "trap 'echo trapped' ERR");
+        let told = say(&mut server, "false");
+        assert!(told["output"].as_str().unwrap().starts_with("trapped\n"), "{shell}: {told}");
+        assert_eq!(say(&mut server, "echo $?")["output"], "1\n", "{shell}");
+    }
+}
+
 /// A small source of numbers that are the same each time.
 struct Numbers(u64);
 

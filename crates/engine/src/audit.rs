@@ -1,6 +1,6 @@
 //! The record of everything that was asked for, run and refused.
 //!
-//! A JSON line before each run and one after it, in a folder only we can read; whoever cannot write
+//! A JSON line before each run and one after it, and one before all that is typed into it, in a folder only we can read; whoever cannot write
 //! the first runs nothing. Each line holds the mark of the one before and one of its own, made with a
 //! key, and the head beside the file tells which was the last: a line that is changed, removed or
 //! put elsewhere shows ([`verify`]). Several processes write to one trail.
@@ -20,6 +20,7 @@ mod reader;
 mod record;
 mod seal;
 mod trail;
+mod typing;
 mod verify;
 
 use std::fs::File;
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 pub use escape::visible;
 pub use reader::{AuditTail, audit_lines};
 pub use record::{Asked, Discretion};
+pub use typing::Entered;
 pub use verify::{Defect, Fault, Verified, verify};
 
 use crate::error::Error;
@@ -41,6 +43,7 @@ use crate::outcome::Outcome;
 use crate::random::random_name;
 use record::{Closing, Opening};
 use trail::Trail;
+use typing::Typed;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditSettings {
@@ -106,8 +109,21 @@ impl Audit {
     /// Records that a command will not run, on the disk: who was refused may try to remove the trace.
     pub async fn refuse(&self, asked: &Asked<'_>, error: &Error) -> Result<(), Error> {
         let id = self.new_id()?;
-        let refused = Opening::refused(&id, asked, error, &self.shared.discretion);
-        let file = self.append(&refused)?;
+        self.append_synced(&Opening::refused(&id, asked, error, &self.shared.discretion)).await
+    }
+
+    /// Records what is going to be typed. Without this, it must not.
+    pub fn start_typing(&self, entered: &Entered<'_>) -> Result<(), Error> {
+        self.append(&Typed::start(entered, &self.shared.discretion)).map(drop)
+    }
+
+    /// Records what will not be typed, on the disk.
+    pub async fn refuse_typing(&self, entered: &Entered<'_>, error: &Error) -> Result<(), Error> {
+        self.append_synced(&Typed::refused(entered, error, &self.shared.discretion)).await
+    }
+
+    async fn append_synced(&self, record: &impl Serialize) -> Result<(), Error> {
+        let file = self.append(record)?;
         self.settle();
         let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
         synced.map_err(io::Error::from).flatten().map_err(|source| self.error(source))

@@ -1,6 +1,7 @@
 //! The handle everything else holds.
 
 mod detaching;
+mod typing;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcpz_agent::{Link, Spawn};
-use mcpz_policy::{Policy, Scene};
+use mcpz_policy::Policy;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
@@ -143,7 +144,8 @@ impl Engine {
             tokio::spawn(forget(Arc::downgrade(&self.shared.store), self.settings().keep_time));
         });
         let estate = format!("{kind} {name}");
-        let owner = self.shared.store.owner(name, estate, self.shared.turns.share());
+        let jobs = Jobs::new(self.settings().runs.idle);
+        let owner = self.shared.store.owner(name, estate, self.shared.turns.share(), jobs);
         let jobs = Arc::downgrade(&owner.jobs);
         let mut owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.retain(|(_, jobs)| jobs.strong_count() > 0);
@@ -244,6 +246,7 @@ impl Engine {
             Some(session) => session,
             None => self.begin_session(owner, origin, name, &request).await?,
         };
+        let _use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let (text, max_output) = (text.clone(), request.max_output);
         let request = RunRequest { before: Some(session.said()), ..request };
@@ -264,7 +267,8 @@ impl Engine {
         let books = Books::open(self.shared.stats.clone(), turn, asked);
         let output = Output::new(self.shared.spill.quota(max_output));
         let later = self.shared.later.clone();
-        Ok(Run::in_session(Order { session, text, pending, recorded, output, books, later }))
+        let order = Order { session, _use, text, pending, recorded, output, books, later };
+        Ok(Run::in_session(order))
     }
 
     /// Waits until it is a command's turn. Nobody waits longer for it to begin than it may take.
@@ -310,8 +314,10 @@ impl Engine {
         let ends = directed.await.map_err(|_| Error::Closed)?;
         let command = format!("session {name}: {}", shell.display());
         self.open_desk();
+        let before = owner.jobs.last_of_session(name);
         let job = owner.jobs.add_session(run, command, name.to_owned());
-        let session = Arc::new(Session::new(name.to_owned(), job, dialect, ends)?);
+        let session = Session::new(name.to_owned(), job, dialect, ends)?;
+        let session = Arc::new(session.in_place_of(before.as_deref()));
         session.greet().await;
         owner.sessions.insert(session.clone());
         Ok(session)
@@ -328,24 +334,6 @@ impl Engine {
         match owner.jobs.running() < limit {
             true => Ok(()),
             false => Err(Error::TooManyJobs { limit }),
-        }
-    }
-
-    /// Has something typed into a job, unless whatever reads it must not be told that. `plain` says
-    /// that it is text and the ends of lines alone.
-    pub fn write(&self, job: &Job, bytes: Vec<u8>, plain: bool) -> Result<(), Error> {
-        let Settings { policy, working_directory, home, .. } = self.settings();
-        let home = home.as_ref().map(|home| home.to_string_lossy());
-        let scene = Scene {
-            directory: &working_directory.to_string_lossy(),
-            home: home.as_deref(),
-            variables: &[],
-            typed: true,
-        };
-        job.check_typing(policy, &scene, &String::from_utf8_lossy(&bytes), plain)?;
-        match job.remote().write(bytes) {
-            true => Ok(()),
-            false => Err(Error::Unread),
         }
     }
 

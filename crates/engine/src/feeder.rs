@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc;
@@ -71,6 +71,16 @@ impl Feeder {
             }
             None => self.bytes = None,
         }
+    }
+
+    /// Whether a program reads lines from its terminal that are not shown there: a password. Programs
+    /// that show what is typed by themselves do not read lines.
+    pub fn hides(&self) -> bool {
+        let modes = self.terminal.as_ref().and_then(|terminal| tcgetattr(terminal).ok());
+        modes.is_some_and(|modes| {
+            modes.local_modes.contains(LocalModes::ICANON)
+                && !modes.local_modes.contains(LocalModes::ECHO)
+        })
     }
 
     pub fn resize(&self, size: Size) {

@@ -4,9 +4,10 @@
 //!                 ├─ words: signals, input, stop  (Remote)
 //!                 └─ the end, when it has come    (watch)
 //!
-//! A job is its owner's, and ends with it. What a command that was answered for has left running is
-//! a job, too.
+//! A job is its owner's, and ends with it, or when nobody has used it for long. What a command that
+//! was answered for has left running is a job, too.
 
+mod idle;
 mod interactive;
 mod typing;
 mod waiting;
@@ -20,9 +21,12 @@ use mcpz_agent::descendants;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+pub(crate) use idle::Use;
 pub(crate) use interactive::asks;
+pub use typing::Typing;
 pub use waiting::{Condition, Met, wait};
 
+use idle::{Uses, end_unused};
 use interactive::{Terminal, waits_for_input};
 
 use crate::detached::Card;
@@ -49,6 +53,8 @@ const MAX_ENDED: usize = 50;
 #[derive(Debug, Default)]
 pub struct Jobs {
     table: Mutex<Table>,
+    /// How long one may go on without being used.
+    idle: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -77,6 +83,7 @@ pub struct Job {
     input: Option<Input>,
     terminal: Option<Terminal>,
     stopped: AtomicBool,
+    uses: Uses,
     /// How far its owner has been told what it printed.
     told: Mutex<Place>,
     /// How often its owner was told that a person has typed something.
@@ -138,6 +145,11 @@ impl State {
 }
 
 impl Jobs {
+    /// Jobs that are ended when they were not used for so long.
+    pub fn new(idle: Option<Duration>) -> Self {
+        Self { table: Mutex::default(), idle }
+    }
+
     /// Makes a job of a command that runs.
     pub(crate) fn add(&self, run: Run, command: String) -> Arc<Job> {
         self.insert(run, command, Kind::Started, None)
@@ -172,11 +184,24 @@ impl Jobs {
         let (mut job, ending) = Job::new(&run, command, kind, outcome);
         let mut table = self.lock();
         job.name = format!("job-{}", table.made + 1);
-        table.insert(job, run, ending)
+        let job = table.insert(job, run, ending);
+        if let Some(idle) = self.idle {
+            tokio::spawn(end_unused(job.clone(), idle));
+        }
+        job
     }
 
+    /// The job of this name. Whoever looks for it has use for it.
     pub fn find(&self, id: &str) -> Option<Arc<Job>> {
-        self.lock().jobs.values().find(|job| job.name == id).cloned()
+        let job = self.lock().jobs.values().find(|job| job.name == id).cloned()?;
+        job.begin_use();
+        Some(job)
+    }
+
+    /// The last shell that a session of this name had.
+    pub(crate) fn last_of_session(&self, name: &str) -> Option<Arc<Job>> {
+        let of_session = |job: &&Arc<Job>| job.session() == Some(name);
+        self.lock().jobs.values().rev().find(of_session).cloned()
     }
 
     /// All of them, oldest first.
@@ -280,6 +305,7 @@ impl Job {
                 _ => None,
             },
             stopped: AtomicBool::new(false),
+            uses: Uses::default(),
             told: Mutex::default(),
             told_of_person: AtomicU64::new(0),
             typed: Mutex::default(),

@@ -45,7 +45,7 @@ pub use desk::{Listed, Saying, Tell, Visit, Wanted};
 pub use detached::{Card, Ending, Shelf, Standing, record};
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
-pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, wait};
+pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, Typing, wait};
 pub use keys::{KEY_NAMES, key_bytes};
 pub use later::Later;
 pub use mcpz_policy::{Denial, Policy};

@@ -24,7 +24,7 @@ pub struct Outcome {
     /// The job that what is still running has become.
     pub job: Option<String>,
     /// The session it ran in.
-    pub session: Option<SessionState>,
+    pub session: Option<Box<SessionState>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

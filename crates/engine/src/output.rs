@@ -11,6 +11,7 @@ mod lane;
 use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -62,6 +63,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Kept {
     finished: bool,
+    last_arrival: Option<Instant>,
     stdout: Lane,
     stderr: Lane,
     newest: Vec<u8>,
@@ -92,6 +94,11 @@ impl Output {
     /// How many bytes arrived so far, on both streams.
     pub fn length(&self) -> u64 {
         *self.shared.arrived.borrow()
+    }
+
+    /// When something came last.
+    pub(crate) fn last_arrival(&self) -> Option<Instant> {
+        self.kept().last_arrival
     }
 
     /// Bytes that could be kept neither in memory nor on disk.
@@ -287,6 +294,7 @@ impl Output {
             }
             keep_last(&mut lane.tail, rest, tail);
             keep_last(&mut kept.newest, bytes, NEWEST);
+            kept.last_arrival = Some(Instant::now());
             kept.note(stream, bytes.len() as u64);
             kept.length()
         };

@@ -294,6 +294,9 @@ impl Minder {
                 self.feeder.iter().for_each(|feeder| feeder.resize(size));
                 self.living.send_modify(|life| life.size = Some(size));
             }
+            Word::Hides(asked) => {
+                let _ = asked.send(self.feeder.as_ref().is_some_and(Feeder::hides));
+            }
         }
     }
 

@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
@@ -39,6 +40,8 @@ pub struct Session {
     line: tokio::sync::Mutex<Line>,
     /// All it was told so far, for whoever judges what comes next.
     said: Mutex<String>,
+    /// How long the one before was not used, if it was ended for that and nobody was told.
+    expired: Mutex<Option<Duration>>,
 }
 
 /// What a session is talked to through; one order at a time.
@@ -56,6 +59,8 @@ pub struct SessionState {
     pub directory: Option<PathBuf>,
     /// Whether it has ended with the command.
     pub ended: bool,
+    /// How long the one before was not used, if this one was begun because that has ended.
+    pub expired: Option<Duration>,
 }
 
 impl Sessions {
@@ -63,7 +68,7 @@ impl Sessions {
     pub fn find(&self, name: &str) -> Option<Arc<Session>> {
         let mut by_name = self.lock();
         let session = by_name.get(name)?.clone();
-        if session.job.state() == State::Running {
+        if session.job.state() == State::Running && session.job.expired().is_none() {
             return Some(session);
         }
         by_name.remove(name);
@@ -99,15 +104,25 @@ impl Session {
                 Receiver::from_owned_fd_unchecked(answers).map_err(Error::Resources)?,
             ),
         };
-        let (line, said) = (tokio::sync::Mutex::new(line), Mutex::default());
-        Ok(Self { name, job, dialect, line, said })
+        let line = tokio::sync::Mutex::new(line);
+        Ok(Self { name, job, dialect, line, said: Mutex::default(), expired: Mutex::default() })
+    }
+
+    /// The same, after a shell whose end nobody was told of.
+    pub(crate) fn in_place_of(self, before: Option<&Job>) -> Self {
+        Self { expired: Mutex::new(before.and_then(Job::expired)), ..self }
+    }
+
+    /// How long the one before was not used, for whoever is told first.
+    fn take_expired(&self) -> Option<Duration> {
+        self.expired.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Says what has to be said before the first order.
     pub(crate) async fn greet(&self) {
-        let greeting = self.dialect.greeting().as_bytes();
+        let greeting = self.dialect.greeting();
         // A shell that does not listen answers no order either, which tells.
-        let _ = self.line.lock().await.orders.write_all(greeting).await;
+        let _ = self.line.lock().await.orders.write_all(greeting.as_bytes()).await;
     }
 
     /// All it was told so far.

@@ -67,7 +67,7 @@ impl Store {
         Self { outputs: Mutex::default(), owners: AtomicU64::new(0), time }
     }
 
-    pub fn owner(self: &Arc<Self>, name: &str, estate: String, share: Share) -> Owner {
+    pub fn owner(self: &Arc<Self>, name: &str, estate: String, share: Share, jobs: Jobs) -> Owner {
         let id = self.owners.fetch_add(1, Ordering::Relaxed);
         Owner {
             id,
@@ -75,7 +75,7 @@ impl Store {
             estate,
             store: self.clone(),
             share,
-            jobs: Arc::default(),
+            jobs: Arc::new(jobs),
             sessions: Sessions::default(),
         }
     }
@@ -246,7 +246,8 @@ mod tests {
     }
 
     fn owner(store: &Arc<Store>) -> Owner {
-        store.owner("somebody", String::new(), Turns::new(RunLimits::default()).share())
+        let share = Turns::new(RunLimits::default()).share();
+        store.owner("somebody", String::new(), share, Jobs::default())
     }
 
     #[test]

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::Error;
 
-/// How many commands may run and wait.
+/// How many commands may run and wait, and how long without being used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
     /// At once, in all.
@@ -21,11 +22,14 @@ pub struct RunLimits {
     pub jobs: usize,
     /// How many sessions one owner may have.
     pub sessions: usize,
+    /// How long a job or a session may go on that nobody uses.
+    pub idle: Option<Duration>,
 }
 
 impl Default for RunLimits {
     fn default() -> Self {
-        Self { total: 512, per_owner: 256, waiting: 1024, jobs: 64, sessions: 16 }
+        let idle = Some(Duration::from_secs(86_400));
+        Self { total: 512, per_owner: 256, waiting: 1024, jobs: 64, sessions: 16, idle }
     }
 }
 

@@ -29,7 +29,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 pub struct Watcher {
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
-    origin: Origin,
+    pub origin: Origin,
     teller: Teller,
     /// Done when nobody waits any more.
     pub cancelled: CancellationToken,

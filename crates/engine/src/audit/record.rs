@@ -18,10 +18,10 @@ use crate::request::{Command, Origin, RunRequest};
 use crate::secrets::Secrets;
 
 /// The most that is written of a command, and of the names of its variables.
-const MAX_TEXT: usize = 16 << 10;
+pub const MAX_TEXT: usize = 16 << 10;
 
 /// The most that is written of anything else somebody else has named.
-const MAX_NAME: usize = 4 << 10;
+pub const MAX_NAME: usize = 4 << 10;
 
 /// What somebody asks for, as the gate sees it.
 pub struct Asked<'a> {
@@ -43,12 +43,17 @@ pub struct Discretion {
 
 impl Discretion {
     /// What is written of a command's text, or of what quotes it: all of that comes through here.
-    fn written<'a>(&self, text: &'a str) -> Cow<'a, str> {
+    pub fn written<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.secrets.mask(text)
     }
 
+    /// The same for what may not be written in any case.
+    pub fn unless(&self, hidden: bool) -> Self {
+        Self { commands: self.commands && !hidden, secrets: self.secrets.clone() }
+    }
+
     /// Why a command did not run.
-    fn reason(&self, error: &Error) -> Cow<'static, str> {
+    pub fn reason(&self, error: &Error) -> Cow<'static, str> {
         let text = match error {
             Error::Refused(_) if !self.commands => "refused by the policy".to_owned(),
             Error::Program { source, .. } if !self.commands => {
@@ -192,7 +197,7 @@ impl<'a> What<'a> {
 }
 
 /// The beginning of a text.
-fn cut(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
+pub fn cut(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit {
         return text;
     }
@@ -204,7 +209,7 @@ fn cut(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
 }
 
 /// The first of some words, as many as there is room for, and the beginning of the next.
-fn cut_list<'a>(words: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
+pub fn cut_list<'a>(words: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
     let mut room = MAX_TEXT;
     let mut list = Vec::new();
     for word in words {

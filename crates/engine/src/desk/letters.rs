@@ -28,6 +28,10 @@ pub enum Ask {
         wanted: Wanted,
         stay: bool,
     },
+    /// Whether its terminal shows nothing of what is typed.
+    Hides {
+        run: String,
+    },
     Say {
         run: String,
         saying: Saying,
@@ -65,6 +69,7 @@ pub enum Tell {
     NoSuchJob,
     Output { stream: Stream, bytes: Vec<u8> },
     Life(Life),
+    Hides(bool),
     Ended(Ending),
 }
 

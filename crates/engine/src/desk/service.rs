@@ -12,7 +12,7 @@ use tokio::net::unix::OwnedWriteHalf;
 use super::Register;
 use super::letters::{Ask, Listed, Mailbox, Saying, Tell, Wanted, letter};
 use crate::detached::Ending;
-use crate::jobs::{Job, Place};
+use crate::jobs::{Job, Place, Use};
 use crate::output::{Output, Stream};
 use crate::run::Life;
 
@@ -36,6 +36,7 @@ struct Followed {
     place: Place,
     life: Option<Life>,
     stay: bool,
+    _use: Use,
 }
 
 /// Serves a visitor until they leave, or all is told of the job they follow.
@@ -95,7 +96,15 @@ impl Service {
             Ask::Follow { run, wanted, stay } => match self.find(&run) {
                 Some(job) => {
                     let place = wanted.from(&job.output);
-                    self.followed = Some(Followed { job, place, life: None, stay });
+                    let _use = job.begin_use();
+                    self.followed = Some(Followed { job, place, life: None, stay, _use });
+                }
+                None => self.tell(&Tell::NoSuchJob).await?,
+            },
+            Ask::Hides { run } => match self.find(&run) {
+                Some(job) => {
+                    let hides = job.remote().hides_input().await;
+                    self.tell(&Tell::Hides(hides)).await?;
                 }
                 None => self.tell(&Tell::NoSuchJob).await?,
             },
@@ -128,9 +137,13 @@ impl Service {
 
     fn write_waiting(&mut self) {
         while let Some((job, bytes, person)) = self.waiting.pop_front() {
-            if !job.is_gone() && !job.remote().write_for(bytes.clone(), person) {
-                self.waiting.push_front((job, bytes, person));
-                return;
+            match job.remote().reserve(bytes.len()) {
+                _ if job.is_gone() => {}
+                Some(room) => room.write_for(bytes, person),
+                None => {
+                    self.waiting.push_front((job.clone(), bytes, person));
+                    return;
+                }
             }
         }
     }

@@ -48,6 +48,15 @@ impl Visit {
         }
     }
 
+    /// Whether a job's terminal shows nothing of what is typed.
+    pub async fn hides(&mut self, run: &str) -> io::Result<bool> {
+        self.ask(&Ask::Hides { run: run.to_owned() }, || ())?;
+        match self.told.next().await {
+            Some(Tell::Hides(hides)) => Ok(hides),
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
     /// Has told what a job has printed and, with `stay`, all that becomes of it.
     pub fn follow(&self, run: &str, wanted: Wanted, stay: bool) -> io::Result<()> {
         self.ask(&Ask::Follow { run: run.to_owned(), wanted, stay }, || ())

@@ -97,7 +97,7 @@ impl Follower {
                     Some(Tell::Output { stream, bytes }) => self.output.append(stream, &bytes),
                     Some(Tell::Life(life)) => drop(self.living.send_replace(life)),
                     Some(Tell::Ended(ending)) => self.ending = Some(ending),
-                    Some(Tell::Jobs(_)) => {}
+                    Some(Tell::Jobs(_) | Tell::Hides(_)) => {}
                     Some(Tell::NoSuchJob) | None => return Some(()),
                 },
                 word = words.recv() => match word {
@@ -121,6 +121,15 @@ impl Follower {
             Word::Resize(size) => visit.say(run, Saying::Resize(size), || ()),
             Word::Signal(signal) => self.say_at_once(run, Saying::Signal(signal)).await,
             Word::Stop { grace } => self.say_at_once(run, Saying::Stop { grace }).await,
+            Word::Hides(asked) => {
+                let (folder, run) = (self.standing.folder.clone(), run.to_owned());
+                tokio::spawn(async move {
+                    let hides = async { Visit::open(&folder).await?.hides(&run).await };
+                    // What nobody can tell is kept to ourselves.
+                    let _ = asked.send(hides.await.unwrap_or(true));
+                });
+                Ok(())
+            }
             Word::Cancel | Word::Last | Word::Switch(..) => Ok(()),
         };
     }

@@ -11,25 +11,56 @@ use crate::error::Error;
 /// Stands behind a text that is judged as what a program reads.
 const END: &str = "MCPZ_END_OF_INPUT";
 
+/// What is typed: text, then keys, then that nothing more comes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Typing {
+    pub text: String,
+    /// The keys by their names.
+    pub keys: Vec<String>,
+    /// What a terminal sends for them.
+    pub pressed: Vec<u8>,
+    pub eof: bool,
+}
+
+impl Typing {
+    /// Whether there is nothing to type.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.keys.is_empty() && !self.eof
+    }
+
+    /// What is written for text and keys.
+    pub fn bytes(&self) -> Vec<u8> {
+        [self.text.as_bytes(), &self.pressed].concat()
+    }
+
+    /// Whether it is text and the ends of lines alone.
+    fn is_plain(&self) -> bool {
+        self.keys.iter().all(|key| key.eq_ignore_ascii_case("enter"))
+    }
+}
+
 impl Job {
-    /// Refuses what a shell or an interpreter that reads it must not be told. `plain` says that it is
-    /// text and the ends of lines alone: what other keys do to it, nobody knows before.
+    /// Refuses what a shell or an interpreter that reads it must not be told: what other keys than
+    /// enter do to it, nobody knows before. What is not refused is typed with `type_it`, and counts
+    /// from then on.
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
         scene: &Scene<'_>,
-        text: &str,
-        plain: bool,
+        typing: &Typing,
+        type_it: impl FnOnce() -> Result<(), Error>,
     ) -> Result<(), Error> {
-        if !policy.restricts() {
-            return Ok(());
+        let bytes = typing.bytes();
+        if !policy.restricts() || bytes.is_empty() {
+            return type_it();
         }
         let readers = self.readers();
         if readers.is_empty() {
-            return Ok(());
+            return type_it();
         }
+        let text = String::from_utf8_lossy(&bytes);
         let edits = |c: char| c.is_control() && !"\n\r".contains(c);
-        if !plain || text.contains(edits) || text.contains(END) {
+        if !typing.is_plain() || text.contains(edits) || text.contains(END) {
             return Err(Error::Keys { program: readers.join(", ") });
         }
         let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,6 +72,8 @@ impl Job {
                 return Err(Error::Refused(denial));
             }
         }
+        // What was not typed after all must not be what the next text is judged behind.
+        type_it()?;
         *typed = whole;
         Ok(())
     }

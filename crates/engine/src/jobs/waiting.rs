@@ -1,5 +1,6 @@
 //! Waiting for something to happen to a job.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use regex::{Regex, RegexBuilder};
@@ -55,7 +56,8 @@ pub enum Met {
 }
 
 /// Waits until something has happened to a job. `place` is where in its output to look from.
-pub async fn wait(job: &Job, condition: &Condition, place: Place, until: Instant) -> Met {
+pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: Instant) -> Met {
+    let _use = job.begin_use();
     let happening = async {
         match condition {
             Condition::Exit => std::future::pending().await,

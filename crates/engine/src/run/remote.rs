@@ -38,6 +38,8 @@ pub(crate) enum Word {
     /// Nothing more is written.
     CloseInput,
     Resize(Size),
+    /// Asks whether its terminal shows nothing of what is typed.
+    Hides(oneshot::Sender<bool>),
     /// It may go on for as long as it takes.
     Last,
     /// What it prints from now on belongs to another output. Said when all before is kept.
@@ -59,25 +61,23 @@ impl Remote {
         self.say(Word::Stop { grace });
     }
 
-    /// Has bytes written to what the command reads, in the order they are given. False if it has not
-    /// read what it was given before.
-    pub fn write(&self, bytes: Vec<u8>) -> bool {
-        self.write_for(bytes, false)
+    /// Room for so many bytes in what the command reads, unless it has not read what it was given
+    /// before.
+    pub(crate) fn reserve(&self, length: usize) -> Option<Room<'_>> {
+        let before = self.backlog.fetch_add(length, Ordering::Relaxed);
+        let room = Room { remote: self, length };
+        (before <= MAX_BACKLOG).then_some(room)
     }
 
-    /// The same, for a person or not.
-    pub(crate) fn write_for(&self, bytes: Vec<u8>, person: bool) -> bool {
-        let length = bytes.len();
-        if self.backlog.fetch_add(length, Ordering::Relaxed) > MAX_BACKLOG {
-            self.backlog.fetch_sub(length, Ordering::Relaxed);
-            return false;
-        }
-        self.say(Word::Write { bytes, person });
-        true
-    }
-
-    pub fn close_input(&self) {
+    pub(crate) fn close_input(&self) {
         self.say(Word::CloseInput);
+    }
+
+    /// Whether its terminal shows nothing of what is typed, as when it asks for a password.
+    pub(crate) async fn hides_input(&self) -> bool {
+        let (asked, told) = oneshot::channel();
+        self.say(Word::Hides(asked));
+        told.await.unwrap_or(false)
     }
 
     pub fn resize(&self, size: Size) {
@@ -105,5 +105,30 @@ impl Remote {
     fn say(&self, word: Word) {
         // A run that is over has no use for it.
         let _ = self.words.send(word);
+    }
+}
+
+/// Room in what a command reads. It is given back unless it is used.
+pub(crate) struct Room<'a> {
+    remote: &'a Remote,
+    length: usize,
+}
+
+impl Room<'_> {
+    /// Has bytes written that fit in it. Whoever writes them gives the room back.
+    pub fn write(self, bytes: Vec<u8>) {
+        self.write_for(bytes, false);
+    }
+
+    /// The same, for a person or not.
+    pub fn write_for(mut self, bytes: Vec<u8>, person: bool) {
+        self.length -= bytes.len();
+        self.remote.say(Word::Write { bytes, person });
+    }
+}
+
+impl Drop for Room<'_> {
+    fn drop(&mut self) {
+        self.remote.backlog.fetch_sub(self.length, Ordering::Relaxed);
     }
 }

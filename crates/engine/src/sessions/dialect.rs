@@ -13,6 +13,12 @@ pub enum Dialect {
     Script,
 }
 
+/// What is known before the first order: the last exit code, and how to trace again.
+const PREPARE: &str = "_mcpz_c=0; _mcpz_o=; _mcpz_q() { return $_mcpz_c; }";
+
+/// Has the last exit code be the last one again, without a trap or `set -e` taking notice.
+const RECALL: &str = "{ _mcpz_q && :; } 2>/dev/null";
+
 /// The answer: the exit code and the directory. Tracing is not to show it, and a function of that name
 /// is not to give it.
 const ANSWER: &str = r#"printf '%d %s\0' "$_mcpz_c" "$PWD" >"#;
@@ -39,10 +45,10 @@ impl Dialect {
         };
         let driver = match self {
             Self::Loop { .. } => format!(
-                "_mcpz_c=0; _mcpz_q() {{ return $_mcpz_c; }}; \
-                 while {{ IFS= read -r -d '' -u {ORDERS_FD} _mcpz_t; }} 2>/dev/null; do \
-                 {{ _mcpz_q; }} 2>/dev/null; eval \"$_mcpz_t\"\n\
-                 {{ _mcpz_c=$?; builtin {ANSWER}&{ANSWERS_FD}; }} 2>/dev/null; done"
+                "{PREPARE}; while {{ IFS= read -r -d '' -u {ORDERS_FD} _mcpz_t; }} 2>/dev/null; do \
+                 {RECALL}; eval \"$_mcpz_o$_mcpz_t\"\n\
+                 {{ _mcpz_c=$?; {}; builtin {ANSWER}&{ANSWERS_FD}; }} 2>/dev/null; done",
+                self.untrace()
             ),
             Self::Script => format!(". /dev/fd/{ORDERS_FD}"),
         };
@@ -51,10 +57,10 @@ impl Dialect {
     }
 
     /// What has to be said before the first order.
-    pub fn greeting(self) -> &'static str {
+    pub fn greeting(self) -> String {
         match self {
-            Self::Loop { .. } => "",
-            Self::Script => "_mcpz_c=0; _mcpz_q() { return $_mcpz_c; }\n",
+            Self::Loop { .. } => String::new(),
+            Self::Script => format!("{PREPARE}\n"),
         }
     }
 
@@ -62,16 +68,44 @@ impl Dialect {
     pub fn order(self, text: &str) -> Vec<u8> {
         match self {
             Self::Loop { .. } => [text.as_bytes(), b"\0"].concat(),
-            // `command` keeps a mistake in the text from ending the shell.
+            // `command` keeps a mistake in the text from ending the shell. All of it is one line: what is
+            // read after the text would be shown if that turns `-v` on, and the text by itself is not.
             Self::Script => {
                 let quoted = text.replace('\'', r"'\''");
                 let order = format!(
-                    "{{ _mcpz_q; }} 2>/dev/null\ncommand eval '{quoted}'\n\
-                     {{ _mcpz_c=$?; command {ANSWER}/dev/fd/{ANSWERS_FD}; }} 2>/dev/null\n"
+                    "_mcpz_t='{quoted}'; \
+                     case $_mcpz_o in *' -v'*) command printf '%s\\n' \"$_mcpz_t\" >&2;; esac; \
+                     {RECALL}; command eval \"$_mcpz_o$_mcpz_t\"; {{ _mcpz_c=$?; {}; \
+                     command {ANSWER}/dev/fd/{ANSWERS_FD}; }} 2>/dev/null\n",
+                    self.untrace()
                 );
                 order.into_bytes()
             }
         }
+    }
+
+    /// Turns tracing off after a command, and notes what turns it on again, unseen, before the next
+    /// one. A text that cannot be read does not get that far, and leaves the note as it is.
+    fn untrace(self) -> String {
+        // `bash` shows each line of a text as it reads it: ours must be another one. Otherwise it is the
+        // same, so that lines are counted as they are.
+        let (builtin, after_both) = match self {
+            Self::Loop { zsh: false } => ("builtin", "\n"),
+            Self::Loop { zsh: true } => ("builtin", "; "),
+            Self::Script => ("command", "; "),
+        };
+        let note = |options: &str, after: &str| {
+            let again =
+                format!("{{ _mcpz_o=; {builtin} set {options}; _mcpz_q && :; }} 2>/dev/null");
+            format!("_mcpz_o='{again}{after}'; {builtin} set +vx")
+        };
+        // The others read nothing of ours while they carry out orders.
+        let verbose = match self {
+            Self::Loop { .. } => ":".to_owned(),
+            Self::Script => note("-v", "; "),
+        };
+        let (both, trace) = (note("-vx", after_both), note("-x", "; "));
+        format!("case $- in *v*x*|*x*v*) {both};; *x*) {trace};; *v*) {verbose};; esac")
     }
 }
 

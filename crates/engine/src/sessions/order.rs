@@ -15,7 +15,7 @@ use super::{Line, Session, SessionState};
 use crate::audit::Recorded;
 use crate::error::Error;
 use crate::gate::Pending;
-use crate::jobs::State;
+use crate::jobs::{State, Use};
 use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::Output;
@@ -35,6 +35,7 @@ const MAX_ANSWER: usize = 8 << 10;
 
 pub(crate) struct Order {
     pub session: Arc<Session>,
+    pub _use: Use,
     pub text: String,
     pub pending: Pending,
     pub recorded: Recorded,
@@ -112,7 +113,8 @@ impl Order {
                 (shells.map_or(End::Lost, |outcome| outcome.end), None)
             }
         };
-        let session = SessionState { name: self.session.name.clone(), directory, ended };
+        let (name, expired) = (self.session.name.clone(), self.session.take_expired());
+        let session = SessionState { name, directory, ended, expired };
         Outcome {
             id: self.recorded.id().clone(),
             end: stopped.unwrap_or(end),
@@ -121,7 +123,7 @@ impl Order {
             background: Vec::new(),
             warnings: self.pending.warnings.clone(),
             job: None,
-            session: Some(session),
+            session: Some(Box::new(session)),
         }
     }
 }

@@ -16,7 +16,7 @@ use super::Call;
 use super::answer::{
     Answer, Complaint, Effect, Ending, Spilled, Used, answer, define, is_error, keep_rest, refusal,
 };
-use super::jobs::{Look, Wanted, limit, tell};
+use super::jobs::{Look, Wanted, ended_unused, limit, tell};
 use crate::progress::Ran;
 
 pub const NAME: &str = "execute_command";
@@ -95,6 +95,9 @@ impl From<Params> for RunRequest {
 /// What is said when a session is gone.
 const SESSION_ENDED: &str =
     "the session has ended with this command; the next one of this name begins anew";
+
+/// What is said when one was gone, and nobody was told of it.
+const SESSION_BEGUN: &str = "this command began it anew";
 
 /// The terminal a command gets.
 const SIZE: Size = Size { rows: 24, columns: 80 };
@@ -213,12 +216,17 @@ async fn handed_over(call: &Call<'_>, job: &Arc<Job>, command: String) -> Answer
 impl Reply {
     fn ran(command: String, outcome: &Outcome, streams: &[Stream]) -> Self {
         let excerpt = outcome.output.excerpt(streams);
-        let session = outcome.session.as_ref();
+        let session = outcome.session.as_deref();
         let mut ending = Ending::from(outcome.end);
-        if session.is_some_and(|session| session.ended) {
-            let before = ending.message.map(|message| format!("{message}; ")).unwrap_or_default();
-            ending.message = Some(format!("{before}{SESSION_ENDED}"));
-        }
+        let expired = session.and_then(|session| session.expired);
+        let ended = session.is_some_and(|session| session.ended);
+        let told = [
+            expired.map(|time| format!("the session {}; {SESSION_BEGUN}", ended_unused(time))),
+            ending.message.take(),
+            ended.then(|| SESSION_ENDED.to_owned()),
+        ];
+        let told: Vec<_> = told.into_iter().flatten().collect();
+        ending.message = (!told.is_empty()).then(|| told.join("; "));
         Self {
             session: session.map(|session| session.name.clone()),
             cwd: session

@@ -139,6 +139,9 @@ impl Told {
             Some(Err(text)) => told.message = Some(text),
             None => {}
         }
+        if let Some(time) = job.expired() {
+            told.message = Some(ended_unused(time));
+        }
         told
     }
 
@@ -153,6 +156,18 @@ impl Told {
             End::Lost => self.message = Some(LOST.to_owned()),
         }
     }
+}
+
+/// What is said of something that was ended because nobody used it.
+pub fn ended_unused(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (number, unit) = match seconds {
+        _ if seconds.is_multiple_of(3600) => (seconds / 3600, "hour"),
+        _ if seconds.is_multiple_of(60) => (seconds / 60, "minute"),
+        _ => (seconds, "second"),
+    };
+    let plural = if number == 1 { "" } else { "s" };
+    format!("ended after {number} {unit}{plural} without use")
 }
 
 /// A place as clients are given it: `bytes:N`, or `bytes:N+M` where stderr is apart.

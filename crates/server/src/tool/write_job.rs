@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Condition, KEY_NAMES, Size, key_bytes, wait};
+use mcpz_engine::{Condition, KEY_NAMES, Size, Typing, key_bytes, wait};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -45,13 +45,18 @@ pub fn definition() -> rmcp::model::Tool {
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let job = find(&call, &params.job_id).await?;
-    let mut bytes = params.text.unwrap_or_default().into_bytes();
     let looked = job.clone();
     let screen = off_thread(&call.watcher.cancelled, move |_| Ok(looked.screen())).await?;
     let application = screen.is_some_and(|screen| screen.application_cursor);
-    for key in params.keys.iter().flatten() {
+    let mut typing = Typing {
+        text: params.text.unwrap_or_default(),
+        keys: params.keys.unwrap_or_default(),
+        pressed: Vec::new(),
+        eof: params.eof == Some(true),
+    };
+    for key in &typing.keys {
         let pressed = key_bytes(key, application);
-        bytes.extend(pressed.ok_or_else(|| {
+        typing.pressed.extend(pressed.ok_or_else(|| {
             Complaint::invalid(format!("there is no key `{key}`; there are: {KEY_NAMES}"))
         })?);
     }
@@ -64,13 +69,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if let (Some(rows), Some(columns)) = (params.rows, params.columns) {
         job.resize(Size { rows, columns });
     }
-    if !bytes.is_empty() {
-        let plain = params.keys.iter().flatten().all(|key| key.eq_ignore_ascii_case("enter"));
-        let written = call.engine.write(&job, bytes, plain);
+    if !typing.is_empty() {
+        let written = call.engine.write(call.owner, &call.watcher.origin, &job, &typing).await;
         written.map_err(|error| Complaint(refusal(&error)))?;
-    }
-    if params.eof == Some(true) {
-        job.remote().close_input();
     }
     let met = tokio::select! {
         met = wait(&job, &condition, place, Instant::now() + time) => met,
