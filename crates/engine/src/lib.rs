@@ -38,7 +38,9 @@ mod text;
 mod turns;
 mod zip;
 
-pub use audit::{AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, verify, visible};
+pub use audit::{
+    AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, rfc3339, verify, visible,
+};
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
 pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, wait};
