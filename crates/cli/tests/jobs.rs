@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::{Value, json};
 use support::http::{HttpServer, Request, call};
-use support::{Server, mark, survivors, wait_until};
+use support::{Gate, Server, mark, survivors, wait_until};
 
 /// Starts a job and returns what is told of it.
 fn start(server: &mut Server, command: &str) -> Value {
@@ -187,6 +187,26 @@ fn a_call_that_takes_long_becomes_a_job() {
     let wait = json!({"job_id": reply["job_id"], "wait_for": "exit"});
     let told = tool(&mut server, "read_job", wait);
     assert_eq!((&told["output"], &told["exit_code"]), (&json!("done\n"), &json!(0)));
+}
+
+#[test]
+fn whoever_follows_the_output_of_a_job_is_told_when_it_prints() {
+    let mut server = Server::start(&[]);
+    let gate = Gate::new();
+    let command = format!("echo one; {}; echo two; sleep 300", gate.wait());
+    let begun = server.call_raw(json!({"command": command, "background": true}));
+    let uri = &begun["content"][1]["uri"];
+    let listed = tool(&mut server, "list_jobs", json!({}));
+    assert_eq!(&listed["jobs"][0]["output_uri"], uri);
+    let subscribed = server.request("resources/subscribe", json!({"uri": uri}));
+    assert_eq!(subscribed["result"], json!({}));
+    drop(gate);
+    let told = server.wait_for(|message| message["method"] == "notifications/resources/updated");
+    assert_eq!(&told["params"]["uri"], uri);
+    wait_until("all of it can be read", || {
+        let read = server.request("resources/read", json!({"uri": uri}));
+        (read["result"]["contents"][0]["text"] == "one\ntwo\n").then_some(())
+    });
 }
 
 #[test]

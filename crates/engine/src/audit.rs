@@ -30,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
+pub use clock::rfc3339;
 pub use escape::visible;
 pub use reader::{AuditTail, audit_lines};
 pub use record::{Asked, Discretion};

@@ -40,7 +40,9 @@ mod text;
 mod turns;
 mod zip;
 
-pub use audit::{AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, verify, visible};
+pub use audit::{
+    AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, rfc3339, verify, visible,
+};
 pub use desk::{Listed, Saying, Tell, Visit, Wanted};
 pub use detached::{Card, Ending, Shelf, Standing, record};
 pub use engine::{Engine, MAX_TIMEOUT, Settings};

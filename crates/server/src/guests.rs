@@ -8,6 +8,7 @@ use mcpz_engine::Owner;
 
 use crate::handler::Shell;
 use crate::http::{Principal, Reception, one, write_engine};
+use crate::tasks::Tasks;
 
 /// The most owners that are remembered although nothing is theirs.
 const MAX_OWNERS: usize = 1000;
@@ -20,13 +21,20 @@ pub struct Guests {
 
 struct Guest {
     owner: Arc<Owner>,
+    /// Held by whoever is here; what goes on without them holds the owner alone.
+    tasks: Arc<Tasks>,
     /// When it was last heard of.
     seen: Instant,
 }
 
 impl Guest {
     fn is_here(&self) -> bool {
-        Arc::strong_count(&self.owner) > 1
+        Arc::strong_count(&self.tasks) > 1
+    }
+
+    /// Whether nothing is theirs.
+    fn is_idle(&self) -> bool {
+        self.owner.list().is_empty() && self.owner.jobs.running() == 0 && self.tasks.is_empty()
     }
 }
 
@@ -42,19 +50,19 @@ impl Reception for Guests {
     fn handler(&self, principal: &Arc<Principal>) -> Shell {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if owners.len() >= MAX_OWNERS && !owners.contains_key(&principal.name) {
-            let idle = |owner: &Owner| owner.list().is_empty() && owner.jobs.running() == 0;
-            owners.retain(|_, guest| guest.is_here() || !idle(&guest.owner));
+            owners.retain(|_, guest| guest.is_here() || !guest.is_idle());
         }
         let new = || Guest {
             owner: Arc::new(self.shell.engine().owner("http", &principal.name)),
+            tasks: Arc::new(Tasks::new(self.shell.engine().settings().keep_time)),
             seen: Instant::now(),
         };
         let guest = owners.entry(principal.name.clone()).or_insert_with(new);
         guest.seen = Instant::now();
-        self.shell.for_owner(guest.owner.clone())
+        self.shell.for_owner(guest.owner.clone(), guest.tasks.clone())
     }
 
-    /// Ends the jobs of those who were not heard of for so long.
+    /// Ends the jobs and tasks of those who were not heard of for so long.
     fn tend(&self, limit: Duration) {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         for guest in owners.values_mut() {
@@ -62,6 +70,7 @@ impl Reception for Guests {
                 guest.seen = Instant::now();
             } else if guest.seen.elapsed() > limit {
                 guest.owner.jobs.stop_all();
+                guest.tasks.cancel_all();
             }
         }
     }

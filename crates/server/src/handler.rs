@@ -10,21 +10,23 @@ use mcpz_engine::{Engine, Origin, Owner, Stream};
 )]
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, CustomNotification, CustomRequest, CustomResult, ErrorCode, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ResourceUpdatedNotificationParam,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SetLevelRequestParams,
+    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
+use tokio_util::sync::CancellationToken;
 
 use crate::message;
 use crate::progress::Watcher;
 use crate::subscriptions::{self, Followed, MAX_FOLLOWED, Subscriptions};
-use crate::telling::Threshold;
-use crate::tool::{Call, FaceSettings, ToolSet};
+use crate::tasks::{self, PATIENCE, Seen, Tasks, Work};
+use crate::telling::{Threshold, Voice};
+use crate::tool::{Call, FaceSettings, Tool, ToolSet};
 use crate::{prompts, resources};
 
 /// The name of whoever has started us and speaks over our standard input.
@@ -35,6 +37,7 @@ const STDIO: &str = "stdio";
 pub struct Shell {
     engine: Engine,
     owner: Arc<Owner>,
+    tasks: Arc<Tasks>,
     tools: Arc<ToolSet>,
     faces: Arc<FaceSettings>,
     streams: &'static [Stream],
@@ -50,6 +53,7 @@ impl Shell {
     pub fn new(engine: Engine, tools: ToolSet, faces: FaceSettings) -> Self {
         Self {
             owner: Arc::new(engine.owner("local", STDIO)),
+            tasks: Arc::new(Tasks::new(engine.settings().keep_time)),
             engine,
             tools: Arc::new(tools),
             faces: Arc::new(faces),
@@ -62,9 +66,9 @@ impl Shell {
     }
 
     /// The same for somebody else.
-    pub fn for_owner(&self, owner: Arc<Owner>) -> Self {
+    pub fn for_owner(&self, owner: Arc<Owner>, tasks: Arc<Tasks>) -> Self {
         let (threshold, subscriptions) = (Threshold::default(), Arc::default());
-        Self { owner, threshold, subscriptions, ..self.clone() }
+        Self { owner, tasks, threshold, subscriptions, ..self.clone() }
     }
 
     /// How many calls there were, of all clones.
@@ -81,6 +85,27 @@ impl Shell {
         &self.engine
     }
 
+    fn watcher(&self, tool: Tool, context: &RequestContext<RoleServer>) -> Watcher {
+        let origin = Origin { tool: tool.name().to_owned(), client: client(context) };
+        let (voice, secrets) = (Voice::new(context), self.engine.settings().secrets.clone());
+        let teller = self.threshold.teller(context, voice.clone(), secrets);
+        Watcher::new(context, origin, (voice, teller), self.streams)
+    }
+
+    /// A call that can go on when nobody waits for it any more. It becomes a task then, so there is
+    /// no need for a job.
+    fn work(&self, tool: Tool, arguments: JsonObject, mut watcher: Watcher) -> Work {
+        let (cancelled, output) = (CancellationToken::new(), watcher.output.clone());
+        watcher.cancelled = cancelled.clone();
+        let (engine, owner) = (self.engine.clone(), self.owner.clone());
+        let faces = FaceSettings { background_after: None, ..(*self.faces).clone() };
+        let call = Box::pin(async move {
+            let (engine, owner, faces) = (&engine, &*owner, &faces);
+            tool.call(Call { engine, owner, faces, arguments, watcher }).await
+        });
+        Work { call, cancelled, output, streams: self.streams }
+    }
+
     fn definitions(&self) -> &[rmcp::model::Tool] {
         let tools = self.tools.tools().iter();
         self.definitions.get_or_init(|| tools.map(|tool| tool.definition(&self.faces)).collect())
@@ -89,6 +114,19 @@ impl Shell {
 
 #[expect(deprecated, reason = "clients of all revisions but the newest log and subscribe this way")]
 impl ServerHandler for Shell {
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let mut info = self.get_info();
+        if tasks::declares(&context.meta) {
+            info.capabilities.extensions =
+                ServerCapabilities::builder().enable_tasks().build().extensions;
+        }
+        let versions = self.supported_protocol_versions().into_owned();
+        Ok(DiscoverResult::from_server_info(versions, info))
+    }
+
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
@@ -123,16 +161,25 @@ impl ServerHandler for Shell {
             return Err(ErrorData::invalid_params(message, None));
         };
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let origin = Origin { tool: tool.name().to_owned(), client: client(&context) };
-        let teller = self.threshold.teller(&context, self.engine.settings().secrets.clone());
-        let call = Call {
-            engine: &self.engine,
-            owner: &self.owner,
-            faces: &self.faces,
-            arguments: request.arguments.unwrap_or_default(),
-            watcher: Watcher::new(&context, origin, teller, self.streams),
-        };
-        Ok(tool.call(call).await.into())
+        let arguments = request.arguments.unwrap_or_default();
+        let watcher = self.watcher(tool, &context);
+        if tasks::declares(&context.meta)
+            && let Some(place) = self.tasks.place()
+        {
+            let patience = self.faces.background_after.unwrap_or(PATIENCE);
+            let voice = watcher.voice.clone();
+            let work = self.work(tool, arguments, watcher);
+            return Ok(match self.tasks.see_through(place, work, &context.ct, patience).await {
+                Seen::Done(answer) => answer.into(),
+                Seen::GoesOn(task) => {
+                    // Nothing about a call may follow its answer.
+                    voice.fall_silent().await;
+                    task.handle().into()
+                }
+            });
+        }
+        let Self { engine, owner, faces, .. } = self;
+        Ok(tool.call(Call { engine, owner, faces, arguments, watcher }).await.into())
     }
 
     async fn on_initialized(&self, _: NotificationContext<RoleServer>) {
@@ -150,13 +197,16 @@ impl ServerHandler for Shell {
         }
     }
 
-    /// Requests that fit no known form: of a method there is not, or with parameters it does not
-    /// take.
+    /// Requests about tasks, and those that fit no known form: of a method there is not, or with
+    /// parameters it does not take.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if tasks::is_asked(&request, &context.meta) {
+            return tasks::answer(request, context, &self.tasks, &self.owner).await;
+        }
         let method = request.method;
         Err(match message::is_known_method(&method) {
             true => ErrorData::invalid_params(format!("Invalid params for {method}"), None),
@@ -243,30 +293,12 @@ impl ServerHandler for Shell {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        let there = |uri: &&String| subscriptions::find(&self.owner, uri).is_some();
-        let uris = requested.resource_subscriptions.iter().flatten().filter(there);
-        let mut accepted = SubscriptionFilter::new();
-        accepted.resource_subscriptions = Some(uris.take(MAX_FOLLOWED).cloned().collect());
-        Some(accepted)
+        Some(subscriptions::accept(&self.owner, requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let sink = context.sink();
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        let mut followers = tokio::task::JoinSet::new();
-        for uri in uris {
-            let Some(output) = subscriptions::find(&self.owner, &uri) else { continue };
-            let sink = sink.clone();
-            followers.spawn(async move {
-                let mut followed = Followed::new(output);
-                while let Some(()) = followed.changed().await {
-                    if sink.notify_resource_updated(&*uri).await.is_err() {
-                        return;
-                    }
-                }
-            });
-        }
-        context.cancelled().await;
+        subscriptions::listen(context.request_context(), &self.owner, uris, Vec::new()).await;
         Ok(())
     }
 

@@ -15,6 +15,7 @@ mod schema;
 mod serve;
 mod stdio;
 mod subscriptions;
+mod tasks;
 mod telling;
 mod tool;
 

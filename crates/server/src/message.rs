@@ -4,7 +4,8 @@ use std::cell::RefCell;
 
 use rmcp::RoleServer;
 use rmcp::model::{
-    ClientRequest, ErrorCode, ErrorData, JsonRpcRequest, JsonRpcVersion2_0, RequestId,
+    ClientRequest, CustomRequest, ErrorCode, ErrorData, GetMeta, JsonRpcRequest, JsonRpcVersion2_0,
+    RequestId,
 };
 use rmcp::service::RxJsonRpcMessage;
 use serde::Deserialize;
@@ -12,6 +13,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::lines::{Line, MAX_LINE};
+use crate::tasks;
 
 pub type Message = RxJsonRpcMessage<RoleServer>;
 
@@ -120,8 +122,8 @@ fn from_value(value: Value) -> Result<Message, Fault> {
 }
 
 fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
-    if let Some(call) = read_call(bytes) {
-        return Ok(call);
+    if let Some(request) = read_own(bytes) {
+        return Ok(request);
     }
     let error = match serde_json::from_slice(bytes) {
         Ok(message) => return Ok(message),
@@ -142,9 +144,11 @@ fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
     }
 }
 
-/// A call of a tool, read without trying what else it could be: that takes longer than all else we
-/// do for a call. What is not one, or not quite, is left to those who can say what is wrong.
-fn read_call(bytes: &[u8]) -> Option<Message> {
+/// A request that is not left to the library: a call of a tool, as trying what else it could be
+/// takes longer than all else we do for a call, and what is asked about tasks, as the library offers
+/// them to clients of all revisions or to none. What is neither, or not quite, is left to those who
+/// can say what is wrong.
+fn read_own(bytes: &[u8]) -> Option<Message> {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(rename = "jsonrpc")]
@@ -153,11 +157,16 @@ fn read_call(bytes: &[u8]) -> Option<Message> {
         method: &'a str,
     }
     let head: Head<'_> = serde_json::from_slice(bytes).ok()?;
-    if head.method != "tools/call" {
-        return None;
-    }
-    let call = ClientRequest::CallToolRequest(serde_json::from_slice(bytes).ok()?);
-    Some(Message::Request(JsonRpcRequest::new(head.id, call)))
+    let request = match head.method {
+        "tools/call" => ClientRequest::CallToolRequest(serde_json::from_slice(bytes).ok()?),
+        "tasks/get" | "tasks/update" | "tasks/cancel" | "subscriptions/listen" => {
+            let request: CustomRequest = serde_json::from_slice(bytes).ok()?;
+            let asked = tasks::is_asked(&request, request.get_meta());
+            ClientRequest::CustomRequest(asked.then_some(request)?)
+        }
+        _ => return None,
+    };
+    Some(Message::Request(JsonRpcRequest::new(head.id, request)))
 }
 
 fn invalid(error: &serde_json::Error, id: Option<RequestId>) -> Fault {
@@ -243,7 +252,7 @@ mod tests {
             r#"{"params":{"_meta":{"progressToken":7,"a":1},"arguments":{"b":[1]},"name":"x"},
                 "method":"tools/call","id":"s","jsonrpc":"2.0"}"#,
         ] {
-            let quickly = read_call(call.as_bytes()).unwrap();
+            let quickly = read_own(call.as_bytes()).unwrap();
             let usually: Message = serde_json::from_str(call).unwrap();
             let shown = |message: &Message| format!("{message:?}");
             assert_eq!(shown(&quickly), shown(&usually));
@@ -254,8 +263,28 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
         ] {
-            assert!(read_call(other.as_bytes()).is_none(), "{other}");
+            assert!(read_own(other.as_bytes()).is_none(), "{other}");
         }
+    }
+
+    #[test]
+    fn what_is_asked_about_tasks_is_kept_from_the_library() {
+        let request = |method: &str, version: &str, params: &str| {
+            let meta =
+                format!(r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{version}"}}"#);
+            let text = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{meta}}}}}"#
+            );
+            read_own(text.as_bytes()).is_some()
+        };
+        let (id, new) = (r#""taskId":"x""#, "2026-07-28");
+        for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+            assert!(request(method, new, id) && !request(method, "2025-11-25", id), "{method}");
+        }
+        assert!(!request("tasks/result", new, id));
+        let listen = "subscriptions/listen";
+        assert!(request(listen, new, r#""notifications":{"taskIds":["x"]}"#));
+        assert!(!request(listen, new, r#""notifications":{"resourceSubscriptions":["x"]}"#));
     }
 
     #[test]

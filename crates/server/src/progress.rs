@@ -4,20 +4,22 @@
 
 use std::future::pending;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpz_engine::{
     Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Output, Owner, Run, RunRequest, Stream,
 };
 use rmcp::RoleServer;
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
-use rmcp::service::{Peer, RequestContext};
+use rmcp::model::{
+    ProgressNotification, ProgressNotificationParam, ProgressToken, ServerNotification,
+};
+use rmcp::service::RequestContext;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::telling::Teller;
+use crate::telling::{Teller, Voice};
 
 /// The least time between two notifications.
 const PACE: Duration = Duration::from_millis(100);
@@ -27,10 +29,12 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Whoever waits for one call.
 pub struct Watcher {
-    peer: Peer<RoleServer>,
+    pub voice: Voice,
     token: Option<ProgressToken>,
     pub origin: Origin,
     teller: Teller,
+    /// What the command prints, once it runs.
+    pub output: Arc<OnceLock<Output>>,
     /// Done when nobody waits any more.
     pub cancelled: CancellationToken,
     /// What of the command's output is shown.
@@ -48,14 +52,15 @@ impl Watcher {
     pub fn new(
         context: &RequestContext<RoleServer>,
         origin: Origin,
-        teller: Teller,
+        (voice, teller): (Voice, Teller),
         streams: &'static [Stream],
     ) -> Self {
         Self {
             streams,
             origin,
+            voice,
             teller,
-            peer: context.peer.clone(),
+            output: Arc::default(),
             token: context.meta.get_progress_token(),
             cancelled: context.ct.clone(),
         }
@@ -189,6 +194,7 @@ impl Watcher {
     ) -> Option<Result<Outcome, Error>> {
         let mut leave = pin!(leave);
         let output = run.output().clone();
+        let _ = self.output.set(output.clone());
         let mut reporter =
             self.token.clone().map(|token| Reporter::new(token, output, self.streams));
         let mut telling = None;
@@ -224,8 +230,8 @@ impl Watcher {
     }
 
     async fn tell(&self, news: ProgressNotificationParam) {
-        // A client that cannot be told has left, which its own stream will tell.
-        let _ = self.peer.notify_progress(news).await;
+        let news = ProgressNotification::new(news);
+        self.voice.say(ServerNotification::ProgressNotification(news)).await;
     }
 }
 

@@ -1,15 +1,23 @@
-//! Tells clients that an output they follow has grown, or has come to its end.
+//! Tells clients that an output they follow has grown or come to its end, or a task to its own.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcpz_engine::{Output, Owner};
+use rmcp::RoleServer;
+use rmcp::model::{
+    GetMeta, RequestId, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,
+    ServerNotification, SubscriptionFilter, TaskStatusNotification,
+};
+use rmcp::service::{Peer, RequestContext};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::kept::OutputUri;
+use crate::tasks::Task;
 
 /// The least time between two words about the same output.
 const PACE: Duration = Duration::from_millis(500);
@@ -55,6 +63,64 @@ impl Followed {
                 return Some(());
             }
         }
+    }
+}
+
+/// What of what somebody wants to listen to can be listened to.
+pub fn accept(owner: &Owner, requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let there = |uri: &&String| find(owner, uri).is_some();
+    let uris = requested.resource_subscriptions.iter().flatten().filter(there);
+    let mut accepted = SubscriptionFilter::new();
+    accepted.resource_subscriptions = Some(uris.take(MAX_FOLLOWED).cloned().collect());
+    requested.intersection(&accepted)
+}
+
+/// Tells what happens to outputs and tasks until nobody listens any more.
+pub async fn listen(
+    context: &RequestContext<RoleServer>,
+    owner: &Owner,
+    uris: Vec<String>,
+    tasks: Vec<Arc<Task>>,
+) {
+    let listener = Listener { peer: context.peer.clone(), id: context.id.clone() };
+    let mut followers = JoinSet::new();
+    for uri in uris {
+        let Some(output) = find(owner, &uri) else { continue };
+        followers.spawn(listener.clone().tell_of_output(uri, output));
+    }
+    for task in tasks {
+        followers.spawn(listener.clone().tell_of_task(task));
+    }
+    context.ct.cancelled().await;
+}
+
+/// Whoever listens, by the request they do it with.
+#[derive(Clone)]
+struct Listener {
+    peer: Peer<RoleServer>,
+    id: RequestId,
+}
+
+impl Listener {
+    async fn tell_of_output(self, uri: String, output: Output) {
+        let mut followed = Followed::new(output);
+        while let Some(()) = followed.changed().await {
+            let news = ResourceUpdatedNotificationParam::new(&*uri);
+            let news = ResourceUpdatedNotification::new(news);
+            if !self.tell(ServerNotification::ResourceUpdatedNotification(news)).await {
+                return;
+            }
+        }
+    }
+
+    async fn tell_of_task(self, task: Arc<Task>) {
+        let news = TaskStatusNotification::new(task.ended().await.into());
+        self.tell(ServerNotification::TaskStatusNotification(news)).await;
+    }
+
+    async fn tell(&self, mut news: ServerNotification) -> bool {
+        news.get_meta_mut().set_subscription_id(self.id.clone());
+        self.peer.send_notification(news).await.is_ok()
     }
 }
 

@@ -24,16 +24,47 @@ impl Threshold {
     }
 
     /// Whom to tell about one request: a request that stands alone says itself what it wants.
-    pub fn teller(&self, context: &RequestContext<RoleServer>, secrets: Secrets) -> Teller {
+    pub fn teller(
+        &self,
+        context: &RequestContext<RoleServer>,
+        voice: Voice,
+        secrets: Secrets,
+    ) -> Teller {
         let own = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let least = context.meta.log_level().or(own);
-        Teller { peer: context.peer.clone(), request: context.id.clone(), least, secrets }
+        Teller { voice, request: context.id.clone(), least, secrets }
+    }
+}
+
+/// What a client hears of a request until it is answered. Clones are for the same.
+#[derive(Clone)]
+pub struct Voice {
+    peer: Peer<RoleServer>,
+    silent: Arc<tokio::sync::Mutex<bool>>,
+}
+
+impl Voice {
+    pub fn new(context: &RequestContext<RoleServer>) -> Self {
+        Self { peer: context.peer.clone(), silent: Arc::default() }
+    }
+
+    pub async fn say(&self, news: ServerNotification) {
+        let silent = self.silent.lock().await;
+        if !*silent {
+            // A client that cannot be told has left, which its own stream will tell.
+            let _ = self.peer.send_notification(news).await;
+        }
+    }
+
+    /// Says no more, once what is being said is said.
+    pub async fn fall_silent(&self) {
+        *self.silent.lock().await = true;
     }
 }
 
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
 pub struct Teller {
-    peer: Peer<RoleServer>,
+    voice: Voice,
     /// What it is about: over HTTP, what is told comes with its answer.
     request: RequestId,
     least: Option<LoggingLevel>,
@@ -50,9 +81,7 @@ impl Teller {
         let message = LoggingMessageNotificationParam::new(level, json!(text));
         let mut message = LoggingMessageNotification::new(message);
         message.extensions.insert(OriginatingRequestId(self.request.clone()));
-        let message = ServerNotification::LoggingMessageNotification(message);
-        // A client that cannot be told has left, which its own stream will tell.
-        let _ = self.peer.send_notification(message).await;
+        self.voice.say(ServerNotification::LoggingMessageNotification(message)).await;
     }
 
     /// Tells why a command did not run.

@@ -1,4 +1,4 @@
-//! The time of a record, as people and programs read it.
+//! A time, as people and programs read it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

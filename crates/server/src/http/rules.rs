@@ -109,6 +109,7 @@ fn check_names(headers: &HeaderMap, message: &Value) -> Result<(), String> {
     let named_by = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return Ok(()),
     };
     let Some(name) = message["params"][named_by].as_str() else { return Ok(()) };

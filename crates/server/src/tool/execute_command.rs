@@ -15,8 +15,9 @@ use tokio::time::Instant;
 use super::Call;
 use super::answer::{
     Answer, Complaint, Effect, Ending, Spilled, Used, answer, define, is_error, keep_rest, refusal,
+    resource_link,
 };
-use super::jobs::{Look, Wanted, ended_unused, limit, tell};
+use super::jobs::{Look, Wanted, ended_unused, limit, output_uri, tell};
 use crate::progress::Ran;
 
 pub const NAME: &str = "execute_command";
@@ -210,7 +211,8 @@ async fn handed_over(call: &Call<'_>, job: &Arc<Job>, command: String) -> Answer
         }),
         ..Reply::default()
     };
-    Ok(told(&reply, false, Vec::new()))
+    let link = |uri: String| resource_link(&uri, &job.output, Stream::Stdout);
+    Ok(told(&reply, false, output_uri(call, job).map(link).into_iter().collect()))
 }
 
 impl Reply {

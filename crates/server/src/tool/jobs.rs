@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::Call;
 use super::answer::{Complaint, LOST, off_thread};
 use super::shell_exec::PageParams;
+use crate::kept::OutputUri;
 
 /// How long is waited if nothing else is said, in seconds.
 const DEFAULT_WAIT: f64 = 30.0;
@@ -249,6 +250,12 @@ fn wanted_lines(text: String, tail: Option<usize>) -> String {
 pub async fn find(call: &Call<'_>, id: &str) -> Result<Arc<Job>, Complaint> {
     let job = call.engine.job(call.owner, id).await;
     job.ok_or_else(|| Complaint(format!("there is no job {id}")))
+}
+
+/// The resource a job's output is, as long as it is kept.
+pub fn output_uri(call: &Call<'_>, job: &Job) -> Option<String> {
+    call.owner.find(&job.run)?;
+    Some(OutputUri::new(&job.run, Stream::Stdout).to_string())
 }
 
 /// What is told of a job after it was waited for, with what it printed.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{Answer, Effect, answer, define_briefly, json};
-use super::jobs::Told;
+use super::jobs::{Told, output_uri};
 
 pub const NAME: &str = "list_jobs";
 
@@ -39,6 +39,9 @@ struct Listed {
     tty: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detached: Option<bool>,
+    /// Its output as a resource, for clients that follow it
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_uri: Option<String>,
 }
 
 pub fn definition() -> rmcp::model::Tool {
@@ -48,12 +51,12 @@ pub fn definition() -> rmcp::model::Tool {
 pub async fn call(mut call: Call<'_>) -> Answer {
     let Params {} = call.parse()?;
     let jobs = call.engine.jobs(call.owner).await;
-    let reply = Reply { jobs: jobs.iter().map(|job| Listed::new(job)).collect() };
+    let reply = Reply { jobs: jobs.iter().map(|job| Listed::new(&call, job)).collect() };
     Ok(answer(&reply, vec![json(&reply)], false))
 }
 
 impl Listed {
-    fn new(job: &Job) -> Self {
+    fn new(call: &Call<'_>, job: &Job) -> Self {
         let started_at = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         Self {
             told: Told::new(job),
@@ -64,6 +67,7 @@ impl Listed {
             session: job.session().map(str::to_owned),
             tty: job.has_terminal().then_some(true),
             detached: job.is_detached().then_some(true),
+            output_uri: output_uri(call, job),
         }
     }
 }

@@ -1,0 +1,109 @@
+//! What can be asked about tasks.
+
+use mcpz_engine::Owner;
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, CustomNotification, CustomRequest, CustomResult, ErrorData, GetMeta,
+    GetTaskResult, RequestMetaObject, ServerNotification, SubscriptionFilter,
+    SubscriptionsListenResult, TaskAckResult,
+};
+use rmcp::service::RequestContext;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{Tasks, declares, is_newest};
+use crate::subscriptions::{self, MAX_FOLLOWED};
+
+/// Whether a request is about tasks, in a revision that has them.
+pub fn is_asked(request: &CustomRequest, meta: &RequestMetaObject) -> bool {
+    let listens_to_tasks = |params: &Value| params.pointer("/notifications/taskIds").is_some();
+    let about_tasks = match request.method.as_str() {
+        "tasks/get" | "tasks/update" | "tasks/cancel" => true,
+        "subscriptions/listen" => request.params.as_ref().is_some_and(listens_to_tasks),
+        _ => false,
+    };
+    about_tasks && is_newest(meta)
+}
+
+/// Answers a request that is about tasks.
+pub async fn answer(
+    request: CustomRequest,
+    context: RequestContext<RoleServer>,
+    tasks: &Tasks,
+    owner: &Owner,
+) -> Result<CustomResult, ErrorData> {
+    if !declares(&context.meta) {
+        let needed = ClientCapabilities::builder().enable_tasks().build();
+        return Err(ErrorData::missing_required_client_capability(needed));
+    }
+    if request.method == "subscriptions/listen" {
+        return listen(params(&request)?, context, tasks, owner).await;
+    }
+    let Named { task_id } = params(&request)?;
+    let missing = || ErrorData::invalid_params(format!("there is no task {task_id}"), None);
+    let task = tasks.find(&task_id).ok_or_else(missing)?;
+    if request.method == "tasks/get" {
+        return result(&GetTaskResult::new(task.told()));
+    }
+    // No task asks its client for anything: an update answers nothing that was asked.
+    if request.method == "tasks/cancel" {
+        task.cancel();
+    }
+    result(&TaskAckResult::new())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Named {
+    task_id: String,
+}
+
+#[derive(Deserialize)]
+struct Listen {
+    notifications: Filter,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filter {
+    task_ids: Vec<String>,
+    #[serde(flatten)]
+    others: SubscriptionFilter,
+}
+
+/// Tells how tasks end, and what else is listened to, until nobody listens any more.
+async fn listen(
+    Listen { notifications }: Listen,
+    context: RequestContext<RoleServer>,
+    tasks: &Tasks,
+    owner: &Owner,
+) -> Result<CustomResult, ErrorData> {
+    let ids = notifications.task_ids.iter();
+    let followed: Vec<_> = ids.filter_map(|id| tasks.find(id)).take(MAX_FOLLOWED).collect();
+    let accepted = subscriptions::accept(owner, &notifications.others);
+    let uris = accepted.resource_subscriptions.clone().unwrap_or_default();
+    let mut filter = json!(accepted);
+    filter["taskIds"] = followed.iter().map(|task| &*task.id).collect();
+    let acknowledged = CustomNotification::new(
+        "notifications/subscriptions/acknowledged",
+        Some(json!({"notifications": filter})),
+    );
+    let mut acknowledged = ServerNotification::CustomNotification(acknowledged);
+    acknowledged.get_meta_mut().set_subscription_id(context.id.clone());
+    let told = context.peer.send_notification(acknowledged).await;
+    told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    subscriptions::listen(&context, owner, uris, followed).await;
+    result(&SubscriptionsListenResult::complete(context.id))
+}
+
+fn params<T: DeserializeOwned>(request: &CustomRequest) -> Result<T, ErrorData> {
+    let wrong =
+        || ErrorData::invalid_params(format!("Invalid params for {}", request.method), None);
+    request.params_as().ok().flatten().ok_or_else(wrong)
+}
+
+fn result(value: &impl Serialize) -> Result<CustomResult, ErrorData> {
+    let value = serde_json::to_value(value);
+    value.map(CustomResult::new).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+}
