@@ -106,10 +106,23 @@ fn a_timeout_ends_the_command_and_not_the_session() {
         say(&mut server, "cd /usr");
         let command =
             format!("MARK={mark} sh -c 'trap \"\" TERM; echo begun; sleep 300; sleep 300'");
-        let late = server.call(json!({"command": command, "session": "work", "timeout": 0.5}));
+        let late = server.call(json!({"command": command, "session": "work", "timeout": 2}));
         assert_eq!((&late["timed_out"], &late["cwd"]), (&json!(true), &json!("/usr")), "{late}");
         assert!(late["output"].as_str().unwrap().starts_with("begun\n"), "{late}");
         assert!(survivors(&mark).is_empty());
+        assert_eq!(say(&mut server, "pwd")["output"], "/usr\n", "{shell}");
+    }
+}
+
+#[test]
+fn a_break_that_stands_alone_breaks_nothing() {
+    for shell in shells() {
+        let mut server = Server::start(&["-s", shell]);
+        say(&mut server, "cd /usr");
+        for text in ["break", "continue", "for i in 1 2; do continue; done; break"] {
+            let told = say(&mut server, text);
+            assert_eq!((&told["cwd"], &told["message"]), (&json!("/usr"), &Value::Null), "{told}");
+        }
         assert_eq!(say(&mut server, "pwd")["output"], "/usr\n", "{shell}");
     }
 }

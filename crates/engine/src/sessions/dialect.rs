@@ -44,9 +44,10 @@ impl Dialect {
             Self::Script => &[],
         };
         let driver = match self {
+            // The inner loop is for a `break` or `continue` that stands alone.
             Self::Loop { .. } => format!(
                 "{PREPARE}; while {{ IFS= read -r -d '' -u {ORDERS_FD} _mcpz_t; }} 2>/dev/null; do \
-                 {RECALL}; eval \"$_mcpz_o$_mcpz_t\"\n\
+                 for _mcpz_l in 1; do {RECALL}; eval \"$_mcpz_o$_mcpz_t\"\ndone\n\
                  {{ _mcpz_c=$?; {}; builtin {ANSWER}&{ANSWERS_FD}; }} 2>/dev/null; done",
                 self.untrace()
             ),
