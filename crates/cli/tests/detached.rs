@@ -333,3 +333,19 @@ fn what_is_not_allowed_is_not_detached() {
     let done = server.call(json!({"command": "echo fine", "detach": true}));
     assert_eq!(all_output(&mut server, &done["job_id"]), "fine\n");
 }
+
+#[test]
+fn what_is_more_than_can_be_kept_of_a_job_is_counted() {
+    let state = state();
+    let config = "[limits]\nspill_per_run = \"100KB\"\n";
+    for kind in ["background", "detach"] {
+        let mut server = audit::start(&state, config);
+        let command = "yes | head -c 1000000; echo done";
+        let id = server.call(json!({"command": command, kind: true}))["job_id"].clone();
+        let wait = json!({"job_id": id, "wait_for": "exit", "cursor": "bytes:0"});
+        let told = tool(&mut server, "read_job", wait);
+        let kept = all_output(&mut server, &id).len() as u64;
+        assert!(kept >= 100_000, "{kept}");
+        assert_eq!(told["lost_bytes"], 1_000_005 - kept, "{kind}");
+    }
+}

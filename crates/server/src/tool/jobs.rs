@@ -94,6 +94,9 @@ pub struct Told {
     /// What was waited for did not happen in time
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<bool>,
+    /// How much of what it printed was more than is kept
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lost_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     #[serde(flatten)]
@@ -134,7 +137,8 @@ impl Told {
     pub fn new(job: &Job) -> Self {
         let ended = job.end();
         let (job_id, state) = (job.id().to_owned(), job.state().name().to_owned());
-        let mut told = Self { job_id, state, ..Self::default() };
+        let lost_bytes = Some(job.output.lost()).filter(|lost| *lost > 0);
+        let mut told = Self { job_id, state, lost_bytes, ..Self::default() };
         match ended.outcome {
             Some(Ok(outcome)) => told.ended(&outcome),
             Some(Err(text)) => told.message = Some(text),
