@@ -1,0 +1,125 @@
+//! The one way out: what is asked for is decided, looked up, checked and connected.
+//!
+//! A name is looked up once for each connection, and the addresses that were checked are the ones that
+//! are tried, in order: an answer that changes a moment later changes nothing.
+
+use std::io;
+use std::sync::Arc;
+
+use thiserror::Error;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::address::Public;
+use crate::host::{Host, HostError};
+use crate::network::Network;
+use crate::report::{Reason, Refusal, Report};
+use crate::rules::Rules;
+use crate::serve::Limits;
+use crate::traffic::Passage;
+
+pub type Reporter = Arc<dyn Fn(Report) + Send + Sync>;
+
+/// How many addresses of a name are tried.
+const TRIES: usize = 8;
+
+/// How much is shown of what is not a host.
+const SHOWN: usize = 255;
+
+pub struct Door<N> {
+    pub network: N,
+    pub rules: Rules,
+    pub limits: Limits,
+    pub reporter: Reporter,
+}
+
+/// What is asked for, and by whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    pub host: Host,
+    pub port: u16,
+    pub label: Option<String>,
+}
+
+/// Why there is no connection.
+#[derive(Debug, Error)]
+pub enum Closed {
+    #[error("{0}")]
+    Refused(Refusal),
+    #[error("the name {0} is not found")]
+    Unknown(String),
+    #[error("{0} cannot be reached: {1}")]
+    Unreachable(String, io::Error),
+}
+
+impl<N: Network> Door<N> {
+    pub async fn open(&self, target: Target) -> Result<(TcpStream, Passage), Closed> {
+        let addresses = match self.checked(&target).await? {
+            Ok(addresses) => addresses,
+            Err(reason) => {
+                let Target { host, port, label } = target;
+                return Err(self.refuse(Refusal { host: host.to_string(), port, reason, label }));
+            }
+        };
+        let mut last = io::ErrorKind::NotFound.into();
+        for address in addresses {
+            match timeout(self.limits.connect_time, self.network.connect(address)).await {
+                Ok(Ok(stream)) => {
+                    stream.set_nodelay(true).ok();
+                    let address = address.get().ip();
+                    return Ok((stream, Passage::new(target, address, self.reporter.clone())));
+                }
+                Ok(Err(error)) => last = error,
+                Err(_) => last = io::ErrorKind::TimedOut.into(),
+            }
+        }
+        Err(Closed::Unreachable(target.host.to_string(), last))
+    }
+
+    /// The addresses a target may be reached at.
+    async fn checked(&self, target: &Target) -> Result<Result<Vec<Public>, Reason>, Closed> {
+        // First, as no rule helps with an address that is not public.
+        if let Host::Address(address) = target.host
+            && let Err(reason) = Public::check(&self.network, address, target.port)
+        {
+            return Ok(Err(reason));
+        }
+        if let Err(reason) = self.rules.check(&target.host, target.port) {
+            return Ok(Err(reason));
+        }
+        let found = match &target.host {
+            Host::Address(address) => vec![*address],
+            Host::Name(name) => {
+                let lookup = timeout(self.limits.lookup_time, self.network.resolve(name)).await;
+                lookup.ok().and_then(Result::ok).unwrap_or_default()
+            }
+        };
+        let mut public = Vec::new();
+        let mut refused = None;
+        for address in found {
+            match Public::check(&self.network, address, target.port) {
+                Ok(address) => public.push(address),
+                Err(reason) => refused = refused.or(Some(reason)),
+            }
+        }
+        public.truncate(TRIES);
+        match refused {
+            _ if !public.is_empty() => Ok(Ok(public)),
+            Some(reason) => Ok(Err(reason)),
+            None => Err(Closed::Unknown(target.host.to_string())),
+        }
+    }
+
+    /// Refuses what is not even a host.
+    pub fn refuse_text(&self, text: &[u8], error: HostError, label: Option<String>) -> Closed {
+        let mut host = text.escape_ascii().to_string();
+        host.truncate(SHOWN);
+        self.refuse(Refusal { host, port: 0, reason: Reason::Host(error), label })
+    }
+
+    fn refuse(&self, refusal: Refusal) -> Closed {
+        tracing::debug!("{refusal}");
+        (self.reporter)(Report::Refused(refusal.clone()));
+        Closed::Refused(refusal)
+    }
+}

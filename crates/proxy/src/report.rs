@@ -1,0 +1,90 @@
+//! What the caller is told: every refusal, and every connection when it ends.
+//!
+//! The words of a [`Refusal`] are the same for the command, the result and the audit trail.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::address::Kind;
+use crate::host::HostError;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    Refused(Refusal),
+    Reached(Reached),
+}
+
+/// A connection that a command asked for and did not get.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// As it was asked for; with escapes if it is not a host.
+    pub host: String,
+    /// 0 if none could be read.
+    pub port: u16,
+    pub reason: Reason,
+    /// The label of the command's environment, if it gave it.
+    pub label: Option<String>,
+}
+
+/// A connection that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached {
+    pub host: String,
+    pub port: u16,
+    pub address: IpAddr,
+    /// Bytes from the command.
+    pub sent: u64,
+    /// Bytes for the command.
+    pub received: u64,
+    pub label: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    Off,
+    NotListed,
+    /// The host is on the list, for other ports.
+    Port,
+    Host(HostError),
+    Address(IpAddr, Kind),
+}
+
+impl Refusal {
+    /// What would have to be added to `--net`, if anything helps.
+    pub fn remedy(&self) -> Option<String> {
+        match self.reason {
+            Reason::Off | Reason::NotListed | Reason::Port => match self.port {
+                80 | 443 => Some(self.host.clone()),
+                port => Some(format!("{}:{port}", self.host)),
+            },
+            Reason::Host(_) | Reason::Address(..) => None,
+        }
+    }
+}
+
+/// One line.
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no connection to {}", self.host)?;
+        if self.port != 0 {
+            write!(f, " port {}", self.port)?;
+        }
+        write!(f, ": {}", self.reason)?;
+        match self.remedy() {
+            Some(entry) => write!(f, "; `--net {entry}` would allow it"),
+            None => f.write_str("; no `--net` allows it"),
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("the network is off"),
+            Self::NotListed => f.write_str("the host is not in the list"),
+            Self::Port => f.write_str("the host is in the list, but not with this port"),
+            Self::Host(error) => error.fmt(f),
+            Self::Address(address, kind) => write!(f, "{address} is {kind}"),
+        }
+    }
+}
