@@ -1,7 +1,7 @@
 //! The process that starts and ends all others, and how to talk to it.
 //!
-//! [`serve_stdin`] is the agent's whole life; [`Link`] is the other side. This is the only crate
-//! with `unsafe` code: starting a program and waiting for it cannot be done without.
+//! [`serve_stdin`] is the agent's whole life; [`Link`] is the other side. Starting a
+//! program and waiting for it cannot be done without `unsafe` code.
 
 #![expect(unsafe_code, reason = "processes are made of system calls")]
 

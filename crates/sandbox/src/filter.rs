@@ -1,0 +1,296 @@
+//! The system calls a sealed command may not make, as a program the kernel runs before each call.
+//!
+//! It is a list of what is refused: programs people use make calls nobody would think of. What must
+//! not be there is refused with EPERM; what a program has another way for, and what is newer than
+//! this list, does not exist (ENOSYS).
+//!
+//! Only the half of an argument that the kernel looks at is compared. A filter that compared all of
+//! it would let `ioctl(0, 1 << 32 | TIOCSTI)` pass.
+
+use std::collections::BTreeMap;
+
+use libc::{c_int, c_long};
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen as Width, SeccompCmpOp as Is,
+    SeccompCondition, SeccompFilter, SeccompRule, TargetArch, sock_filter,
+};
+use serde::{Deserialize, Serialize};
+
+/// What a command is surrounded by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Around {
+    /// A ring that has cut it off from what sockets lead to, from other processes and from changes
+    /// to files.
+    Ring,
+    /// The machine itself, with nothing but the seal in between. Landlock leaves out what a file has
+    /// besides its content, and a socket could be connected to anything: both are refused.
+    Machine,
+}
+
+/// The first number of the x32 calls, which are all others once more under another number.
+const X32: u32 = 1 << 30;
+
+/// The newest call that was looked at for this list.
+const NEWEST: u32 = 470;
+
+// Newer than the C library's list.
+const FCHMODAT2: c_long = 452;
+const SETXATTRAT: c_long = 463;
+const REMOVEXATTRAT: c_long = 466;
+const OPEN_TREE_ATTR: c_long = 467;
+const FILE_SETATTR: c_long = 469;
+
+const REFUSED: &[c_long] = &[
+    // Reaching into other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // Work that others do for the process, past this filter.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_userfaultfd,
+    libc::SYS_perf_event_open,
+    libc::SYS_fanotify_init,
+    // Keys are kept for a user, not for a namespace.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // Another view of the files.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_move_mount,
+    libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    // Files by number, whatever is mounted over their names.
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    // The machine itself.
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    #[cfg(not(target_arch = "riscv64"))]
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_acct,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+];
+
+/// What else is refused where nothing but the seal is around: modes, owners, times and marks of
+/// files, whoever they belong to.
+const REFUSED_ON_THE_MACHINE: &[c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_lchown,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utime,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_utimes,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_futimesat,
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    SETXATTRAT,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    REMOVEXATTRAT,
+    FILE_SETATTR,
+    // There is no socket that could be used.
+    libc::SYS_socket,
+];
+
+/// Calls whose first argument says which process is changed: none but the one that calls.
+const CHANGES_OF_PROCESSES: &[c_long] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setattr,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setscheduler,
+];
+
+/// Calls whose second argument says so, and the first what kind of thing that is; the number is the
+/// one for all of a user's.
+const CHANGES_OF_USERS: &[(c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+
+const NAMESPACES: &[c_int] = &[
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// In `clone` the same bit belongs to the signal.
+const CLONE_NEWTIME: c_int = 0x80;
+
+/// Putting input into a terminal, as if it had been typed there.
+const TYPING: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+
+const FAMILIES: &[c_int] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+
+/// What travels in these is what a network namespace and a proxy know of: not MPTCP or SCTP.
+const PROTOCOLS: &[c_int] =
+    &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6];
+
+const TYPES: &[c_int] = &[libc::SOCK_STREAM, libc::SOCK_DGRAM];
+
+/// The part of a socket's type that is not flags.
+const TYPE_MASK: u64 = 0xf;
+
+/// The program for everything but `clone3`.
+pub fn program(around: Around) -> Result<BpfProgram, BackendError> {
+    let mut rules: BTreeMap<_, Vec<_>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
+    rules.insert(libc::SYS_clone, any_of(NAMESPACES, has)?);
+    rules.insert(libc::SYS_unshare, any_of(&[NAMESPACES, &[CLONE_NEWTIME]].concat(), has)?);
+    let typing = TYPING.iter().map(|request| all_of([argument(1, Is::Eq, *request)]));
+    rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_socketpair, vec![none_of(0, &[libc::AF_UNIX])?]);
+    match around {
+        Around::Ring => {
+            rules.insert(libc::SYS_socket, refused_sockets()?);
+        }
+        Around::Machine => refuse_changes(&mut rules)?,
+    }
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
+    let mut program = beginning();
+    program.extend(BpfProgram::try_from(filter)?);
+    Ok(program)
+}
+
+fn refuse_changes(rules: &mut BTreeMap<c_long, Vec<SeccompRule>>) -> Result<(), BackendError> {
+    rules.extend(REFUSED_ON_THE_MACHINE.iter().map(|call| (*call, Vec::new())));
+    for call in CHANGES_OF_PROCESSES {
+        rules.insert(*call, vec![none_of(0, &[0])?]);
+    }
+    for (call, users) in CHANGES_OF_USERS {
+        rules.insert(*call, vec![none_of(1, &[0])?, all_of([argument(0, Is::Eq, *users)])?]);
+    }
+    Ok(())
+}
+
+fn refused_sockets() -> Result<Vec<SeccompRule>, BackendError> {
+    let mut rules = vec![none_of(0, FAMILIES)?];
+    for family in [libc::AF_INET, libc::AF_INET6] {
+        let family = argument(0, Is::Eq, family as u64)?;
+        let protocols = PROTOCOLS.iter().map(|it| argument(2, Is::Ne, *it as u64));
+        rules.push(all_of([Ok(family.clone())].into_iter().chain(protocols))?);
+        // What is left of the types: raw packets, and SCTP under protocol 0.
+        for kind in (0..=TYPE_MASK).filter(|kind| TYPES.iter().all(|it| *it as u64 != *kind)) {
+            let kind = argument(1, Is::MaskedEq(TYPE_MASK), kind);
+            rules.push(all_of([Ok(family.clone()), kind])?);
+        }
+    }
+    // The addresses of this machine are asked for here; every other protocol talks to the kernel
+    // about something else.
+    let netlink = argument(0, Is::Eq, libc::AF_NETLINK as u64);
+    rules.push(all_of([netlink, argument(2, Is::Ne, libc::NETLINK_ROUTE as u64)])?);
+    Ok(rules)
+}
+
+/// What comes before the rules, because rules know neither a range of numbers nor a second answer.
+fn beginning() -> BpfProgram {
+    vec![
+        step(LOAD, 0, 0, NUMBER),
+        step(AT_LEAST, 1, 0, X32),
+        step(AT_LEAST, 1, 2, NEWEST + 1),
+        step(RETURN, 0, 0, answer(libc::EPERM)),
+        step(RETURN, 0, 0, answer(libc::ENOSYS)),
+    ]
+}
+
+/// The program that does away with `clone3`. What that asks for is in memory, where no filter can
+/// look; libraries know how to do without. It is a program of its own because who starts a command
+/// needs the call to start it in a cgroup.
+pub fn without_clone3() -> BpfProgram {
+    vec![
+        step(LOAD, 0, 0, NUMBER),
+        step(EQUAL, 0, 1, libc::SYS_clone3 as u32),
+        step(RETURN, 0, 0, answer(libc::ENOSYS)),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ]
+}
+
+const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
+const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+
+/// Where the call's number is in what a filter is shown.
+const NUMBER: u32 = 0;
+
+/// One step: `yes` or `no` steps after it are passed over.
+fn step(code: u16, yes: u8, no: u8, k: u32) -> sock_filter {
+    sock_filter { code, jt: yes, jf: no, k }
+}
+
+fn answer(errno: c_int) -> u32 {
+    libc::SECCOMP_RET_ERRNO | errno as u32
+}
+
+fn any_of(
+    flags: &[c_int],
+    rule: fn(c_int) -> Result<SeccompRule, BackendError>,
+) -> Result<Vec<SeccompRule>, BackendError> {
+    flags.iter().map(|flag| rule(*flag)).collect()
+}
+
+/// The first argument has this flag.
+fn has(flag: c_int) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(vec![argument(0, Is::MaskedEq(u64::from(flag as u32)), flag as u32 as u64)?])
+}
+
+fn none_of(index: u8, values: &[c_int]) -> Result<SeccompRule, BackendError> {
+    all_of(values.iter().map(|value| argument(index, Is::Ne, *value as u64)))
+}
+
+fn all_of(
+    conditions: impl IntoIterator<Item = Result<SeccompCondition, BackendError>>,
+) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
+}
+
+/// A condition on the half of an argument that the kernel looks at.
+fn argument(index: u8, is: Is, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(index, Width::Dword, is, value)
+}

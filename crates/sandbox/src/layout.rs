@@ -1,0 +1,498 @@
+//! What of the machine a command sees, and what of that it can change.
+//!
+//! A [`Layout`] is what a view means for the files as they are: a cover for each place where it
+//! differs from "everything can be read and nothing written".
+//!
+//!     /                     can be read
+//!     /run                  private, as are /tmp and /var/tmp
+//!     /home/ann/.ssh        hidden
+//!     /home/ann/p           writable
+//!     /home/ann/p/.git      pinned: writable, but it cannot be moved away
+//!     /home/ann/p/.git/hooks  protected: can be read
+//!
+//! Without the pin, `mv .git old && mkdir .git` would make hooks that nothing is mounted on.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::filter::Around;
+use crate::placeholders::{Placeholders, is_placeholder};
+use crate::seal::{Limits, Terms};
+use crate::view::{Network, View, ViewError};
+use crate::{names, sockets};
+
+/// How deep git's folders for submodules are looked for.
+const SUBMODULE_DEPTH: usize = 4;
+
+const TMP: &[&str] = &["/tmp", "/var/tmp"];
+
+/// What a program expects to find in `/run`, of all there is: where addresses are looked up, and
+/// all programs of some systems.
+const KEPT_OF_RUN: &[&str] = &["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
+
+/// What a program expects to find in `/dev`.
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+
+/// What a place is covered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cover {
+    /// Nothing of the machine's, for as long as the ring lives.
+    Private,
+    /// The machine's, inside something private.
+    Shown,
+    Pinned,
+    Writable,
+    Protected,
+    Hidden,
+}
+
+/// What a view means for the files as they are.
+#[derive(Debug)]
+pub struct Layout {
+    pub directory: PathBuf,
+    pub network: Network,
+    pub tmp_bytes: u64,
+    limits: Limits,
+    /// Parents come before what is in them.
+    covers: BTreeMap<PathBuf, Cover>,
+    /// Protected names that nothing has.
+    absent: Vec<PathBuf>,
+    /// What was found under each name that matters.
+    found: Vec<(PathBuf, Option<Identity>)>,
+    /// Folders of git that are not to become something else.
+    git: Vec<PathBuf>,
+    /// Folders that are not to become git's.
+    not_git: Vec<PathBuf>,
+}
+
+/// Tells a file from another that took its place.
+type Identity = (u64, u64);
+
+impl Layout {
+    pub(crate) fn of(view: &View) -> Result<Self, ViewError> {
+        let directory = real(&view.directory)?;
+        let mut layout = Self {
+            directory: directory.clone(),
+            network: view.network,
+            tmp_bytes: view.tmp_bytes,
+            limits: view.limits,
+            covers: BTreeMap::new(),
+            absent: Vec::new(),
+            found: Vec::new(),
+            git: Vec::new(),
+            not_git: Vec::new(),
+        };
+        private().into_iter().for_each(|path| layout.cover(path, Cover::Private));
+        let kept = KEPT_OF_RUN.iter().filter_map(|path| real(path).ok());
+        kept.chain([directory]).for_each(|path| layout.show(path));
+        let roots = view.roots()?;
+        for root in &roots {
+            layout.cover(root.clone(), Cover::Writable);
+            // What is around it can be written too, and must not be exchanged for something else.
+            if let Some(around) = roots.iter().find(|it| *it != root && root.starts_with(it)) {
+                layout.pin(around, root.parent().unwrap_or(around))?;
+            }
+        }
+        for root in &roots {
+            layout.protect(root, &view.unprotected)?;
+        }
+        let secrets =
+            view.homes.iter().flat_map(|home| names::SECRETS.iter().map(|it| home.join(it)));
+        let system = names::SYSTEM_SECRETS.iter().map(PathBuf::from).chain(host_keys());
+        let sockets = sockets::bound();
+        for path in secrets.chain(system).chain(view.deny_read.iter().cloned()).chain(sockets) {
+            layout.hide(path, &roots)?;
+        }
+        Ok(layout)
+    }
+
+    /// Takes the protected names that nothing has, until what is returned is dropped.
+    pub fn occupy(&mut self) -> io::Result<Placeholders> {
+        let placeholders = Placeholders::make(&self.absent)?;
+        let found = self.absent.drain(..).map(|path| (identity(&path), path));
+        self.found.extend(found.map(|(found, path)| (path, found)));
+        Ok(placeholders)
+    }
+
+    /// A name that has something else behind it than when this was made. What was mounted there is
+    /// gone, or something that should be hidden is not: the ring must be made anew.
+    pub fn change(&self) -> Option<&Path> {
+        let mut found = self.found.iter();
+        found.find(|(path, found)| identity(path) != *found).map(|(path, _)| path.as_path())
+    }
+
+    /// Something a command has made that makes git read another configuration, and that no mount
+    /// can keep from being made: git itself could not work beside what would be in its place.
+    pub fn intrusion(&self) -> Option<PathBuf> {
+        let redirected = self.git.iter().map(|git| git.join("commondir"));
+        let bare = self.not_git.iter().filter(|folder| is_git(folder));
+        redirected.filter(|path| path.exists()).chain(bare.map(|it| it.join("HEAD"))).next()
+    }
+
+    /// What a seal inside the ring lets a command do.
+    pub fn terms(&self) -> Terms {
+        let own = |cover| matches!(cover, Cover::Writable | Cover::Private);
+        let covers = self.covers.iter().filter(|(_, cover)| own(**cover));
+        let writable = covers.map(|(path, _)| path.clone()).chain(["/dev".into()]).collect();
+        let readable = vec!["/".into()];
+        Terms { readable, writable, around: Around::Ring, limits: self.limits }
+    }
+
+    /// The same where there is no ring: a seal can refuse nothing inside of what it allows, and has
+    /// no private `/tmp`. `tmp` is what can be written in its place.
+    pub fn terms_alone(&self, tmp: &Path) -> Result<Terms, ViewError> {
+        let of = |wanted: &[Cover]| -> Vec<PathBuf> {
+            let covers = self.covers.iter().filter(|(_, cover)| wanted.contains(cover));
+            covers.map(|(path, _)| path.clone()).collect()
+        };
+        let roots = of(&[Cover::Writable]);
+        let inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root));
+        if let Some(path) = of(&[Cover::Protected, Cover::Hidden]).iter().find(inside) {
+            return Err(ViewError::NeedsMounts(path.clone()));
+        }
+        let mut closed = of(&[Cover::Private, Cover::Hidden]);
+        closed.push("/dev".into());
+        let mut readable = Vec::new();
+        let shown = of(&[Cover::Shown]);
+        for folder in [PathBuf::from("/")].iter().chain(&shown) {
+            open_up(folder, &closed, &mut readable);
+        }
+        let devices = DEVICES.iter().map(PathBuf::from).filter(|path| path.exists());
+        let writable = roots.into_iter().chain([tmp.to_owned()]).chain(devices).collect();
+        Ok(Terms { readable, writable, around: Around::Machine, limits: self.limits })
+    }
+
+    /// Each place and what covers it, parents first.
+    pub fn covers(&self) -> impl Iterator<Item = (&Path, Cover)> {
+        self.covers.iter().map(|(path, cover)| (path.as_path(), *cover))
+    }
+
+    pub fn has_below(&self, path: &Path) -> bool {
+        self.covers.keys().any(|other| other != path && other.starts_with(path))
+    }
+
+    /// The strictest of what is said about a place counts.
+    fn cover(&mut self, path: PathBuf, cover: Cover) {
+        let entry = self.covers.entry(path).or_insert(cover);
+        *entry = cover.max(*entry);
+    }
+
+    /// Shows something of the machine's inside something private.
+    fn show(&mut self, path: PathBuf) {
+        let is_private = |path| self.covers.get(path) == Some(&Cover::Private);
+        if path.ancestors().skip(1).any(is_private) {
+            self.cover(path, Cover::Shown);
+        }
+    }
+
+    fn hide(&mut self, name: PathBuf, roots: &[PathBuf]) -> Result<(), ViewError> {
+        let path = name.canonicalize();
+        self.found.push((name.clone(), identity(&name)));
+        let Ok(path) = path else { return Ok(()) };
+        if roots.contains(&path) {
+            return Err(ViewError::Hidden(path));
+        }
+        if path != name {
+            self.found.push((path.clone(), identity(&path)));
+        }
+        let around = path.ancestors().find_map(|around| self.covers.get(around));
+        if !matches!(around, Some(Cover::Private | Cover::Hidden)) {
+            self.cover(path, Cover::Hidden);
+        }
+        Ok(())
+    }
+
+    /// Protects what configures other programs at the top of a folder.
+    fn protect(&mut self, root: &Path, unprotected: &[PathBuf]) -> Result<(), ViewError> {
+        let wanted = |name: &&&str| !unprotected.iter().any(|it| it == Path::new(name));
+        for name in names::CONFIGURATION.iter().filter(wanted) {
+            let path = root.join(name);
+            match kind(&path)? {
+                Kind::Folder if *name == ".git" => {
+                    self.pin(root, &path)?;
+                    self.protect_git(&path)?;
+                }
+                Kind::Nothing => self.take(path),
+                Kind::Folder | Kind::File => self.guard(path),
+            }
+        }
+        for name in names::CONFIGURATION_IF_THERE.iter().filter(wanted) {
+            let path = root.join(name);
+            if kind(&path)? != Kind::Nothing {
+                self.pin(root, path.parent().unwrap_or(root))?;
+                self.guard(path);
+            }
+        }
+        match is_git(root) {
+            true if wanted(&&".git") => self.protect_git(root)?,
+            true => {}
+            false => self.not_git.push(root.to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Protects what git runs programs for, in its own folder and in those of submodules.
+    fn protect_git(&mut self, git: &Path) -> Result<(), ViewError> {
+        for name in names::GIT {
+            let path = git.join(name);
+            match kind(&path)? {
+                Kind::Nothing if *name == "hooks" => self.take(path),
+                Kind::Nothing => {}
+                Kind::Folder | Kind::File => self.guard(path),
+            }
+        }
+        if !git.join("commondir").exists() {
+            self.git.push(git.to_owned());
+        }
+        let mut modules = Vec::new();
+        find_modules(&git.join("modules"), SUBMODULE_DEPTH, &mut modules);
+        for module in modules {
+            self.pin(git, &module)?;
+            self.protect_git(&module)?;
+        }
+        Ok(())
+    }
+
+    /// Pins all folders below `root` down to this one.
+    fn pin(&mut self, root: &Path, folder: &Path) -> Result<(), ViewError> {
+        for folder in folder.ancestors().take_while(|folder| *folder != root) {
+            // The way to something protected must not lead elsewhere.
+            kind(folder)?;
+            self.found.push((folder.to_owned(), identity(folder)));
+            self.cover(folder.to_owned(), Cover::Pinned);
+        }
+        Ok(())
+    }
+
+    fn guard(&mut self, path: PathBuf) {
+        self.found.push((path.clone(), identity(&path)));
+        self.cover(path, Cover::Protected);
+    }
+
+    fn take(&mut self, path: PathBuf) {
+        self.absent.push(path.clone());
+        self.cover(path, Cover::Protected);
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Nothing,
+    File,
+    Folder,
+}
+
+fn kind(path: &Path) -> Result<Kind, ViewError> {
+    match path.symlink_metadata() {
+        Err(_) => Ok(Kind::Nothing),
+        Ok(_) if is_placeholder(path) => Ok(Kind::Nothing),
+        Ok(found) if found.is_symlink() => Err(ViewError::Link(path.to_owned())),
+        Ok(found) if found.is_dir() => Ok(Kind::Folder),
+        Ok(_) => Ok(Kind::File),
+    }
+}
+
+fn identity(path: &Path) -> Option<Identity> {
+    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
+}
+
+pub fn real(path: impl AsRef<Path>) -> Result<PathBuf, ViewError> {
+    let path = path.as_ref();
+    path.canonicalize().map_err(|error| ViewError::Missing(path.to_owned(), error))
+}
+
+/// What a ring has of its own.
+pub fn private() -> Vec<PathBuf> {
+    names::SOCKET_FOLDERS.iter().chain(TMP).filter_map(|path| real(path).ok()).collect()
+}
+
+fn is_git(folder: &Path) -> bool {
+    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists())
+}
+
+fn find_modules(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() && is_git(&path) => found.push(path),
+            Ok(kind) if kind.is_dir() && depth > 0 => find_modules(&path, depth - 1, found),
+            _ => {}
+        }
+    }
+}
+
+/// The keys by which this machine is known.
+fn host_keys() -> impl Iterator<Item = PathBuf> {
+    let entries = std::fs::read_dir("/etc/ssh").into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("ssh_host_") && name.ends_with("_key")
+    })
+}
+
+/// The largest parts of a folder in which nothing is closed.
+fn open_up(folder: &Path, closed: &[PathBuf], open: &mut Vec<PathBuf>) {
+    if closed.iter().any(|path| path == folder) {
+        return;
+    }
+    if !closed.iter().any(|path| path.starts_with(folder)) {
+        open.push(folder.to_owned());
+        return;
+    }
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        // What a link leads to is opened up where it is.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file()) {
+            open_up(&entry.path(), closed, open);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::view::Mode;
+
+    /// A home with a folder to work in, as a real path.
+    fn home() -> (TempDir, PathBuf, View) {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().canonicalize().unwrap();
+        let work = home.join("work");
+        fs::create_dir_all(work.join(".git/hooks")).unwrap();
+        fs::create_dir_all(home.join(".ssh")).unwrap();
+        let mut view = View::new(Mode::Workspace, work);
+        view.homes.push(home.clone());
+        (folder, home, view)
+    }
+
+    fn cover(layout: &Layout, path: &Path) -> Option<Cover> {
+        layout.covers.get(path).copied()
+    }
+
+    #[test]
+    fn a_workspace_is_writable_but_for_what_configures_others() {
+        let (_folder, home, view) = home();
+        let layout = view.survey().unwrap();
+        let work = home.join("work");
+        assert_eq!(cover(&layout, &work), Some(Cover::Writable));
+        assert_eq!(cover(&layout, &work.join(".git")), Some(Cover::Pinned));
+        assert_eq!(cover(&layout, &work.join(".git/hooks")), Some(Cover::Protected));
+        assert_eq!(cover(&layout, &work.join(".vscode")), Some(Cover::Protected));
+        assert_eq!(cover(&layout, &work.join(".bashrc")), None);
+    }
+
+    #[test]
+    fn what_cannot_be_written_needs_no_protection() {
+        let (_folder, home, view) = home();
+        let layout = View { mode: Mode::ReadOnly, ..view }.survey().unwrap();
+        let is_tmp = home.starts_with("/tmp");
+        assert_eq!(cover(&layout, &home.join("work")), is_tmp.then_some(Cover::Shown));
+        assert!(
+            layout.covers.values().all(|cover| *cover < Cover::Writable || *cover == Cover::Hidden)
+        );
+        assert!(layout.absent.is_empty());
+    }
+
+    #[test]
+    fn the_hooks_of_a_submodule_are_protected_and_the_way_to_them_is_pinned() {
+        let (_folder, home, view) = home();
+        let module = home.join("work/.git/modules/lib/a");
+        for name in ["objects", "refs", "HEAD", "config"] {
+            fs::create_dir_all(module.join(name)).unwrap();
+        }
+        let layout = view.survey().unwrap();
+        assert_eq!(cover(&layout, module.parent().unwrap()), Some(Cover::Pinned));
+        assert_eq!(cover(&layout, &module.join("config")), Some(Cover::Protected));
+        assert!(layout.absent.contains(&module.join("hooks")));
+    }
+
+    #[test]
+    fn a_file_that_is_replaced_outside_makes_the_layout_out_of_date() {
+        let (_folder, home, view) = home();
+        let config = home.join("work/.git/config");
+        fs::write(&config, "").unwrap();
+        let mut layout = view.survey().unwrap();
+        let _placeholders = layout.occupy().unwrap();
+        assert_eq!(layout.change(), None);
+        fs::write(&config, "[core]").unwrap();
+        assert_eq!(layout.change(), None);
+        fs::write(home.join("new"), "").unwrap();
+        fs::rename(home.join("new"), &config).unwrap();
+        assert_eq!(layout.change(), Some(config.as_path()));
+    }
+
+    #[test]
+    fn a_secret_that_comes_into_being_makes_the_layout_out_of_date() {
+        let (_folder, home, view) = home();
+        let mut layout = view.survey().unwrap();
+        let _placeholders = layout.occupy().unwrap();
+        fs::create_dir(home.join(".aws")).unwrap();
+        assert_eq!(layout.change(), Some(home.join(".aws").as_path()));
+    }
+
+    #[test]
+    fn a_folder_inside_another_cannot_be_exchanged() {
+        let (_folder, home, view) = home();
+        let inner = home.join("work/a/b");
+        fs::create_dir_all(&inner).unwrap();
+        let layout = View { write_dirs: vec![inner.clone()], ..view }.survey().unwrap();
+        assert_eq!(cover(&layout, &inner), Some(Cover::Writable));
+        assert_eq!(cover(&layout, &home.join("work/a")), Some(Cover::Pinned));
+    }
+
+    #[test]
+    fn what_leads_git_elsewhere_is_noticed() {
+        let (_folder, home, view) = home();
+        let layout = view.survey().unwrap();
+        assert_eq!(layout.intrusion(), None);
+        let work = home.join("work");
+        for name in ["HEAD", "objects", "refs"] {
+            fs::create_dir(work.join(name)).unwrap();
+        }
+        assert_eq!(layout.intrusion(), Some(work.join("HEAD")));
+        fs::write(work.join(".git/commondir"), "..").unwrap();
+        assert_eq!(layout.intrusion(), Some(work.join(".git/commondir")));
+    }
+
+    #[test]
+    fn what_is_private_stays_so_wherever_commands_start() {
+        for directory in ["/", "/tmp", "/dev"] {
+            let layout = View::new(Mode::ReadOnly, directory.into()).survey().unwrap();
+            assert_eq!(cover(&layout, Path::new("/tmp")), Some(Cover::Private));
+            assert_eq!(cover(&layout, Path::new("/")), None);
+            assert_eq!(cover(&layout, Path::new("/dev")), None);
+        }
+        for directory in ["/", "/tmp", "/var", "/dev/shm", "/proc/self"] {
+            let view = View::new(Mode::Workspace, directory.into());
+            assert!(matches!(view.survey(), Err(ViewError::TooWide(_))), "{directory}");
+        }
+    }
+
+    #[test]
+    fn a_whole_home_cannot_be_written_nor_what_is_hidden_nor_a_link_protected() {
+        let (_folder, home, view) = home();
+        let wide = View { directory: home.clone(), ..view.clone() };
+        assert!(matches!(wide.survey(), Err(ViewError::TooWide(_))));
+        let hidden = View { write_dirs: vec![home.join(".ssh")], ..view.clone() };
+        assert!(matches!(hidden.survey(), Err(ViewError::Hidden(_))));
+        symlink(&home, home.join("work/.vscode")).unwrap();
+        assert!(matches!(view.survey(), Err(ViewError::Link(_))));
+        let unprotected = View { unprotected: vec![".vscode".into()], ..view };
+        assert!(unprotected.survey().is_ok());
+    }
+}

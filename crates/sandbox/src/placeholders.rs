@@ -1,0 +1,118 @@
+//! Folders that stand where something protected does not exist, for as long as a ring does.
+//!
+//! Nothing can be mounted on a name that is not there, and neither Landlock nor a filter of system
+//! calls can refuse a single name. So the name is taken, by an empty folder: git does not show it,
+//! and removing it can never remove anything of somebody's.
+//!
+//! A folder that is removed takes the mount on it away, in every ring. So each ring holds a lock on
+//! the folders it stands on, and the last one removes them. One that somebody was killed over is
+//! known by its age, the oldest there is, and is the next ring's.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, Timespec, Timestamps, flock, futimens};
+
+/// How often a name is tried that others take and give back.
+const TRIES: usize = 100;
+
+#[derive(Debug, Default)]
+pub struct Placeholders {
+    held: Vec<(PathBuf, File)>,
+}
+
+impl Placeholders {
+    pub fn make(paths: &[PathBuf]) -> io::Result<Self> {
+        let mut placeholders = Self::default();
+        for path in paths {
+            placeholders.held.extend(take(path)?.map(|folder| (path.clone(), folder)));
+        }
+        Ok(placeholders)
+    }
+}
+
+impl Drop for Placeholders {
+    fn drop(&mut self) {
+        for (path, folder) in self.held.iter().rev() {
+            // One that somebody has put something into is not ours any more.
+            if flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                let _ = fs::remove_dir(path);
+            }
+        }
+    }
+}
+
+/// Whether this is nothing but a placeholder.
+pub fn is_placeholder(path: &Path) -> bool {
+    let empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
+    path.symlink_metadata().is_ok_and(|it| it.is_dir() && it.mtime() == 0) && empty()
+}
+
+/// A lock on the placeholder at this path; none if something of somebody's came there meanwhile.
+fn take(path: &Path) -> io::Result<Option<File>> {
+    for _ in 0..TRIES {
+        let made = match fs::create_dir(path) {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) => return Err(error),
+        };
+        let folder = match File::open(path) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        // Whoever removes it meanwhile holds the lock.
+        flock(&folder, FlockOperation::LockShared)?;
+        if made {
+            let oldest = Timespec { tv_sec: 0, tv_nsec: 0 };
+            futimens(&folder, &Timestamps { last_access: oldest, last_modification: oldest })?;
+        }
+        let (held, there) = (folder.metadata()?, path.symlink_metadata());
+        if there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
+            return Ok(is_placeholder(path).then_some(folder));
+        }
+    }
+    Err(io::ErrorKind::ResourceBusy.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_go_with_whoever_made_them_but_for_those_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let [ours, used, theirs] = [".a", ".b", ".c"].map(|name| folder.path().join(name));
+        fs::create_dir(&theirs).unwrap();
+        let placeholders = Placeholders::make(&[ours.clone(), used.clone(), theirs.clone()]);
+        fs::write(used.join("settings.json"), "{}").unwrap();
+        drop(placeholders.unwrap());
+        assert!(!ours.exists());
+        assert!(used.join("settings.json").exists() && theirs.exists());
+    }
+
+    #[test]
+    fn the_last_of_several_rings_removes_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().join(".a")];
+        let first = Placeholders::make(&paths).unwrap();
+        let second = Placeholders::make(&paths).unwrap();
+        drop(first);
+        assert!(is_placeholder(&paths[0]));
+        drop(second);
+        assert!(!paths[0].exists());
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_the_next_ones() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().join(".a")];
+        let mut killed = Placeholders::make(&paths).unwrap();
+        killed.held.clear();
+        assert!(is_placeholder(&paths[0]));
+        drop(Placeholders::make(&paths).unwrap());
+        assert!(!paths[0].exists());
+    }
+}

@@ -1,0 +1,205 @@
+//! What this machine can enforce, found out by trying, and what to do about what it cannot.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use landlock::ABI;
+
+use crate::layout::Layout;
+use crate::ring::Ring;
+use crate::seal::landlock_version;
+use crate::version::Version;
+
+/// How much of what was asked for can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rung {
+    /// Nothing that deserves the name: commands must not run.
+    Nothing,
+    /// Seals without a ring: no network, no sockets, no private `/tmp`, nothing that only mounts can
+    /// protect. What others run can be seen, though not their environment.
+    Seals,
+    /// Rings and seals.
+    Both,
+}
+
+/// What a rung stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    Landlock,
+    Seccomp,
+    Bubblewrap,
+    Namespaces,
+}
+
+/// Something that is missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Obstacle {
+    pub need: Need,
+    pub cause: String,
+    pub fix: String,
+}
+
+/// What was found out.
+#[derive(Debug)]
+pub struct Ground {
+    pub landlock: Option<ABI>,
+    pub ring: Option<Ring>,
+    pub obstacles: Vec<Obstacle>,
+}
+
+impl Ground {
+    /// Tries everything. `bwrap` is what was found under that name; `trial` is a program and its
+    /// arguments that makes a [`trial`](crate::trial) and succeeds if all was held. It is called in
+    /// the layout, which must be occupied.
+    pub fn probe(bwrap: Option<&Path>, layout: &Layout, trial: (&Path, &[OsString])) -> Self {
+        let mut obstacles = Vec::new();
+        let landlock = match landlock_version() {
+            Ok(abi) => Some(abi),
+            Err(error) => {
+                obstacles.push(no_landlock(&error));
+                None
+            }
+        };
+        obstacles.extend(no_seccomp());
+        let ring = find(bwrap).and_then(|ring| try_ring(&ring, layout, trial).map(|()| ring));
+        let ring = ring.map_err(|obstacle| obstacles.push(obstacle)).ok();
+        Self { landlock, ring, obstacles }
+    }
+
+    pub fn rung(&self) -> Rung {
+        let lacks = |need| self.obstacles.iter().any(|it| it.need == need);
+        match (self.landlock, &self.ring) {
+            (None, _) => Rung::Nothing,
+            _ if lacks(Need::Seccomp) => Rung::Nothing,
+            (Some(_), Some(_)) => Rung::Both,
+            // Before, a file could be cut and another process signalled.
+            (Some(abi), None) if abi >= ABI::V6 => Rung::Seals,
+            (Some(_), None) => Rung::Nothing,
+        }
+    }
+
+    /// Whether commands can have the machine's network and not its nameless sockets, which belong to
+    /// the same namespace.
+    pub fn can_share_network(&self) -> bool {
+        self.ring.is_some() && self.landlock.is_some_and(|abi| abi >= ABI::V6)
+    }
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: {}", self.cause, self.fix)
+    }
+}
+
+impl Obstacle {
+    fn new(need: Need, cause: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { need, cause: cause.into(), fix: fix.into() }
+    }
+}
+
+fn no_landlock(error: &io::Error) -> Obstacle {
+    let (cause, fix) = match error.raw_os_error() {
+        Some(libc::EOPNOTSUPP) => (
+            "Landlock is built into this kernel, but was not enabled at boot",
+            "add landlock to the kernel's lsm= list",
+        ),
+        Some(libc::EPERM) => (
+            "Landlock is kept from us by the seccomp filter of a container",
+            "let the container make the landlock_* calls",
+        ),
+        _ => {
+            ("this kernel has no Landlock", "use Linux 5.13 or later with CONFIG_SECURITY_LANDLOCK")
+        }
+    };
+    Obstacle::new(Need::Landlock, cause, fix)
+}
+
+fn no_seccomp() -> Option<Obstacle> {
+    let answer = libc::SECCOMP_RET_ERRNO;
+    // SAFETY: asks whether an answer is known; the pointer is to a live value.
+    let known = unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const answer)
+    };
+    (known != 0).then(|| {
+        let cause = format!("system calls cannot be filtered ({})", io::Error::last_os_error());
+        let fix = "use a kernel with CONFIG_SECCOMP_FILTER, and a container that allows seccomp(2)";
+        Obstacle::new(Need::Seccomp, cause, fix)
+    })
+}
+
+fn find(bwrap: Option<&Path>) -> Result<Ring, Obstacle> {
+    let missing = |cause: String| {
+        let fix = "install the package bubblewrap";
+        Obstacle::new(Need::Bubblewrap, cause, fix)
+    };
+    let bwrap = bwrap.ok_or_else(|| missing("there is no bwrap on PATH".into()))?;
+    let told = Command::new(bwrap).arg("--version").stdin(Stdio::null()).output();
+    let told =
+        told.map_err(|error| missing(format!("{} cannot be run ({error})", bwrap.display())))?;
+    let version = Version::parse(&String::from_utf8_lossy(&told.stdout));
+    match version {
+        Some(version) if version >= Version::OLDEST => {
+            Ok(Ring { bwrap: PathBuf::from(bwrap), version })
+        }
+        version => {
+            let told = version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
+            let cause = format!("{} is of version {told}", bwrap.display());
+            let fix = format!("install bubblewrap {} or later", Version::OLDEST);
+            Err(Obstacle::new(Need::Bubblewrap, cause, fix))
+        }
+    }
+}
+
+/// Goes into a ring, tries what must not be, and comes out again.
+fn try_ring(
+    ring: &Ring,
+    layout: &Layout,
+    (program, arguments): (&Path, &[OsString]),
+) -> Result<(), Obstacle> {
+    let tried = ring
+        .enter(layout, program, arguments)
+        .and_then(|mut entrance| entrance.command.stdin(Stdio::null()).output());
+    match tried {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(no_ring(String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(no_ring(&error.to_string())),
+    }
+}
+
+/// Why there is no ring, as far as the system's switches tell.
+fn no_ring(said: &str) -> Obstacle {
+    let said = said.lines().next().unwrap_or("bwrap said nothing");
+    let root = rustix::process::geteuid().is_root();
+    let switches: [(&str, &str, bool); 3] = [
+        ("/proc/sys/user/max_user_namespaces", "0", false),
+        ("/proc/sys/kernel/unprivileged_userns_clone", "0", true),
+        ("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", true),
+    ];
+    let off = switches.iter().position(|(path, off, for_others)| {
+        let value = std::fs::read_to_string(path).unwrap_or_default();
+        value.trim() == *off && !(*for_others && root)
+    });
+    let fix = match off {
+        Some(0) => "sysctl user.max_user_namespaces=15000",
+        Some(1) => "sysctl kernel.unprivileged_userns_clone=1",
+        Some(_) => {
+            "give bwrap an AppArmor profile that allows userns (package apparmor-profiles: \
+             bwrap-userns-restrict), or sysctl kernel.apparmor_restrict_unprivileged_userns=0"
+        }
+        None if in_container() => {
+            "let the container make namespaces and mount /proc: with Docker, --security-opt \
+             seccomp=unconfined --security-opt systempaths=unconfined, or --privileged"
+        }
+        None => "see whether `bwrap --unshare-user --ro-bind / / true` works, and what it says",
+    };
+    Obstacle::new(Need::Namespaces, format!("bwrap cannot make a sandbox ({said})"), fix)
+}
+
+fn in_container() -> bool {
+    ["/.dockerenv", "/run/.containerenv"].iter().any(|path| {
+        !matches!(std::fs::metadata(path), Err(error) if error.kind() == ErrorKind::NotFound)
+    })
+}

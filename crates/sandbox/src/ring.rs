@@ -1,0 +1,117 @@
+//! The call of `bwrap` that puts an agent where it sees a [`Layout`].
+//!
+//! The agent speaks on standard input, a socket, which `bwrap` passes on with all other descriptors
+//! that are inherited; the agent closes those. Descriptors that are sent over the socket cross
+//! namespaces. One of a folder leads back to all of the machine: its `..` is the one outside.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+
+use crate::layout::{Cover, Layout};
+use crate::names;
+use crate::version::Version;
+use crate::view::Network;
+
+/// Where the agent's own program is inside, whatever is hidden.
+pub const PROGRAM: &str = "/run/mcpz";
+
+const NAMESPACES: &[&str] =
+    &["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"];
+
+/// The way into a ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ring {
+    pub bwrap: PathBuf,
+    pub version: Version,
+}
+
+/// A call that is ready to be made.
+#[derive(Debug)]
+pub struct Entrance {
+    pub command: Command,
+    /// Inherited by the command, so it must live until that is started.
+    _options: OwnedFd,
+}
+
+impl Ring {
+    /// Has `program` called with `arguments` inside. The options go by a descriptor: on the command
+    /// line everybody inside would see them, in every list of processes.
+    pub fn enter(
+        &self,
+        layout: &Layout,
+        program: &Path,
+        arguments: &[OsString],
+    ) -> io::Result<Entrance> {
+        let file = memfd_create("options", MemfdFlags::empty())?;
+        let options = self.options(layout, program);
+        let mut rest =
+            options.iter().flat_map(|it| [it.as_bytes(), b"\0"]).collect::<Vec<_>>().concat();
+        while !rest.is_empty() {
+            let written = rustix::io::write(&file, &rest)?;
+            rest.drain(..written);
+        }
+        seek(&file, SeekFrom::Start(0))?;
+        let mut command = Command::new(&self.bwrap);
+        command.arg("--args").arg(file.as_raw_fd().to_string());
+        command.args(["--", PROGRAM]).args(arguments);
+        Ok(Entrance { command, _options: file })
+    }
+
+    /// What `bwrap` is told, but for what to call.
+    pub fn options(&self, layout: &Layout, program: &Path) -> Vec<OsString> {
+        let mut line = Line::default();
+        NAMESPACES.iter().for_each(|it| line.say(&[it]));
+        if layout.network == Network::Off {
+            line.say(&["--unshare-net"]);
+        }
+        if self.version >= Version::WITHOUT_NESTING {
+            line.say(&["--disable-userns"]);
+        }
+        line.say(&["--die-with-parent", "--cap-drop", "ALL"]);
+        line.say(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+        let size = layout.tmp_bytes.to_string();
+        for (path, cover) in layout.covers() {
+            match cover {
+                Cover::Private => {
+                    line.say(&["--perms", "1777", "--size", &size]);
+                    line.mount("--tmpfs", &[path]);
+                }
+                Cover::Writable | Cover::Pinned => line.mount("--bind", &[path, path]),
+                Cover::Shown | Cover::Protected => line.mount("--ro-bind", &[path, path]),
+                Cover::Hidden if path.is_dir() => {
+                    // Nothing inside can be seen, unless the view has something there.
+                    let perms = if layout.has_below(path) { "0711" } else { "0000" };
+                    line.say(&["--perms", perms, "--size", "65536"]);
+                    line.mount("--tmpfs", &[path]);
+                }
+                // A device on a mount without devices cannot be opened.
+                Cover::Hidden => line.mount("--ro-bind", &[Path::new("/dev/null"), path]),
+            }
+        }
+        line.mount("--ro-bind", &[program, Path::new(PROGRAM)]);
+        names::WAYS_OUT.iter().for_each(|name| line.say(&["--unsetenv", name]));
+        line.say(&["--setenv", "TMPDIR", "/tmp"]);
+        line.mount("--chdir", &[&layout.directory]);
+        line.0
+    }
+}
+
+#[derive(Default)]
+struct Line(Vec<OsString>);
+
+impl Line {
+    fn say(&mut self, words: &[&str]) {
+        self.0.extend(words.iter().map(OsString::from));
+    }
+
+    fn mount(&mut self, option: &str, paths: &[&Path]) {
+        self.0.push(option.into());
+        self.0.extend(paths.iter().map(|path| OsStr::to_owned(path.as_os_str())));
+    }
+}

@@ -1,0 +1,235 @@
+//! What a command puts on itself between fork and exec, and cannot take off again.
+//!
+//! The child there shares its parent's memory and may only make system calls. So the parent
+//! prepares everything: the Landlock rules are a descriptor, the filters are compiled programs, and
+//! [`Seal::apply`] allocates nothing.
+//!
+//!     agent ─ enclose ─▶ keeper ─ fork ─ apply ─▶ command
+//!
+//! The kernel takes half a millisecond to accept the filter, as long as it takes to run `true`. So
+//! the agent accepts it for all ([`Seal::enclose`]). What a command gets of its own is its limits
+//! and a Landlock domain: keepers and other commands are outside of that, and none of them can be
+//! traced, signalled or looked into.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
+};
+use libc::{c_int, c_long, c_ulong};
+use seccompiler::{BackendError, BpfProgram};
+use serde::{Deserialize, Serialize};
+
+use crate::filter::{self, Around};
+
+/// What a seal lets a command do, as told to the process that prepares it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    pub readable: Vec<PathBuf>,
+    /// These can be read as well.
+    pub writable: Vec<PathBuf>,
+    pub around: Around,
+    pub limits: Limits,
+}
+
+/// Limits that the kernel keeps for each process. `None` leaves what there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    pub open_files: Option<u64>,
+    /// Of the user, or of the user inside the ring.
+    pub processes: Option<u64>,
+    pub file_bytes: Option<u64>,
+    pub cpu_seconds: Option<u64>,
+    /// What a process may allocate.
+    pub data_bytes: Option<u64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SealError {
+    #[error("this kernel has no Landlock")]
+    NoLandlock,
+    #[error("the rules about files are not accepted")]
+    Rules(#[source] RulesetError),
+    #[error("{} cannot be opened for a rule", .0.display())]
+    Path(PathBuf, #[source] io::Error),
+    #[error("the filter of system calls cannot be made")]
+    Filter(#[source] BackendError),
+}
+
+pub struct Seal {
+    rules: OwnedFd,
+    filter: BpfProgram,
+    without_clone3: BpfProgram,
+    limits: Vec<(Resource, u64)>,
+}
+
+/// The layout of capabilities that the kernel has had since it has more than 32.
+const CAPABILITY_VERSION: u32 = 0x2008_0522;
+
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = c_int;
+
+impl Seal {
+    /// Prepares a seal where the paths mean what they mean to the command: inside the ring.
+    pub fn prepare(terms: &Terms) -> Result<Self, SealError> {
+        Ok(Self {
+            rules: rules(terms)?,
+            filter: filter::program(terms.around).map_err(SealError::Filter)?,
+            without_clone3: filter::without_clone3(),
+            limits: terms.limits.list().collect(),
+        })
+    }
+
+    /// Takes from the calling thread, and from all it will start, what no command may have.
+    pub fn enclose(&self) -> io::Result<()> {
+        drop_capabilities()
+            .and_then(|()| renounce_privileges())
+            .and_then(|()| install(&self.filter))
+            .map_err(io::Error::from_raw_os_error)
+    }
+
+    /// Seals the calling thread and all it becomes, after one of those before it was enclosed. Only
+    /// makes system calls; a number of the system's says why it failed, and then nothing must be
+    /// executed.
+    pub fn apply(&self) -> Result<(), c_int> {
+        for (resource, limit) in &self.limits {
+            let limit = libc::rlimit { rlim_cur: *limit, rlim_max: *limit };
+            // SAFETY: the pointer is to a live value.
+            checked(unsafe { libc::setrlimit(*resource, &limit) }.into())?;
+        }
+        let rules = self.rules.as_raw_fd();
+        // SAFETY: plain numbers, one of which is a descriptor that lives as long as we do.
+        checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0) })?;
+        install(&self.without_clone3)
+    }
+}
+
+/// The descriptor of the rules: who forks and closes all others must keep it.
+impl AsFd for Seal {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.rules.as_fd()
+    }
+}
+
+impl Limits {
+    fn list(self) -> impl Iterator<Item = (Resource, u64)> {
+        [
+            (libc::RLIMIT_NOFILE, self.open_files),
+            (libc::RLIMIT_NPROC, self.processes),
+            (libc::RLIMIT_FSIZE, self.file_bytes),
+            (libc::RLIMIT_CPU, self.cpu_seconds),
+            (libc::RLIMIT_DATA, self.data_bytes),
+        ]
+        .into_iter()
+        .filter_map(|(resource, limit)| Some((resource, limit?)))
+    }
+}
+
+/// Which version of Landlock the kernel has.
+pub fn landlock_version() -> Result<ABI, io::Error> {
+    const VERSION: c_long = 1;
+    // SAFETY: with this flag there is nothing to point to.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, VERSION)
+    };
+    match version {
+        ..0 => Err(io::Error::last_os_error()),
+        0 | 1 => Ok(ABI::V1),
+        2 => Ok(ABI::V2),
+        3 => Ok(ABI::V3),
+        4 => Ok(ABI::V4),
+        5 => Ok(ABI::V5),
+        6 => Ok(ABI::V6),
+        7 => Ok(ABI::V7),
+        8 => Ok(ABI::V8),
+        _ => Ok(ABI::V9),
+    }
+}
+
+/// Everything this kernel can refuse is refused, but for what the terms allow.
+fn rules(terms: &Terms) -> Result<OwnedFd, SealError> {
+    let abi = landlock_version().map_err(|_| SealError::NoLandlock)?;
+    let mut rules = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(abi))
+        .map_err(SealError::Rules)?;
+    if terms.around == Around::Machine && abi >= ABI::V4 {
+        rules = rules.handle_access(AccessNet::from_all(abi)).map_err(SealError::Rules)?;
+    }
+    if abi >= ABI::V6 {
+        rules = rules.scope(Scope::from_all(abi)).map_err(SealError::Rules)?;
+    }
+    let mut rules = rules.create().map_err(SealError::Rules)?;
+    let devices = AccessFs::MakeChar | AccessFs::MakeBlock;
+    let all = [
+        (&terms.readable, AccessFs::from_read(abi)),
+        (&terms.writable, AccessFs::from_all(abi) & !devices),
+    ];
+    for (paths, access) in all {
+        for path in paths {
+            let path_fd = open(path)?;
+            let access = access & applicable(path, abi)?;
+            rules = rules.add_rule(PathBeneath::new(path_fd, access)).map_err(SealError::Rules)?;
+        }
+    }
+    Option::from(rules).ok_or(SealError::NoLandlock)
+}
+
+fn open(path: &Path) -> Result<PathFd, SealError> {
+    PathFd::new(path).map_err(|error| SealError::Path(path.to_owned(), io::Error::other(error)))
+}
+
+/// What can be said of this path: the kernel refuses a rule about entries for what has none.
+fn applicable(path: &Path, abi: ABI) -> Result<BitFlags<AccessFs>, SealError> {
+    let found = path.metadata().map_err(|error| SealError::Path(path.to_owned(), error))?;
+    Ok(match found.is_dir() {
+        true => AccessFs::from_all(abi),
+        false => AccessFs::from_file(abi),
+    })
+}
+
+/// Also what would come back to root with the program that is executed. Others get nothing back.
+fn drop_capabilities() -> Result<(), c_int> {
+    let none: c_ulong = 0;
+    let bound = |option: c_int, it: c_ulong| {
+        // SAFETY: plain numbers.
+        unsafe { libc::prctl(option, it, none, none, none) }
+    };
+    if rustix::process::geteuid().is_root() {
+        let mut held = (0..64).filter(|it| bound(libc::PR_CAPBSET_READ, *it) == 1);
+        held.try_for_each(|it| checked(bound(libc::PR_CAPBSET_DROP, it).into()))?;
+    }
+    let (header, none) = ([CAPABILITY_VERSION, 0], [0_u32; 6]);
+    // SAFETY: both pointers are to live values of the layout that this version has.
+    checked(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) })
+}
+
+/// Without this, nobody but root may have filters or rules.
+fn renounce_privileges() -> Result<(), c_int> {
+    let [yes, none]: [c_ulong; 2] = [1, 0];
+    // SAFETY: plain numbers.
+    checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, yes, none, none, none) }.into())
+}
+
+fn install(filter: &BpfProgram) -> Result<(), c_int> {
+    let program =
+        libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut().cast() };
+    // SAFETY: the program is a live list of that length, in the kernel's own layout, and is only
+    // read.
+    checked(unsafe {
+        libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+    })
+}
+
+fn checked(result: c_long) -> Result<(), c_int> {
+    match result {
+        // SAFETY: always points to the number of this thread, or of the parent that waits for us.
+        -1 => Err(unsafe { *libc::__errno_location() }),
+        _ => Ok(()),
+    }
+}

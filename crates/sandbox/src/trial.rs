@@ -1,0 +1,69 @@
+//! A look at the sandbox from inside: what must not be is tried.
+//!
+//! That a call which should confine us has succeeded is a promise. This is the proof, made once
+//! where the commands will run.
+
+use std::fs::OpenOptions;
+use std::path::Path;
+
+use libc::c_long;
+
+use crate::filter::Around;
+use crate::seal::{Seal, SealError, Terms};
+
+/// Something that was possible, and must not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hole {
+    Enclosing,
+    Sealing,
+    Writing,
+    Family,
+    Network,
+    Namespace,
+    Trace,
+    IoUring,
+    Mount,
+    Clone3,
+}
+
+/// Seals the calling process for good, and tries.
+pub fn trial(terms: &Terms) -> Result<Vec<Hole>, SealError> {
+    let seal = Seal::prepare(terms)?;
+    if seal.enclose().is_err() {
+        return Ok(vec![Hole::Enclosing]);
+    }
+    if seal.apply().is_err() {
+        return Ok(vec![Hole::Sealing]);
+    }
+    let socket = |family| (libc::SYS_socket, [c_long::from(family), libc::SOCK_STREAM.into(), 0]);
+    let mut calls = vec![
+        (Hole::Family, socket(libc::AF_VSOCK), libc::EPERM),
+        (Hole::Namespace, (libc::SYS_unshare, [libc::CLONE_NEWUSER.into(), 0, 0]), libc::EPERM),
+        (Hole::Trace, (libc::SYS_ptrace, [libc::PTRACE_TRACEME.into(), 0, 0]), libc::EPERM),
+        (Hole::IoUring, (libc::SYS_io_uring_setup, [0; 3]), libc::EPERM),
+        (Hole::Mount, (libc::SYS_umount2, [0; 3]), libc::EPERM),
+        (Hole::Clone3, (libc::SYS_clone3, [0; 3]), libc::ENOSYS),
+    ];
+    if terms.around == Around::Machine {
+        calls.push((Hole::Network, socket(libc::AF_INET), libc::EPERM));
+    }
+    let holes = calls.into_iter().filter(|(_, call, errno)| refusal(*call) != Some(*errno));
+    let mut holes: Vec<_> = holes.map(|(hole, ..)| hole).collect();
+    if ["/", "/etc", "/usr"].iter().any(|folder| can_write(Path::new(folder))) {
+        holes.push(Hole::Writing);
+    }
+    Ok(holes)
+}
+
+/// The number a call is refused with, if it is.
+fn refusal((number, [first, second, third]): (c_long, [c_long; 3])) -> Option<i32> {
+    // SAFETY: where a call takes a pointer it gets none; what it makes goes with this process.
+    let result = unsafe { libc::syscall(number, first, second, third) };
+    (result < 0).then(|| std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
+}
+
+fn can_write(folder: &Path) -> bool {
+    let path = folder.join(format!(".mcpz-trial-{}", std::process::id()));
+    let made = OpenOptions::new().write(true).create_new(true).open(&path);
+    made.is_ok_and(|_| std::fs::remove_file(path).is_ok())
+}

@@ -1,0 +1,106 @@
+//! What was asked for.
+
+use std::io;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::layout::{Layout, private, real};
+use crate::seal::Limits;
+
+/// What looks like files and is not. A ring has its own.
+const SYSTEMS: &[&str] = &["/dev", "/proc", "/sys"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Writes only what is private.
+    ReadOnly,
+    /// Writes the directory and the `write_dirs` as well, but for what configures other programs.
+    Workspace,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    Off,
+    On,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct View {
+    pub mode: Mode,
+    pub network: Network,
+    /// Where commands start.
+    pub directory: PathBuf,
+    pub write_dirs: Vec<PathBuf>,
+    /// Home folders, whose secrets are hidden. None of them can be written as a whole.
+    pub homes: Vec<PathBuf>,
+    /// What else is hidden: what the user says, and what is ours.
+    pub deny_read: Vec<PathBuf>,
+    /// Names at the top of a writable folder that need no protection, such as `.vscode`.
+    pub unprotected: Vec<PathBuf>,
+    /// How much fits into each private folder.
+    pub tmp_bytes: u64,
+    pub limits: Limits,
+}
+
+impl View {
+    pub fn new(mode: Mode, directory: PathBuf) -> Self {
+        Self {
+            mode,
+            network: Network::Off,
+            directory,
+            write_dirs: Vec::new(),
+            homes: Vec::new(),
+            deny_read: Vec::new(),
+            unprotected: Vec::new(),
+            tmp_bytes: 1 << 30,
+            limits: Limits::default(),
+        }
+    }
+
+    /// Looks what that means for the files that are there.
+    pub fn survey(&self) -> Result<Layout, ViewError> {
+        Layout::of(self)
+    }
+
+    /// The folders that can be written.
+    pub(crate) fn roots(&self) -> Result<Vec<PathBuf>, ViewError> {
+        if self.mode == Mode::ReadOnly {
+            return Ok(Vec::new());
+        }
+        let roots = [&self.directory].into_iter().chain(&self.write_dirs);
+        let roots = roots.map(real).collect::<Result<Vec<_>, _>>()?;
+        let mut whole: Vec<_> = self.homes.iter().filter_map(|home| real(home).ok()).collect();
+        whole.extend(private());
+        let wide = |root: &&PathBuf| {
+            SYSTEMS.iter().any(|system| root.starts_with(system))
+                || root.parent().is_none()
+                || whole.iter().any(|whole| whole.starts_with(root))
+        };
+        match roots.iter().find(wide) {
+            Some(root) => Err(ViewError::TooWide(root.clone())),
+            None => Ok(roots),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    #[error("{} is not there", .0.display())]
+    Missing(PathBuf, #[source] io::Error),
+    #[error("{} is too much to be written: name a folder of your work", .0.display())]
+    TooWide(PathBuf),
+    #[error("{} is to be hidden: it cannot be written", .0.display())]
+    Hidden(PathBuf),
+    #[error(
+        "{} is a link, which cannot be protected: replace it by what it leads to, or name it in `unprotected`",
+        .0.display()
+    )]
+    Link(PathBuf),
+    #[error(
+        "{} in a folder that can be written can only be protected by bubblewrap: name it in `unprotected`, or use read-only",
+        .0.display()
+    )]
+    NeedsMounts(PathBuf),
+}
