@@ -13,17 +13,19 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::slice;
 use std::time::{Duration, Instant};
 
+use mcpz_sandbox::Seal;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::RecvFlags;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
-use crate::frame::{Event, Failure, FrameError, Order, Report, Stage, VERSION};
+use crate::frame::{Confinement, Event, Failure, FrameError, Order, Report, Stage, VERSION};
 use crate::keeper::Keeper;
 use crate::wire::{self, Inbox};
 use crate::{signals, tree};
@@ -44,6 +46,8 @@ pub enum AgentError {
     Version { theirs: u16 },
     #[error("the server gives orders before it has said hello")]
     NoHello,
+    #[error("commands cannot be confined")]
+    Confinement(#[source] io::Error),
     #[error("the server sends garbage")]
     Garbage(#[from] FrameError),
 }
@@ -65,6 +69,7 @@ pub fn serve_stdin() -> Result<(), AgentError> {
         groups: Groups::create(),
         keepers: HashMap::new(),
         greeted: false,
+        seal: None,
     };
     let result = agent.serve();
     if result.is_err() {
@@ -81,6 +86,8 @@ struct Agent {
     groups: Option<Groups>,
     keepers: HashMap<Pid, Record>,
     greeted: bool,
+    /// What each command puts on itself.
+    seal: Option<Seal>,
 }
 
 /// What the agent knows of one keeper.
@@ -107,19 +114,29 @@ impl Agent {
     }
 
     fn obey(&mut self, order: &Order) -> Result<(), AgentError> {
-        match *order {
-            Order::Hello { version: VERSION } => {
+        match order {
+            Order::Hello { version: VERSION, confinement } => {
+                let listener = match confinement.as_ref().map(|it| self.confine(it)).transpose() {
+                    Ok(listener) => listener.flatten(),
+                    Err(error) => {
+                        self.report(&Report::Refused { why: error.to_string() }, &[]);
+                        return Err(AgentError::Confinement(error));
+                    }
+                };
                 self.greeted = true;
                 let cgroup = self.groups.as_ref().map(|groups| groups.path().to_owned());
-                self.report(&Report::Hello { version: VERSION, cgroup });
+                let port = listener.as_ref().map(|(_, port)| *port);
+                let sent: Vec<_> = listener.iter().map(|(listener, _)| listener.as_fd()).collect();
+                self.report(&Report::Hello { version: VERSION, cgroup, port }, &sent);
             }
-            Order::Hello { version } => return Err(AgentError::Version { theirs: version }),
+            Order::Hello { version, .. } => return Err(AgentError::Version { theirs: *version }),
             Order::Keep { .. } if !self.greeted => return Err(AgentError::NoHello),
             Order::Keep { keeper } => {
+                let keeper = *keeper;
                 match self.inbox.take_fds(1).and_then(|mut fds| fds.pop()) {
                     Some(socket) => self.fork_keeper(keeper, socket),
                     // Out of descriptors: the kernel has closed it, which the server sees.
-                    None => self.report(&Report::Buried { keeper }),
+                    None => self.report(&Report::Buried { keeper }, &[]),
                 }
             }
         }
@@ -135,9 +152,9 @@ impl Agent {
                 let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN);
                 let failure = Failure { stage: Stage::Resources, errno };
                 let _ = wire::tell(socket.as_fd(), &[Event::Failed(failure)], &[]);
-                self.report(&Report::Buried { keeper });
+                self.report(&Report::Buried { keeper }, &[]);
             }
-            0 => live_as_keeper(socket, group),
+            0 => live_as_keeper(socket, group, self.seal.take()),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
                 self.keepers.insert(pid, Record { keeper, group });
@@ -167,7 +184,7 @@ impl Agent {
         if let Some(group) = kept.group {
             group.remove();
         }
-        self.report(&Report::Buried { keeper: kept.keeper });
+        self.report(&Report::Buried { keeper: kept.keeper }, &[]);
     }
 
     /// Kills every child that is no keeper, with all below it, until there is none.
@@ -188,9 +205,26 @@ impl Agent {
         }
     }
 
-    fn report(&self, report: &Report) {
+    fn report(&self, report: &Report, fds: &[BorrowedFd<'_>]) {
         // A server that does not listen has left, which its own stream will tell.
-        let _ = wire::tell(self.server.as_fd(), slice::from_ref(report), &[]);
+        let _ = wire::tell(self.server.as_fd(), slice::from_ref(report), fds);
+    }
+
+    /// Takes from this process, and from all it will start, what no command may have. Returns where
+    /// commands find their way out, if they are to have one.
+    fn confine(&mut self, confinement: &Confinement) -> io::Result<Option<(TcpListener, u16)>> {
+        let seal = Seal::prepare(&confinement.terms).map_err(io::Error::other)?;
+        let listener = match confinement.way_out {
+            true => {
+                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+                let port = listener.local_addr()?.port();
+                Some((listener, port))
+            }
+            false => None,
+        };
+        seal.enclose()?;
+        self.seal = Some(seal);
+        Ok(listener)
     }
 
     /// Waits until all keepers have ended: the server, by leaving or by hanging up on them, has
@@ -213,12 +247,13 @@ impl Agent {
 }
 
 /// The rest of a forked process's life.
-pub fn live_as_keeper(socket: OwnedFd, group: Option<Group>) -> ! {
+pub fn live_as_keeper(socket: OwnedFd, group: Option<Group>, seal: Option<Seal>) -> ! {
     let group_fd = group.as_ref().map(|group| group.folder().as_raw_fd());
-    close_all_but(&[Some(socket.as_raw_fd()), group_fd]);
+    let seal_fd = seal.as_ref().map(|seal| seal.as_fd().as_raw_fd());
+    close_all_but(&[Some(socket.as_raw_fd()), group_fd, seal_fd]);
     become_subreaper();
     set_name(c"mcpz-keeper");
-    if let Ok(keeper) = Keeper::new(socket, group) {
+    if let Ok(keeper) = Keeper::new(socket, group, seal) {
         keeper.serve();
     }
     // SAFETY: leaves at once, without running the exit handlers of the process this was forked of.

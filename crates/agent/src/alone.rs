@@ -67,7 +67,7 @@ pub fn stand_alone() -> io::Result<(Given, Keep)> {
         -1 => Err(io::Error::last_os_error()),
         0 => {
             signals::take_over();
-            live_as_keeper(theirs, None)
+            live_as_keeper(theirs, None, None)
         }
         _ => Ok((given, Keep { socket: ours })),
     }

@@ -12,6 +12,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::ptr;
 
 use libc::{c_char, c_int, c_void};
+use mcpz_sandbox::Seal;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 
@@ -38,6 +39,8 @@ pub struct Launcher {
     null: OwnedFd,
     environment: Vec<CString>,
     stack: Vec<u8>,
+    /// What every program puts on itself.
+    seal: Option<Seal>,
     /// Made while there was nothing else to do.
     pipes: Option<Pipes>,
 }
@@ -51,13 +54,14 @@ pub struct Launched {
 }
 
 impl Launcher {
-    pub fn new() -> io::Result<Self> {
+    pub fn new(seal: Option<Seal>) -> io::Result<Self> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
         let environment = std::env::vars_os().filter_map(|(name, value)| assignment(&name, &value));
         Ok(Self {
             null: null.into(),
             environment: environment.collect(),
             stack: vec![0; STACK_SIZE],
+            seal,
             pipes: None,
         })
     }
@@ -119,6 +123,7 @@ impl Launcher {
             orders: directed.as_ref().map_or(-1, |(orders, _)| orders.as_raw_fd()),
             answers: directed.as_ref().map_or(-1, |(_, answers)| answers.as_raw_fd()),
             script: script.as_ref().map_or(-1, AsRawFd::as_raw_fd),
+            seal: self.seal.as_ref().map_or(ptr::null(), ptr::from_ref),
             failure: None,
         };
         let pid = clone(&mut self.stack, cgroup, &mut plan).map_err(resources)?;
@@ -191,6 +196,7 @@ struct Plan {
     orders: RawFd,
     answers: RawFd,
     script: RawFd,
+    seal: *const Seal,
     failure: Option<Failure>,
 }
 
@@ -219,7 +225,18 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
                 && (plan.orders < 0 || libc::dup2(plan.orders, ORDERS_FD) >= 0)
                 && (plan.answers < 0 || libc::dup2(plan.answers, ANSWERS_FD) >= 0)
         };
-        if moved {
+        let sealed = moved && {
+            stage = Stage::Confinement;
+            // It only makes system calls.
+            plan.seal.as_ref().is_none_or(|seal| match seal.apply() {
+                Ok(()) => true,
+                Err(errno) => {
+                    *libc::__errno_location() = errno;
+                    false
+                }
+            })
+        };
+        if sealed {
             stage = Stage::Program;
             let mut none = std::mem::zeroed();
             libc::sigemptyset(&mut none);

@@ -18,11 +18,12 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mcpz_sandbox::Terms;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -39,24 +40,34 @@ const HEADER: usize = 4;
 pub enum Order {
     Hello {
         version: u16,
+        /// What every command is held to, if anything.
+        confinement: Option<Confinement>,
     },
     /// Make a keeper that serves the socket which travels with this frame.
-    Keep {
-        keeper: u64,
-    },
+    Keep { keeper: u64 },
 }
 
-/// What the agent has to say. The first report is `Hello`.
+/// What commands of an agent are held to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Confinement {
+    pub terms: Terms,
+    /// Whether somebody outside serves them a way out.
+    pub way_out: bool,
+}
+
+/// What the agent has to say. The first report is `Hello` or `Refused`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     Hello {
         version: u16,
         cgroup: Option<PathBuf>,
+        /// Where commands find their way out. The listener travels with this frame.
+        port: Option<u16>,
     },
+    /// Commands cannot be held to what was asked for: nothing will be started.
+    Refused { why: String },
     /// The keeper ended, and whatever it left behind is gone.
-    Buried {
-        keeper: u64,
-    },
+    Buried { keeper: u64 },
 }
 
 /// What the server wants of a keeper.
@@ -188,6 +199,8 @@ pub enum Stage {
     Resources,
     /// Entering the working directory.
     Directory,
+    /// Confining it, as every command here must be.
+    Confinement,
     /// Executing the program.
     Program,
 }

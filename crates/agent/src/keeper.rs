@@ -10,6 +10,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use mcpz_sandbox::Seal;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid};
@@ -62,9 +63,9 @@ enum Ending {
 }
 
 impl Keeper {
-    pub fn new(socket: OwnedFd, group: Option<Group>) -> std::io::Result<Self> {
+    pub fn new(socket: OwnedFd, group: Option<Group>, seal: Option<Seal>) -> std::io::Result<Self> {
         let (agent, inbox) = (getppid(), Inbox::default());
-        Ok(Self { agent, socket, inbox, launcher: Launcher::new()?, group })
+        Ok(Self { agent, socket, inbox, launcher: Launcher::new(seal)?, group })
     }
 
     fn is_orphan(&self) -> bool {

@@ -21,9 +21,9 @@ mod wire;
 pub use agent::{AgentError, serve_stdin};
 pub use alone::{Given, Keep, kill_all_below, stand_alone};
 pub use frame::{
-    ANSWERS_FD, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD, Program,
-    Spawn, Stage, Status, Stdin, Usage, decode, encode,
+    ANSWERS_FD, Confinement, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD,
+    Program, Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
 pub use link::{Link, LinkError};
 pub use process::{Happening, Process, Started};
-pub use tree::descendants;
+pub use tree::{descendants, known_inside_as};

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, socketpair,
+    sockopt::set_socket_passcred,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::Interest;
@@ -25,7 +27,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::cgroup;
-use crate::frame::{self, FrameError, Order, Report, Spawn, VERSION};
+use crate::frame::{self, Confinement, FrameError, Order, Report, Spawn, VERSION};
 use crate::process::{Letter, Process};
 use crate::wire::{self, Inbox};
 
@@ -45,6 +47,8 @@ pub enum LinkError {
     Start(#[source] io::Error),
     #[error("the agent cannot be asked for another keeper")]
     Ask(#[source] io::Error),
+    #[error("commands cannot be confined as they must be: {0}")]
+    Confinement(String),
     #[error("the agent is gone")]
     Gone,
     #[error("the request does not fit")]
@@ -60,6 +64,8 @@ pub struct Link {
 struct Shared {
     agent: Pid,
     control: UnixStream,
+    /// Whether what it starts lives in namespaces of its own.
+    confined: bool,
     state: Mutex<State>,
     /// Told when there are more idle keepers than need to be.
     surplus: Notify,
@@ -91,17 +97,40 @@ pub struct Connection {
 }
 
 impl Link {
-    /// Starts `program agent`, without some variables of the environment, and connects to it. Must
-    /// be called within a tokio runtime.
+    /// Starts `program agent` and connects to it. Must be called within a tokio runtime.
     pub fn start(program: &Path, withheld: &[OsString]) -> Result<Self, LinkError> {
-        let (ours, theirs) = pair().map_err(LinkError::Start)?;
         let mut command = Command::new(program);
+        command.arg0("mcpz").arg("agent");
+        Self::connect(command, withheld, None).map(|(link, _)| link)
+    }
+
+    /// Starts an agent that confines whatever it starts, with a command that ends up being one.
+    /// Returns where commands find their way out, if they are to have one. The agent may go with the
+    /// thread that calls this.
+    pub async fn start_confined(
+        command: Command,
+        withheld: &[OsString],
+        confinement: Confinement,
+    ) -> Result<(Self, Option<TcpListener>), LinkError> {
+        let (link, greeted) = Self::connect(command, withheld, Some(confinement))?;
+        match greeted.await {
+            Ok(Ok(listener)) => Ok((link, listener)),
+            Ok(Err(why)) => Err(LinkError::Confinement(why)),
+            Err(_) => Err(LinkError::Gone),
+        }
+    }
+
+    /// Has a command be an agent, without some variables of the environment.
+    fn connect(
+        mut command: Command,
+        withheld: &[OsString],
+        confinement: Option<Confinement>,
+    ) -> Result<(Self, oneshot::Receiver<Greeting>), LinkError> {
+        let (ours, theirs) = pair().map_err(LinkError::Start)?;
         withheld.iter().for_each(|name| {
             command.env_remove(name);
         });
         let agent = command
-            .arg0("mcpz")
-            .arg("agent")
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())
             .spawn()
@@ -111,22 +140,29 @@ impl Link {
         let shared = Shared {
             agent: Pid::from_child(&agent),
             control,
+            confined: confinement.is_some(),
             state: Mutex::default(),
             surplus: Notify::new(),
             closed,
         };
         let link = Self { shared: Arc::new(shared) };
-        link.order(&Order::Hello { version: VERSION }, None)?;
+        link.order(&Order::Hello { version: VERSION, confinement }, None)?;
         for _ in 0..SPARE {
             let keeper = link.make_keeper()?;
             link.shared.lock().idle.push(keeper);
         }
-        let reader = Reader { shared: link.shared.clone(), inbox: Inbox::default(), cgroup: None };
+        let (greeting, greeted) = oneshot::channel();
+        let reader = Reader {
+            shared: link.shared.clone(),
+            inbox: Inbox::default(),
+            cgroup: None,
+            greeting: Some(greeting),
+        };
         tokio::spawn(async move {
             reader.read_all(agent).await;
             let _ = closing.send(true);
         });
-        Ok(link)
+        Ok((link, greeted))
     }
 
     pub fn is_closed(&self) -> bool {
@@ -145,8 +181,7 @@ impl Link {
 
     /// Ends the agent and with it every run, and waits until they are gone.
     pub async fn close(&self) {
-        self.shared.hang_up();
-        let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Write);
+        self.hang_up();
         // One that was stopped could not hear.
         let _ = kill_process(self.shared.agent, Signal::CONT);
         let mut closed = self.shared.closed.clone();
@@ -154,6 +189,12 @@ impl Link {
             let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Read);
             let _ = closed.wait_for(|closed| *closed).await;
         }
+    }
+
+    /// Ends the agent and with it every run, and does not wait for that.
+    pub fn hang_up(&self) {
+        self.shared.hang_up();
+        let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Write);
     }
 
     /// Takes back a keeper whose run is over.
@@ -184,6 +225,10 @@ impl Link {
     fn make_keeper(&self) -> Result<Connection, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Ask)?;
         let socket = Arc::new(connect(ours).map_err(LinkError::Ask)?);
+        if self.shared.confined {
+            // Who speaks is told by the number it has here.
+            set_socket_passcred(&*socket, true).map_err(|errno| LinkError::Ask(errno.into()))?;
+        }
         let (burying, buried) = oneshot::channel();
         let keeper = {
             let mut state = self.shared.lock();
@@ -262,7 +307,11 @@ struct Reader {
     shared: Arc<Shared>,
     inbox: Inbox,
     cgroup: Option<PathBuf>,
+    greeting: Option<oneshot::Sender<Greeting>>,
 }
+
+/// What an agent says first: where commands find their way out, or why nothing can be started.
+type Greeting = Result<Option<TcpListener>, String>;
 
 impl Reader {
     /// Hears the agent until its stream ends or carries garbage, and sees it off.
@@ -282,6 +331,13 @@ impl Reader {
         self.shared.lock().all.clear();
     }
 
+    /// Tells whoever waits for the agent's first word.
+    fn greet(&mut self, greeting: Greeting) {
+        if let Some(waiting) = self.greeting.take() {
+            let _ = waiting.send(greeting);
+        }
+    }
+
     async fn read_once(&mut self) -> bool {
         let control = &self.shared.control;
         if control.readable().await.is_err() {
@@ -297,11 +353,17 @@ impl Reader {
         }
         loop {
             match self.inbox.next() {
-                Ok(Some(Report::Hello { version, cgroup })) => {
+                Ok(Some(Report::Hello { version, cgroup, port })) => {
                     self.cgroup = cgroup;
+                    let listener = port.and_then(|_| self.inbox.take_fds(1)?.pop());
                     if version != VERSION {
                         return false;
                     }
+                    self.greet(Ok(listener.map(TcpListener::from)));
+                }
+                Ok(Some(Report::Refused { why })) => {
+                    self.greet(Err(why));
+                    return false;
                 }
                 Ok(Some(Report::Buried { keeper })) => {
                     self.shared.lock().all.remove(&keeper);

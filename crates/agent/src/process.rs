@@ -162,7 +162,10 @@ impl Process {
     }
 
     fn take_ends(&mut self, pid: i32, keeper: i32, count: usize) -> Option<Started> {
-        let mut fds = self.keeper.as_mut()?.inbox.take_fds(count)?;
+        let inbox = &mut self.keeper.as_mut()?.inbox;
+        let mut fds = inbox.take_fds(count)?;
+        // In a namespace of its own it knows itself by another number.
+        let keeper = inbox.speaker.unwrap_or(keeper);
         let direction = match self.shape.directed {
             true => {
                 let (answers, orders) = (fds.pop()?, fds.pop()?);

@@ -15,6 +15,17 @@ pub fn descendants(root: i32) -> Vec<i32> {
     living(root).into_iter().map(|entry| entry.pid).collect()
 }
 
+/// The descendant of `root` that knows itself by this number: in a namespace of its own it is another
+/// one than here.
+pub fn known_inside_as(root: i32, number: i32) -> Option<i32> {
+    descendants(root).into_iter().find(|pid| {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()?.parse().ok())
+            == Some(number)
+    })
+}
+
 /// Kills every descendant of `root` that is there now. One that is being forked meanwhile is met
 /// by who looks again.
 ///

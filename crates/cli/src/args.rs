@@ -46,6 +46,9 @@ pub enum Command {
     /// Keep a detached job
     #[command(hide = true)]
     Record,
+    /// Try to get out of a sandbox
+    #[command(hide = true)]
+    Trial { terms: String },
 }
 
 #[derive(Debug, Subcommand)]
@@ -171,6 +174,16 @@ pub struct ShellFlags {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
     pub background_after: Option<u64>,
 
+    /// What commands can change and see: nothing else than they could (off), the working directory
+    /// (workspace) or nothing at all (read-only); what holds secrets is hidden [default: off]
+    #[arg(long, value_name = "MODE")]
+    pub sandbox: Option<SandboxMode>,
+
+    /// Hosts that commands in a sandbox can connect to, such as github.com,*.example.org; or on, or
+    /// off [default: off]
+    #[arg(long, value_name = "HOSTS")]
+    pub net: Option<String>,
+
     /// Tools to offer: names (comma-separated), default or all [default: default]
     #[arg(long, value_name = "LIST")]
     pub tools: Option<String>,
@@ -186,6 +199,14 @@ pub struct ShellFlags {
     /// Enable verbose logging to stderr
     #[arg(short, long)]
     pub verbose: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    Off,
+    ReadOnly,
+    Workspace,
 }
 
 /// How a server is reached over HTTP.

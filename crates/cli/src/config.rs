@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use crate::args::AuthKind;
+use crate::args::{AuthKind, SandboxMode};
 use crate::policy;
 use crate::size::Size;
 
@@ -20,6 +20,7 @@ pub struct Config {
     pub shell_tool: ShellTool,
     pub policy: policy::Table,
     pub limits: Limits,
+    pub sandbox: Sandbox,
     pub audit: Audit,
     pub http: Http,
 }
@@ -58,6 +59,25 @@ pub struct Limits {
     pub jobs: Option<usize>,
     pub sessions: Option<usize>,
     pub idle: Option<u64>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sandbox {
+    pub mode: Option<SandboxMode>,
+    pub net: Option<Net>,
+    pub deny_read: Option<Vec<PathBuf>>,
+    pub write_dirs: Option<Vec<PathBuf>>,
+    pub unprotected: Option<Vec<PathBuf>>,
+    pub tmp_size: Option<Size>,
+}
+
+/// Where commands may connect to: `"off"`, `"on"`, a host, or a list of them.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum Net {
+    One(String),
+    List(Vec<String>),
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -125,6 +145,12 @@ pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
         }
     }
     Ok(Config::default())
+}
+
+/// The file that [`load`] reads, if there is one.
+pub fn path(named: Option<&Path>) -> Option<PathBuf> {
+    let named = named.map(Path::to_owned).or_else(|| variable("MCPZ_CONFIG").map(PathBuf::from));
+    named.or_else(|| usual_paths().into_iter().find(|path| path.exists()))
 }
 
 fn is_absent(error: &io::Error) -> bool {

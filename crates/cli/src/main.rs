@@ -12,6 +12,7 @@ mod log;
 mod pairs;
 mod policy;
 mod restrictions;
+mod sandbox;
 mod secrets;
 mod server;
 mod settings;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Audit { audit } => audit::run(audit),
         Command::Jobs { jobs } => jobs::run(jobs),
         Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
+        Command::Trial { terms } => sandbox::run_trial(&terms),
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {

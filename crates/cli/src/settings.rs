@@ -13,6 +13,7 @@ use crate::args::ShellFlags;
 use crate::config::{self, Config};
 use crate::http::TOKEN_VARIABLE;
 use crate::policy::{self, PolicyError};
+use crate::sandbox::{SandboxError, Wanted};
 use crate::secrets;
 
 /// The longest timeout, in seconds.
@@ -44,6 +45,8 @@ pub enum SettingsError {
     Tools(#[from] UnknownTool),
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Sandbox(#[from] SandboxError),
     #[error("the default_timeout is longer than the max_timeout")]
     TimeoutOrder,
     #[error("{name} is `{text}`, but must be a number of bytes")]
@@ -75,12 +78,12 @@ impl Settings {
         made: Option<String>,
     ) -> Result<Self, SettingsError> {
         let policy = policy::load(flags, &config)?;
-        let Config { shell_tool: file, limits, audit, http, .. } = config;
-        let tokens = http.tokens.unwrap_or_default().into_values().chain(made);
+        let Config { shell_tool: file, limits, audit, http, sandbox, .. } = config;
+        let tokens = http.tokens.clone().unwrap_or_default().into_values().chain(made);
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let spill = SpillSettings::new(std::env::temp_dir());
-        let engine = mcpz_engine::Settings {
+        let mut engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
             withheld: withheld(&policy),
             secrets: match file.mask_secrets {
@@ -104,7 +107,10 @@ impl Settings {
             log_commands: file.log_commands.unwrap_or(true),
             audit: audit_settings(&audit)?,
             jobs_folder: jobs_folder(),
+            confining: None,
         };
+        let wanted = Wanted { flags, file: &sandbox, hidden: hidden(&engine, &http, flags) };
+        engine.confining = wanted.confining(&engine)?;
         Ok(Self {
             engine,
             tools: tools.map_or_else(|| Ok(ToolSet::default()), |list| list.parse())?,
@@ -127,6 +133,13 @@ impl Settings {
         let shell = Shell::new(Engine::new(self.engine, later), self.tools, self.faces);
         if self.no_stderr { shell.without_stderr() } else { shell }
     }
+}
+
+/// What of ours a confined command must not see: its record, and what lets people in.
+fn hidden(engine: &mcpz_engine::Settings, http: &config::Http, flags: &ShellFlags) -> Vec<PathBuf> {
+    let tokens = http.tokens.is_some().then(|| config::path(flags.config.as_deref())).flatten();
+    let ours = [Some(engine.audit.folder.clone()), config::state_folder(), tokens];
+    ours.into_iter().flatten().chain(http.tls_key.clone()).collect()
 }
 
 /// Variables of ours that no command gets: the token and, where commands are judged, what would make

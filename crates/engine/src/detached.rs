@@ -57,6 +57,8 @@ pub struct Ending {
     pub survivors: Vec<i32>,
     /// Bytes of its output that were not kept.
     pub lost: u64,
+    /// What its sandbox has refused.
+    pub refused: Vec<String>,
 }
 
 impl Card {
@@ -69,8 +71,12 @@ impl Card {
 impl Ending {
     pub fn of(job: &Job) -> Self {
         let ended = job.end();
+        let mut refused = Vec::new();
         let outcome = match ended.outcome {
-            Some(Ok(outcome)) => Ok((outcome.end, outcome.usage)),
+            Some(Ok(outcome)) => {
+                refused = outcome.refused;
+                Ok((outcome.end, outcome.usage))
+            }
             Some(Err(text)) => Err(text),
             None => Ok((End::Lost, Usage::default())),
         };
@@ -80,12 +86,20 @@ impl Ending {
             stopped: job.state() == State::Stopped,
             survivors: ended.survivors.unwrap_or_default(),
             lost: job.output.lost(),
+            refused,
         }
     }
 
     /// That of a job whose recorder was killed, and it with that.
     fn lost() -> Self {
         let outcome = Ok((End::Lost, Usage::default()));
-        Self { pid: None, outcome, stopped: false, survivors: Vec::new(), lost: 0 }
+        Self {
+            pid: None,
+            outcome,
+            stopped: false,
+            survivors: Vec::new(),
+            lost: 0,
+            refused: Vec::new(),
+        }
     }
 }

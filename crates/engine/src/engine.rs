@@ -1,5 +1,6 @@
 //! The handle everything else holds.
 
+mod confining;
 mod detaching;
 mod typing;
 
@@ -15,6 +16,7 @@ use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
+use crate::enclosure::{Confining, Enclosure};
 use crate::error::Error;
 use crate::gate::{Cleared, Gate};
 use crate::jobs::{Job, Jobs};
@@ -59,6 +61,8 @@ pub struct Settings {
     /// Whether the log and the audit trail say what is run.
     pub log_commands: bool,
     pub audit: AuditSettings,
+    /// What commands are confined in, if they are.
+    pub confining: Option<Confining>,
     /// Where jobs are kept that outlive us, and where we can be asked for the others.
     pub jobs_folder: Option<PathBuf>,
 }
@@ -84,6 +88,8 @@ struct Shared {
     /// Whoever has jobs, for those who ask for them elsewhere.
     owners: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
     link: Mutex<Agent>,
+    /// All there are, for whoever ends them.
+    enclosures: Mutex<Vec<Weak<Enclosure>>>,
 }
 
 /// The agent, as far as there is one.
@@ -119,6 +125,7 @@ impl Engine {
             opening: Once::new(),
             owners: Mutex::default(),
             link,
+            enclosures: Mutex::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -169,15 +176,30 @@ impl Engine {
         Output::new(self.shared.spill.quota(None))
     }
 
-    /// Does what can be done before the first command: has the agent started, and removes what a
-    /// server that was killed has left.
+    /// Does what can be done before the first command: has the agent started that all share, if they
+    /// do, and removes what a server that was killed has left.
     pub fn warm_up(&self) {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
             tokio::task::spawn_blocking(move || spill.sweep());
         });
-        if let Err(error) = self.link() {
+        if self.settings().confining.is_none()
+            && let Err(error) = self.link()
+        {
             tracing::warn!("{}", error.chain());
+        }
+    }
+
+    /// The same for the first command of somebody.
+    pub fn warm_up_for(&self, owner: &Arc<Owner>) {
+        self.warm_up();
+        if self.settings().confining.is_some() {
+            let (engine, owner) = (self.clone(), owner.clone());
+            tokio::spawn(async move {
+                if let Err(error) = engine.enclosure(&owner).await {
+                    tracing::warn!("{}", error.chain());
+                }
+            });
         }
     }
 
@@ -212,8 +234,14 @@ impl Engine {
         let stats = &self.shared.stats;
         let cleared = self.gate().clear(owner, origin, request).await?;
         let turn = self.turn(owner, &cleared).await;
-        let (spawn, pending, recorded) = cleared.into_parts();
-        let ready = turn.and_then(|turn| Ok((turn, self.link()?.spawn(spawn)?)));
+        let (spawn, mut pending, recorded) = cleared.into_parts();
+        let ready = match turn {
+            Ok(turn) => {
+                let process = self.spawn(owner, spawn, &mut pending, recorded.id()).await;
+                process.map(|process| (turn, process))
+            }
+            Err(error) => Err(error),
+        };
         match ready {
             Ok((turn, process)) => {
                 let output = Output::new(self.shared.spill.quota(max_output));
@@ -304,8 +332,10 @@ impl Engine {
         let (spawn, mut pending, recorded) = cleared.into_parts();
         let (directing, directed) = oneshot::channel();
         pending.directing = Some(directing);
-        let process = self.link()?.spawn(Spawn { directed: true, ..spawn })?;
+        let spawn = Spawn { directed: true, ..spawn };
+        let process = self.spawn(owner, spawn, &mut pending, recorded.id()).await?;
         let (output, later) = (self.new_output(), self.shared.later.clone());
+        let enclosure = pending.enclosure.clone();
         let mut run = Run::start(process, pending, recorded, output, None, later);
         if run.started().await.is_none() {
             let failed = run.outcome().await;
@@ -316,7 +346,7 @@ impl Engine {
         self.open_desk();
         let before = owner.jobs.last_of_session(name);
         let job = owner.jobs.add_session(run, command, name.to_owned());
-        let session = Session::new(name.to_owned(), job, dialect, ends)?;
+        let session = Session::new(name.to_owned(), job, dialect, ends, enclosure)?;
         let session = Arc::new(session.in_place_of(before.as_deref()));
         session.greet().await;
         owner.sessions.insert(session.clone());
@@ -388,6 +418,9 @@ impl Engine {
         let before = std::mem::replace(&mut *self.lock(), Agent::Closed);
         if let Agent::Linked(link) = before {
             link.close().await;
+        }
+        for enclosure in self.enclosures() {
+            enclosure.link().close().await;
         }
         self.close_desk();
         self.shared.spill.close();

@@ -25,6 +25,10 @@ pub enum Error {
         "nothing can be kept within a directory here: that needs the system call openat2, of Linux 5.6"
     )]
     Boundless(#[source] io::Error),
+    #[error("the sandbox cannot be made: {0}")]
+    Enclosure(String),
+    #[error("the command cannot be confined as it must be")]
+    Confinement(#[source] io::Error),
     #[error("cannot execute {}", program.display())]
     Program { program: PathBuf, source: io::Error },
     #[error("the system cannot start another process")]
@@ -101,6 +105,7 @@ impl Error {
         match failure.stage {
             Stage::Resources => Self::Resources(source),
             Stage::Directory => Self::Directory { path: directory, source },
+            Stage::Confinement => Self::Confinement(source),
             Stage::Program => Self::Program { program, source },
         }
     }

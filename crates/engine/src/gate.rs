@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_agent::{Directory, Program, Spawn, Stdin};
@@ -14,6 +15,7 @@ use tokio::sync::oneshot;
 
 use crate::audit::{Asked, Audit, Recorded};
 use crate::bounds::{Bounds, directory};
+use crate::enclosure::Enclosure;
 use crate::engine::Settings;
 use crate::error::Error;
 use crate::request::{Command, Input, Origin, RunRequest, Size};
@@ -52,6 +54,8 @@ pub struct Pending {
     pub input: Option<Input>,
     /// What is not to be seen of its output.
     pub secrets: Secrets,
+    /// What it is confined in, which lives as long as it does.
+    pub enclosure: Option<Arc<Enclosure>>,
     /// Who waits for the ends of a program that is directed.
     pub directing: Option<oneshot::Sender<(OwnedFd, OwnedFd)>>,
 }
@@ -158,6 +162,7 @@ impl Gate<'_> {
             stdin: request.stdin.unwrap_or_default(),
             input: request.input,
             secrets: settings.secrets.clone(),
+            enclosure: None,
             directing: None,
         };
         Ok(Cleared { spawn, pending, recorded })
@@ -175,7 +180,13 @@ impl Gate<'_> {
         if let Verdict::Deny(denial) = verdict {
             return Err(Error::Refused(denial));
         }
-        let directory = self.bounds.place(path, request)?;
+        let directory = match self.bounds.place(path, request)? {
+            // From a directory that is held, `..` leads out of every ring.
+            Directory::Handle(_) if self.settings.confining.is_some() => {
+                Directory::Path(path.to_owned())
+            }
+            directory => directory,
+        };
         let warnings = threats.iter().map(|threat| threat.what).collect();
         Ok((directory, Permit { rules, warnings }))
     }

@@ -9,6 +9,7 @@ mod bounds;
 mod channel;
 mod desk;
 mod detached;
+mod enclosure;
 mod engine;
 mod error;
 mod feeder;
@@ -45,6 +46,7 @@ pub use audit::{
 };
 pub use desk::{Listed, Saying, Tell, Visit, Wanted};
 pub use detached::{Card, Ending, Shelf, Standing, record};
+pub use enclosure::Confining;
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
 pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, Typing, wait};

@@ -21,6 +21,8 @@ pub struct Outcome {
     pub background: Vec<i32>,
     /// What the command looked like, if that is a reason to be careful.
     pub warnings: Vec<&'static str>,
+    /// What its sandbox has refused, in words, if it failed.
+    pub refused: Vec<String>,
     /// The job that what is still running has become.
     pub job: Option<String>,
     /// The session it ran in.
@@ -38,6 +40,14 @@ pub enum End {
     Cancelled,
     /// The process that minded it was killed, and it with that.
     Lost,
+}
+
+impl Outcome {
+    /// All there is to be said about it that is neither its end nor its output.
+    pub fn remarks(&self) -> Vec<String> {
+        let warnings = self.warnings.iter().map(ToString::to_string);
+        warnings.chain(self.refused.iter().cloned()).collect()
+    }
 }
 
 impl End {

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use remote::Remote;
 pub(crate) use remote::Word;
 
-use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
+use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage, known_inside_as};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
@@ -53,7 +53,7 @@ pub struct Run {
 /// What is known of a run's processes while there are any.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
-    /// The first process.
+    /// The first process, as those know it that run with it.
     pub pid: Option<i32>,
     /// The process below which all of them are.
     pub keeper: Option<i32>,
@@ -65,6 +65,13 @@ pub struct Life {
     pub size: Option<Size>,
     /// How often a person has typed something.
     pub person: u64,
+}
+
+impl Life {
+    /// The first process by the number it has here: inside a sandbox it has another.
+    pub(crate) fn first_process(&self) -> Option<i32> {
+        known_inside_as(self.keeper?, self.pid?)
+    }
 }
 
 impl Run {
@@ -424,8 +431,18 @@ impl Minder {
         let end = self.stopped.or(ended).unwrap_or(End::Lost);
         let (id, output) = (self.id.clone(), self.output.clone());
         let warnings = self.pending.warnings.clone();
+        let refused = self.refused(end);
         let (job, session) = (None, None);
-        Outcome { id, end, usage, output, background, warnings, job, session }
+        Outcome { id, end, usage, output, background, warnings, refused, job, session }
+    }
+
+    /// What the sandbox has refused.
+    fn refused(&self, end: End) -> Vec<String> {
+        let Pending { enclosure, directory, .. } = &self.pending;
+        let enclosure = enclosure.as_ref();
+        enclosure
+            .map(|enclosure| enclosure.refused(&self.id, end, &self.output, directory))
+            .unwrap_or_default()
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {

@@ -12,7 +12,7 @@ mod order;
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,8 +22,11 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 pub use dialect::Dialect;
 pub(crate) use order::Order;
 
+use crate::enclosure::Enclosure;
 use crate::error::Error;
 use crate::jobs::{Job, State};
+use crate::outcome::End;
+use crate::output::Output;
 
 /// The sessions of one owner.
 #[derive(Debug, Default)]
@@ -42,6 +45,8 @@ pub struct Session {
     said: Mutex<String>,
     /// How long the one before was not used, if it was ended for that and nobody was told.
     expired: Mutex<Option<Duration>>,
+    /// What its shell is confined in, if it is.
+    enclosure: Option<Arc<Enclosure>>,
 }
 
 /// What a session is talked to through; one order at a time.
@@ -97,6 +102,7 @@ impl Session {
         job: Arc<Job>,
         dialect: Dialect,
         (orders, answers): (OwnedFd, OwnedFd),
+        enclosure: Option<Arc<Enclosure>>,
     ) -> Result<Self, Error> {
         let line = Line {
             orders: Sender::from_owned_fd_unchecked(orders).map_err(Error::Resources)?,
@@ -105,7 +111,15 @@ impl Session {
             ),
         };
         let line = tokio::sync::Mutex::new(line);
-        Ok(Self { name, job, dialect, line, said: Mutex::default(), expired: Mutex::default() })
+        let (said, expired) = (Mutex::default(), Mutex::default());
+        Ok(Self { name, job, dialect, line, said, expired, enclosure })
+    }
+
+    /// What the sandbox has refused a command that ended so.
+    fn refused(&self, end: End, output: &Output, directory: Option<&Path>) -> Vec<String> {
+        let directory = directory.unwrap_or(Path::new("/"));
+        let refused = |it: &Arc<Enclosure>| it.refused(&self.job.run, end, output, directory);
+        self.enclosure.as_ref().map(refused).unwrap_or_default()
     }
 
     /// The same, after a shell whose end nobody was told of.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::enclosure::Enclosure;
 use crate::jobs::Jobs;
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -59,6 +60,8 @@ pub struct Owner {
     pub(crate) share: Share,
     pub jobs: Arc<Jobs>,
     pub sessions: Sessions,
+    /// What its commands are confined in, if they are and there were any.
+    pub(crate) enclosure: tokio::sync::Mutex<Option<Arc<Enclosure>>>,
 }
 
 impl Store {
@@ -77,6 +80,7 @@ impl Store {
             share,
             jobs: Arc::new(jobs),
             sessions: Sessions::default(),
+            enclosure: tokio::sync::Mutex::default(),
         }
     }
 
@@ -230,6 +234,7 @@ mod tests {
             output,
             background: Vec::new(),
             warnings: Vec::new(),
+            refused: Vec::new(),
             job: None,
             session: None,
         }

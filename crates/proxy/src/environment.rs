@@ -20,13 +20,12 @@ pub fn environment_for(port: u16, label: &str) -> Vec<(&'static str, String)> {
 
 fn variables(place: &str) -> Vec<(&'static str, String)> {
     let http = format!("http://{place}");
-    // Programs made with httpx do not start with this one unless they have `socksio`.
-    let socks = format!("socks5h://{place}");
     let both = |upper, lower, value: &str| [(upper, value.to_owned()), (lower, value.to_owned())];
     let mut variables = Vec::new();
     variables.extend(both("HTTP_PROXY", "http_proxy", &http));
     variables.extend(both("HTTPS_PROXY", "https_proxy", &http));
-    variables.extend(both("ALL_PROXY", "all_proxy", &socks));
+    // Programs made with httpx would not start with an address of SOCKS here.
+    variables.extend(both("ALL_PROXY", "all_proxy", &http));
     variables.extend(both("NO_PROXY", "no_proxy", LOCAL));
     // Node looks at the others only if it is told to; yarn has its own.
     variables.push(("NODE_USE_ENV_PROXY", "1".to_owned()));
@@ -49,7 +48,7 @@ mod tests {
             assert_eq!(value(&variables, name), "http://127.0.0.1:8118");
         }
         for name in ["ALL_PROXY", "all_proxy"] {
-            assert_eq!(value(&variables, name), "socks5h://127.0.0.1:8118");
+            assert_eq!(value(&variables, name), "http://127.0.0.1:8118");
         }
         for name in ["NO_PROXY", "no_proxy"] {
             assert_eq!(value(&variables, name), "localhost,127.0.0.1,::1");
@@ -60,6 +59,6 @@ mod tests {
     fn a_label_is_the_name_a_program_gives() {
         let variables = environment_for(8118, "run-7");
         assert_eq!(value(&variables, "https_proxy"), "http://run-7:x@127.0.0.1:8118");
-        assert_eq!(value(&variables, "ALL_PROXY"), "socks5h://run-7:x@127.0.0.1:8118");
+        assert_eq!(value(&variables, "ALL_PROXY"), "http://run-7:x@127.0.0.1:8118");
     }
 }

@@ -178,6 +178,11 @@ impl Layout {
         self.covers.iter().map(|(path, cover)| (path.as_path(), *cover))
     }
 
+    /// What covers a place: what is said about it or the nearest folder around it.
+    pub fn cover_of(&self, path: &Path) -> Option<Cover> {
+        path.ancestors().find_map(|around| self.covers.get(around)).copied()
+    }
+
     pub fn has_below(&self, path: &Path) -> bool {
         self.covers.keys().any(|other| other != path && other.starts_with(path))
     }

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
+use serde::{Deserialize, Serialize};
 
 use crate::layout::{Cover, Layout};
 use crate::names;
@@ -25,7 +26,7 @@ const NAMESPACES: &[&str] =
     &["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"];
 
 /// The way into a ring.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ring {
     pub bwrap: PathBuf,
     pub version: Version,
@@ -35,8 +36,14 @@ pub struct Ring {
 #[derive(Debug)]
 pub struct Entrance {
     pub command: Command,
-    /// Inherited by the command, so it must live until that is started.
-    _options: OwnedFd,
+    options: OwnedFd,
+}
+
+impl Entrance {
+    /// The call, and what is inherited by it: that must live until it is made.
+    pub fn into_parts(self) -> (Command, OwnedFd) {
+        (self.command, self.options)
+    }
 }
 
 impl Ring {
@@ -60,7 +67,7 @@ impl Ring {
         let mut command = Command::new(&self.bwrap);
         command.arg("--args").arg(file.as_raw_fd().to_string());
         command.args(["--", PROGRAM]).args(arguments);
-        Ok(Entrance { command, _options: file })
+        Ok(Entrance { command, options: file })
     }
 
     /// What `bwrap` is told, but for what to call.

@@ -183,7 +183,7 @@ impl ServerHandler for Shell {
     }
 
     async fn on_initialized(&self, _: NotificationContext<RoleServer>) {
-        self.engine.warm_up();
+        self.engine.warm_up_for(&self.owner);
     }
 
     /// Some clients leave the prefix off: `initialized`.
@@ -193,7 +193,7 @@ impl ServerHandler for Shell {
         _: NotificationContext<RoleServer>,
     ) {
         if notification.method == "initialized" {
-            self.engine.warm_up();
+            self.engine.warm_up_for(&self.owner);
         }
     }
 

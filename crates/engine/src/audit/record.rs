@@ -244,13 +244,24 @@ pub struct Closing<'a> {
     lost_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     background_pids: Vec<i32>,
+    /// What the sandbox has refused.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Closing<'a> {
     pub fn new(id: &'a str, answer: Result<&Outcome, &Error>, discretion: &Discretion) -> Self {
         let closing = Self { id, event: "end", ..Self::default() };
         match answer {
-            Ok(outcome) => closing.ran(outcome),
+            Ok(outcome) => {
+                let refused = outcome.refused.iter();
+                let refused = refused.map(|it| discretion.written(it).into_owned().into());
+                let refused = match discretion.commands {
+                    true => refused.collect(),
+                    false => Vec::new(),
+                };
+                Self { refused, ..closing }.ran(outcome)
+            }
             Err(error) => {
                 let reason = Some(discretion.reason(error));
                 Self { result: "not_started", reason, ..closing }

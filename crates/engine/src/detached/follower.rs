@@ -74,6 +74,7 @@ impl Follower {
                     output,
                     background,
                     warnings,
+                    refused: ending.refused,
                     job: None,
                     session: None,
                 })

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Standing;
 use crate::audit::AuditSettings;
+use crate::enclosure::Confining;
 use crate::error::Error;
 
 /// All a recorder has to know.
@@ -32,6 +33,10 @@ pub struct Order {
     pub audit: AuditSettings,
     /// Whether the trail says what is run.
     pub log_commands: bool,
+    /// What it is confined in, if it is.
+    pub confining: Option<Confining>,
+    /// Variables of the environment that it does not get.
+    pub withheld: Vec<OsString>,
 }
 
 /// What a recorder answers: the run has begun, or why not.

@@ -10,6 +10,7 @@ use super::launch::{Begun, Order};
 use super::{Ending, Standing};
 use crate::audit::{Audit, Discretion};
 use crate::desk;
+use crate::enclosure::Enclosure;
 use crate::gate::Pending;
 use crate::jobs::{Job, Jobs, State};
 use crate::later::Later;
@@ -61,7 +62,7 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<(Arc<Job>, Stan
     let (per_run, total) = (order.limit, order.limit);
     let settings = SpillSettings { per_run, total, ..SpillSettings::new(&standing.folder) };
     let output = Output::new(Arc::new(Spill::new(settings)).recording(standing.output()));
-    let pending = Pending {
+    let mut pending = Pending {
         program: order.program,
         directory: order.directory,
         timeout: order.timeout,
@@ -69,10 +70,24 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<(Arc<Job>, Stan
         stdin: order.stdin,
         input: standing.card.input,
         secrets,
+        enclosure: None,
         directing: None,
     };
-    let spawn = order.spawn.unpack(|| None).ok_or("its directory is gone")?;
-    let process = keep.spawn(spawn).map_err(|error| error.to_string())?;
+    let mut spawn = order.spawn.unpack(|| None).ok_or("its directory is gone")?;
+    let process = match &order.confining {
+        None => keep.spawn(spawn),
+        Some(confining) => {
+            // The keeper is the one of the agent inside.
+            drop(keep);
+            let own = std::env::current_exe().map_err(|error| error.to_string())?;
+            let made = Enclosure::make(confining, &own, &order.withheld).await;
+            let enclosure = made.map_err(|error| error.chain())?;
+            spawn.environment.extend(enclosure.variables(&standing.card.run));
+            let enclosure = pending.enclosure.insert(Arc::new(enclosure));
+            enclosure.link().spawn(spawn)
+        }
+    };
+    let process = process.map_err(|error| error.to_string())?;
     let run = Run::start(process, pending, recorded, output, None, later);
     let jobs = Jobs::default();
     let job = jobs.add_detached(run, &standing.card);

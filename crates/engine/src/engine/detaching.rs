@@ -171,6 +171,8 @@ fn begin(
         limit,
         audit: settings.audit.clone(),
         log_commands: settings.log_commands,
+        confining: settings.confining.clone(),
+        withheld: settings.withheld.clone(),
     };
     let launched = launch(&settings.agent, &settings.withheld, &order, directory);
     if !matches!(launched, Ok(Ok(()))) {

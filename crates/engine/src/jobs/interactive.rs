@@ -75,8 +75,8 @@ impl Drawn {
 
 /// Whether something of a run waits for what the first process can be given to read.
 pub fn waits_for_input(life: &Life) -> bool {
-    let (Some(pid), Some(keeper)) = (life.pid, life.keeper) else { return false };
-    let Ok(input) = std::fs::read_link(format!("/proc/{pid}/fd/0")) else { return false };
+    let (Some(first), Some(keeper)) = (life.first_process(), life.keeper) else { return false };
+    let Ok(input) = std::fs::read_link(format!("/proc/{first}/fd/0")) else { return false };
     let input = input.to_string_lossy();
     input != "/dev/null" && descendants(keeper).iter().any(|pid| reads_terminal(*pid, &input))
 }

@@ -113,6 +113,7 @@ impl Order {
                 (shells.map_or(End::Lost, |outcome| outcome.end), None)
             }
         };
+        let refused = self.session.refused(end, &self.output, directory.as_deref());
         let (name, expired) = (self.session.name.clone(), self.session.take_expired());
         let session = SessionState { name, directory, ended, expired };
         Outcome {
@@ -122,6 +123,7 @@ impl Order {
             output: self.output.clone(),
             background: Vec::new(),
             warnings: self.pending.warnings.clone(),
+            refused,
             job: None,
             session: Some(Box::new(session)),
         }

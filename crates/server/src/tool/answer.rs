@@ -58,7 +58,7 @@ pub(crate) struct Used {
     pub lost_bytes: Option<u64>,
     // Why the command looks dangerous
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub warnings: Option<Vec<&'static str>>,
+    pub warnings: Option<Vec<String>>,
 }
 
 impl From<&Outcome> for Used {
@@ -70,7 +70,7 @@ impl From<&Outcome> for Used {
             background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
             background_job: outcome.job.clone(),
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
-            warnings: Some(outcome.warnings.clone()).filter(|warnings| !warnings.is_empty()),
+            warnings: Some(outcome.remarks()).filter(|remarks| !remarks.is_empty()),
         }
     }
 }
@@ -217,8 +217,8 @@ pub(crate) fn keep_rest(
 pub(crate) fn notices(outcome: &Outcome) -> Vec<ContentBlock> {
     let lost = Some(outcome.output.lost()).filter(|lost| *lost > 0);
     let lost = lost.map(|lost| format!("[{lost} bytes of output could not be kept]"));
-    let warnings = outcome.warnings.iter().map(|warning| format!("[warning: {warning}]"));
-    lost.into_iter().chain(warnings).map(ContentBlock::text).collect()
+    let remarks = outcome.remarks().into_iter().map(|remark| format!("[warning: {remark}]"));
+    lost.into_iter().chain(remarks).map(ContentBlock::text).collect()
 }
 
 /// A pointer to kept output, for clients that can follow it.

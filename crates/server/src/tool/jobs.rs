@@ -97,6 +97,9 @@ pub struct Told {
     /// How much of what it printed was more than is kept
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_bytes: Option<u64>,
+    /// What looked dangerous, and what the sandbox has refused
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     #[serde(flatten)]
@@ -151,6 +154,7 @@ impl Told {
     }
 
     fn ended(&mut self, outcome: &Outcome) {
+        self.warnings = outcome.remarks();
         match outcome.end {
             End::Exited(code) => self.exit_code = Some(code),
             End::Signalled(signal) => self.signal = Some(signal_name(signal)),

@@ -74,7 +74,7 @@ struct Reply {
     lost_bytes: Option<u64>,
     /// Why the command looks dangerous
     #[serde(skip_serializing_if = "Option::is_none")]
-    warnings: Option<Vec<&'static str>>,
+    warnings: Option<Vec<String>>,
     #[serde(flatten)]
     spilled: Spilled,
 }
@@ -169,7 +169,7 @@ impl Reply {
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
-            warnings: Some(outcome.warnings.clone()).filter(|warnings| !warnings.is_empty()),
+            warnings: Some(outcome.remarks()).filter(|remarks| !remarks.is_empty()),
             ..self
         }
     }

@@ -1,0 +1,169 @@
+//! What commands are confined in, as asked for, and whether this machine can do it.
+//!
+//! Never less than was asked for: what cannot be enforced is an error that says why, and what to do.
+
+use std::error::Error;
+use std::ffi::OsString;
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use mcpz_engine::Confining;
+use mcpz_proxy::{Rules, RulesError};
+use mcpz_sandbox::{Ground, Layout, Mode, Network, Obstacle, Rung, Terms, View, ViewError, trial};
+
+use crate::args::{SandboxMode, ShellFlags};
+use crate::config::{Net, Sandbox};
+
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    #[error("--net is for commands in a sandbox: add --sandbox workspace, or read-only")]
+    NetAlone,
+    #[error("--net is not right: {0}")]
+    Net(#[from] RulesError),
+    #[error(transparent)]
+    View(#[from] ViewError),
+    #[error("the sandbox cannot be tried out")]
+    Trial(#[source] std::io::Error),
+    #[error("this machine cannot enforce the sandbox that was asked for:{}", list(.0))]
+    Impossible(Vec<Obstacle>),
+    #[error("without bubblewrap, commands have no network at all; --net needs it:{}", list(.0))]
+    NoNetwork(Vec<Obstacle>),
+    #[error(
+        "this kernel cannot give commands the network and keep its nameless sockets from them; use a list \
+         of hosts instead of --net on"
+    )]
+    NoSharing,
+}
+
+fn list(obstacles: &[Obstacle]) -> String {
+    obstacles.iter().fold(String::new(), |mut list, obstacle| {
+        let _ = write!(list, "\n  {obstacle}");
+        list
+    })
+}
+
+/// What was asked for.
+pub struct Wanted<'a> {
+    pub flags: &'a ShellFlags,
+    pub file: &'a Sandbox,
+    /// What of ours is hidden in any case.
+    pub hidden: Vec<PathBuf>,
+}
+
+impl Wanted<'_> {
+    /// What commands are confined in, if they are. Everything that must not be is tried once.
+    pub fn confining(
+        &self,
+        engine: &mcpz_engine::Settings,
+    ) -> Result<Option<Confining>, SandboxError> {
+        let net = self.net();
+        let mode = match self.flags.sandbox.or(self.file.mode).unwrap_or(SandboxMode::Off) {
+            SandboxMode::Off if self.flags.net.is_some() => return Err(SandboxError::NetAlone),
+            SandboxMode::Off => return Ok(None),
+            SandboxMode::ReadOnly => Mode::ReadOnly,
+            SandboxMode::Workspace => Mode::Workspace,
+        };
+        Rules::parse(&net)?;
+        let view = self.view(mode, &net, engine);
+        let (ground, layout) = probe(&view)?;
+        match ground.rung() {
+            Rung::Nothing => return Err(SandboxError::Impossible(ground.obstacles)),
+            Rung::Seals if net != "off" => return Err(SandboxError::NoNetwork(ground.obstacles)),
+            Rung::Seals => {
+                // What only mounts can protect is an error, too.
+                layout.terms_alone(&std::env::temp_dir())?;
+                warn(&ground.obstacles);
+            }
+            Rung::Both if net == "on" && !ground.can_share_network() => {
+                return Err(SandboxError::NoSharing);
+            }
+            Rung::Both => {}
+        }
+        Ok(Some(Confining { view, ring: ground.ring, net }))
+    }
+
+    fn net(&self) -> String {
+        let file = self.file.net.as_ref().map(|net| match net {
+            Net::One(host) => host.clone(),
+            Net::List(hosts) => hosts.join(","),
+        });
+        self.flags.net.clone().or(file).unwrap_or_else(|| "off".to_owned())
+    }
+
+    fn view(&self, mode: Mode, net: &str, engine: &mcpz_engine::Settings) -> View {
+        let home = engine.home.as_deref();
+        let expanded = |paths: &Option<Vec<PathBuf>>| -> Vec<PathBuf> {
+            paths
+                .iter()
+                .flatten()
+                .map(|path| expand(path, home, &engine.working_directory))
+                .collect()
+        };
+        let mut view = View::new(mode, engine.working_directory.clone());
+        view.network = if net == "on" { Network::On } else { Network::Off };
+        view.write_dirs = expanded(&self.file.write_dirs);
+        view.deny_read = expanded(&self.file.deny_read);
+        view.deny_read.extend(self.hidden.iter().cloned());
+        view.unprotected = self.file.unprotected.clone().unwrap_or_default();
+        view.homes = homes(home);
+        if let Some(size) = self.file.tmp_size {
+            view.tmp_bytes = size.0;
+        }
+        view
+    }
+}
+
+/// `~` is the home folder; what is relative is so to the working directory.
+fn expand(path: &Path, home: Option<&Path>, directory: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), home) {
+        (Ok(below), Some(home)) => home.join(below),
+        _ => directory.join(path),
+    }
+}
+
+/// The homes whose secrets are hidden: our own and, as root can look into all, those of others.
+fn homes(own: Option<&Path>) -> Vec<PathBuf> {
+    let mut homes: Vec<_> = own.into_iter().map(Path::to_owned).collect();
+    if rustix::process::geteuid().is_root() {
+        let others = std::fs::read_dir("/home").into_iter().flatten().flatten();
+        homes.extend(others.map(|entry| entry.path()).chain(["/root".into()]));
+    }
+    homes.sort();
+    homes.dedup();
+    homes
+}
+
+/// Tries out what this machine can enforce of a view.
+pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
+    let mut layout = view.survey()?;
+    let _placeholders = layout.occupy().map_err(SandboxError::Trial)?;
+    let own = std::env::current_exe().map_err(SandboxError::Trial)?;
+    let terms = serde_json::to_string(&layout.terms()).map_err(std::io::Error::other);
+    let arguments = ["trial".into(), OsString::from(terms.map_err(SandboxError::Trial)?)];
+    Ok((Ground::probe(bwrap().as_deref(), &layout, (&own, &arguments)), layout))
+}
+
+fn bwrap() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join("bwrap")).find(|path| path.is_file())
+}
+
+#[expect(clippy::print_stderr, reason = "whoever starts the server is to see it")]
+fn warn(obstacles: &[Obstacle]) {
+    eprintln!(
+        "mcpz: warning: commands are confined by Landlock and seccomp alone: they have no network, and \
+         see what else runs on this machine.{}",
+        list(obstacles)
+    );
+}
+
+/// Tries what must not be possible, from inside. Says what was.
+pub fn run_trial(terms: &str) -> Result<ExitCode, Box<dyn Error>> {
+    let terms: Terms = serde_json::from_str(terms)?;
+    let holes = trial(&terms)?;
+    match holes.is_empty() {
+        true => Ok(ExitCode::SUCCESS),
+        false => Err(format!("these were possible inside: {holes:?}").into()),
+    }
+}

@@ -1,0 +1,259 @@
+//! What an owner's commands are confined in.
+//!
+//!     Confining ─ survey ─▶ Layout ─▶ bwrap ─▶ agent ─▶ commands     one for each owner
+//!                              │                  └─ listener ─▶ proxy, served from here
+//!                              └─ change? ─▶ the next command gets a new one
+//!
+//! A run holds on to the enclosure it is in. When nobody does any more, its agent leaves, and all it
+//! started with it.
+
+mod refusals;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use mcpz_agent::{Confinement, Link};
+use mcpz_proxy::{Limits, Proxy, Report, Rules, environment_for};
+use mcpz_sandbox::{Cover, Layout, Mode, Network, Placeholders, Ring, View, ViewError, WAYS_OUT};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::outcome::End;
+use crate::output::{Output, Stream};
+use crate::random::random_name;
+use refusals::Refusals;
+
+/// How often an enclosure is tried to be made while what it stands on changes.
+const TRIES: usize = 3;
+
+/// How much of a run's id stands for it in what its programs say to the proxy.
+const LABEL: usize = 12;
+
+/// How commands are to be confined.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Confining {
+    pub view: View,
+    /// The outer of two rings; without it, commands are only sealed.
+    pub ring: Option<Ring>,
+    /// Where commands may connect to, as `--net` has it. Nothing is shared with the machine's network
+    /// unless the view says so.
+    pub net: String,
+}
+
+pub struct Enclosure {
+    link: Link,
+    layout: Layout,
+    mode: Mode,
+    way_out: Option<WayOut>,
+    _placeholders: Placeholders,
+    _tmp: Option<PrivateFolder>,
+}
+
+struct WayOut {
+    port: u16,
+    refusals: Arc<Refusals>,
+    _proxy: Proxy,
+}
+
+impl Enclosure {
+    /// Makes one, in which `program` is the agent. The agent goes with the thread that calls this.
+    pub async fn make(
+        confining: &Confining,
+        program: &Path,
+        withheld: &[OsString],
+    ) -> Result<Self, Error> {
+        let mut tries = 1;
+        loop {
+            let view = confining.view.clone();
+            let surveyed = tokio::task::spawn_blocking(move || survey(&view)).await;
+            let (layout, placeholders) = surveyed.unwrap_or(Err(Error::Closed))?;
+            match Self::enter(confining, layout, placeholders, program, withheld).await {
+                // Something it should stand on was gone before it stood.
+                Err((_, layout)) if tries < TRIES && layout.change().is_some() => tries += 1,
+                made => return made.map_err(|(error, _)| error),
+            }
+        }
+    }
+
+    async fn enter(
+        confining: &Confining,
+        layout: Layout,
+        placeholders: Placeholders,
+        program: &Path,
+        withheld: &[OsString],
+    ) -> Result<Self, (Error, Layout)> {
+        let mode = confining.view.mode;
+        let entered = match &confining.ring {
+            Some(ring) => within(ring, &layout, program, withheld).await,
+            None => sealed(&layout, program, withheld).await,
+        };
+        let (link, listener, tmp) = match entered {
+            Ok(entered) => entered,
+            Err(error) => return Err((error, layout)),
+        };
+        let way_out = match listener.map(|listener| WayOut::open(listener, &confining.net)) {
+            None => None,
+            Some(Ok(way_out)) => Some(way_out),
+            Some(Err(error)) => return Err((error, layout)),
+        };
+        Ok(Self { link, layout, mode, way_out, _placeholders: placeholders, _tmp: tmp })
+    }
+
+    pub fn link(&self) -> &Link {
+        &self.link
+    }
+
+    /// Whether it still keeps what it should. What is replaced outside takes the mount on it away.
+    pub fn holds(&self) -> bool {
+        !self.link.is_closed() && self.layout.change().is_none()
+    }
+
+    /// Variables by which a run's programs find the way out.
+    pub fn variables(&self, run: &str) -> Vec<(OsString, Option<OsString>)> {
+        let Some(way_out) = &self.way_out else { return Vec::new() };
+        let variables = environment_for(way_out.port, label(run));
+        variables.into_iter().map(|(name, value)| (name.into(), Some(value.into()))).collect()
+    }
+
+    /// What a run that ended so was refused, as far as that is known: where it wanted to connect to and, from what it
+    /// printed, which files it wanted. What git was led to read is told, too.
+    pub fn refused(&self, run: &str, end: End, output: &Output, directory: &Path) -> Vec<String> {
+        let printed = match end {
+            End::Exited(0) => String::new(),
+            _ => output.newest(&[Stream::Stdout, Stream::Stderr]),
+        };
+        let network = self.way_out.iter().flat_map(|way_out| way_out.refusals.take(label(run)));
+        let files = refusals::files(&printed, directory, |path| self.explain(path));
+        let intrusion = self.layout.intrusion().map(|path| {
+            format!(
+                "{} makes git read other settings than its own: remove it before you use git outside \
+                 of the sandbox",
+                path.display()
+            )
+        });
+        network.chain(files).chain(intrusion).collect()
+    }
+
+    /// Why a file cannot be written or seen here, if it is the sandbox that keeps it.
+    fn explain(&self, path: &Path) -> Option<String> {
+        let path_shown = path.display();
+        Some(match self.layout.cover_of(path) {
+            Some(Cover::Hidden) => {
+                format!("sandbox: {path_shown} is hidden, as it may hold secrets (`deny_read`)")
+            }
+            Some(Cover::Protected | Cover::Pinned) => format!(
+                "sandbox: {path_shown} configures other programs and cannot be changed; \
+                 `unprotected` in [sandbox] would allow it"
+            ),
+            None | Some(Cover::Shown) => match self.mode {
+                Mode::ReadOnly => format!(
+                    "sandbox: {path_shown} cannot be written in read-only mode; `--sandbox \
+                     workspace` allows the working directory"
+                ),
+                Mode::Workspace => format!(
+                    "sandbox: {path_shown} is outside of what can be written; `write_dirs` in \
+                     [sandbox] would allow it"
+                ),
+            },
+            Some(Cover::Writable | Cover::Private) => return None,
+        })
+    }
+}
+
+impl fmt::Debug for Enclosure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Enclosure").field("layout", &self.layout).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Enclosure {
+    fn drop(&mut self) {
+        self.link.hang_up();
+    }
+}
+
+impl WayOut {
+    fn open(listener: std::net::TcpListener, net: &str) -> Result<Self, Error> {
+        let rules = Rules::parse(net).map_err(|error| Error::Enclosure(error.to_string()))?;
+        let port = listener.local_addr().map_err(Error::Resources)?.port();
+        let refusals = Arc::new(Refusals::default());
+        let noted = refusals.clone();
+        let report = move |report| {
+            if let Report::Refused(refusal) = report {
+                tracing::info!("{refusal}");
+                noted.note(&refusal);
+            }
+        };
+        let proxy = Proxy::serve(listener, rules, Limits::default(), report);
+        Ok(Self { port, refusals, _proxy: proxy.map_err(Error::Resources)? })
+    }
+}
+
+type Entered = (Link, Option<std::net::TcpListener>, Option<PrivateFolder>);
+
+/// An agent in a ring of its own.
+async fn within(
+    ring: &Ring,
+    layout: &Layout,
+    program: &Path,
+    withheld: &[OsString],
+) -> Result<Entered, Error> {
+    let arguments = [OsString::from("agent")];
+    let entrance = ring.enter(layout, program, &arguments).map_err(Error::Resources)?;
+    let way_out = layout.network == Network::Off;
+    let confinement = Confinement { terms: layout.terms(), way_out };
+    let (command, options) = entrance.into_parts();
+    let (link, listener) = Link::start_confined(command, withheld, confinement).await?;
+    drop(options);
+    Ok((link, listener, None))
+}
+
+/// An agent whose commands are sealed, and nothing more.
+async fn sealed(layout: &Layout, program: &Path, withheld: &[OsString]) -> Result<Entered, Error> {
+    let tmp = PrivateFolder::make().map_err(Error::Resources)?;
+    let terms = layout.terms_alone(&tmp.0).map_err(asked)?;
+    let confinement = Confinement { terms, way_out: false };
+    let mut command = Command::new(program);
+    command.arg("agent").env("TMPDIR", &tmp.0).current_dir(&layout.directory);
+    let ways_out = WAYS_OUT.iter().map(OsString::from);
+    let withheld: Vec<_> = withheld.iter().cloned().chain(ways_out).collect();
+    let (link, listener) = Link::start_confined(command, &withheld, confinement).await?;
+    Ok((link, listener, Some(tmp)))
+}
+
+/// Looks what a view means now, and takes the names that must not be taken.
+fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
+    let mut layout = view.survey().map_err(asked)?;
+    let placeholders = layout.occupy().map_err(Error::Resources)?;
+    Ok((layout, placeholders))
+}
+
+fn asked(error: ViewError) -> Error {
+    Error::Enclosure(error.to_string())
+}
+
+fn label(run: &str) -> &str {
+    run.get(..LABEL).unwrap_or(run)
+}
+
+/// A folder that goes with the enclosure.
+struct PrivateFolder(PathBuf);
+
+impl PrivateFolder {
+    fn make() -> io::Result<Self> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = std::env::temp_dir().join(format!("mcpz-tmp-{}", random_name()?));
+        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,61 @@
+//! Where a command is started: by the agent all share or, confined, by its owner's own.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, Weak};
+
+use mcpz_agent::{Process, Spawn};
+
+use super::{Agent, Engine};
+use crate::enclosure::Enclosure;
+use crate::error::Error;
+use crate::gate::Pending;
+use crate::store::Owner;
+
+impl Engine {
+    /// Has a cleared command started. What it is confined in is kept with what its task needs.
+    pub(super) async fn spawn(
+        &self,
+        owner: &Owner,
+        mut spawn: Spawn,
+        pending: &mut Pending,
+        run: &str,
+    ) -> Result<Process, Error> {
+        if self.settings().confining.is_none() {
+            return Ok(self.link()?.spawn(spawn)?);
+        }
+        let enclosure = self.enclosure(owner).await?;
+        let own = std::mem::take(&mut spawn.environment);
+        // What the request sets itself comes last, and counts.
+        spawn.environment = enclosure.variables(run).into_iter().chain(own).collect();
+        let process = enclosure.link().spawn(spawn)?;
+        pending.enclosure = Some(enclosure);
+        Ok(process)
+    }
+
+    /// What an owner's commands are confined in: what there is, if it still holds.
+    pub(super) async fn enclosure(&self, owner: &Owner) -> Result<Arc<Enclosure>, Error> {
+        let mut own = owner.enclosure.lock().await;
+        if let Some(enclosure) = own.as_ref().filter(|enclosure| enclosure.holds()) {
+            return Ok(enclosure.clone());
+        }
+        let Some(confining) = &self.settings().confining else { return Err(Error::Closed) };
+        if matches!(*self.lock(), Agent::Closed) {
+            return Err(Error::Closed);
+        }
+        // Inside of it, the link of our own process would lead to another program.
+        let program: PathBuf = self.settings().agent.canonicalize().map_err(Error::Resources)?;
+        let made = Enclosure::make(confining, &program, &self.settings().withheld).await?;
+        let made = Arc::new(made);
+        let mut all = self.shared.enclosures.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(&made));
+        drop(all);
+        Ok(own.insert(made).clone())
+    }
+
+    /// All there are.
+    pub(super) fn enclosures(&self) -> Vec<Arc<Enclosure>> {
+        let all = self.shared.enclosures.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).collect()
+    }
+}
