@@ -40,6 +40,8 @@ pub enum Command {
         #[command(subcommand)]
         jobs: JobsCommand,
     },
+    /// See what this machine has for a server, and what to do about what it lacks
+    Doctor(DoctorFlags),
     /// Start and end processes for a server
     #[command(hide = true)]
     Agent,
@@ -263,6 +265,16 @@ pub struct CallFlags {
     pub arguments: Vec<String>,
 
     /// Print the whole answer as JSON
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten, next_help_heading = "Options of the server")]
+    pub shell: ShellFlags,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DoctorFlags {
+    /// Print what was found as JSON
     #[arg(long)]
     pub json: bool,
 

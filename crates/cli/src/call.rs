@@ -34,7 +34,7 @@ struct NoSuchTool {
 
 pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
-    let settings = Settings::load(&flags.shell, config, None)?;
+    let settings = Settings::load(&flags.shell, config, None)?.confined()?;
     if settings.verbose {
         log::start(log::Detail::Everything);
     }

@@ -5,6 +5,7 @@ mod audit;
 mod call;
 mod check;
 mod config;
+mod doctor;
 mod http;
 mod jobs;
 mod keys;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Check(flags) => check::run(&flags),
         Command::Policy { policy: PolicyCommand::Test { file } } => check::test(&file),
         Command::Audit { audit } => audit::run(audit),
+        Command::Doctor(flags) => doctor::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),
         Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
         Command::Trial { terms } => sandbox::run_trial(&terms),

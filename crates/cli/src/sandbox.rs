@@ -12,7 +12,7 @@ use mcpz_engine::Confining;
 use mcpz_proxy::{Rules, RulesError};
 use mcpz_sandbox::{Ground, Layout, Mode, Network, Obstacle, Rung, Terms, View, ViewError, trial};
 
-use crate::args::{SandboxMode, ShellFlags};
+use crate::args::SandboxMode;
 use crate::config::{Net, Sandbox};
 
 #[derive(Debug, thiserror::Error)]
@@ -44,22 +44,25 @@ fn list(obstacles: &[Obstacle]) -> String {
 }
 
 /// What was asked for.
-pub struct Wanted<'a> {
-    pub flags: &'a ShellFlags,
-    pub file: &'a Sandbox,
+#[derive(Debug, Default)]
+pub struct Wanted {
+    /// By flags, which count more.
+    pub mode: Option<SandboxMode>,
+    pub net: Option<String>,
+    pub file: Sandbox,
     /// What of ours is hidden in any case.
     pub hidden: Vec<PathBuf>,
 }
 
-impl Wanted<'_> {
+impl Wanted {
     /// What commands are confined in, if they are. Everything that must not be is tried once.
     pub fn confining(
         &self,
         engine: &mcpz_engine::Settings,
     ) -> Result<Option<Confining>, SandboxError> {
         let net = self.net();
-        let mode = match self.flags.sandbox.or(self.file.mode).unwrap_or(SandboxMode::Off) {
-            SandboxMode::Off if self.flags.net.is_some() => return Err(SandboxError::NetAlone),
+        let mode = match self.mode.or(self.file.mode).unwrap_or(SandboxMode::Off) {
+            SandboxMode::Off if self.net.is_some() => return Err(SandboxError::NetAlone),
             SandboxMode::Off => return Ok(None),
             SandboxMode::ReadOnly => Mode::ReadOnly,
             SandboxMode::Workspace => Mode::Workspace,
@@ -88,10 +91,10 @@ impl Wanted<'_> {
             Net::One(host) => host.clone(),
             Net::List(hosts) => hosts.join(","),
         });
-        self.flags.net.clone().or(file).unwrap_or_else(|| "off".to_owned())
+        self.net.clone().or(file).unwrap_or_else(|| "off".to_owned())
     }
 
-    fn view(&self, mode: Mode, net: &str, engine: &mcpz_engine::Settings) -> View {
+    pub fn view(&self, mode: Mode, net: &str, engine: &mcpz_engine::Settings) -> View {
         let home = engine.home.as_deref();
         let expanded = |paths: &Option<Vec<PathBuf>>| -> Vec<PathBuf> {
             paths

@@ -19,7 +19,7 @@ pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
     let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
     let made = http.as_ref().and_then(|http| http.made.clone());
-    let settings = Settings::load(&flags.shell, config, made)?;
+    let settings = Settings::load(&flags.shell, config, made)?.confined()?;
     warn_of_doors(&settings.engine.policy);
     match (settings.verbose, &http) {
         (true, _) => log::start(Detail::Everything),

@@ -35,6 +35,7 @@ pub struct Settings {
     pub engine: mcpz_engine::Settings,
     pub tools: ToolSet,
     pub faces: FaceSettings,
+    pub sandbox: Wanted,
     pub no_stderr: bool,
     pub verbose: bool,
 }
@@ -83,7 +84,7 @@ impl Settings {
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let spill = SpillSettings::new(std::env::temp_dir());
-        let mut engine = mcpz_engine::Settings {
+        let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
             withheld: withheld(&policy),
             secrets: match file.mask_secrets {
@@ -109,10 +110,12 @@ impl Settings {
             jobs_folder: jobs_folder(),
             confining: None,
         };
-        let wanted = Wanted { flags, file: &sandbox, hidden: hidden(&engine, &http, flags) };
-        engine.confining = wanted.confining(&engine)?;
+        let hidden = hidden(&engine, &http, flags);
+        let (mode, net) = (flags.sandbox, flags.net.clone());
+        let sandbox = Wanted { mode, net, file: sandbox, hidden };
         Ok(Self {
             engine,
+            sandbox,
             tools: tools.map_or_else(|| Ok(ToolSet::default()), |list| list.parse())?,
             faces: FaceSettings {
                 shell: shell_face(&file)?,
@@ -126,6 +129,12 @@ impl Settings {
             no_stderr: flags.no_stderr || file.no_stderr.unwrap_or(false),
             verbose: flags.verbose || file.verbose.unwrap_or(false),
         })
+    }
+
+    /// The same with the sandbox that is asked for, which is tried out.
+    pub fn confined(mut self) -> Result<Self, SandboxError> {
+        self.engine.confining = self.sandbox.confining(&self.engine)?;
+        Ok(self)
     }
 
     /// The server these settings describe. Must be called within a tokio runtime.

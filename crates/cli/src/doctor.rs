@@ -1,0 +1,285 @@
+//! `mcpz doctor`: what this machine has for us, and what to do about what it lacks.
+
+use std::error::Error;
+use std::fs::DirBuilder;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use mcpz_sandbox::{Ground, Mode, Rung};
+use serde::Serialize;
+
+use crate::args::{DoctorFlags, SandboxMode};
+use crate::config;
+use crate::sandbox::{self, SandboxError};
+use crate::settings::{self, Settings};
+
+/// Shells that models write for.
+const SHELLS: &[&str] = &["bash", "sh", "zsh", "fish"];
+
+/// Programs that many commands need.
+const TOOLS: &[&str] = &["git", "python3", "node", "curl", "make", "rg", "jq"];
+
+/// The least room for output that does not fit in memory.
+const LITTLE_ROOM: u64 = 1 << 30;
+
+/// How something was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Mark {
+    Good,
+    /// It works, but less well than it could.
+    Fair,
+    Bad,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    about: &'static str,
+    mark: Mark,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn good(&mut self, about: &'static str, found: impl Into<String>) {
+        self.0.push(Finding { about, mark: Mark::Good, found: found.into(), fix: None });
+    }
+
+    fn fair(&mut self, about: &'static str, found: impl Into<String>, fix: impl Into<String>) {
+        let (found, fix) = (found.into(), Some(fix.into()));
+        self.0.push(Finding { about, mark: Mark::Fair, found, fix });
+    }
+
+    fn bad(&mut self, about: &'static str, found: impl Into<String>, fix: impl Into<String>) {
+        let (found, fix) = (found.into(), Some(fix.into()));
+        self.0.push(Finding { about, mark: Mark::Bad, found, fix });
+    }
+}
+
+pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
+    let mut findings = Findings::default();
+    findings.good("mcpz", format!("version {}, {}", env!("CARGO_PKG_VERSION"), kernel()));
+    if let Some(settings) = look_at_settings(flags, &mut findings) {
+        look_at_state(&settings, &mut findings);
+        look_at_sandbox(&settings, &mut findings);
+    }
+    look_at_programs(&mut findings);
+    look_at_prompts(&mut findings);
+    let failed = findings.0.iter().any(|finding| finding.mark == Mark::Bad);
+    match flags.json {
+        true => writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&findings.0)?)?,
+        false => print(&findings.0)?,
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn print(findings: &[Finding]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let colours = stdout.is_terminal() && !plain;
+    for Finding { about, mark, found, fix } in findings {
+        let (sign, colour) = match mark {
+            Mark::Good => ("ok", 32),
+            Mark::Fair => ("--", 33),
+            Mark::Bad => ("!!", 31),
+        };
+        match colours {
+            true => write!(stdout, "\x1b[{colour}m{sign}\x1b[0m")?,
+            false => write!(stdout, "{sign}")?,
+        }
+        writeln!(stdout, " {about:<10} {found}")?;
+        if let Some(fix) = fix {
+            writeln!(stdout, "   {:<10} → {fix}", "")?;
+        }
+    }
+    Ok(())
+}
+
+fn kernel() -> String {
+    let name = rustix::system::uname();
+    format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
+}
+
+fn look_at_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Settings> {
+    let named = flags.shell.config.as_deref();
+    match config::path(named) {
+        Some(path) => findings.good("settings", path.display().to_string()),
+        None => findings.good("settings", "no file; the defaults hold"),
+    }
+    let loaded = config::load(named).map_err(|error| chain(&error));
+    let loaded = loaded.and_then(|config| {
+        Settings::load(&flags.shell, config, None).map_err(|error| chain(&error))
+    });
+    match loaded {
+        Ok(settings) => {
+            findings.good("shell", settings.engine.shell.display().to_string());
+            findings.good("directory", settings.engine.working_directory.display().to_string());
+            Some(settings)
+        }
+        Err(error) => {
+            findings.bad(
+                "settings",
+                error,
+                "no server starts like this: mend the file or the flags",
+            );
+            None
+        }
+    }
+}
+
+/// Whether what we write has a place.
+fn look_at_state(settings: &Settings, findings: &mut Findings) {
+    let audit = &settings.engine.audit.folder;
+    match try_writing(audit) {
+        Ok(()) => findings.good("records", format!("{} can be written", audit.display())),
+        Err(error) => findings.bad(
+            "records",
+            format!("{} cannot be written: {error}", audit.display()),
+            "nothing runs without a record: make it writable, or name another as folder in [audit]",
+        ),
+    }
+    match settings::jobs_folder() {
+        Some(jobs) => match try_writing(&jobs) {
+            Ok(()) => findings.good("jobs", format!("{} can be written", jobs.display())),
+            Err(error) => findings.fair(
+                "jobs",
+                format!("{} cannot be written: {error}", jobs.display()),
+                "detached jobs need it, and `mcpz jobs`: make it writable, or set XDG_STATE_HOME",
+            ),
+        },
+        None => findings.fair(
+            "jobs",
+            "there is no place for detached jobs",
+            "set HOME or XDG_STATE_HOME for the server",
+        ),
+    }
+    let spill = &settings.engine.spill.parent;
+    let room = rustix::fs::statvfs(spill).map_or(0, |found| found.f_bavail * found.f_frsize);
+    let gigabytes = room as f64 / 1e9;
+    let found = format!("{} has room for {gigabytes:.1} GB", spill.display());
+    match (try_writing(spill), room >= LITTLE_ROOM) {
+        (Ok(()), true) => findings.good("output", found),
+        (Ok(()), false) => findings.fair(
+            "output",
+            found,
+            "long output is kept there, and lost where it does not fit: make room, or set TMPDIR",
+        ),
+        (Err(error), _) => findings.fair(
+            "output",
+            format!("{} cannot be written: {error}", spill.display()),
+            "output over 64 KiB would be lost: set TMPDIR for the server",
+        ),
+    }
+}
+
+/// Makes a file in a folder, and the folder if it is not there.
+fn try_writing(folder: &Path) -> io::Result<()> {
+    // As the server makes it: nobody else is to look.
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    let path = folder.join(format!(".mcpz-doctor-{}", std::process::id()));
+    std::fs::write(&path, "")?;
+    std::fs::remove_file(path)
+}
+
+/// What of a sandbox this machine can enforce: the one that is asked for, or the one to recommend.
+fn look_at_sandbox(settings: &Settings, findings: &mut Findings) {
+    let asked = settings.sandbox.mode.or(settings.sandbox.file.mode);
+    let mode = match asked {
+        Some(SandboxMode::ReadOnly) => Mode::ReadOnly,
+        _ => Mode::Workspace,
+    };
+    let wanted = matches!(asked, Some(SandboxMode::ReadOnly | SandboxMode::Workspace));
+    match sandbox::probe(&settings.sandbox.view(mode, "off", &settings.engine)) {
+        Ok((ground, _)) => {
+            tell_ground(&ground, wanted, findings);
+            if wanted && let Err(error) = settings.sandbox.confining(&settings.engine) {
+                findings.bad("sandbox", chain(&error), "the server refuses to start like this");
+            }
+        }
+        Err(SandboxError::View(error)) => {
+            let fix = "start the server in a folder of your work (-w), not around it";
+            match wanted {
+                true => findings.bad("sandbox", error.to_string(), fix),
+                false => findings.fair("sandbox", error.to_string(), fix),
+            }
+        }
+        Err(error) => findings.fair("sandbox", chain(&error), "see what it says"),
+    }
+}
+
+fn tell_ground(ground: &Ground, wanted: bool, findings: &mut Findings) {
+    let landlock = ground.landlock.map(|abi| format!("Landlock {abi:?}"));
+    let bwrap = ground.ring.as_ref().map(|ring| format!("bubblewrap {}", ring.version));
+    let parts: Vec<_> = landlock.into_iter().chain(bwrap).chain(["seccomp".to_owned()]).collect();
+    let parts = parts.join(", ");
+    match ground.rung() {
+        Rung::Both => {
+            let advice = match wanted {
+                true => "",
+                false => "; off, --sandbox workspace turns it on",
+            };
+            findings.good("sandbox", format!("all of it can be enforced ({parts}){advice}"));
+        }
+        Rung::Seals => {
+            let fix = "commands would have no network and see other processes; for more:";
+            findings.fair("sandbox", format!("a part of it can be enforced ({parts})"), fix);
+        }
+        Rung::Nothing => {
+            findings.fair("sandbox", "it cannot be enforced here", "what is missing:");
+        }
+    }
+    for obstacle in &ground.obstacles {
+        findings.fair("sandbox", obstacle.cause.clone(), obstacle.fix.clone());
+    }
+}
+
+fn look_at_programs(findings: &mut Findings) {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let has = |name: &&&str| folders.iter().any(|folder| folder.join(name).is_file());
+    let (found, missing): (Vec<_>, Vec<_>) = SHELLS.iter().chain(TOOLS).partition(has);
+    let list = |names: &[&&str]| names.iter().map(|name| **name).collect::<Vec<_>>().join(", ");
+    findings.good("programs", list(&found));
+    let (home, poor) = (std::env::var_os("HOME"), folders.len() <= 4);
+    let local = home.map(|home| PathBuf::from(home).join(".local/bin"));
+    let lacks = |folder: &PathBuf| folder.is_dir() && !folders.contains(folder);
+    if !missing.is_empty() {
+        findings.good("programs", format!("not on PATH: {}", list(&missing)));
+    }
+    if poor && local.as_ref().is_some_and(lacks) {
+        findings.fair(
+            "PATH",
+            format!("{} folders, without ~/.local/bin", folders.len()),
+            "servers started by a desktop program have a poor PATH: see --login-env",
+        );
+    }
+}
+
+/// Whether it can be seen that a program waits for input.
+fn look_at_prompts(findings: &mut Findings) {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    match scope.trim() {
+        "2" | "3" if !rustix::process::geteuid().is_root() => findings.fair(
+            "prompts",
+            "the kernel does not tell whether a program waits for input",
+            "sysctl kernel.yama.ptrace_scope=1, if commands that ask are to be noticed",
+        ),
+        _ => findings.good("prompts", "programs that wait for input are noticed"),
+    }
+}
+
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
