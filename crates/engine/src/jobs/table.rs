@@ -1,0 +1,166 @@
+//! The jobs of one owner.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::watch;
+
+use super::idle::end_unused;
+use super::{Ended, Job, Kind, STOP_GRACE, State};
+use crate::detached::Card;
+use crate::outcome::Outcome;
+use crate::run::Run;
+
+/// The most jobs of one owner that have ended and are remembered.
+const MAX_ENDED: usize = 50;
+
+/// The jobs of one owner.
+#[derive(Debug, Default)]
+pub struct Jobs {
+    table: Mutex<Table>,
+    /// How long one may go on without being used.
+    idle: Option<Duration>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    made: u64,
+    jobs: BTreeMap<u64, Arc<Job>>,
+}
+
+impl Jobs {
+    /// Jobs that are ended when they were not used for so long.
+    pub fn new(idle: Option<Duration>) -> Self {
+        Self { table: Mutex::default(), idle }
+    }
+
+    /// Makes a job of a command that runs.
+    pub(crate) fn add(&self, run: Run, command: String) -> Arc<Job> {
+        self.insert(run, command, Kind::Started, None)
+    }
+
+    /// Makes a job of a command that goes on without us, unless it is one already.
+    pub(crate) fn add_detached(&self, run: Run, card: &Card) -> Arc<Job> {
+        let (mut job, ending) = Job::new(&run, card.command.clone(), Kind::Detached, None);
+        job.name = card.name();
+        job.started_at = card.started_at;
+        let age = SystemTime::now().duration_since(card.started_at).unwrap_or_default();
+        job.began = job.began.checked_sub(age).unwrap_or(job.began);
+        let mut table = self.lock();
+        if let Some(known) = table.jobs.values().find(|known| known.run == job.run) {
+            run.remote().cancel();
+            return known.clone();
+        }
+        table.insert(job, run, ending)
+    }
+
+    /// Makes a job of the shell of a session.
+    pub(crate) fn add_session(&self, run: Run, command: String, name: String) -> Arc<Job> {
+        self.insert(run, command, Kind::Session(name), None)
+    }
+
+    /// Makes a job of what a command has left running.
+    pub(crate) fn adopt(&self, run: Run, command: String, outcome: &Outcome) -> Arc<Job> {
+        self.insert(run, command, Kind::Adopted, Some(outcome.clone()))
+    }
+
+    fn insert(&self, run: Run, command: String, kind: Kind, outcome: Option<Outcome>) -> Arc<Job> {
+        let (mut job, ending) = Job::new(&run, command, kind, outcome);
+        let mut table = self.lock();
+        job.name = format!("job-{}", table.made + 1);
+        let job = table.insert(job, run, ending);
+        if let Some(idle) = self.idle {
+            tokio::spawn(end_unused(job.clone(), idle));
+        }
+        job
+    }
+
+    /// The job of this name. Whoever looks for it has use for it.
+    pub fn find(&self, id: &str) -> Option<Arc<Job>> {
+        let job = self.lock().jobs.values().find(|job| job.name == id).cloned()?;
+        job.begin_use();
+        Some(job)
+    }
+
+    /// The last shell that a session of this name had.
+    pub(crate) fn last_of_session(&self, name: &str) -> Option<Arc<Job>> {
+        let of_session = |job: &&Arc<Job>| job.session() == Some(name);
+        self.lock().jobs.values().rev().find(of_session).cloned()
+    }
+
+    /// All of them, oldest first.
+    pub fn list(&self) -> Vec<Arc<Job>> {
+        self.lock().jobs.values().cloned().collect()
+    }
+
+    /// How many are running.
+    pub fn running(&self) -> usize {
+        self.lock().jobs.values().filter(|job| job.state() == State::Running).count()
+    }
+
+    /// Has all of them end that do not go on by themselves.
+    pub fn stop_all(&self) {
+        for job in self.list().iter().filter(|job| !job.is_detached()) {
+            job.stopped.fetch_or(job.state() == State::Running, Ordering::Relaxed);
+            job.remote.stop(STOP_GRACE);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Jobs {
+    fn drop(&mut self) {
+        self.stop_all();
+        // The others are only let go of.
+        self.list().iter().filter(|job| job.is_detached()).for_each(|job| job.remote.cancel());
+    }
+}
+
+impl Table {
+    fn insert(&mut self, job: Job, run: Run, ending: watch::Sender<Ended>) -> Arc<Job> {
+        self.made += 1;
+        let job = Arc::new(job);
+        self.jobs.insert(self.made, job.clone());
+        self.prune();
+        tokio::spawn(follow(run, ending, job.kind == Kind::Adopted, job.began));
+        job
+    }
+
+    /// Forgets the oldest of those that have ended, when there are too many.
+    fn prune(&mut self) {
+        // What has become of a detached one is on the disk.
+        let over = |job: &Job| job.state() != State::Running && !job.is_detached();
+        let ended = self.jobs.iter().filter(|(_, job)| over(job));
+        let ended: Vec<_> = ended.map(|(number, _)| *number).collect();
+        for number in &ended[..ended.len().saturating_sub(MAX_ENDED)] {
+            self.jobs.remove(number);
+        }
+    }
+}
+
+/// Tells how a run ends.
+async fn follow(mut run: Run, ending: watch::Sender<Ended>, adopted: bool, began: Instant) {
+    let mut life = run.life();
+    if !adopted {
+        let outcome = run.outcome().await.map_err(|error| error.chain());
+        ending.send_modify(|ended| {
+            ended.took = Some(match &outcome {
+                Ok(outcome) if !outcome.usage.wall.is_zero() => outcome.usage.wall,
+                _ => began.elapsed(),
+            });
+            ended.outcome = Some(outcome);
+        });
+    }
+    // Its sender goes with the last process.
+    while life.changed().await.is_ok() {}
+    let survivors = life.borrow().survivors.clone();
+    ending.send_modify(|ended| {
+        ended.survivors = Some(survivors);
+        ended.took.get_or_insert_with(|| began.elapsed());
+    });
+}
