@@ -85,7 +85,7 @@ impl Keep {
 }
 
 /// Kills whatever is below this process, until there is nothing.
-pub fn kill_all_below() {
+pub(crate) fn kill_all_below() {
     let me = getpid().as_raw_nonzero().get();
     let until = Instant::now() + SWEEP_TIME;
     while Instant::now() < until {

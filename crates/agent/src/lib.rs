@@ -19,7 +19,7 @@ mod tree;
 mod wire;
 
 pub use agent::{AgentError, serve_stdin};
-pub use alone::{Given, Keep, kill_all_below, stand_alone};
+pub use alone::{Given, Keep, stand_alone};
 pub use frame::{
     ANSWERS_FD, Confinement, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD,
     Program, Spawn, Stage, Status, Stdin, Usage, decode, encode,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use tokio::io::Interest;
 
+use crate::alone::kill_all_below;
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Stdin};
 use crate::link::{Connection, Link, LinkError};
 use crate::wire;
@@ -240,7 +241,11 @@ impl Process {
     async fn mourn(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             let _ = rustix::net::shutdown(&*keeper.socket, Shutdown::Write);
-            let _ = tokio::time::timeout(BURIAL, &mut keeper.buried).await;
+            match self.link {
+                Some(_) => drop(tokio::time::timeout(BURIAL, &mut keeper.buried).await),
+                // Nobody is above us who would.
+                None => drop(tokio::task::spawn_blocking(kill_all_below).await),
+            }
         }
         self.keeper = None;
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mcpz_engine::{STOP_GRACE, Saying, Shelf, Standing, State, Tell, Visit, Wanted, visible};
+use mcpz_engine::{STOP_GRACE, Saying, Shelf, Standing, Tell, Visit, Wanted, visible};
 use tokio::runtime::Builder;
 
 use crate::args::JobsCommand;
@@ -43,20 +43,21 @@ pub enum JobsError {
 pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
     let shelf = Shelf::new(settings::jobs_folder().ok_or(JobsError::NoShelf)?);
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let done = runtime.block_on(async {
+    let done: Result<ExitCode, Box<dyn Error>> = runtime.block_on(async {
         match command {
-            JobsCommand::List { json } => list(&shelf, json).await,
-            JobsCommand::Logs { job, follow } => logs(&shelf, &job, follow).await,
-            JobsCommand::Stop { job } => stop(&shelf, &job).await,
-            JobsCommand::Attach { job } => attach::attach(&shelf, &job).await,
+            JobsCommand::List { json } => list(&shelf, json).await?,
+            JobsCommand::Logs { job, follow } => logs(&shelf, &job, follow).await?,
+            JobsCommand::Stop { job } => stop(&shelf, &job).await?,
+            JobsCommand::Attach { job } => return attach::attach(&shelf, &job).await,
         }
+        Ok(ExitCode::SUCCESS)
     });
     // A thread may still wait for somebody to type.
     runtime.shutdown_background();
     match done {
         // Whoever reads us has seen enough.
         Err(error) if crate::audit::is_closed_pipe(error.as_ref()) => Ok(ExitCode::SUCCESS),
-        done => done.map(|()| ExitCode::SUCCESS),
+        done => done,
     }
 }
 
@@ -77,7 +78,8 @@ async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {
         "{:<13} {:<9} {:<8} {:>8}  {:<10} COMMAND",
         "JOB", "RUN", "STATE", "TIME", "OWNER"
     )?;
-    for (_, job) in &jobs {
+    for (place, job) in &jobs {
+        let state = if let Place::Silent(_) = place { "silent" } else { job.state.name() };
         let run = job.run.get(..8).unwrap_or(&job.run);
         let mark = if job.detached { "*" } else { "" };
         writeln!(
@@ -85,7 +87,7 @@ async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {
             "{:<13} {:<9} {:<8} {:>8}  {:<10} {}",
             job.name,
             format!("{run}{mark}"),
-            job.state.name(),
+            state,
             time(job.duration),
             visible(&job.owner),
             visible(&job.command),
@@ -107,7 +109,7 @@ fn time(time: Duration) -> String {
 async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error>> {
     let (place, job) = find(shelf, id).await?;
     match place {
-        Place::Kept(standing) => print_rest(&standing, 0)?,
+        Place::Kept(standing) | Place::Silent(standing) => print_rest(&standing, 0)?,
         Place::Desk(folder) => {
             let printed = print_told(&folder, &job.run, follow).await?;
             // Whoever told it may have left before the end; then all of it is in the folder.
@@ -121,7 +123,7 @@ async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error
 
 /// Prints what is told of a job's output; returns how much of it.
 async fn print_told(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
-    let Ok(mut visit) = Visit::open(folder).await else { return Ok(0) };
+    let Ok(mut visit) = Visit::open(folder) else { return Ok(0) };
     visit.follow(run, Wanted::Everything, follow)?;
     let (mut stdout, mut printed) = (io::stdout().lock(), 0);
     while let Some(tell) = visit.next().await {
@@ -134,6 +136,7 @@ async fn print_told(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
     Ok(printed)
 }
 
+/// Prints what is kept of a job's output, behind what was printed.
 fn print_rest(standing: &Standing, printed: u64) -> io::Result<()> {
     let mut file = File::open(standing.output())?;
     file.seek(SeekFrom::Start(printed))?;
@@ -142,11 +145,8 @@ fn print_rest(standing: &Standing, printed: u64) -> io::Result<()> {
 
 async fn stop(shelf: &Shelf, id: &str) -> Result<(), Box<dyn Error>> {
     let (place, job) = find(shelf, id).await?;
-    let Place::Desk(folder) = place else { return Err(JobsError::Ended(job.name).into()) };
-    if job.state != State::Running {
-        return Err(JobsError::Ended(job.name).into());
-    }
-    let mut visit = Visit::open(&folder).await?;
+    let folder = place.desk(&job)?;
+    let mut visit = Visit::open(&folder)?;
     visit.say(&job.run, Saying::Stop { grace: STOP_GRACE }, || ())?;
     visit.follow(&job.run, Wanted::Nothing, true)?;
     let ended = async {

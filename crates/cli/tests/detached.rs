@@ -147,7 +147,8 @@ fn a_detached_program_is_typed_into_and_stopped_by_the_next_server() {
     });
     let told = tool(&mut server, "write_job", typed);
     assert_eq!(told["screen"], "typed", "{told}");
-    let stopped = tool(&mut server, "stop_job", json!({"job_id": id}));
+    let stop = json!({"job_id": id, "signal": "SIGHUP"});
+    let stopped = tool(&mut server, "stop_job", stop);
     assert_eq!((&stopped["state"], &stopped["survivors"]), (&json!("stopped"), &json!(0)));
     assert!(survivors(&mark).is_empty());
     drop(server);
@@ -155,7 +156,7 @@ fn a_detached_program_is_typed_into_and_stopped_by_the_next_server() {
     let mut server = server_in(state.path());
     let listed = tool(&mut server, "list_jobs", json!({}))["jobs"][0].clone();
     assert_eq!((&listed["state"], &listed["tty"]), (&json!("stopped"), &json!(true)));
-    assert_eq!(listed["signal"], "SIGTERM");
+    assert_eq!(listed["signal"], "SIGHUP");
 }
 
 #[test]
@@ -175,6 +176,116 @@ fn two_servers_see_the_same_job() {
     assert_eq!(tool(&mut other, "stop_job", json!({"job_id": id}))["survivors"], 0);
     let ended = json!({"job_id": id, "wait_for": "exit"});
     assert_eq!(tool(&mut one, "read_job", ended)["state"], "stopped");
+}
+
+#[test]
+fn what_was_typed_for_another_server_is_not_forgotten_by_the_policy() {
+    let (state, file) = (state(), tempfile::NamedTempFile::new().unwrap());
+    let rules = "[policy]\ndeny = [\"rm\"]\n";
+    let mut server = audit::start(&state, rules);
+    let id = detach(&mut server, "bash")["job_id"].clone();
+    tool(
+        &mut server,
+        "write_job",
+        json!({"job_id": id, "text": "echo begun\nr", "wait_for": "output"}),
+    );
+    kill_server(server);
+    let mut server = audit::start(&state, rules);
+    let rest = format!("m {}\n", file.path().display());
+    let refused = server.tool("write_job", json!({"job_id": id, "text": rest}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(refused.to_string().contains("somebody else has typed before"), "{refused}");
+    assert_eq!(tool(&mut server, "stop_job", json!({"job_id": id}))["survivors"], 0);
+    assert!(file.path().exists());
+}
+
+#[test]
+fn a_job_that_is_about_to_begin_is_not_taken_for_a_lost_one() {
+    let state = state();
+    let (mut one, mut other) = (server_in(state.path()), server_in(state.path()));
+    let asked: Vec<_> = (0..8)
+        .map(|_| {
+            let call = json!({"name": "execute_command", "arguments": {"command": "sleep 300", "detach": true}});
+            one.ask("tools/call", call)
+        })
+        .collect();
+    let mut listed = Value::Null;
+    let mut begun = Vec::new();
+    for id in asked {
+        listed = tool(&mut other, "list_jobs", json!({}));
+        let told = one.answer(id)["result"]["structuredContent"].clone();
+        assert_eq!(told["state"], "running", "{told}");
+        begun.push(told["job_id"].clone());
+    }
+    assert!(!listed.to_string().contains("lost"), "{listed}");
+    for id in begun {
+        assert_eq!(tool(&mut other, "stop_job", json!({"job_id": id}))["survivors"], 0);
+    }
+}
+
+#[test]
+fn a_job_that_floods_still_reads_what_is_typed() {
+    let state = state();
+    let mut server = server_in(state.path());
+    let id = detach(&mut server, "yes & read line; kill $!; exit 5")["job_id"].clone();
+    let typed = json!({"job_id": id, "text": "enough\n", "wait_for": "exit"});
+    assert_eq!(tool(&mut server, "write_job", typed)["exit_code"], 5);
+}
+
+#[test]
+fn what_a_detached_job_has_left_running_costs_nothing_and_is_stopped_with_it() {
+    let (state, mark) = (state(), mark());
+    let mut server = server_in(state.path());
+    let command = format!("MARK={mark} sleep 1000 >/dev/null 2>&1 & exit 3");
+    let id = server.call(json!({"command": command, "detach": true}))["job_id"].clone();
+    let left = wait_until("it is left running", || survivors(&mark).pop());
+    let sleeper: u32 =
+        left.split(':').next().unwrap().trim_start_matches("/proc/").parse().unwrap();
+    let recorder = parent(parent(sleeper));
+    let before = ticks(recorder);
+    let quiet = json!({"job_id": id, "wait_for": "quiet", "quiet_ms": 1500});
+    assert_eq!(tool(&mut server, "read_job", quiet)["state"], "running");
+    assert!(ticks(recorder) - before < 20, "the recorder is busy with nothing");
+    let stopped = tool(&mut server, "stop_job", json!({"job_id": id}));
+    assert_eq!((&stopped["state"], &stopped["survivors"]), (&json!("stopped"), &json!(0)));
+    assert!(survivors(&mark).is_empty());
+}
+
+/// How much time a process has taken, in hundredths of a second.
+fn ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn a_recorder_that_is_stopped_holds_up_nobody() {
+    let state = state();
+    let mut server = server_in(state.path());
+    let job = detach(&mut server, "cat");
+    let recorder = parent(parent(job["pid"].as_u64().unwrap() as u32));
+    kill("STOP", recorder);
+    let written = server.tool("write_job", json!({"job_id": job["job_id"], "text": "x\n"}));
+    assert_ne!(written["structuredContent"]["state"], "lost", "{written}");
+    let mut other = server_in(state.path());
+    let listed = tool(&mut other, "list_jobs", json!({}))["jobs"][0].clone();
+    assert_eq!(listed["state"], "running", "{listed}");
+    assert_eq!(server.run("echo fine")["output"], "fine\n");
+    kill("CONT", recorder);
+    let heard =
+        json!({"job_id": job["job_id"], "wait_for": "text", "pattern": "x", "cursor": "bytes:0"});
+    assert_eq!(tool(&mut other, "read_job", heard)["matched"], "x");
+    assert_eq!(tool(&mut other, "stop_job", json!({"job_id": job["job_id"]}))["survivors"], 0);
+}
+
+#[test]
+fn a_job_whose_folder_was_removed_can_be_stopped() {
+    let (state, mark) = (state(), mark());
+    let mut server = server_in(state.path());
+    let id = detach(&mut server, &format!("export X={mark}; sleep 1000"))["job_id"].clone();
+    std::fs::remove_dir_all(&folders(state.path())[0]).unwrap();
+    assert_eq!(tool(&mut server, "stop_job", json!({"job_id": id}))["survivors"], 0);
+    assert!(survivors(&mark).is_empty());
 }
 
 #[test]

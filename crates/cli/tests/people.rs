@@ -141,6 +141,18 @@ fn what_cannot_be_done_is_said_with_what_can() {
 }
 
 #[test]
+fn whatever_lies_among_the_jobs_nobody_waits_for_it() {
+    let state = tempfile::tempdir().unwrap();
+    let folder = state.path().join("mcpz/jobs");
+    std::fs::create_dir_all(folder.join("0123456789abcdef")).unwrap();
+    let fifo = |path: &Path| Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(fifo(&folder.join("fifo")).success());
+    assert!(fifo(&folder.join("0123456789abcdef/job.json")).success());
+    std::fs::write(folder.join("file"), "").unwrap();
+    assert_eq!(jobs(state.path(), &["list"]), ("no jobs\n".to_owned(), true));
+}
+
+#[test]
 fn a_killed_server_leaves_nothing_that_is_asked_in_vain() {
     let mut server = Server::start(&[]);
     server.call(json!({"command": "sleep 1000", "background": true}));

@@ -11,20 +11,29 @@ mod letters;
 mod service;
 mod visit;
 
-use std::fs::{DirBuilder, File};
+use std::fs::DirBuilder;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use tokio::net::UnixListener;
+use tokio::sync::watch;
+use tokio::time::sleep;
 
 pub use letters::{Listed, Saying, Tell, Wanted};
 pub use visit::Visit;
 
 use crate::jobs::Job;
+
+/// A folder and nothing that leads to one.
+const FOLDER: OFlags =
+    OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::PATH);
 
 /// The name of the socket in its folder.
 const SOCKET: &str = "desk";
@@ -32,20 +41,41 @@ const SOCKET: &str = "desk";
 /// All jobs somebody may ask for, with the names of their owners.
 pub type Register = Arc<dyn Fn() -> Vec<(Arc<str>, Arc<Job>)> + Send + Sync>;
 
-/// Serves whoever comes, in a task of its own that lives as long as the runtime.
-pub fn open(folder: &Path, register: Register) -> io::Result<()> {
-    let listener = bind(folder)?;
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            // The folder is closed to others; this is the second lock.
-            let own = rustix::process::geteuid().as_raw();
-            let known = stream.peer_cred().is_ok_and(|peer| [own, 0].contains(&peer.uid()));
-            if known {
-                tokio::spawn(service::serve(stream, register.clone()));
+/// How long nobody is let in after somebody could not be: there are too many.
+const REST: Duration = Duration::from_millis(100);
+
+/// Somebody sits here, and whoever follows a job is counted.
+#[derive(Debug, Clone)]
+pub struct Desk {
+    followers: watch::Receiver<usize>,
+}
+
+impl Desk {
+    /// Serves whoever comes, in a task of its own that lives as long as the runtime.
+    pub fn open(folder: &Path, register: Register) -> io::Result<Self> {
+        let listener = bind(folder)?;
+        let (counted, followers) = watch::channel(0);
+        tokio::spawn(async move {
+            loop {
+                let Ok((stream, _)) = listener.accept().await else {
+                    sleep(REST).await;
+                    continue;
+                };
+                // The folder is closed to others; this is the second lock.
+                let own = rustix::process::geteuid().as_raw();
+                let known = stream.peer_cred().is_ok_and(|peer| [own, 0].contains(&peer.uid()));
+                if known {
+                    tokio::spawn(service::serve(stream, register.clone(), counted.clone()));
+                }
             }
-        }
-    });
-    Ok(())
+        });
+        Ok(Self { followers })
+    }
+
+    /// Waits until nobody follows a job any more.
+    pub async fn forsaken(&self) {
+        let _ = self.followers.clone().wait_for(|followers| *followers == 0).await;
+    }
 }
 
 /// Makes a folder that only its user can enter, if it is not there.
@@ -64,13 +94,17 @@ pub fn is_deserted(folder: &Path) -> bool {
     connect(folder).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
+/// Does not wait: a desk at which too many stand is busy.
 fn connect(folder: &Path) -> io::Result<UnixStream> {
-    reached(folder, |path| UnixStream::connect(path))
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    reached(folder, |path| Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?))?;
+    Ok(socket.into())
 }
 
 /// The socket in a folder under a name of any length: addresses have room for some hundred bytes.
 fn reached<T>(folder: &Path, use_it: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
-    let folder = File::open(folder)?;
+    let folder = rustix::fs::open(folder, FOLDER, Mode::empty())?;
     let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(SOCKET);
     use_it(&path)
 }

@@ -15,7 +15,7 @@ mod launch;
 mod recorder;
 mod shelf;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,8 @@ pub struct Card {
     pub started_at: SystemTime,
     /// How it can be written to, if it can.
     pub input: Option<Input>,
+    /// The process that keeps it.
+    pub recorder: i32,
 }
 
 /// What became of a job when nothing is left of it.
@@ -53,6 +55,8 @@ pub struct Ending {
     pub outcome: Result<(End, Usage), String>,
     /// Whether that is because it was told to.
     pub stopped: bool,
+    /// How long it took until nothing of it was left.
+    pub took: Duration,
     /// Processes that could not be ended.
     pub survivors: Vec<i32>,
     /// Bytes of its output that were not kept.
@@ -84,19 +88,21 @@ impl Ending {
             pid: job.pid(),
             outcome,
             stopped: job.state() == State::Stopped,
+            took: job.duration(),
             survivors: ended.survivors.unwrap_or_default(),
             lost: job.output.lost(),
             refused,
         }
     }
 
-    /// That of a job whose recorder was killed, and it with that.
-    fn lost() -> Self {
+    /// That of a job whose recorder was killed, and it with that, after so long.
+    fn lost(took: Duration) -> Self {
         let outcome = Ok((End::Lost, Usage::default()));
         Self {
             pid: None,
             outcome,
             stopped: false,
+            took,
             survivors: Vec::new(),
             lost: 0,
             refused: Vec::new(),

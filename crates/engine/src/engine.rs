@@ -6,7 +6,7 @@ mod typing;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcpz_agent::{Link, Spawn};
@@ -85,6 +85,8 @@ struct Shared {
     forgetting: Once,
     sweeping: Once,
     opening: Once,
+    /// Where others can ask for our jobs, if they can.
+    desk: OnceLock<PathBuf>,
     /// Whoever has jobs, for those who ask for them elsewhere.
     owners: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
     link: Mutex<Agent>,
@@ -123,6 +125,7 @@ impl Engine {
             forgetting: Once::new(),
             sweeping: Once::new(),
             opening: Once::new(),
+            desk: OnceLock::new(),
             owners: Mutex::default(),
             link,
             enclosures: Mutex::default(),

@@ -72,6 +72,11 @@ pub enum Error {
          be judged, other keys cannot"
     )]
     Keys { program: String },
+    #[error(
+        "{program} reads what is typed, and takes it for a program; somebody else has typed before, and what \
+         comes now cannot be judged without that; stop the job and start another"
+    )]
+    TypedElsewhere { program: String },
     #[error("the job has not read what it was sent before; nothing more is sent until it does")]
     Unread,
     #[error("{0}")]

@@ -13,7 +13,7 @@ mod table;
 mod typing;
 mod waiting;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -29,6 +29,7 @@ pub use waiting::{Condition, Met, wait};
 
 use idle::Uses;
 use interactive::{Terminal, waits_for_input};
+use typing::Typed;
 
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
@@ -45,6 +46,9 @@ const STOP_PATIENCE: Duration = Duration::from_secs(6);
 
 /// How long it may take to find out about a job that somebody else keeps.
 const MEETING: Duration = Duration::from_secs(2);
+
+/// How long it may take to read all that such a job has printed.
+const LOADING: Duration = Duration::from_secs(20);
 
 /// A command that runs, or did.
 #[derive(Debug)]
@@ -65,14 +69,14 @@ pub struct Job {
     /// How it can be written to, if it can.
     input: Option<Input>,
     terminal: Option<Terminal>,
-    stopped: AtomicBool,
+    /// The process that keeps it, if it is another than ours.
+    recorder: Option<i32>,
     uses: Uses,
     /// How far its owner has been told what it printed.
     told: Mutex<Place>,
     /// How often its owner was told that a person has typed something.
     told_of_person: AtomicU64,
-    /// All that was typed for something that takes it for a program.
-    typed: Mutex<String>,
+    typed: Mutex<Typed>,
 }
 
 /// How a command became a job.
@@ -152,7 +156,7 @@ impl Job {
                 Some(Input::Terminal(size)) => Some(Terminal::new(size)),
                 _ => None,
             },
-            stopped: AtomicBool::new(false),
+            recorder: None,
             uses: Uses::default(),
             told: Mutex::default(),
             told_of_person: AtomicU64::new(0),
@@ -201,10 +205,22 @@ impl Job {
             tokio::select! {
                 // The process that minds it is only known from itself.
                 Ok(_) = life.wait_for(|life| life.keeper.is_some()) => {}
-                _ = end.wait_for(|ended| ended.outcome.is_some()) => {}
+                _ = end.wait_for(|ended| ended.survivors.is_some()) => {}
             }
         };
         let _ = tokio::time::timeout(MEETING, known).await;
+    }
+
+    /// Waits, for a moment at most, until all that is kept of it elsewhere is known here.
+    pub(crate) async fn loaded(&self) {
+        let mut arrived = self.output.watch();
+        let loaded = async {
+            while self.state() != State::Running
+                && !self.output.is_finished()
+                && arrived.changed().await.is_ok()
+            {}
+        };
+        let _ = tokio::time::timeout(LOADING, loaded).await;
     }
 
     /// Whether a person has typed something since this was asked last.
@@ -220,16 +236,14 @@ impl Job {
     pub fn state(&self) -> State {
         let ended = self.end.borrow();
         let over = match self.kind {
-            Kind::Adopted => ended.survivors.is_some(),
+            Kind::Adopted | Kind::Detached => ended.survivors.is_some(),
             _ => ended.outcome.is_some(),
         };
         let lost = matches!(&ended.outcome, Some(Ok(Outcome { end: End::Lost, .. })));
         match over {
             false => State::Running,
             true if lost => State::Lost,
-            true if self.stopped.load(Ordering::Relaxed) || self.life.borrow().stopped => {
-                State::Stopped
-            }
+            true if self.life.borrow().stopped => State::Stopped,
             true => State::Exited,
         }
     }
@@ -288,17 +302,15 @@ impl Job {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 
-    /// Waits until more is known of its end.
-    pub(crate) async fn changed(&self) {
-        let mut end = self.end.clone();
-        if end.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+    /// Tells when more is known of its end.
+    pub(crate) fn ending(&self) -> watch::Receiver<Ended> {
+        self.end.clone()
     }
 
     /// How long it has been running, or did.
     pub fn duration(&self) -> Duration {
-        self.end.borrow().took.unwrap_or_else(|| self.began.elapsed())
+        let took = self.life.borrow().took.or(self.end.borrow().took);
+        took.unwrap_or_else(|| self.began.elapsed())
     }
 
     /// The first process.
@@ -325,6 +337,7 @@ impl Job {
     pub fn pids(&self) -> Vec<i32> {
         let keeper = self.life.borrow().keeper;
         keeper
+            .or(self.recorder)
             .filter(|_| self.end.borrow().survivors.is_none())
             .map(descendants)
             .unwrap_or_default()
@@ -333,7 +346,7 @@ impl Job {
     /// Ends it with all it started, and waits until that is done. Returns what could not be ended.
     pub async fn stop(&self, signal: Option<i32>, grace: Duration) -> Vec<i32> {
         if self.state() == State::Running {
-            self.stopped.store(true, Ordering::Relaxed);
+            self.remote.note_stop();
         }
         let mut end = self.end.clone();
         let over = |ended: &Ended| ended.survivors.is_some();

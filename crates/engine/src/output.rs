@@ -110,8 +110,9 @@ impl Output {
     /// Notes that so much more came, and was not kept.
     pub(crate) fn lose(&self, bytes: u64) {
         let mut kept = self.kept();
-        kept.stdout.length += bytes;
-        kept.stdout.lost += bytes;
+        let length = kept.stdout.length.saturating_add(bytes);
+        kept.stdout.lost += length - kept.stdout.length;
+        kept.stdout.length = length;
     }
 
     pub(crate) fn lookups(&self) -> &Mutex<()> {

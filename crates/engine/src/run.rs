@@ -59,8 +59,12 @@ pub struct Life {
     pub keeper: Option<i32>,
     /// What is left when nothing more can be done.
     pub survivors: Vec<i32>,
-    /// Whether it was ended by another process than ours.
+    /// Whether it ends because it was told to.
     pub stopped: bool,
+    /// How long it took, if another process has counted.
+    pub took: Option<Duration>,
+    /// How many bytes were written to it, but for those of persons.
+    pub written: u64,
     /// The size of its terminal, if it has one.
     pub size: Option<Size>,
     /// How often a person has typed something.
@@ -281,14 +285,20 @@ impl Minder {
             Word::Cancel => self.stop(Some(End::Cancelled), GRACE),
             Word::Signal(signal) => self.process.signal(signal),
             Word::Stop { grace } => self.stop(None, grace),
-            Word::Write { bytes, person } => {
+            Word::Write { before: Some(before), .. } if before != self.written() => {
+                tracing::warn!("nothing is typed: somebody else has typed meanwhile");
+            }
+            Word::Write { bytes, person, .. } => {
+                let length = bytes.len() as u64;
                 if let Some(feeder) = &self.feeder {
                     feeder.write(bytes);
                 }
-                if person {
-                    self.living.send_modify(|life| life.person += 1);
-                }
+                self.living.send_modify(|life| match person {
+                    true => life.person += 1,
+                    false => life.written += length,
+                });
             }
+            Word::Stopping => self.living.send_modify(|life| life.stopped = true),
             Word::CloseInput => {
                 if let Some(feeder) = &mut self.feeder {
                     feeder.close();
@@ -305,6 +315,10 @@ impl Minder {
                 let _ = asked.send(self.feeder.as_ref().is_some_and(Feeder::hides));
             }
         }
+    }
+
+    fn written(&self) -> u64 {
+        self.living.borrow().written
     }
 
     /// Deals with what happened. True when nothing more will.

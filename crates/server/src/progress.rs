@@ -8,7 +8,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpz_engine::{
-    Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Output, Owner, Run, RunRequest, Stream,
+    Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Output, Owner, Run, RunRequest, STOP_GRACE,
+    Stream,
 };
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -142,8 +143,11 @@ impl Watcher {
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
         let started = engine.start_detached(owner, &self.origin, request).await;
-        if let Err(error) = &started {
-            self.teller.tell_error(error).await;
+        match &started {
+            Err(error) => self.teller.tell_error(error).await,
+            // Nobody would know what to ask for.
+            Ok(job) if self.cancelled.is_cancelled() => drop(job.stop(None, STOP_GRACE).await),
+            Ok(_) => {}
         }
         started
     }

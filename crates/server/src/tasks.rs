@@ -10,7 +10,7 @@
 mod methods;
 
 use std::pin::{Pin, pin};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mcpz_engine::{Output, Stream, random_name, rfc3339};
@@ -152,7 +152,13 @@ impl Tasks {
             let answer = tokio::spawn(work.call).await.ok();
             drop(place);
             ending.send_replace(Some(followed.ended_with(answer)));
-            followed.forget_later(tasks).await;
+            let (id, time) = (followed.id.clone(), followed.keep_time);
+            // Whoever forgets it earlier has its answer gone, too.
+            drop(followed);
+            sleep(time).await;
+            if let Some(tasks) = tasks.upgrade() {
+                tasks.lock().retain(|task| task.id != id);
+            }
         });
         task
     }
@@ -250,13 +256,6 @@ impl Task {
             }
         };
         Ended { payload, at: SystemTime::now(), took: self.began.elapsed() }
-    }
-
-    async fn forget_later(&self, tasks: Weak<Tasks>) {
-        sleep(self.keep_time).await;
-        if let Some(tasks) = tasks.upgrade() {
-            tasks.lock().retain(|task| task.id != self.id);
-        }
     }
 }
 

@@ -5,17 +5,24 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Read, Write};
+use std::process::ExitCode;
+use std::task::Poll;
+use std::time::Duration;
 
-use mcpz_engine::{Saying, Shelf, Size, State, Tell, Visit, Wanted};
+use mcpz_engine::{Listed, Saying, Shelf, Size, Standing, Stream, Tell, Visit, Wanted};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
-use super::JobsError;
-use super::find::{Place, find};
+use super::find::find;
+use super::{JobsError, print_rest};
 
 /// Ctrl-], as telnet has it.
 const LEAVE: u8 = 0x1d;
+
+/// How long it may take until what was typed last is on its way.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// How much of what was printed before is shown.
 const SHOWN: u64 = 64 << 10;
@@ -41,59 +48,118 @@ impl Drop for Raw {
     }
 }
 
-pub async fn attach(shelf: &Shelf, id: &str) -> Result<(), Box<dyn Error>> {
+pub async fn attach(shelf: &Shelf, id: &str) -> Result<ExitCode, Box<dyn Error>> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(JobsError::NoTerminal.into());
     }
     let (place, job) = find(shelf, id).await?;
-    let Place::Desk(folder) = place else { return Err(JobsError::Ended(job.name).into()) };
-    if job.state != State::Running {
-        return Err(JobsError::Ended(job.name).into());
-    }
+    let folder = place.desk(&job)?;
     if !job.writable {
         return Err(JobsError::Deaf(job.name).into());
     }
     let mut stdout = io::stdout();
     writeln!(stdout, "attached to {}; ctrl-] leaves", job.name)?;
-    let mut visit = Visit::open(&folder).await?;
+    let visit = Visit::open(&folder)?;
     visit.follow(&job.run, Wanted::Last(SHOWN), true)?;
     let raw = Raw::enter()?;
-    if job.terminal {
-        take_size(&visit, &job.run)?;
-    }
-    let mut resized = signal(SignalKind::window_change())?;
-    let mut keys = keys();
-    let left = loop {
-        tokio::select! {
-            tell = visit.next() => match tell {
-                Some(Tell::Output { bytes, .. }) => {
-                    stdout.write_all(&as_on_a_terminal(bytes, job.terminal))?;
-                    stdout.flush()?;
-                }
-                Some(Tell::Ended(_)) | None => break false,
-                Some(_) => {}
-            },
-            Some(()) = resized.recv(), if job.terminal => take_size(&visit, &job.run)?,
-            typed = keys.recv() => match typed {
-                None => break true,
-                Some(bytes) => {
-                    let (bytes, leave) = before_leaving(bytes);
-                    if !bytes.is_empty() {
-                        let bytes = if job.terminal { bytes } else { lines(bytes) };
-                        visit.say(&job.run, Saying::Write { bytes, person: true }, || ())?;
-                    }
-                    if leave {
-                        break true;
-                    }
-                }
-            },
-        }
-    };
-    visit.leave().await;
+    let mut sitting = Sitting { visit, job, told: 0 };
+    let left = sitting.last().await;
+    // Whatever becomes of the rest: the terminal is its owner's again.
     drop(raw);
-    let what = if left { "goes on" } else { "has ended" };
-    writeln!(stdout, "\r\n{} {what}", job.name)?;
-    Ok(())
+    let Sitting { visit, job, told } = sitting;
+    let left = left?;
+    if left == Left::Ended
+        && let Some(standing) = Standing::open(folder).filter(|job| job.ending().is_some())
+    {
+        print_rest(&standing, told)?;
+    }
+    let _ = timeout(FAREWELL, visit.leave()).await;
+    let what = if left == Left::Ended { "has ended" } else { "goes on" };
+    writeln!(stdout, "\n{} {what}", job.name)?;
+    Ok(match left {
+        Left::Signalled(number) => ExitCode::from(128 + number),
+        Left::Asked | Left::Ended => ExitCode::SUCCESS,
+    })
+}
+
+/// Why somebody does not sit at a job's terminal any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Asked,
+    Ended,
+    Signalled(u8),
+}
+
+struct Sitting {
+    visit: Visit,
+    job: Listed,
+    /// Up to where in its output all was shown.
+    told: u64,
+}
+
+impl Sitting {
+    async fn last(&mut self) -> Result<Left, Box<dyn Error>> {
+        if self.job.terminal {
+            take_size(&self.visit, &self.job.run)?;
+        }
+        let (mut stdout, mut keys) = (io::stdout(), keys());
+        let mut resized = signal(SignalKind::window_change())?;
+        let mut ends = [1, 2, 3, 15].map(|number| (number, signal(SignalKind::from_raw(number))));
+        loop {
+            tokio::select! {
+                tell = self.visit.next() => match tell {
+                    Some(Tell::Output { stream: Stream::Stdout, at, bytes }) => {
+                        self.told = at + bytes.len() as u64;
+                        stdout.write_all(&as_on_a_terminal(bytes, self.job.terminal))?;
+                        stdout.flush()?;
+                    }
+                    Some(Tell::Ended(_)) | None => return Ok(Left::Ended),
+                    Some(_) => {}
+                },
+                number = any(&mut ends) => return Ok(Left::Signalled(number as u8)),
+                Some(()) = resized.recv(), if self.job.terminal => {
+                    take_size(&self.visit, &self.job.run)?;
+                }
+                typed = keys.recv() => {
+                    let Some(bytes) = typed else { return Ok(Left::Asked) };
+                    if self.pass_on(bytes)? {
+                        return Ok(Left::Asked);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Has what was typed written to the job. True when that was the key that leaves.
+    fn pass_on(&self, bytes: Vec<u8>) -> io::Result<bool> {
+        let (bytes, leave) = before_leaving(bytes);
+        if !bytes.is_empty() {
+            let bytes = if self.job.terminal { bytes } else { lines(bytes) };
+            let saying = Saying::Write { bytes, person: true, before: None };
+            self.visit.say(&self.job.run, saying, || ())?;
+        }
+        Ok(leave)
+    }
+}
+
+/// The number of the first signal that comes.
+async fn any(signals: &mut [(i32, io::Result<Signal>)]) -> i32 {
+    let waits = signals.iter_mut().filter_map(|(number, signal)| {
+        let signal = signal.as_mut().ok()?;
+        Some(Box::pin(async move {
+            signal.recv().await;
+            *number
+        }))
+    });
+    let mut waits: Vec<_> = waits.collect();
+    std::future::poll_fn(|context| {
+        let ready = waits.iter_mut().find_map(|wait| match wait.as_mut().poll(context) {
+            Poll::Ready(number) => Some(number),
+            Poll::Pending => None,
+        });
+        ready.map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
 }
 
 /// Gives the job's terminal the size of ours.

@@ -18,6 +18,19 @@ pub enum Place {
     Desk(PathBuf),
     /// It has ended, and what it printed is kept here.
     Kept(Standing),
+    /// Whoever keeps it is there and does not answer.
+    Silent(Standing),
+}
+
+impl Place {
+    /// Where to ask for a job that runs.
+    pub fn desk(self, job: &Listed) -> Result<PathBuf, JobsError> {
+        match self {
+            Self::Desk(folder) if job.state == State::Running => Ok(folder),
+            Self::Silent(_) => Err(JobsError::Silent(job.name.clone())),
+            Self::Desk(_) | Self::Kept(_) => Err(JobsError::Ended(job.name.clone())),
+        }
+    }
 }
 
 /// All jobs, oldest first.
@@ -25,15 +38,19 @@ pub async fn all(shelf: &Shelf) -> Vec<(Place, Listed)> {
     shelf.sweep();
     let mut found = Vec::new();
     for folder in shelf.folders() {
-        let listed = timeout(PATIENCE, async { Visit::open(&folder).await?.list().await });
+        let listed = timeout(PATIENCE, async { Visit::open(&folder)?.list().await });
         let listed = listed.await.map_err(io::Error::from).flatten().ok();
         match (listed, Standing::open(folder.clone())) {
             (Some(jobs), _) => {
                 found.extend(jobs.into_iter().map(|job| (Place::Desk(folder.clone()), job)));
             }
             (None, Some(standing)) => {
-                let job = ended(&standing);
-                found.push((Place::Kept(standing), job));
+                let job = kept(&standing);
+                let place = match standing.is_over() {
+                    true => Place::Kept(standing),
+                    false => Place::Silent(standing),
+                };
+                found.push((place, job));
             }
             (None, None) => {}
         }
@@ -60,16 +77,15 @@ pub async fn find(shelf: &Shelf, id: &str) -> Result<(Place, Listed), JobsError>
     }
 }
 
-/// A job whose recorder has left.
-fn ended(standing: &Standing) -> Listed {
+/// A job whose recorder does not say anything, or any more.
+fn kept(standing: &Standing) -> Listed {
     let ending = standing.ending();
-    let (state, duration) = match &ending {
-        None | Some(Ending { outcome: Ok((End::Lost, _)), .. }) => (State::Lost, None),
-        Some(Ending { stopped, outcome, .. }) => {
-            let state = if *stopped { State::Stopped } else { State::Exited };
-            (state, outcome.as_ref().ok().map(|(_, usage)| usage.wall))
-        }
+    let state = match &ending {
+        None | Some(Ending { outcome: Ok((End::Lost, _)), .. }) => State::Lost,
+        Some(Ending { stopped: true, .. }) => State::Stopped,
+        Some(_) => State::Exited,
     };
+    let duration = ending.as_ref().map(|ending| ending.took);
     Listed {
         run: standing.card.run.clone(),
         name: standing.card.name(),

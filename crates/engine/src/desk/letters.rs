@@ -42,6 +42,8 @@ pub enum Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wanted {
     Everything,
+    /// From so many bytes of stdout on.
+    After(u64),
     /// From so many bytes before its end on.
     Last(u64),
     Nothing,
@@ -54,7 +56,11 @@ pub enum Saying {
         bytes: Vec<u8>,
         /// Whether it was typed by a person, and not for a model.
         person: bool,
+        /// How much must have been written before, if that matters.
+        before: Option<u64>,
     },
+    /// What ends it now is that it was told to.
+    Stopping,
     CloseInput,
     Resize(Size),
     Signal(i32),
@@ -67,7 +73,7 @@ pub enum Saying {
 pub enum Tell {
     Jobs(Vec<Listed>),
     NoSuchJob,
-    Output { stream: Stream, bytes: Vec<u8> },
+    Output { stream: Stream, at: u64, bytes: Vec<u8> },
     Life(Life),
     Hides(bool),
     Ended(Ending),

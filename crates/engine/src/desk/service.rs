@@ -5,9 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
+use tokio::sync::watch;
 
 use super::Register;
 use super::letters::{Ask, Listed, Mailbox, Saying, Tell, Wanted, letter};
@@ -19,15 +20,19 @@ use crate::run::Life;
 /// How much output is told at a time.
 const PIECE: usize = 64 << 10;
 
-/// Between two tries to write to a job that does not read.
+/// Between two tries to write to a job that does not read, at first and at last.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const LOOK_SELDOM: Duration = Duration::from_secs(1);
 
 struct Service {
     register: Register,
     write: OwnedWriteHalf,
     followed: Option<Followed>,
     /// What a job is to read, and has no room for.
-    waiting: VecDeque<(Arc<Job>, Vec<u8>, bool)>,
+    waiting: VecDeque<(Arc<Job>, Saying)>,
+    /// How long until that is tried again.
+    patience: Duration,
+    followers: watch::Sender<usize>,
 }
 
 /// A job somebody follows, and what they know of it.
@@ -37,23 +42,43 @@ struct Followed {
     life: Option<Life>,
     stay: bool,
     _use: Use,
+    _counted: Counted,
+}
+
+/// Counts one more for as long as it is there.
+struct Counted(watch::Sender<usize>);
+
+impl Counted {
+    fn new(followers: &watch::Sender<usize>) -> Self {
+        followers.send_modify(|followers| *followers += 1);
+        Self(followers.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.send_modify(|followers| *followers -= 1);
+    }
 }
 
 /// Serves a visitor until they leave, or all is told of the job they follow.
-pub async fn serve(stream: UnixStream, register: Register) {
+pub async fn serve(stream: UnixStream, register: Register, followers: watch::Sender<usize>) {
     let (read, write) = stream.into_split();
-    let mut service = Service { register, write, followed: None, waiting: VecDeque::new() };
+    let (followed, waiting) = (None, VecDeque::new());
+    let mut service =
+        Service { register, write, followed, waiting, patience: LOOK_AGAIN, followers };
     let mut asks = Mailbox::new(read);
     loop {
         let blocked = !service.waiting.is_empty();
         let going_on = tokio::select! {
+            biased;
             ask = asks.next(), if !blocked => match ask {
                 Some(ask) => service.answer(ask).await,
                 None => return,
             },
-            () = tokio::time::sleep(LOOK_AGAIN), if blocked => {
+            () = tokio::time::sleep(service.patience), if blocked => {
                 service.write_waiting();
-                Ok(true)
+                Ok(!service.write.ready(Interest::WRITABLE).await.is_ok_and(|it| it.is_write_closed()))
             }
             () = news(service.followed.as_ref()) => service.tell_news().await,
         };
@@ -67,20 +92,25 @@ pub async fn serve(stream: UnixStream, register: Register) {
 async fn news(followed: Option<&Followed>) {
     let Some(followed) = followed else { return std::future::pending().await };
     let job = &followed.job;
-    let (mut arrived, mut life) = (job.output.watch(), job.life());
-    let known = followed.life.as_ref();
-    if known != Some(&*life.borrow_and_update()) || job.is_gone() {
-        return;
-    }
-    let more = |stream, place| job.output.kept_length(stream) > place;
+    let (mut arrived, mut life, mut ending) = (job.output.watch(), job.life(), job.ending());
     arrived.mark_unchanged();
-    if more(Stream::Stdout, followed.place.stdout) || more(Stream::Stderr, followed.place.stderr) {
+    ending.mark_unchanged();
+    let known = followed.life.as_ref();
+    if known != Some(&*life.borrow_and_update()) || job.is_gone() || followed.has_more() {
         return;
     }
     tokio::select! {
         changed = arrived.changed() => drop(changed),
         Ok(()) = life.changed() => {}
-        () = job.changed() => {}
+        Ok(()) = ending.changed() => {}
+    }
+}
+
+impl Followed {
+    /// Whether there is output that was not told.
+    fn has_more(&self) -> bool {
+        let more = |stream, place| self.job.output.kept_length(stream) > place;
+        more(Stream::Stdout, self.place.stdout) || more(Stream::Stderr, self.place.stderr)
     }
 }
 
@@ -96,8 +126,9 @@ impl Service {
             Ask::Follow { run, wanted, stay } => match self.find(&run) {
                 Some(job) => {
                     let place = wanted.from(&job.output);
-                    let _use = job.begin_use();
-                    self.followed = Some(Followed { job, place, life: None, stay, _use });
+                    let (_use, _counted) = (job.begin_use(), Counted::new(&self.followers));
+                    let followed = Followed { job, place, life: None, stay, _use, _counted };
+                    self.followed = Some(followed);
                 }
                 None => self.tell(&Tell::NoSuchJob).await?,
             },
@@ -122,32 +153,44 @@ impl Service {
 
     fn say(&mut self, job: Arc<Job>, saying: Saying) {
         match saying {
-            Saying::Write { bytes, person } => {
-                self.waiting.push_back((job, bytes, person));
+            Saying::Write { .. } | Saying::CloseInput => {
+                self.waiting.push_back((job, saying));
                 self.write_waiting();
             }
-            Saying::CloseInput => job.remote().close_input(),
             Saying::Resize(size) => job.resize(size),
             Saying::Signal(signal) => job.remote().signal(signal),
+            Saying::Stopping => job.remote().note_stop(),
             Saying::Stop { grace } => {
                 tokio::spawn(async move { job.stop(None, grace).await });
             }
         }
     }
 
+    /// Gives jobs what they are to read, as far as they have room for it.
     fn write_waiting(&mut self) {
-        while let Some((job, bytes, person)) = self.waiting.pop_front() {
-            match job.remote().reserve(bytes.len()) {
+        while let Some((job, saying)) = self.waiting.pop_front() {
+            match saying {
                 _ if job.is_gone() => {}
-                Some(room) => room.write_for(bytes, person),
-                None => {
-                    self.waiting.push_front((job.clone(), bytes, person));
-                    return;
+                Saying::Write { bytes, person, before } => {
+                    match job.remote().reserve(bytes.len()) {
+                        Some(room) => room.write(bytes, person, before),
+                        None => {
+                            let saying = Saying::Write { bytes, person, before };
+                            self.waiting.push_front((job.clone(), saying));
+                            // It may be long until it reads.
+                            self.patience = (self.patience * 2).min(LOOK_SELDOM);
+                            return;
+                        }
+                    }
                 }
+                _ => job.remote().close_input(),
             }
         }
+        self.patience = LOOK_AGAIN;
     }
 
+    /// Tells what is new, and of the output a piece, so that nobody who asks for something waits for
+    /// the end of a flood.
     async fn tell_news(&mut self) -> io::Result<bool> {
         let Some(followed) = &mut self.followed else { return Ok(true) };
         let (job, stay) = (followed.job.clone(), followed.stay);
@@ -157,32 +200,31 @@ impl Service {
         if changed {
             self.tell(&Tell::Life(life)).await?;
         }
-        self.tell_output(&job).await?;
+        self.tell_output(&job, Stream::Stdout).await?;
+        self.tell_output(&job, Stream::Stderr).await?;
+        if self.followed.as_ref().is_some_and(Followed::has_more) {
+            return Ok(true);
+        }
         if gone {
             self.tell(&Tell::Ended(Ending::of(&job))).await?;
         }
         Ok(stay && !gone)
     }
 
-    async fn tell_output(&mut self, job: &Job) -> io::Result<()> {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            loop {
-                let Some(followed) = &mut self.followed else { return Ok(()) };
-                let place = match stream {
-                    Stream::Stdout => &mut followed.place.stdout,
-                    Stream::Stderr => &mut followed.place.stderr,
-                };
-                let (output, at) = (job.output.clone(), *place);
-                if output.kept_length(stream) <= at {
-                    break;
-                }
-                let read = tokio::task::spawn_blocking(move || output.read_at(stream, at, PIECE));
-                let bytes = read.await.map_err(io::Error::from).flatten()?;
-                *place += bytes.len() as u64;
-                self.tell(&Tell::Output { stream, bytes }).await?;
-            }
+    async fn tell_output(&mut self, job: &Job, stream: Stream) -> io::Result<()> {
+        let Some(followed) = &mut self.followed else { return Ok(()) };
+        let place = match stream {
+            Stream::Stdout => &mut followed.place.stdout,
+            Stream::Stderr => &mut followed.place.stderr,
+        };
+        let (output, at) = (job.output.clone(), *place);
+        if output.kept_length(stream) <= at {
+            return Ok(());
         }
-        Ok(())
+        let read = tokio::task::spawn_blocking(move || output.read_at(stream, at, PIECE));
+        let bytes = read.await.map_err(io::Error::from).flatten()?;
+        *place += bytes.len() as u64;
+        self.tell(&Tell::Output { stream, at, bytes }).await
     }
 
     async fn tell(&mut self, tell: &Tell) -> io::Result<()> {
@@ -194,6 +236,8 @@ impl Wanted {
     fn from(self, output: &Output) -> Place {
         let from = |stream| match self {
             Self::Everything => 0,
+            Self::After(bytes) if stream == Stream::Stdout => bytes,
+            Self::After(_) => 0,
             Self::Last(bytes) => output.kept_length(stream).saturating_sub(bytes),
             Self::Nothing => u64::MAX,
         };

@@ -24,9 +24,8 @@ type Done = Box<dyn FnOnce() + Send>;
 
 impl Visit {
     /// Goes to the desk in a folder, if somebody sits there.
-    pub async fn open(folder: &Path) -> io::Result<Self> {
+    pub fn open(folder: &Path) -> io::Result<Self> {
         let stream = connect(folder)?;
-        stream.set_nonblocking(true)?;
         let (read, mut write) = UnixStream::from_std(stream)?.into_split();
         let (asks, mut asked) = mpsc::unbounded_channel::<(Vec<u8>, Done)>();
         let sending = tokio::spawn(async move {

@@ -1,19 +1,28 @@
 //! A run that a recorder keeps, as its owner's server sees it.
 
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::spawn_blocking;
+use tokio::time::{sleep, timeout};
 
+use super::shelf::open;
 use super::{Ending, Standing};
 use crate::desk::{Saying, Tell, Visit, Wanted};
 use crate::error::Error;
 use crate::outcome::Outcome;
 use crate::output::{Output, Stream};
 use crate::run::{Life, Run, Word};
+
+/// Between two visits to a recorder that is there and does not answer.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// How long a recorder may take to answer what is waited for.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How much of the file is read at a time.
 const PIECE: usize = 256 << 10;
@@ -46,41 +55,62 @@ impl Follower {
         answer: oneshot::Sender<Result<Outcome, Error>>,
         mut words: mpsc::UnboundedReceiver<Word>,
     ) {
-        if let Ok(visit) = Visit::open(&self.standing.folder).await
-            && self.attend(visit, &mut words).await.is_none()
-        {
-            return;
+        loop {
+            match Visit::open(&self.standing.folder) {
+                Ok(visit) => {
+                    if self.attend(visit, &mut words).await.is_none() {
+                        return;
+                    }
+                }
+                Err(error) if is_gone(&error) => break,
+                // Too many stand there, or something else is not as it should be.
+                Err(_) => {}
+            }
+            if self.ending.is_some() || self.standing.is_over() {
+                break;
+            }
+            tokio::select! {
+                () = sleep(LOOK_AGAIN) => {}
+                word = words.recv() => if matches!(word, None | Some(Word::Cancel)) {
+                    return;
+                },
+            }
         }
-        // The recorder has left, and everything it has to say is in its folder.
-        self.read_rest().await;
+        self.conclude(answer).await;
+    }
+
+    /// The recorder has left, and everything it had to say is in its folder.
+    async fn conclude(mut self, answer: oneshot::Sender<Result<Outcome, Error>>) {
         let standing = self.standing.clone();
-        let written = tokio::task::spawn_blocking(move || standing.ending()).await.ok().flatten();
-        let ending = self.ending.take().or(written).unwrap_or_else(Ending::lost);
+        let written = spawn_blocking(move || standing.ending().ok_or_else(|| standing.took()));
+        let written = written.await.unwrap_or(Err(Duration::ZERO));
+        let known = self.ending.take().map_or(written, Ok);
+        let ending = known.unwrap_or_else(Ending::lost);
         self.living.send_modify(|life| {
             life.pid = life.pid.or(ending.pid);
             life.stopped = ending.stopped;
             life.survivors = ending.survivors;
+            life.took = Some(ending.took);
         });
+        let (id, output) = (Arc::from(self.standing.card.run.as_str()), self.output.clone());
+        let (background, warnings) = (Vec::new(), Vec::new());
+        let (refused, job, session) = (ending.refused, None, None);
+        let outcome = ending.outcome.map_err(Error::NotBegun);
+        let _ = answer.send(outcome.map(|(end, usage)| Outcome {
+            id,
+            end,
+            usage,
+            output,
+            background,
+            warnings,
+            refused,
+            job,
+            session,
+        }));
+        drop(self.living);
+        read_rest(&self.standing, &self.output).await;
         self.output.lose(ending.lost);
         self.output.finish();
-        let _ = answer.send(match ending.outcome {
-            Ok((end, usage)) => {
-                let (id, output) = (Arc::from(self.standing.card.run.as_str()), self.output);
-                let (background, warnings) = (Vec::new(), Vec::new());
-                Ok(Outcome {
-                    id,
-                    end,
-                    usage,
-                    output,
-                    background,
-                    warnings,
-                    refused: ending.refused,
-                    job: None,
-                    session: None,
-                })
-            }
-            Err(text) => Err(Error::NotBegun(text)),
-        });
     }
 
     /// Hears the recorder, and passes on what is wanted, until it leaves. Nothing if nobody here
@@ -91,11 +121,14 @@ impl Follower {
         words: &mut mpsc::UnboundedReceiver<Word>,
     ) -> Option<()> {
         let run = self.standing.card.run.clone();
-        visit.follow(&run, Wanted::Everything, true).ok()?;
+        // What must not wait behind something the run does not read has a way of its own.
+        let urgent = Visit::open(&self.standing.folder).ok();
+        let known = self.output.kept_length(Stream::Stdout);
+        visit.follow(&run, Wanted::After(known), true).ok()?;
         loop {
             tokio::select! {
                 tell = visit.next() => match tell {
-                    Some(Tell::Output { stream, bytes }) => self.output.append(stream, &bytes),
+                    Some(Tell::Output { stream, bytes, .. }) => self.output.append(stream, &bytes),
                     Some(Tell::Life(life)) => drop(self.living.send_replace(life)),
                     Some(Tell::Ended(ending)) => self.ending = Some(ending),
                     Some(Tell::Jobs(_) | Tell::Hides(_)) => {}
@@ -103,57 +136,60 @@ impl Follower {
                 },
                 word = words.recv() => match word {
                     None | Some(Word::Cancel) => return None,
-                    Some(word) => self.pass_on(&visit, &run, word).await,
+                    Some(word) => self.pass_on((&visit, urgent.as_ref()), &run, word),
                 },
             }
         }
     }
 
-    async fn pass_on(&self, visit: &Visit, run: &str, word: Word) {
+    fn pass_on(&self, (visit, urgent): (&Visit, Option<&Visit>), run: &str, word: Word) {
+        let urgent = urgent.unwrap_or(visit);
         // Whoever has left needs not be told.
         let _ = match word {
-            Word::Write { bytes, person } => {
+            Word::Write { bytes, person, before } => {
                 let (backlog, length) = (self.backlog.clone(), bytes.len());
-                visit.say(run, Saying::Write { bytes, person }, move || {
+                visit.say(run, Saying::Write { bytes, person, before }, move || {
                     backlog.fetch_sub(length, Ordering::Relaxed);
                 })
             }
             Word::CloseInput => visit.say(run, Saying::CloseInput, || ()),
             Word::Resize(size) => visit.say(run, Saying::Resize(size), || ()),
-            Word::Signal(signal) => self.say_at_once(run, Saying::Signal(signal)).await,
-            Word::Stop { grace } => self.say_at_once(run, Saying::Stop { grace }).await,
+            Word::Stopping => urgent.say(run, Saying::Stopping, || ()),
+            Word::Signal(signal) => urgent.say(run, Saying::Signal(signal), || ()),
+            Word::Stop { grace } => urgent.say(run, Saying::Stop { grace }, || ()),
             Word::Hides(asked) => {
                 let (folder, run) = (self.standing.folder.clone(), run.to_owned());
                 tokio::spawn(async move {
-                    let hides = async { Visit::open(&folder).await?.hides(&run).await };
+                    let hides = async { Visit::open(&folder)?.hides(&run).await };
+                    let hides = timeout(PATIENCE, hides).await.map_err(io::Error::from).flatten();
                     // What nobody can tell is kept to ourselves.
-                    let _ = asked.send(hides.await.unwrap_or(true));
+                    let _ = asked.send(hides.unwrap_or(true));
                 });
                 Ok(())
             }
             Word::Cancel | Word::Last | Word::Switch(..) => Ok(()),
         };
     }
+}
 
-    /// Says something that must not wait behind what the run does not read.
-    async fn say_at_once(&self, run: &str, saying: Saying) -> io::Result<()> {
-        Visit::open(&self.standing.folder).await?.say(run, saying, || ())
-    }
+/// Whether nobody is there, and nobody will be.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
+}
 
-    /// Takes in what is in the file and was not told.
-    async fn read_rest(&self) {
-        let (path, output) = (self.standing.output(), self.output.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let (file, mut piece) = (File::open(path)?, vec![0; PIECE]);
-            loop {
-                match file.read_at(&mut piece, output.kept_length(Stream::Stdout))? {
-                    0 => return io::Result::Ok(()),
-                    length => output.append(Stream::Stdout, &piece[..length]),
-                }
+/// Takes in what is in the file and was not told.
+async fn read_rest(standing: &Standing, output: &Output) {
+    let (path, output) = (standing.output(), output.clone());
+    let read = spawn_blocking(move || {
+        let (file, mut piece) = (open(&path)?, vec![0; PIECE]);
+        loop {
+            match file.read_at(&mut piece, output.kept_length(Stream::Stdout))? {
+                0 => return io::Result::Ok(()),
+                length => output.append(Stream::Stdout, &piece[..length]),
             }
-        });
-        if let Ok(Err(error)) = read.await {
-            tracing::warn!("the output of a detached job cannot be read: {error}");
         }
+    });
+    if let Ok(Err(error)) = read.await {
+        tracing::warn!("the output of a detached job cannot be read: {error}");
     }
 }

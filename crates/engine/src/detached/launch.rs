@@ -11,7 +11,7 @@ use std::time::Duration;
 use mcpz_agent::{Directory, Enclosed, LinkError, Spawn, decode, encode};
 use serde::{Deserialize, Serialize};
 
-use super::Standing;
+use super::Card;
 use crate::audit::AuditSettings;
 use crate::enclosure::Confining;
 use crate::error::Error;
@@ -20,6 +20,7 @@ use crate::error::Error;
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Order {
     pub folder: PathBuf,
+    pub card: Card,
     pub spawn: Spawn<Enclosed>,
     /// What is executed, and where, to tell if it cannot be.
     pub program: PathBuf,
@@ -84,10 +85,4 @@ pub fn enclose(spawn: Spawn) -> (Spawn<Enclosed>, Option<OwnedFd>) {
         spawn.directory = Directory::Own;
     }
     (spawn, handle)
-}
-
-impl Order {
-    pub fn standing(&self) -> Option<Standing> {
-        Standing::open(self.folder.clone())
-    }
 }

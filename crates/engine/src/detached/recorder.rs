@@ -2,22 +2,27 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
-use mcpz_agent::{Given, Keep, decode, encode, kill_all_below, stand_alone};
+use mcpz_agent::{Given, Keep, decode, encode, stand_alone};
 use tokio::runtime::Builder;
+use tokio::time::timeout;
 
-use super::launch::{Begun, Order};
+use super::launch::{Begun as Answer, Order};
 use super::{Ending, Standing};
 use crate::audit::{Audit, Discretion};
-use crate::desk;
+use crate::desk::Desk;
 use crate::enclosure::Enclosure;
 use crate::gate::Pending;
-use crate::jobs::{Job, Jobs, State};
+use crate::jobs::{Job, Jobs};
 use crate::later::Later;
 use crate::output::Output;
 use crate::run::Run;
 use crate::secrets::Secrets;
 use crate::spill::{Spill, SpillSettings};
+
+/// How long those who follow may take to hear the end.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Records one run, from its start until nothing of it is left, in a process that whoever started
 /// this one has nothing to do with. Must be called while there is one thread.
@@ -37,9 +42,11 @@ pub fn record() -> io::Result<()> {
         .build()?;
     runtime.block_on(async {
         match begin(order, keep, later).await {
-            Ok((job, standing)) => {
-                answer(output, &Ok(()))?;
-                see_through(&job, &standing).await
+            Ok((job, standing, desk)) => {
+                // Whoever has asked for it may be gone; it was to outlive them.
+                let _ = answer(&mut output, &Ok(()));
+                drop(output);
+                see_through(&job, &standing, &desk).await
             }
             Err(text) => answer(&mut output, &Err(text)),
         }
@@ -47,14 +54,18 @@ pub fn record() -> io::Result<()> {
 }
 
 /// Tells whoever waits that the run has begun, or why not.
-fn answer(mut output: impl Write, begun: &Begun) -> io::Result<()> {
+fn answer(mut output: impl Write, begun: &Answer) -> io::Result<()> {
     let mut letter = Vec::new();
     encode(begun, &mut letter).map_err(io::Error::other)?;
     output.write_all(&letter)
 }
 
-async fn begin(order: Order, keep: Keep, later: Later) -> Result<(Arc<Job>, Standing), String> {
-    let standing = order.standing().ok_or("its folder cannot be read")?;
+type Begun = (Arc<Job>, Standing, Desk);
+
+async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> {
+    let mut card = order.card;
+    card.recorder = std::process::id() as i32;
+    let standing = Standing { folder: order.folder, card };
     let secrets = Secrets::new(order.secrets);
     let discretion = Discretion { commands: order.log_commands, secrets: secrets.clone() };
     let audit = Audit::new(order.audit, discretion, later.clone());
@@ -97,16 +108,19 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<(Arc<Job>, Stan
         let _ = &jobs;
         vec![(Arc::clone(&owner), known.clone())]
     };
-    desk::open(&standing.folder, Arc::new(register)).map_err(|error| error.to_string())?;
+    let desk =
+        Desk::open(&standing.folder, Arc::new(register)).map_err(|error| error.to_string())?;
     job.started().await?;
-    Ok((job, standing))
+    // From now on it can be found, and asked for.
+    let begun = Standing::begin(standing.folder, standing.card);
+    Ok((job, begun.map_err(|error| error.to_string())?, desk))
 }
 
-/// Waits until nothing is left of a job, and writes down what became of it.
-async fn see_through(job: &Job, standing: &Standing) -> io::Result<()> {
+/// Waits until nothing is left of a job, and writes down what became of it. Those who follow it are
+/// told, too: where there is no room on the disk, they are all who know.
+async fn see_through(job: &Job, standing: &Standing, desk: &Desk) -> io::Result<()> {
     job.gone().await;
-    if job.state() == State::Lost {
-        kill_all_below();
-    }
-    standing.end(&Ending::of(job))
+    let written = standing.end(&Ending::of(job));
+    let _ = timeout(FAREWELL, desk.forsaken()).await;
+    written
 }

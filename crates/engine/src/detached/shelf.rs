@@ -1,20 +1,22 @@
 //! Where detached jobs are kept: a folder each, named by its run.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Card, Ending};
 use crate::desk::{self, private_folder};
+use crate::random::random_name;
 
 const CARD: &str = "job.json";
 const END: &str = "end.json";
+const UNENDED: &str = "end.part";
 const OUTPUT: &str = "output";
 
 /// How long a job that has ended can be read.
@@ -22,6 +24,15 @@ const KEEP_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// The most jobs of one owner that have ended and are kept.
 const MAX_ENDED: usize = 50;
+
+/// How the folder of a server's desk begins.
+const SERVER: &str = "server-";
+
+/// How long a recorder may take until its job has begun.
+const UNBEGUN: Duration = Duration::from_secs(600);
+
+/// What the end of a job takes.
+const ROOM: usize = 4096;
 
 /// The longest file of ours that is read whole.
 const MAX_SIZE: u64 = 32 << 20;
@@ -57,50 +68,62 @@ impl Shelf {
         jobs
     }
 
-    /// The folder of the desk of a server.
-    pub fn server(&self) -> PathBuf {
-        self.folder.join(format!("server-{}", std::process::id()))
-    }
-
-    /// Removes what servers that were killed have left.
+    /// Removes what servers, and recorders that had not begun, have left when they were killed.
     pub fn sweep(&self) {
         for folder in self.folders() {
-            let named = folder.file_name().and_then(|name| name.to_str());
-            let server = named.is_some_and(|name| name.starts_with("server-"));
-            if server && desk::is_deserted(&folder) {
+            let begun = folder.join(CARD).exists();
+            let young = age(&folder).is_none_or(|age| age < UNBEGUN);
+            let server = is_server(&folder);
+            if desk::is_deserted(&folder) && !begun && (server || !young) {
                 let _ = fs::remove_dir_all(folder);
             }
         }
     }
 
-    /// Makes a folder for a job that is about to begin.
-    pub fn add(&self, card: Card) -> io::Result<Standing> {
-        let standing = Standing { folder: self.folder.join(&card.run), card };
-        private_folder(&standing.folder)?;
-        create(&standing.output())?;
-        write(&standing.folder.join(CARD), &standing.card)?;
-        Ok(standing)
+    /// Makes a folder for the desk of a server.
+    pub fn add_server(&self) -> io::Result<PathBuf> {
+        let folder = self.folder.join(format!("{SERVER}{}", random_name()?));
+        private_folder(&folder)?;
+        Ok(folder)
+    }
+
+    /// Makes a folder for a job that is about to begin, which nobody takes for one yet.
+    pub fn add(&self, run: &str) -> io::Result<PathBuf> {
+        let folder = self.folder.join(run);
+        private_folder(&folder)?;
+        let filled = create(&folder.join(OUTPUT)).and_then(|_| {
+            // Room for the end is taken now: there may be none then.
+            create(&folder.join(UNENDED))?.write_all(&[b' '; ROOM])
+        });
+        filled.inspect_err(|_| drop(fs::remove_dir_all(&folder)))?;
+        Ok(folder)
     }
 
     /// Removes what has ended long ago, and of each owner's what is more than can be kept; then the
     /// oldest that have ended while all take more than `total`. Returns how much more there may be.
     pub fn tidy(&self, total: u64) -> u64 {
-        let (now, jobs) = (SystemTime::now(), self.jobs());
-        let mut ended: Vec<_> = jobs.iter().filter(|job| job.ending().is_some()).collect();
-        let old = |job: &Standing| {
-            let age = job.ended_at().and_then(|at| now.duration_since(at).ok());
-            age.is_some_and(|age| age > KEEP_TIME)
-        };
+        self.sweep();
+        let jobs = self.jobs();
         let mut used: u64 = jobs.iter().map(Standing::size).sum();
-        while let Some(oldest) = ended.first() {
-            let estate = &oldest.card.estate;
-            let many = ended.iter().filter(|job| job.card.estate == *estate).count() > MAX_ENDED;
-            if !many && !old(oldest) && used <= total {
-                break;
+        let mut ended: Vec<_> = jobs.iter().filter(|job| job.is_over()).collect();
+        let mut kept: HashMap<&str, usize> = HashMap::new();
+        // From the newest on: the oldest are those that are too many.
+        ended.reverse();
+        ended.retain(|job| {
+            let own = kept.entry(&job.card.estate).or_default();
+            *own += 1;
+            let old = age(&job.output()).is_some_and(|age| age > KEEP_TIME);
+            if *own > MAX_ENDED || old {
+                used = used.saturating_sub(job.size());
+                job.remove();
             }
-            used -= oldest.size();
+            *own <= MAX_ENDED && !old
+        });
+        while used > total
+            && let Some(oldest) = ended.pop()
+        {
+            used = used.saturating_sub(oldest.size());
             oldest.remove();
-            ended.remove(0);
         }
         total.saturating_sub(used)
     }
@@ -117,24 +140,49 @@ impl Standing {
         self.folder.join(OUTPUT)
     }
 
+    /// Notes that it has begun, and by whom it can be asked for.
+    pub(super) fn begin(folder: PathBuf, card: Card) -> io::Result<Self> {
+        let part = folder.join("job.part");
+        create(&part)?.write_all(&serde_json::to_vec(&card)?)?;
+        fs::rename(part, folder.join(CARD))?;
+        Ok(Self { folder, card })
+    }
+
     /// What became of it, if that is known.
     pub fn ending(&self) -> Option<Ending> {
         read(&self.folder.join(END))
     }
 
+    /// Whether it has ended, or its recorder has.
+    pub fn is_over(&self) -> bool {
+        self.folder.join(END).exists() || desk::is_deserted(&self.folder)
+    }
+
     pub(super) fn end(&self, ending: &Ending) -> io::Result<()> {
-        let part = self.folder.join("end.part");
-        write(&part, ending)?;
-        fs::rename(part, self.folder.join(END))
+        let part = self.folder.join(UNENDED);
+        let written = File::options().write(true).open(&part).and_then(|file| {
+            let whole = serde_json::to_vec(ending)?;
+            // What was refused may be long, and can be done without.
+            let brief = serde_json::to_vec(&Ending { refused: Vec::new(), ..ending.clone() })?;
+            file.write_all_at(&whole, 0).or_else(|_| {
+                file.set_len(0)?;
+                file.write_all_at(&brief, 0)
+            })
+        });
+        written.and_then(|()| fs::rename(part, self.folder.join(END)))
+    }
+
+    /// How long it took, as far as its last word tells.
+    pub(super) fn took(&self) -> Duration {
+        let last = fs::metadata(self.output()).and_then(|output| output.modified());
+        last.ok()
+            .and_then(|last| last.duration_since(self.card.started_at).ok())
+            .unwrap_or_default()
     }
 
     /// Removes it with all it printed.
     pub fn remove(&self) {
         let _ = fs::remove_dir_all(&self.folder);
-    }
-
-    fn ended_at(&self) -> Option<SystemTime> {
-        fs::metadata(self.folder.join(END)).and_then(|end| end.modified()).ok()
     }
 
     fn size(&self) -> u64 {
@@ -149,12 +197,87 @@ fn create(path: &Path) -> io::Result<File> {
     new.open(path)
 }
 
-fn write(path: &Path, content: &impl Serialize) -> io::Result<()> {
-    create(path)?.write_all(&serde_json::to_vec(content)?)
+fn is_server(folder: &Path) -> bool {
+    let name = folder.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(SERVER))
+}
+
+fn age(path: &Path) -> Option<Duration> {
+    let changed = fs::symlink_metadata(path).and_then(|found| found.modified()).ok()?;
+    SystemTime::now().duration_since(changed).ok()
+}
+
+/// Opens a file, and nothing that could keep us waiting or lead elsewhere.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    let short = fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() <= MAX_SIZE);
-    let bytes = short.then(|| fs::read(path).ok())??;
+    let mut bytes = Vec::new();
+    open(path).ok()?.take(MAX_SIZE).read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{End, Usage};
+
+    fn add(shelf: &Shelf, estate: &str, number: usize, printed: usize) -> Standing {
+        let run = format!("{estate}{number:04}");
+        let folder = shelf.add(&run).unwrap();
+        let card = Card {
+            run,
+            estate: estate.to_owned(),
+            owner: estate.to_owned(),
+            command: "true".to_owned(),
+            started_at: SystemTime::UNIX_EPOCH + Duration::from_secs(number as u64),
+            input: None,
+            recorder: 1,
+        };
+        fs::write(folder.join(OUTPUT), vec![b'x'; printed]).unwrap();
+        Standing::begin(folder, card).unwrap()
+    }
+
+    fn end(standing: &Standing) {
+        let outcome = Ok((End::Exited(0), Usage::default()));
+        let (survivors, refused) = (Vec::new(), Vec::new());
+        let (took, lost) = (Duration::from_secs(1), 0);
+        let ending = Ending { pid: None, outcome, stopped: false, took, survivors, lost, refused };
+        standing.end(&ending).unwrap();
+        assert_eq!(standing.ending().unwrap(), ending);
+    }
+
+    #[test]
+    fn of_each_owners_jobs_the_newest_are_kept_whoever_has_the_oldest() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path());
+        end(&add(&shelf, "ann", 0, 0));
+        (1..=MAX_ENDED + 5).for_each(|number| end(&add(&shelf, "bob", number, 0)));
+        shelf.tidy(u64::MAX);
+        let left: Vec<_> = shelf.jobs().into_iter().map(|job| job.card.run).collect();
+        assert_eq!(left.len(), 1 + MAX_ENDED);
+        assert!(left.contains(&"ann0000".to_owned()) && !left.contains(&"bob0005".to_owned()));
+    }
+
+    #[test]
+    fn what_has_ended_makes_room_oldest_first_and_a_killed_recorder_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path());
+        let old = add(&shelf, "ann", 1, 100_000);
+        // Nobody sits at its desk, and it has no end.
+        fs::remove_file(old.folder.join(UNENDED)).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(old.folder.join("desk")).unwrap());
+        let new = add(&shelf, "ann", 2, 100_000);
+        end(&new);
+        let room = shelf.tidy(250_000);
+        assert!(room > 0 && old.folder.exists() && new.folder.exists());
+        shelf.tidy(150_000);
+        assert!(!old.folder.exists() && new.folder.exists());
+    }
 }

@@ -4,10 +4,10 @@ use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use mcpz_agent::Spawn;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinSet, spawn_blocking};
 
 use super::{Engine, Settings};
-use crate::desk;
+use crate::desk::Desk;
 use crate::detached::{Card, Order, Shelf, Standing, enclose, follow, launch};
 use crate::error::Error;
 use crate::gate::Pending;
@@ -24,19 +24,30 @@ impl Engine {
             let mine = move |job: &Standing| job.card.estate == estate;
             let found =
                 spawn_blocking(move || shelf.jobs().into_iter().filter(mine).collect::<Vec<_>>());
-            for standing in found.await.unwrap_or_default() {
-                self.follow(owner, standing).met().await;
+            let found = found.await.unwrap_or_default();
+            let runs: Vec<_> = found.iter().map(|standing| standing.card.run.as_str()).collect();
+            owner.jobs.forget_detached(&runs);
+            let mut meetings = JoinSet::new();
+            for standing in found {
+                if let (job, true) = self.follow(owner, standing) {
+                    meetings.spawn(async move { job.met().await });
+                }
             }
+            meetings.join_all().await;
         }
         owner.jobs.list()
     }
 
     /// The job of this name, if it is the owner's.
     pub async fn job(&self, owner: &Owner, id: &str) -> Option<Arc<Job>> {
-        match owner.jobs.find(id) {
+        let known = match owner.jobs.find(id) {
             Some(job) => Some(job),
             None => self.jobs(owner).await.into_iter().find(|job| job.id() == id),
+        };
+        if let Some(job) = known.as_ref().filter(|job| job.is_detached()) {
+            job.loaded().await;
         }
+        known
     }
 
     /// Starts a command that goes on when its owner, and this process, are gone.
@@ -75,13 +86,14 @@ impl Engine {
             command,
             started_at: SystemTime::now(),
             input: pending.input,
+            recorder: 0,
         };
         let settings = self.settings().clone();
         let started = spawn_blocking(move || begin(&settings, &shelf, card, spawn, pending)).await;
         match started.unwrap_or(Err(Error::Closed)) {
             Ok(begun) => {
                 recorded.leave();
-                let job = self.follow(owner, begun.map_err(Error::NotBegun)?);
+                let (job, _) = self.follow(owner, begun.map_err(Error::NotBegun)?);
                 job.met().await;
                 Ok(job)
             }
@@ -92,16 +104,17 @@ impl Engine {
         }
     }
 
-    /// Makes a detached run a job of its owner, unless it is.
-    fn follow(&self, owner: &Owner, standing: Standing) -> Arc<Job> {
+    /// Makes a detached run a job of its owner; whether it was none before.
+    fn follow(&self, owner: &Owner, standing: Standing) -> (Arc<Job>, bool) {
         let known = owner.jobs.list().into_iter().find(|job| *job.run == *standing.card.run);
-        known.unwrap_or_else(|| {
-            let output = Output::new(self.shared.spill.recorded(standing.output()));
-            let card = standing.card.clone();
-            let job = owner.jobs.add_detached(follow(standing, output), &card);
-            owner.follow(&job.run, None, job.output.clone());
-            job
-        })
+        if let Some(known) = known {
+            return (known, false);
+        }
+        let output = Output::new(self.shared.spill.recorded(standing.output()));
+        let card = standing.card.clone();
+        let job = owner.jobs.add_detached(follow(standing, output), &card);
+        owner.follow(&job.run, None, job.output.clone());
+        (job, true)
     }
 
     /// Lets other processes of the same user ask for the jobs of all owners here. Without a place for
@@ -111,16 +124,23 @@ impl Engine {
         self.shared.opening.call_once(|| {
             let shared = Arc::downgrade(&self.shared);
             let register = move || shared.upgrade().map_or_else(Vec::new, |all| all.all_jobs());
-            if let Err(error) = desk::open(&shelf.server(), Arc::new(register)) {
-                tracing::warn!("nobody can ask for the jobs of this server: {error}");
+            let opened = shelf.add_server().and_then(|folder| {
+                Desk::open(&folder, Arc::new(register))?;
+                Ok(folder)
+            });
+            match opened {
+                Ok(folder) => drop(self.shared.desk.set(folder)),
+                Err(error) => {
+                    tracing::warn!("nobody can ask for the jobs of this server: {error}");
+                }
             }
             spawn_blocking(move || shelf.sweep());
         });
     }
 
     pub(super) fn close_desk(&self) {
-        if let Some(shelf) = self.shelf().filter(|_| self.shared.opening.is_completed()) {
-            let _ = std::fs::remove_dir_all(shelf.server());
+        if let Some(folder) = self.shared.desk.get() {
+            let _ = std::fs::remove_dir_all(folder);
         }
     }
 
@@ -155,13 +175,14 @@ fn begin(
     if limit == 0 {
         return Err(Error::ShelfFull { limit: settings.spill.total });
     }
-    let standing = shelf.add(card).map_err(|source| {
+    let folder = shelf.add(&card.run).map_err(|source| {
         let path = settings.jobs_folder.clone().unwrap_or_default();
         Error::Shelf { path, source }
     })?;
     let (spawn, directory) = enclose(spawn);
     let order = Order {
-        folder: standing.folder.clone(),
+        folder: folder.clone(),
+        card,
         spawn,
         program: pending.program,
         directory: pending.directory,
@@ -176,7 +197,8 @@ fn begin(
     };
     let launched = launch(&settings.agent, &settings.withheld, &order, directory);
     if !matches!(launched, Ok(Ok(()))) {
-        standing.remove();
+        let _ = std::fs::remove_dir_all(&folder);
     }
-    Ok(launched?.map(|()| standing))
+    let begun = launched?;
+    Ok(begun.and_then(|()| Standing::open(folder).ok_or_else(|| "it cannot be found".to_owned())))
 }

@@ -18,7 +18,7 @@ impl Engine {
         job: &Job,
         typing: &Typing,
     ) -> Result<(), Error> {
-        let hidden = job.remote().hides_input().await;
+        let hidden = job.has_terminal() && job.remote().hides_input().await;
         let entered = Entered { typing, hidden, job, origin, owner: owner.name() };
         match self.type_recorded(&entered) {
             Err(error) if !matches!(error, Error::Audit { .. }) => {
@@ -41,10 +41,10 @@ impl Engine {
         let Entered { typing, job, .. } = *entered;
         let (remote, bytes) = (job.remote(), typing.bytes());
         let room = remote.reserve(bytes.len()).ok_or(Error::Unread)?;
-        job.check_typing(policy, &scene, typing, || {
+        job.check_typing(policy, &scene, typing, |before| {
             self.shared.audit.start_typing(entered)?;
             if !bytes.is_empty() {
-                room.write(bytes);
+                room.write(bytes, false, before);
             }
             if typing.eof {
                 remote.close_input();

@@ -1,8 +1,7 @@
 //! The jobs of one owner.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
@@ -45,6 +44,7 @@ impl Jobs {
     pub(crate) fn add_detached(&self, run: Run, card: &Card) -> Arc<Job> {
         let (mut job, ending) = Job::new(&run, card.command.clone(), Kind::Detached, None);
         job.name = card.name();
+        job.recorder = Some(card.recorder);
         job.started_at = card.started_at;
         let age = SystemTime::now().duration_since(card.started_at).unwrap_or_default();
         job.began = job.began.checked_sub(age).unwrap_or(job.began);
@@ -95,6 +95,15 @@ impl Jobs {
         self.lock().jobs.values().cloned().collect()
     }
 
+    /// Lets go of detached ones that have ended and are not kept any more.
+    pub(crate) fn forget_detached(&self, kept: &[&str]) {
+        let gone = |job: &Job| {
+            job.is_detached() && job.state() != State::Running && !kept.contains(&&*job.run)
+        };
+        let forgotten: Vec<_> = self.lock().jobs.extract_if(.., |_, job| gone(job)).collect();
+        drop(forgotten);
+    }
+
     /// How many are running.
     pub fn running(&self) -> usize {
         self.lock().jobs.values().filter(|job| job.state() == State::Running).count()
@@ -103,7 +112,9 @@ impl Jobs {
     /// Has all of them end that do not go on by themselves.
     pub fn stop_all(&self) {
         for job in self.list().iter().filter(|job| !job.is_detached()) {
-            job.stopped.fetch_or(job.state() == State::Running, Ordering::Relaxed);
+            if job.state() == State::Running {
+                job.remote.note_stop();
+            }
             job.remote.stop(STOP_GRACE);
         }
     }
@@ -127,7 +138,7 @@ impl Table {
         let job = Arc::new(job);
         self.jobs.insert(self.made, job.clone());
         self.prune();
-        tokio::spawn(follow(run, ending, job.kind == Kind::Adopted, job.began));
+        tokio::spawn(follow(run, ending, Arc::downgrade(&job), job.began));
         job
     }
 
@@ -144,15 +155,14 @@ impl Table {
 }
 
 /// Tells how a run ends.
-async fn follow(mut run: Run, ending: watch::Sender<Ended>, adopted: bool, began: Instant) {
+async fn follow(mut run: Run, ending: watch::Sender<Ended>, job: Weak<Job>, began: Instant) {
     let mut life = run.life();
-    if !adopted {
+    let kind = |kind: Kind| job.upgrade().is_some_and(|job| job.kind == kind);
+    if !kind(Kind::Adopted) {
         let outcome = run.outcome().await.map_err(|error| error.chain());
+        let lasts = kind(Kind::Detached);
         ending.send_modify(|ended| {
-            ended.took = Some(match &outcome {
-                Ok(outcome) if !outcome.usage.wall.is_zero() => outcome.usage.wall,
-                _ => began.elapsed(),
-            });
+            ended.took = (!lasts).then(|| began.elapsed());
             ended.outcome = Some(outcome);
         });
     }

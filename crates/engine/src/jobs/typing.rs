@@ -39,32 +39,47 @@ impl Typing {
     }
 }
 
+/// What was typed by us.
+#[derive(Debug, Default)]
+pub struct Typed {
+    /// All of it that something takes for a program.
+    program: String,
+    /// How many bytes it was in all.
+    sent: u64,
+}
+
 impl Job {
     /// Refuses what a shell or an interpreter that reads it must not be told: what other keys than
-    /// enter do to it, nobody knows before. What is not refused is typed with `type_it`, and counts
-    /// from then on.
+    /// enter do to it, nobody knows before. What is not refused is typed with `type_it`, behind as much
+    /// as must have been typed before, and counts from then on.
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
         scene: &Scene<'_>,
         typing: &Typing,
-        type_it: impl FnOnce() -> Result<(), Error>,
+        type_it: impl FnOnce(Option<u64>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let bytes = typing.bytes();
-        if !policy.restricts() || bytes.is_empty() {
-            return type_it();
-        }
-        let readers = self.readers();
+        let readers = match policy.restricts() && !bytes.is_empty() {
+            true => self.readers(),
+            false => Vec::new(),
+        };
+        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = typed.sent;
         if readers.is_empty() {
-            return type_it();
+            type_it(None)?;
+            typed.sent += bytes.len() as u64;
+            return Ok(());
+        }
+        if self.life.borrow().written > before {
+            return Err(Error::TypedElsewhere { program: readers.join(", ") });
         }
         let text = String::from_utf8_lossy(&bytes);
         let edits = |c: char| c.is_control() && !"\n\r".contains(c);
         if !typing.is_plain() || text.contains(edits) || text.contains(END) {
             return Err(Error::Keys { program: readers.join(", ") });
         }
-        let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
-        let whole = format!("{typed}{}", text.replace('\r', "\n"));
+        let whole = format!("{}{}", typed.program, text.replace('\r', "\n"));
         for reader in readers {
             let script = format!("{reader} <<'{END}'\n{whole}\n{END}\n");
             let Judgement { verdict, .. } = policy.judge(&script, "bash", scene);
@@ -73,8 +88,8 @@ impl Job {
             }
         }
         // What was not typed after all must not be what the next text is judged behind.
-        type_it()?;
-        *typed = whole;
+        type_it(Some(before))?;
+        *typed = Typed { program: whole, sent: before + bytes.len() as u64 };
         Ok(())
     }
 

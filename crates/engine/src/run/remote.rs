@@ -34,7 +34,11 @@ pub(crate) enum Word {
         bytes: Vec<u8>,
         /// Whether a person typed it, and nobody who asks for it here.
         person: bool,
+        /// How much must have been written before, if what is written was judged behind that.
+        before: Option<u64>,
     },
+    /// What ends it now is that it was told to.
+    Stopping,
     /// Nothing more is written.
     CloseInput,
     Resize(Size),
@@ -54,6 +58,11 @@ impl Remote {
     /// Sends a signal to the first process.
     pub fn signal(&self, signal: i32) {
         self.say(Word::Signal(signal));
+    }
+
+    /// Notes that it is told to end, by whatever comes next.
+    pub(crate) fn note_stop(&self) {
+        self.say(Word::Stopping);
     }
 
     /// Ends all of it. The outcome says how the first process ended.
@@ -116,14 +125,9 @@ pub(crate) struct Room<'a> {
 
 impl Room<'_> {
     /// Has bytes written that fit in it. Whoever writes them gives the room back.
-    pub fn write(self, bytes: Vec<u8>) {
-        self.write_for(bytes, false);
-    }
-
-    /// The same, for a person or not.
-    pub fn write_for(mut self, bytes: Vec<u8>, person: bool) {
+    pub fn write(mut self, bytes: Vec<u8>, person: bool, before: Option<u64>) {
         self.length -= bytes.len();
-        self.remote.say(Word::Write { bytes, person });
+        self.remote.say(Word::Write { bytes, person, before });
     }
 }
 

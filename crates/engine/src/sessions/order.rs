@@ -197,9 +197,8 @@ impl Session {
 
 /// Done when the shell has ended, and what it printed is kept.
 async fn ended(session: &Session) {
-    while session.job.state() == State::Running {
-        session.job.changed().await;
-    }
+    let mut ending = session.job.ending();
+    while session.job.state() == State::Running && ending.changed().await.is_ok() {}
     // A shell that ends while its answer is under way has given it.
     sleep(Duration::from_millis(5)).await;
 }
