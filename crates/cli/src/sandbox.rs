@@ -15,6 +15,9 @@ use mcpz_sandbox::{Ground, Layout, Mode, Network, Obstacle, Rung, Terms, View, V
 use crate::args::SandboxMode;
 use crate::config::{Net, Sandbox};
 
+/// How often a sandbox is tried out while what it stands on changes.
+const TRIES: usize = 10;
+
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     #[error("--net is for commands in a sandbox: add --sandbox workspace, or read-only")]
@@ -139,12 +142,21 @@ fn homes(own: Option<&Path>) -> Vec<PathBuf> {
 
 /// Tries out what this machine can enforce of a view.
 pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
-    let mut layout = view.survey()?;
-    let _placeholders = layout.occupy().map_err(SandboxError::Trial)?;
     let own = std::env::current_exe().map_err(SandboxError::Trial)?;
-    let terms = serde_json::to_string(&layout.terms()).map_err(std::io::Error::other);
-    let arguments = ["trial".into(), OsString::from(terms.map_err(SandboxError::Trial)?)];
-    Ok((Ground::probe(bwrap().as_deref(), &layout, (&own, &arguments)), layout))
+    let mut tries = 1;
+    loop {
+        let mut layout = view.survey()?;
+        let _placeholders = layout.occupy().map_err(SandboxError::Trial)?;
+        let terms = serde_json::to_string(&layout.terms()).map_err(std::io::Error::other);
+        let arguments = ["trial".into(), OsString::from(terms.map_err(SandboxError::Trial)?)];
+        let ground = Ground::probe(bwrap().as_deref(), &layout, (&own, &arguments));
+        // Something it should stand on, such as a socket, was gone before it stood.
+        if ground.ring.is_none() && layout.is_outdated() && tries < TRIES {
+            tries += 1;
+            continue;
+        }
+        return Ok((ground, layout));
+    }
 }
 
 fn bwrap() -> Option<PathBuf> {

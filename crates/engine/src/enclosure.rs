@@ -27,8 +27,8 @@ use crate::output::{Output, Stream};
 use crate::random::random_name;
 use refusals::Refusals;
 
-/// How often an enclosure is tried to be made while what it stands on changes.
-const TRIES: usize = 3;
+/// How often an enclosure is tried to be made while what it stands on changes: sockets come and go.
+const TRIES: usize = 10;
 
 /// How much of a run's id stands for it in what its programs say to the proxy.
 const LABEL: usize = 12;
@@ -71,36 +71,32 @@ impl Enclosure {
             let view = confining.view.clone();
             let surveyed = tokio::task::spawn_blocking(move || survey(&view)).await;
             let (layout, placeholders) = surveyed.unwrap_or(Err(Error::Closed))?;
-            match Self::enter(confining, layout, placeholders, program, withheld).await {
+            match Self::enter(confining, &layout, program, withheld).await {
                 // Something it should stand on was gone before it stood.
-                Err((_, layout)) if tries < TRIES && layout.change().is_some() => tries += 1,
-                made => return made.map_err(|(error, _)| error),
+                Err(_) if tries < TRIES && layout.is_outdated() => tries += 1,
+                Err(error) => return Err(error),
+                Ok((link, way_out, tmp)) => {
+                    let (_placeholders, _tmp) = (placeholders, tmp);
+                    let mode = confining.view.mode;
+                    return Ok(Self { link, layout, mode, way_out, _placeholders, _tmp });
+                }
             }
         }
     }
 
     async fn enter(
         confining: &Confining,
-        layout: Layout,
-        placeholders: Placeholders,
+        layout: &Layout,
         program: &Path,
         withheld: &[OsString],
-    ) -> Result<Self, (Error, Layout)> {
-        let mode = confining.view.mode;
-        let entered = match &confining.ring {
-            Some(ring) => within(ring, &layout, program, withheld).await,
-            None => sealed(&layout, program, withheld).await,
+    ) -> Result<(Link, Option<WayOut>, Option<PrivateFolder>), Error> {
+        let (link, listener, tmp) = match &confining.ring {
+            Some(ring) => within(ring, layout, program, withheld).await?,
+            None => sealed(layout, program, withheld).await?,
         };
-        let (link, listener, tmp) = match entered {
-            Ok(entered) => entered,
-            Err(error) => return Err((error, layout)),
-        };
-        let way_out = match listener.map(|listener| WayOut::open(listener, &confining.net)) {
-            None => None,
-            Some(Ok(way_out)) => Some(way_out),
-            Some(Err(error)) => return Err((error, layout)),
-        };
-        Ok(Self { link, layout, mode, way_out, _placeholders: placeholders, _tmp: tmp })
+        let way_out =
+            listener.map(|listener| WayOut::open(listener, &confining.net)).transpose()?;
+        Ok((link, way_out, tmp))
     }
 
     pub fn link(&self) -> &Link {

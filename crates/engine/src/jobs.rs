@@ -318,6 +318,11 @@ impl Job {
         self.life.borrow().pid
     }
 
+    /// The same by the number it has here: inside a sandbox it has another.
+    pub(crate) fn first_process(&self) -> Option<i32> {
+        self.life.borrow().first_process()
+    }
+
     /// Waits until it runs, or cannot.
     pub async fn started(&self) -> Result<(), String> {
         let mut life = self.life.clone();

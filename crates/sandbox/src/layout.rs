@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::filter::Around;
 use crate::placeholders::{Placeholders, is_placeholder};
@@ -68,16 +69,25 @@ pub struct Layout {
     covers: BTreeMap<PathBuf, Cover>,
     /// Protected names that nothing has.
     absent: Vec<PathBuf>,
-    /// What was found under each name that matters.
+    /// What was found under each name that is to stay as it is.
     found: Vec<(PathBuf, Option<Identity>)>,
+    /// The same of names that may go, but not stand for something else.
+    hidden: Vec<(PathBuf, Option<Identity>)>,
     /// Folders of git that are not to become something else.
     git: Vec<PathBuf>,
     /// Folders that are not to become git's.
     not_git: Vec<PathBuf>,
 }
 
-/// Tells a file from another that took its place.
-type Identity = (u64, u64);
+/// Tells a file from another that took its place: one that comes next may have the number of one that
+/// is gone, but is younger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    number: u64,
+    /// Not every file system knows.
+    born: Option<SystemTime>,
+}
 
 impl Layout {
     pub(crate) fn of(view: &View) -> Result<Self, ViewError> {
@@ -90,6 +100,7 @@ impl Layout {
             covers: BTreeMap::new(),
             absent: Vec::new(),
             found: Vec::new(),
+            hidden: Vec::new(),
             git: Vec::new(),
             not_git: Vec::new(),
         };
@@ -128,8 +139,20 @@ impl Layout {
     /// A name that has something else behind it than when this was made. What was mounted there is
     /// gone, or something that should be hidden is not: the ring must be made anew.
     pub fn change(&self) -> Option<&Path> {
-        let mut found = self.found.iter();
-        found.find(|(path, found)| identity(path) != *found).map(|(path, _)| path.as_path())
+        let kept = self.found.iter().find(|(path, found)| identity(path) != *found);
+        let shown = |now: Option<Identity>, found: Option<Identity>| match (now, found) {
+            // What is gone hides nothing, as long as it is known when something else comes.
+            (None, Some(found)) => found.born.is_none(),
+            (now, found) => now != found,
+        };
+        let shown = self.hidden.iter().find(|(path, found)| shown(identity(path), *found));
+        kept.or(shown).map(|(path, _)| path.as_path())
+    }
+
+    /// Whether anything is not as it was found, so that a ring may not have come to stand on it.
+    pub fn is_outdated(&self) -> bool {
+        let mut all = self.found.iter().chain(&self.hidden);
+        all.any(|(path, found)| identity(path) != *found)
     }
 
     /// Something a command has made that makes git read another configuration, and that no mount
@@ -203,16 +226,16 @@ impl Layout {
 
     fn hide(&mut self, name: PathBuf, roots: &[PathBuf]) -> Result<(), ViewError> {
         let path = name.canonicalize();
-        self.found.push((name.clone(), identity(&name)));
+        if path.as_ref().ok() != Some(&name) {
+            self.hidden.push((name.clone(), identity(&name)));
+        }
         let Ok(path) = path else { return Ok(()) };
         if roots.contains(&path) {
             return Err(ViewError::Hidden(path));
         }
-        if path != name {
-            self.found.push((path.clone(), identity(&path)));
-        }
-        let around = path.ancestors().find_map(|around| self.covers.get(around));
-        if !matches!(around, Some(Cover::Private | Cover::Hidden)) {
+        // What nobody sees may come and go: sockets do, all the time.
+        if !matches!(self.cover_of(&path), Some(Cover::Private | Cover::Hidden)) {
+            self.hidden.push((path.clone(), identity(&path)));
             self.cover(path, Cover::Hidden);
         }
         Ok(())
@@ -309,7 +332,11 @@ fn kind(path: &Path) -> Result<Kind, ViewError> {
 }
 
 fn identity(path: &Path) -> Option<Identity> {
-    path.symlink_metadata().ok().map(|found| (found.dev(), found.ino()))
+    path.symlink_metadata().ok().map(|found| Identity {
+        device: found.dev(),
+        number: found.ino(),
+        born: found.created().ok(),
+    })
 }
 
 pub fn real(path: impl AsRef<Path>) -> Result<PathBuf, ViewError> {
@@ -439,6 +466,26 @@ mod tests {
         fs::write(home.join("new"), "").unwrap();
         fs::rename(home.join("new"), &config).unwrap();
         assert_eq!(layout.change(), Some(config.as_path()));
+        // The number of a file that is gone is given to another soon.
+        for _ in 0..10 {
+            fs::write(home.join("new"), "").unwrap();
+            fs::rename(home.join("new"), &config).unwrap();
+            assert_eq!(layout.change(), Some(config.as_path()));
+        }
+    }
+
+    #[test]
+    fn a_secret_that_goes_is_missed_by_nobody_until_there_is_another() {
+        let (_folder, home, view) = home();
+        let keys = home.join("work/keys");
+        fs::create_dir(&keys).unwrap();
+        let mut layout = View { deny_read: vec![keys.clone()], ..view }.survey().unwrap();
+        let _placeholders = layout.occupy().unwrap();
+        fs::remove_dir(&keys).unwrap();
+        assert_eq!(layout.change(), None);
+        assert!(layout.is_outdated());
+        fs::create_dir(&keys).unwrap();
+        assert_eq!(layout.change(), Some(keys.as_path()));
     }
 
     #[test]

@@ -36,8 +36,11 @@ impl Placeholders {
 impl Drop for Placeholders {
     fn drop(&mut self) {
         for (path, folder) in self.held.iter().rev() {
-            // One that somebody has put something into is not ours any more.
-            if flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            // One that somebody has removed may have been replaced, by a ring that stands on it now;
+            // one that somebody has put something into is not ours any more.
+            if is_at(folder, path)
+                && flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok()
+            {
                 let _ = fs::remove_dir(path);
             }
         }
@@ -69,12 +72,18 @@ fn take(path: &Path) -> io::Result<Option<File>> {
             let oldest = Timespec { tv_sec: 0, tv_nsec: 0 };
             futimens(&folder, &Timestamps { last_access: oldest, last_modification: oldest })?;
         }
-        let (held, there) = (folder.metadata()?, path.symlink_metadata());
-        if there.is_ok_and(|there| (there.dev(), there.ino()) == (held.dev(), held.ino())) {
+        if is_at(&folder, path) {
             return Ok(is_placeholder(path).then_some(folder));
         }
     }
     Err(io::ErrorKind::ResourceBusy.into())
+}
+
+/// Whether what is held is what the path leads to.
+fn is_at(held: &File, path: &Path) -> bool {
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    let held = held.metadata().map(identity);
+    held.is_ok_and(|held| path.symlink_metadata().is_ok_and(|there| identity(there) == held))
 }
 
 #[cfg(test)]
@@ -103,6 +112,17 @@ mod tests {
         assert!(is_placeholder(&paths[0]));
         drop(second);
         assert!(!paths[0].exists());
+    }
+
+    #[test]
+    fn one_that_somebody_removed_does_not_take_the_next_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = [folder.path().join(".a")];
+        let old = Placeholders::make(&paths).unwrap();
+        fs::remove_dir(&paths[0]).unwrap();
+        let _new = Placeholders::make(&paths).unwrap();
+        drop(old);
+        assert!(is_placeholder(&paths[0]));
     }
 
     #[test]

@@ -133,11 +133,6 @@ impl Fixture {
         self.home().join("state")
     }
 
-    /// What can be written where there is no private `/tmp`.
-    pub fn private(&self) -> PathBuf {
-        self.home().join("private")
-    }
-
     /// Puts what is here in the place of the words that stand for it.
     pub fn fill(&self, text: &str) -> String {
         text.replace("@HOME@", self.home().to_str().unwrap())
@@ -169,7 +164,6 @@ fn fill_home(home: &Path) {
     ] {
         write(&home.join(secret), "secret");
     }
-    fs::create_dir(home.join("private")).unwrap();
     for file in ["notes.txt", ".bashrc", ".config/mcpz/config.toml"] {
         write(&home.join(file), "");
     }

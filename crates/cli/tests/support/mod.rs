@@ -9,6 +9,7 @@
 
 pub mod audit;
 pub mod http;
+pub mod sandbox;
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};

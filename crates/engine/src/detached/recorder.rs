@@ -93,7 +93,9 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
             let own = std::env::current_exe().map_err(|error| error.to_string())?;
             let made = Enclosure::make(confining, &own, &order.withheld).await;
             let enclosure = made.map_err(|error| error.chain())?;
-            spawn.environment.extend(enclosure.variables(&standing.card.run));
+            let own = std::mem::take(&mut spawn.environment);
+            let variables = enclosure.variables(&standing.card.run).into_iter();
+            spawn.environment = variables.chain(own).collect();
             let enclosure = pending.enclosure.insert(Arc::new(enclosure));
             enclosure.link().spawn(spawn)
         }

@@ -96,7 +96,7 @@ impl Job {
     /// The names of its processes that read what is typed and take it for a program.
     fn readers(&self) -> Vec<String> {
         let link = |pid: i32, name: &str| read_link(format!("/proc/{pid}/{name}")).ok();
-        let first = self.life.borrow().first_process();
+        let first = self.first_process();
         let Some(input) = first.and_then(|pid| link(pid, "fd/0")) else { return Vec::new() };
         let reading =
             self.pids().into_iter().filter(|pid| link(*pid, "fd/0").as_ref() == Some(&input));

@@ -174,7 +174,12 @@ impl Line {
 impl Session {
     /// What the shell has started and is still running.
     fn started(&self) -> Vec<i32> {
-        self.job.pid().map(descendants).unwrap_or_default()
+        let shell = match self.enclosure {
+            None => self.job.pid(),
+            // There it has another number than here.
+            Some(_) => self.job.first_process(),
+        };
+        shell.map(descendants).unwrap_or_default()
     }
 
     /// Sends a signal to all that the shell has started since. False if that is nothing.

@@ -89,7 +89,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     let arguments: Vec<_> = ["--sealed".into(), terms].into_iter().chain(words).collect();
     let mut status = ring.enter(&layout, &own, &arguments)?.command.status()?;
     // A socket that went away before it was covered, most likely.
-    if !status.success() && layout.change().is_some() {
+    if !status.success() && layout.is_outdated() {
         layout = view.survey()?;
         status = ring.enter(&layout, &own, &arguments)?.command.status()?;
     }

@@ -1,0 +1,257 @@
+//! What commands in a sandbox may read, write and reach, and what is said of what they may not.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use support::sandbox::{Place, fails, programs_without, refused, tool, warnings, works};
+use support::{Server, audit, wait_until};
+
+const WORKSPACE: [&str; 2] = ["--sandbox", "workspace"];
+
+#[test]
+fn what_is_refused_is_explained_and_on_record() {
+    let place = Place::new();
+    place.write(".ssh/id_ed25519", "hunter2");
+    place.write("work/.git/config", "[core]\n");
+    let mut server = place.start_at_home(&WORKSPACE, "");
+    let home = place.home();
+    for (command, path, setting) in [
+        ("touch ~/new", home.join("new"), "`write_dirs`"),
+        ("cat ~/.ssh/id_ed25519", home.join(".ssh/id_ed25519"), "`deny_read`"),
+        ("echo x >> .git/config", home.join("work/.git/config"), "`unprotected`"),
+        ("mkdir .vscode/x", home.join("work/.vscode/x"), "`unprotected`"),
+    ] {
+        let reply = fails(&mut server, command);
+        let said = warnings(&reply);
+        assert!(said.contains(path.to_str().unwrap()) && said.contains(setting), "{reply}");
+    }
+    let fine = server.run("touch file; chmod 0 file; cat /nonexistent; false");
+    assert!(fine["warnings"].is_null(), "{fine}");
+    let session = server.call(json!({"command": "cd ~; echo x > new", "session": "s"}));
+    assert!(warnings(&session).contains(home.join("new").to_str().unwrap()), "{session}");
+    let job = server.call(json!({"command": "touch ~/new", "background": true}));
+    let ended = json!({"job_id": job["job_id"], "wait_for": "exit"});
+    assert!(warnings(&tool(&mut server, "read_job", ended)).contains("`write_dirs`"));
+    drop(server);
+    let trail = fs::read_to_string(place.state().join("mcpz/audit.jsonl")).unwrap();
+    let records = trail.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    assert_eq!(records.filter(|record| !record["refused"].is_null()).count(), 6, "{trail}");
+}
+
+#[test]
+fn a_reader_writes_nothing_but_its_own_temporary_files() {
+    let place = Place::new();
+    place.write("work/file", "seen");
+    let mut server = place.start(&["--sandbox", "read-only"], "");
+    assert_eq!(works(&mut server, "cat file"), "seen");
+    works(&mut server, "echo x > /tmp/x && echo y > /var/tmp/y && mktemp");
+    assert_eq!(works(&mut server, "cat /tmp/x"), "x\n");
+    let refused = fails(&mut server, "echo x > file");
+    assert!(warnings(&refused).contains("`--sandbox workspace`"), "{refused}");
+    drop(server);
+    assert_eq!(place.left(), ["file"]);
+}
+
+#[test]
+fn what_the_configuration_allows_and_hides_is_so() {
+    let place = Place::new();
+    place.write("other/file", "");
+    place.write("notes/private.txt", "hunter2");
+    place.write("work/.env", "hunter2");
+    let config = format!(
+        "[sandbox]\nmode = \"workspace\"\nwrite_dirs = [\"~/other\"]\ntmp_size = \"1MB\"\n\
+         deny_read = [{:?}, \".env\"]\n",
+        place.home().join("notes")
+    );
+    let mut server = place.start_at_home(&[], &config);
+    works(&mut server, "echo x > ../other/new");
+    fails(&mut server, "cat ../notes/private.txt");
+    let hidden = fails(&mut server, "cat .env");
+    assert!(!hidden.to_string().contains("hunter2"), "{hidden}");
+    fails(&mut server, "echo x > ../other/.vscode/settings.json");
+    let full = fails(&mut server, "head -c 3000000 /dev/zero > /tmp/large");
+    assert!(full["output"].as_str().unwrap().contains("No space left"), "{full}");
+}
+
+#[test]
+fn what_configures_other_programs_cannot_be_written_also_where_it_is_not() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    fs::remove_dir_all(place.work().join(".git/hooks")).unwrap();
+    place.write("work/.bashrc", "");
+    place.write("work/.envrc", "");
+    let mut server = place.workspace();
+    for command in [
+        "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+        "git config core.fsmonitor x",
+        "mkdir -p .vscode; echo x > .vscode/tasks.json",
+        "echo '{}' > .mcp.json",
+        "echo x >> .bashrc",
+        "rm -f .envrc",
+        "rmdir .cursor; mkdir .cursor; echo x > .cursor/mcp.json",
+        "mv .git elsewhere",
+    ] {
+        fails(&mut server, command);
+    }
+    drop(server);
+    assert_eq!(place.left(), [".bashrc", ".envrc", ".git"]);
+    assert!(!place.work().join(".git/hooks").exists());
+}
+
+#[test]
+fn what_is_replaced_outside_is_protected_in_the_next_command() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    let mut server = place.workspace();
+    let job = server.call(json!({"command": "cat", "background": true}))["job_id"].clone();
+    for round in 0..3 {
+        fails(&mut server, "echo x >> .git/config");
+        // An even number of times: what is free again is the number of the next but one.
+        for name in ["a.b", "a.c", "a.d", "a.e"] {
+            place.git(&["config", name, &round.to_string()]);
+        }
+        let before = fs::read(place.work().join(".git/config")).unwrap();
+        fails(&mut server, "echo x >> .git/config");
+        assert_eq!(fs::read(place.work().join(".git/config")).unwrap(), before);
+    }
+    fs::remove_dir(place.work().join(".vscode")).unwrap();
+    fails(&mut server, "mkdir -p .vscode && echo x > .vscode/tasks.json");
+    // What ran before goes on.
+    let typed = json!({"job_id": job, "text": "still\n", "wait_for": "text", "pattern": "still"});
+    assert_eq!(tool(&mut server, "write_job", typed)["matched"], "still");
+}
+
+#[test]
+fn a_secret_that_comes_later_is_hidden_from_the_next_command() {
+    let place = Place::new();
+    let mut server = place.start_at_home(&WORKSPACE, "");
+    works(&mut server, "true");
+    place.write(".netrc", "hunter2");
+    let reply = fails(&mut server, "cat ~/.netrc");
+    assert!(!reply.to_string().contains("hunter2"), "{reply}");
+}
+
+#[test]
+fn without_a_list_nothing_is_reached_and_the_reason_is_told() {
+    let place = Place::new();
+    let fetch = |host: &str| format!("curl -sS --max-time 20 https://{host}/");
+    let mut server = place.workspace();
+    let reply = fails(&mut server, &fetch("example.com"));
+    let said = warnings(&reply);
+    assert!(said.contains("no connection to example.com port 443"), "{reply}");
+    assert!(said.contains("`--net example.com` would allow it"), "{reply}");
+    // Not by going around the proxy either.
+    fails(&mut server, "curl -sS --noproxy '*' --max-time 20 https://1.1.1.1/");
+    drop(server);
+
+    let state = support::state();
+    let list = [&WORKSPACE[..], &["--net", "*.example.org"]].concat();
+    let mut command = place.command(&list, "");
+    let mut server = Server::from_command(command.env("XDG_STATE_HOME", state.path()));
+    server.initialize("2025-11-25");
+    for (host, reason) in [
+        ("example.com", "the host is not in the list"),
+        ("127.0.0.1", "127.0.0.1 is a loopback address"),
+        ("a.example.org:22", "not with this port"),
+    ] {
+        // Their own loopback is not what they ask for here.
+        let reply = fails(&mut server, &format!("unset no_proxy NO_PROXY; {}", fetch(host)));
+        assert!(warnings(&reply).contains(reason), "{reply}");
+    }
+    drop(server);
+    let refused = |record: &Value| record["refused"][0].as_str().map(str::to_owned);
+    let refused: Vec<_> = audit::settled(&state).iter().filter_map(refused).collect();
+    assert_eq!(refused.len(), 3, "{refused:?}");
+    assert!(refused[0].contains("example.com"), "{refused:?}");
+}
+
+#[test]
+fn with_the_network_on_what_others_serve_is_reached() {
+    let place = Place::new();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let reach = format!("bash -c ': < /dev/tcp/127.0.0.1/{}'", address.port());
+    fails(&mut place.workspace(), &reach);
+    works(&mut place.start(&[&WORKSPACE[..], &["--net", "on"]].concat(), ""), &reach);
+}
+
+#[test]
+fn what_cannot_be_is_an_error_at_the_start() {
+    let place = Place::new();
+    let with = |more: &[&'static str]| [&WORKSPACE[..], more].concat();
+    for directory in ["/", "/tmp", place.home().to_str().unwrap()] {
+        let flags = [&WORKSPACE[..], &["--working-dir", directory]].concat();
+        let said = refused(place.command(&flags, "").env("HOME", place.home()));
+        let wide = format!("{directory} is too much to be written: name a folder of your work");
+        assert!(said.contains(&wide), "{said}");
+    }
+    for (net, named) in [("exa mple.com", "exa mple.com"), ("a.org,*.*", "*.*"), ("", "--net")] {
+        let said = place.refused(&with(&["--net", net]), "");
+        assert!(said.contains("--net is not right") && said.contains(named), "{said}");
+    }
+    let said = place.refused(&["--net", "github.com"], "");
+    assert!(said.contains("--sandbox workspace"), "{said}");
+    let said = place.refused(&WORKSPACE, "[sandbox]\nwrite_dirs = [\"/nonexistent\"]\n");
+    assert!(said.contains("/nonexistent is not there"), "{said}");
+    std::os::unix::fs::symlink("/etc", place.work().join(".vscode")).unwrap();
+    let said = place.refused(&WORKSPACE, "");
+    assert!(said.contains(".vscode is a link") && said.contains("`unprotected`"), "{said}");
+}
+
+#[test]
+fn without_bubblewrap_there_is_less_which_is_said_or_nothing() {
+    let place = Place::new();
+    place.write("work/file", "seen");
+    let programs = programs_without("bwrap");
+    let command = |flags: &[&str]| {
+        let mut command = place.command(flags, "");
+        command.env("PATH", programs.path());
+        command
+    };
+    let said = refused(&mut command(&WORKSPACE));
+    assert!(said.contains("can only be protected by bubblewrap"), "{said}");
+    let said = refused(&mut command(&["--sandbox", "read-only", "--net", "github.com"]));
+    assert!(said.contains("--net needs it"), "{said}");
+    assert!(said.contains("there is no bwrap on PATH: install the package bubblewrap"), "{said}");
+
+    let mut reading = command(&["--sandbox", "read-only"]);
+    let mut server = Server::from_command(reading.stderr(Stdio::piped()));
+    server.initialize("2025-11-25");
+    assert_eq!(works(&mut server, "cat file"), "seen");
+    fails(&mut server, "echo x > file");
+    fails(&mut server, "python3 -c 'import socket; socket.socket()'");
+    let own = works(&mut server, "echo x > $TMPDIR/x && echo $TMPDIR");
+    server.close_stdin();
+    server.wait();
+    let mut said = String::new();
+    server.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(
+        said.contains("warning: commands are confined by Landlock and seccomp alone"),
+        "{said}"
+    );
+    assert!(said.contains("install the package bubblewrap"), "{said}");
+    wait_until("its own folder is gone", || (!fs::exists(own.trim()).unwrap()).then_some(()));
+}
+
+#[test]
+fn without_bubblewrap_a_folder_is_written_where_nothing_in_it_needs_protection() {
+    let place = Place::new();
+    let programs = programs_without("bwrap");
+    let names =
+        ".git .mcp.json .claude .codex .cursor .gemini .idea .kiro .qwen .vscode .windsurf .zed";
+    let names: Vec<_> = names.split(' ').collect();
+    let mut command = place.command(&WORKSPACE, &format!("[sandbox]\nunprotected = {names:?}\n"));
+    command.env("PATH", programs.path()).stderr(Stdio::null());
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    works(&mut server, "echo x > file");
+    let refused = fails(&mut server, "echo x > ../file");
+    assert!(warnings(&refused).contains("`write_dirs`"), "{refused}");
+}

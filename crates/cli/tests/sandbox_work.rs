@@ -1,0 +1,165 @@
+//! The work people do goes on inside a sandbox, and each owner has a sandbox of their own.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::net::TcpStream;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::MCPZ;
+use support::http::{HttpServer, Request, call};
+use support::sandbox::{Place, fails, tool, warnings, works};
+
+const COMMIT: &str = "git -c user.name=a -c user.email=a@b commit -q";
+
+#[test]
+fn a_commit_is_made_in_a_repository_that_is_there() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    let mut server = place.workspace();
+    works(&mut server, &format!("echo x > file && git add -A && {COMMIT} -m one"));
+    works(&mut server, "git checkout -qb other && git gc -q && git status");
+    assert_eq!(place.git(&["show", "--format=%s", "--name-only"]), "one\n\nfile\n");
+    let configured = fails(&mut server, "git config user.name b");
+    assert!(warnings(&configured).contains("`unprotected`"), "{configured}");
+    drop(server);
+    assert_eq!(place.left(), [".git", "file"]);
+}
+
+#[test]
+fn a_repository_is_made_only_where_that_is_allowed() {
+    let place = Place::new();
+    let mut server = place.workspace();
+    let refused = fails(&mut server, "git init -q");
+    let said = warnings(&refused);
+    assert!(said.contains(".git") && said.contains("`unprotected` in [sandbox]"), "{refused}");
+    works(&mut server, "mkdir below && git init -q below");
+    drop(server);
+    assert_eq!(place.left(), ["below"]);
+    let config = "[sandbox]\nunprotected = [\".git\"]\n";
+    let mut server = place.start(&["--sandbox", "workspace"], config);
+    works(&mut server, &format!("git init -q && git config a.b c && {COMMIT} --allow-empty -m x"));
+}
+
+#[test]
+fn programs_are_compiled() {
+    let place = Place::new();
+    place.write("work/a.c", "int main(void) { return 0; }");
+    place.write("work/Makefile", "all: x y z\nx y z: a.c\n\tcc $< -o $@ && ./$@\n");
+    let manifest = "[package]\nname = \"a\"\nedition = \"2024\"\n[workspace]\n";
+    place.write("work/Cargo.toml", manifest);
+    place.write("work/src/lib.rs", "#[test]\nfn works() {}\n");
+    let mut server = place.workspace();
+    works(&mut server, "make -j4");
+    let tests = works(&mut server, "unset CARGO_TARGET_DIR; cargo test --lib --offline");
+    assert!(tests.contains("1 passed"), "{tests}");
+}
+
+#[test]
+fn packages_are_tested_by_npm_if_it_is_there() {
+    if Command::new("npm").arg("--version").output().is_err() {
+        return;
+    }
+    let place = Place::new();
+    place.write(".npmrc", "//registry.npmjs.org/:_authToken=secret\n");
+    place.write("work/package.json", "{\"scripts\": {\"test\": \"node test.js\"}}");
+    place.write("work/test.js", "require('fs').writeFileSync('result', 'fine')");
+    let mut server = place.start_at_home(&["--sandbox", "workspace"], "");
+    works(&mut server, "npm test && cat result");
+}
+
+#[test]
+fn an_environment_for_python_is_made() {
+    let place = Place::new();
+    let mut server = place.workspace();
+    let made = "python3 -m venv --without-pip v && v/bin/python -c 'import sys; print(sys.prefix)'";
+    let prefix = works(&mut server, made);
+    assert_eq!(prefix.trim(), place.work().join("v").to_str().unwrap());
+}
+
+#[test]
+fn work_goes_on_for_somebody_ordinary_too() {
+    let place = Place::ordinary();
+    let mut server = place.workspace();
+    works(&mut server, "echo x > file && cat file && echo y > /tmp/y && cat /tmp/y");
+    works(&mut server, "mkdir r && cd r && git init -q && touch f && git add f");
+    works(&mut server, &format!("cd r && {COMMIT} -m one"));
+    assert_ne!(works(&mut server, "id -u").trim(), "0");
+}
+
+const SERVE: &str = "python3 -u -m http.server --bind 127.0.0.1 0";
+
+/// Asks for the port in the first line that such a server prints.
+fn wait_for_port(job: &Value) -> Value {
+    json!({"job_id": job, "wait_for": "text", "pattern": "port \\d+", "cursor": "bytes:0"})
+}
+
+fn port(told: &Value) -> u16 {
+    let (_, port) = told["matched"].as_str().unwrap().split_once(" port ").unwrap();
+    port.split(' ').next().unwrap().parse().unwrap()
+}
+
+/// Succeeds if a server is there.
+fn reach(port: u16) -> String {
+    format!("python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}), 5)\"")
+}
+
+#[test]
+fn a_server_is_reached_by_the_next_command_and_not_from_outside() {
+    for place in [Place::new(), Place::ordinary()] {
+        let mut server = place.workspace();
+        let job = server.call(json!({"command": SERVE, "background": true}))["job_id"].clone();
+        let port = port(&tool(&mut server, "read_job", wait_for_port(&job)));
+        works(&mut server, &reach(port));
+        let ready = json!({"job_id": job, "wait_for": "port", "port": port, "timeout": 10});
+        let told = tool(&mut server, "read_job", ready);
+        assert!(told["timed_out"].is_null(), "{told}");
+        let other = json!({"job_id": job, "wait_for": "port", "port": 1, "timeout": 0.2});
+        assert_eq!(tool(&mut server, "read_job", other)["timed_out"], true);
+        assert!(TcpStream::connect(("127.0.0.1", port)).is_err());
+        assert_eq!(tool(&mut server, "stop_job", json!({"job_id": job}))["survivors"], 0);
+        fails(&mut server, &reach(port));
+    }
+}
+
+#[test]
+fn owners_share_neither_processes_nor_temporary_files_nor_loopback() {
+    let place = Place::new();
+    let tokens = "[http.tokens]\nada = \"ada-0123456789abcdef\"\nbob = \"bob-0123456789abcdef\"\n";
+    let mut command = Command::new(MCPZ);
+    command.current_dir(place.work());
+    let server = HttpServer::start_command(&mut command, &["--sandbox", "workspace"], tokens);
+    let ask = |who: &str, name: &str, arguments: Value| {
+        let token = format!("Bearer {who}-0123456789abcdef");
+        let request = Request::alone(call(1, name, arguments)).without("authorization");
+        let answer = server.send(&request.with("authorization", &token)).messages().pop().unwrap();
+        answer["result"]["structuredContent"].clone()
+    };
+    let run = |who: &str, command: &str| ask(who, "execute_command", json!({"command": command}));
+    let job = ask("ada", "execute_command", json!({"command": SERVE, "background": true}));
+    let port = port(&ask("ada", "read_job", wait_for_port(&job["job_id"])));
+    assert_eq!(run("ada", "echo hers > /tmp/note; cat /tmp/note")["output"], "hers\n");
+    let sees = "grep -aqs 'http[.]server' /proc/[0-9]*/cmdline";
+    for command in ["cat /tmp/note", &reach(port), sees] {
+        assert_eq!(run("ada", command)["return_code"], 0, "{command}");
+        assert!(run("bob", command)["return_code"].as_i64().unwrap() > 0, "{command}");
+    }
+    // What they work in is the same folder.
+    assert_eq!(run("ada", "echo shared > file")["return_code"], 0);
+    assert_eq!(run("bob", "cat file")["output"], "shared\n");
+}
+
+#[test]
+fn what_comes_and_goes_elsewhere_does_not_take_a_sandbox_away() {
+    let place = Place::new();
+    let sockets = tempfile::tempdir().unwrap();
+    let elsewhere = [sockets.path().join("a"), place.home().join("b")];
+    let bound = elsewhere.clone().map(|it| std::os::unix::net::UnixListener::bind(it).unwrap());
+    let mut server = place.workspace();
+    works(&mut server, "echo kept > /tmp/note");
+    drop(bound);
+    elsewhere.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    assert_eq!(works(&mut server, "cat /tmp/note"), "kept\n");
+}
