@@ -91,15 +91,13 @@ pub struct Connection {
 }
 
 impl Link {
-    /// Starts `program agent`, without some variables of the environment, and connects to it. Must
-    /// be called within a tokio runtime.
-    pub fn start(program: &Path, withheld: &[OsString]) -> Result<Self, LinkError> {
+    /// Starts `program agent`, with these variables and no others, and connects to it. Must be called
+    /// within a tokio runtime.
+    pub fn start(program: &Path, variables: &[(OsString, OsString)]) -> Result<Self, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
-        let mut command = Command::new(program);
-        withheld.iter().for_each(|name| {
-            command.env_remove(name);
-        });
-        let agent = command
+        let agent = Command::new(program)
+            .env_clear()
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .arg0("mcpz")
             .arg("agent")
             .stdin(Stdio::from(theirs))

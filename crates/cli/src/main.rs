@@ -5,6 +5,7 @@ mod audit;
 mod call;
 mod check;
 mod config;
+mod environment;
 mod http;
 mod jobs;
 mod keys;

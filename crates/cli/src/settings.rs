@@ -1,17 +1,16 @@
 //! What the server is to do: flags first, then the configuration file, then the defaults.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_engine::{AuditSettings, Engine, Later, Policy, RunLimits, Secrets, SpillSettings};
+use mcpz_engine::{AuditSettings, Engine, Later, RunLimits, Secrets, SpillSettings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 use rustix::fs::Access;
 
 use crate::args::ShellFlags;
 use crate::config::{self, Config};
-use crate::http::TOKEN_VARIABLE;
+use crate::environment::{NotAName, Sieve};
 use crate::policy::{self, PolicyError};
 use crate::secrets;
 
@@ -22,10 +21,6 @@ const DEFAULT_TIMEOUT: u64 = 30;
 
 /// How long outputs can be read after their commands ended, in seconds.
 const DEFAULT_SPILL_TIME: u64 = 3600;
-
-/// Variables that a shell takes for code, or for how to read it.
-const CHANGE_SHELL: &[&str] =
-    &["BASHOPTS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "PROMPT_COMMAND", "PS4", "SHELLOPTS"];
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
@@ -44,6 +39,8 @@ pub enum SettingsError {
     Tools(#[from] UnknownTool),
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    #[error(transparent)]
+    Environment(#[from] NotAName),
     #[error("the default_timeout is longer than the max_timeout")]
     TimeoutOrder,
     #[error("{name} is `{text}`, but must be a number of bytes")]
@@ -76,16 +73,21 @@ impl Settings {
     ) -> Result<Self, SettingsError> {
         let policy = policy::load(flags, &config)?;
         let Config { shell_tool: file, limits, audit, http, .. } = config;
-        let tokens = http.tokens.unwrap_or_default().into_values().chain(made);
+        let tokens: Vec<_> = http.tokens.unwrap_or_default().into_values().chain(made).collect();
+        let environment: Vec<_> = std::env::vars_os().collect();
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
-            withheld: withheld(&policy),
+            variables: Sieve::load(&file, &policy)?.sift(&environment),
             secrets: match file.mask_secrets {
                 Some(false) => Secrets::default(),
-                _ => secrets::find(file.secrets.as_deref().unwrap_or_default(), tokens),
+                _ => secrets::find(
+                    &environment,
+                    file.secrets.as_deref().unwrap_or_default(),
+                    &tokens,
+                ),
             },
             working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
             shell: shell(flags.shell.clone().or(file.shell.clone()))?,
@@ -100,7 +102,6 @@ impl Settings {
             },
             keep_time: seconds("spill_time", limits.spill_time.unwrap_or(DEFAULT_SPILL_TIME))?,
             allowed_directories: file.allowed_directories.clone().unwrap_or_default(),
-            path: std::env::var_os("PATH").unwrap_or_default(),
             log_commands: file.log_commands.unwrap_or(true),
             audit: audit_settings(&audit)?,
             jobs_folder: jobs_folder(),
@@ -127,18 +128,6 @@ impl Settings {
         let shell = Shell::new(Engine::new(self.engine, later), self.tools, self.faces);
         if self.no_stderr { shell.without_stderr() } else { shell }
     }
-}
-
-/// Variables of ours that no command gets: the token and, where commands are judged, what would make
-/// a shell run something else than what was judged.
-fn withheld(policy: &Policy) -> Vec<OsString> {
-    let changes = |name: &OsString| {
-        let name = name.to_string_lossy();
-        CHANGE_SHELL.contains(&&*name) || name.starts_with("BASH_FUNC_")
-    };
-    let ours = std::env::vars_os().map(|(name, _)| name);
-    let ours = ours.filter(|name| policy.restricts() && changes(name));
-    [TOKEN_VARIABLE.into()].into_iter().chain(ours).collect()
 }
 
 fn audit_settings(file: &config::Audit) -> Result<AuditSettings, SettingsError> {

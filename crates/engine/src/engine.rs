@@ -3,7 +3,6 @@
 mod detaching;
 mod typing;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -30,6 +29,7 @@ use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
 use crate::store::{Owner, Store};
 use crate::turns::{RunLimits, Turn, Turns};
+use crate::variables::Variables;
 
 /// The longest timeout there is: a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -38,8 +38,8 @@ pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 pub struct Settings {
     /// The program that is an agent when it is given the argument `agent`.
     pub agent: PathBuf,
-    /// Variables of our own environment that no command gets to see.
-    pub withheld: Vec<OsString>,
+    /// All variables commands get, but for those a request sets.
+    pub variables: Variables,
     /// What commands may see, but nobody in what they print.
     pub secrets: Secrets,
     pub working_directory: PathBuf,
@@ -54,8 +54,6 @@ pub struct Settings {
     pub keep_time: Duration,
     /// Where commands may run, with what is below; anywhere if there are none.
     pub allowed_directories: Vec<PathBuf>,
-    /// Where commands are looked for, to suggest one.
-    pub path: OsString,
     /// Whether the log and the audit trail say what is run.
     pub log_commands: bool,
     pub audit: AuditSettings,
@@ -134,7 +132,8 @@ impl Engine {
 
     /// Commands whose names are nearly this one.
     pub fn similar_commands(&self, name: &str) -> Vec<String> {
-        similar_commands(name, &self.shared.settings.path)
+        let path = self.settings().variables.get("PATH");
+        similar_commands(name, path.unwrap_or_default())
     }
 
     /// Somebody new, who can keep outputs and read them later, under a name for the record. Detached
@@ -401,7 +400,8 @@ impl Engine {
             Agent::Closed => return Err(Error::Closed),
             _ => {}
         }
-        let link = Link::start(&self.shared.settings.agent, &self.shared.settings.withheld)?;
+        let Settings { agent: program, variables, .. } = self.settings();
+        let link = Link::start(program, variables.all())?;
         *agent = Agent::Linked(link.clone());
         Ok(link)
     }

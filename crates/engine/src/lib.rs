@@ -38,6 +38,7 @@ mod stats;
 mod store;
 mod text;
 mod turns;
+mod variables;
 mod zip;
 
 pub use audit::{
@@ -67,4 +68,5 @@ pub use spill::SpillSettings;
 pub use stats::{ENDS, Latency, RANGES, Stats};
 pub use store::{Found, Owner};
 pub use turns::RunLimits;
+pub use variables::Variables;
 pub use zip::zip;

@@ -172,7 +172,7 @@ fn begin(
         audit: settings.audit.clone(),
         log_commands: settings.log_commands,
     };
-    let launched = launch(&settings.agent, &settings.withheld, &order, directory);
+    let launched = launch(&settings.agent, &settings.variables, &order, directory);
     if !matches!(launched, Ok(Ok(()))) {
         standing.remove();
     }
