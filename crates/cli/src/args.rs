@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::login;
 use crate::settings::MAX_TIMEOUT;
 
 /// Lets language models run commands over the Model Context Protocol
@@ -46,6 +47,9 @@ pub enum Command {
     /// Keep a detached job
     #[command(hide = true)]
     Record,
+    /// Tell a server the environment of a login shell
+    #[command(hide = true, name = login::SUBCOMMAND)]
+    Environment,
 }
 
 #[derive(Debug, Subcommand)]
@@ -170,6 +174,10 @@ pub struct ShellFlags {
     /// Seconds after which a call of execute_command that still runs is handed over as a job
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
     pub background_after: Option<u64>,
+
+    /// Give commands PATH and variables of your login shell, as started by a terminal
+    #[arg(long)]
+    pub login_env: bool,
 
     /// Tools to offer: names (comma-separated), default or all [default: default]
     #[arg(long, value_name = "LIST")]

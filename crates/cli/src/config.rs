@@ -47,6 +47,7 @@ pub struct ShellTool {
     /// Variables commands get, and those they do not.
     pub env_pass: Option<Vec<String>>,
     pub env_drop: Option<Vec<String>>,
+    pub login_env: Option<bool>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

@@ -1,6 +1,7 @@
 //! The `mcpz` program. Reads flags, files and the environment, and is the only one that prints.
 
 mod args;
+mod around;
 mod audit;
 mod call;
 mod check;
@@ -10,6 +11,7 @@ mod http;
 mod jobs;
 mod keys;
 mod log;
+mod login;
 mod pairs;
 mod policy;
 mod restrictions;
@@ -33,6 +35,10 @@ fn main() -> ExitCode {
         Command::Policy { policy: PolicyCommand::Test { file } } => check::test(&file),
         Command::Audit { audit } => audit::run(audit),
         Command::Jobs { jobs } => jobs::run(jobs),
+        Command::Environment => {
+            let variables = mcpz_engine::Variables::new(std::env::vars_os());
+            mcpz_engine::tell(&variables).map_err(Into::into).map(|()| ExitCode::SUCCESS)
+        }
         Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
     };

@@ -1,18 +1,17 @@
 //! What the server is to do: flags first, then the configuration file, then the defaults.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_engine::{AuditSettings, Engine, Later, RunLimits, Secrets, SpillSettings};
+use mcpz_engine::{AuditSettings, Engine, Later, RunLimits, SpillSettings, Surroundings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
-use rustix::fs::Access;
 
 use crate::args::ShellFlags;
+use crate::around::{Around, NoShell};
 use crate::config::{self, Config};
 use crate::environment::{NotAName, Sieve};
 use crate::policy::{self, PolicyError};
-use crate::secrets;
 
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
@@ -59,8 +58,8 @@ pub enum SettingsError {
     AuditFolder { path: PathBuf, source: io::Error },
     #[error("cannot use {} as the working directory", path.display())]
     WorkingDir { path: PathBuf, source: io::Error },
-    #[error("cannot use {} as the shell", path.display())]
-    Shell { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Shell(#[from] NoShell),
 }
 
 impl Settings {
@@ -73,24 +72,31 @@ impl Settings {
     ) -> Result<Self, SettingsError> {
         let policy = policy::load(flags, &config)?;
         let Config { shell_tool: file, limits, audit, http, .. } = config;
-        let tokens: Vec<_> = http.tokens.unwrap_or_default().into_values().chain(made).collect();
+        let around = Around {
+            sieve: Sieve::load(&file, &policy)?,
+            shell: flags.shell.clone().or(file.shell.clone()).unwrap_or(DEFAULT_SHELL.into()),
+            masks: file.mask_secrets.unwrap_or(true),
+            secrets: file.secrets.clone().unwrap_or_default(),
+            tokens: http.tokens.unwrap_or_default().into_values().chain(made).collect(),
+        };
+        let login = flags.login_env || file.login_env.unwrap_or(false);
         let environment: Vec<_> = std::env::vars_os().collect();
+        // The shell may be found on the other `PATH`.
+        let shell = match around.find_shell(&environment) {
+            Err(_) if login && around.names_shell() => around.fallback_shell(),
+            found => found?,
+        };
+        let Surroundings { variables, shell, secrets } = around.surroundings(&environment, shell);
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
-            variables: Sieve::load(&file, &policy)?.sift(&environment),
-            secrets: match file.mask_secrets {
-                Some(false) => Secrets::default(),
-                _ => secrets::find(
-                    &environment,
-                    file.secrets.as_deref().unwrap_or_default(),
-                    &tokens,
-                ),
-            },
+            variables,
+            login: login.then(|| around.login(environment)),
+            secrets,
             working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
-            shell: shell(flags.shell.clone().or(file.shell.clone()))?,
+            shell,
             timeout: seconds("timeout", timeout)?,
             policy,
             home: std::env::var_os("HOME").map(PathBuf::from),
@@ -217,26 +223,4 @@ fn working_dir(wanted: Option<PathBuf>) -> Result<PathBuf, SettingsError> {
         }
     };
     usable().map_err(|source| SettingsError::WorkingDir { path: path.clone(), source })
-}
-
-/// The shell's full path. It is found once, by our own `PATH` and directory: a request can change
-/// both.
-fn shell(wanted: Option<PathBuf>) -> Result<PathBuf, SettingsError> {
-    let path = wanted.unwrap_or_else(|| DEFAULT_SHELL.into());
-    let find = || {
-        let found = match path.as_os_str().as_encoded_bytes().contains(&b'/') {
-            true => std::path::absolute(&path)?,
-            false => on_path(&path).ok_or(io::ErrorKind::NotFound)?,
-        };
-        rustix::fs::access(&found, Access::EXEC_OK)?;
-        Ok(found)
-    };
-    find().map_err(|source| SettingsError::Shell { path: path.clone(), source })
-}
-
-fn on_path(name: &Path) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|found| rustix::fs::access(found, Access::EXEC_OK).is_ok())
 }

@@ -1,6 +1,7 @@
 //! The handle everything else holds.
 
 mod detaching;
+mod settling;
 mod typing;
 
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use mcpz_agent::{Link, Spawn};
 use mcpz_policy::Policy;
-use tokio::sync::oneshot;
+use tokio::sync::{SetOnce, oneshot};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditSettings, Discretion};
@@ -28,6 +29,7 @@ use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
 use crate::store::{Owner, Store};
+use crate::surroundings::Login;
 use crate::turns::{RunLimits, Turn, Turns};
 use crate::variables::Variables;
 
@@ -40,6 +42,8 @@ pub struct Settings {
     pub agent: PathBuf,
     /// All variables commands get, but for those a request sets.
     pub variables: Variables,
+    /// Whom to ask for other variables, and with them another shell and more secrets.
+    pub login: Option<Login>,
     /// What commands may see, but nobody in what they print.
     pub secrets: Secrets,
     pub working_directory: PathBuf,
@@ -69,6 +73,8 @@ pub struct Engine {
 
 struct Shared {
     settings: Settings,
+    /// What they have become when the login shell has told.
+    settled: SetOnce<Settings>,
     bounds: Bounds,
     spill: Arc<Spill>,
     store: Arc<Store>,
@@ -79,6 +85,7 @@ struct Shared {
     forgetting: Once,
     sweeping: Once,
     opening: Once,
+    settling: Once,
     /// Whoever has jobs, for those who ask for them elsewhere.
     owners: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
     link: Mutex<Agent>,
@@ -87,6 +94,8 @@ struct Shared {
 /// The agent, as far as there is one.
 enum Agent {
     NotNeededYet,
+    /// There is one for the login shell alone.
+    ForLogin(Link),
     Linked(Link),
     /// The engine was closed: nothing is started any more.
     Closed,
@@ -107,6 +116,7 @@ impl Engine {
             bounds: Bounds::new(&settings),
             audit: Audit::new(settings.audit.clone(), discretion, later.clone()),
             settings,
+            settled: SetOnce::new(),
             spill,
             store,
             turns,
@@ -115,6 +125,7 @@ impl Engine {
             forgetting: Once::new(),
             sweeping: Once::new(),
             opening: Once::new(),
+            settling: Once::new(),
             owners: Mutex::default(),
             link,
         };
@@ -122,12 +133,12 @@ impl Engine {
     }
 
     pub fn settings(&self) -> &Settings {
-        &self.shared.settings
+        self.shared.settled.get().unwrap_or(&self.shared.settings)
     }
 
     /// Where a command would run.
     pub fn directory_of(&self, request: &RunRequest) -> PathBuf {
-        bounds::directory(&self.shared.settings, request)
+        bounds::directory(self.settings(), request)
     }
 
     /// Commands whose names are nearly this one.
@@ -168,13 +179,16 @@ impl Engine {
         Output::new(self.shared.spill.quota(None))
     }
 
-    /// Does what can be done before the first command: has the agent started, and removes what a
-    /// server that was killed has left.
+    /// Does what can be done before the first command: has the login shell asked or the agent started,
+    /// and removes what a server that was killed has left.
     pub fn warm_up(&self) {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
             tokio::task::spawn_blocking(move || spill.sweep());
         });
+        if self.begin_settling() {
+            return;
+        }
         if let Err(error) = self.link() {
             tracing::warn!("{}", error.chain());
         }
@@ -187,6 +201,7 @@ impl Engine {
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Run, Error> {
+        self.settled().await;
         let started = match request.session.clone() {
             Some(name) => self.start_in_session(owner, origin, &name, request).await,
             None => self.start_counted(owner, origin, request).await,
@@ -323,8 +338,8 @@ impl Engine {
     }
 
     fn gate(&self) -> Gate<'_> {
-        let Shared { settings, bounds, audit, .. } = &*self.shared;
-        Gate { settings, bounds, audit }
+        let Shared { bounds, audit, .. } = &*self.shared;
+        Gate { settings: self.settings(), bounds, audit }
     }
 
     /// Whether one more job may run.
@@ -385,7 +400,7 @@ impl Engine {
     /// Ends every command and the agent, and waits until they are gone.
     pub async fn close(&self) {
         let before = std::mem::replace(&mut *self.lock(), Agent::Closed);
-        if let Agent::Linked(link) = before {
+        if let Agent::ForLogin(link) | Agent::Linked(link) = before {
             link.close().await;
         }
         self.close_desk();

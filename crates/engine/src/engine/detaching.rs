@@ -46,6 +46,7 @@ impl Engine {
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
+        self.settled().await;
         let started = self.detach(owner, origin, request).await;
         if let Err(error) = &started {
             self.shared.later.catch_up();
