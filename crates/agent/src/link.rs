@@ -97,11 +97,13 @@ pub struct Connection {
 }
 
 impl Link {
-    /// Starts `program agent` and connects to it. Must be called within a tokio runtime.
-    pub fn start(program: &Path, withheld: &[OsString]) -> Result<Self, LinkError> {
+    /// Starts `program agent`, with these variables and no others, and connects to it. Must be called
+    /// within a tokio runtime.
+    pub fn start(program: &Path, variables: &[(OsString, OsString)]) -> Result<Self, LinkError> {
         let mut command = Command::new(program);
+        command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
         command.arg0("mcpz").arg("agent");
-        Self::connect(command, withheld, None).map(|(link, _)| link)
+        Self::connect(command, None).map(|(link, _)| link)
     }
 
     /// Starts an agent that confines whatever it starts, with a command that ends up being one.
@@ -109,10 +111,9 @@ impl Link {
     /// thread that calls this.
     pub async fn start_confined(
         command: Command,
-        withheld: &[OsString],
         confinement: Confinement,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
-        let (link, greeted) = Self::connect(command, withheld, Some(confinement))?;
+        let (link, greeted) = Self::connect(command, Some(confinement))?;
         match greeted.await {
             Ok(Ok(listener)) => Ok((link, listener)),
             Ok(Err(why)) => Err(LinkError::Confinement(why)),
@@ -120,16 +121,12 @@ impl Link {
         }
     }
 
-    /// Has a command be an agent, without some variables of the environment.
+    /// Has a command be an agent.
     fn connect(
         mut command: Command,
-        withheld: &[OsString],
         confinement: Option<Confinement>,
     ) -> Result<(Self, oneshot::Receiver<Greeting>), LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
-        withheld.iter().for_each(|name| {
-            command.env_remove(name);
-        });
         let agent = command
             .stdin(Stdio::from(theirs))
             .stdout(Stdio::null())

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::login;
 use crate::settings::MAX_TIMEOUT;
 
 /// Lets language models run commands over the Model Context Protocol
@@ -51,6 +52,9 @@ pub enum Command {
     /// Try to get out of a sandbox
     #[command(hide = true)]
     Trial { terms: String },
+    /// Tell a server the environment of a login shell
+    #[command(hide = true, name = login::SUBCOMMAND)]
+    Environment,
 }
 
 #[derive(Debug, Subcommand)]
@@ -185,6 +189,10 @@ pub struct ShellFlags {
     /// off [default: off]
     #[arg(long, value_name = "HOSTS")]
     pub net: Option<String>,
+
+    /// Give commands PATH and variables of your login shell, as started by a terminal
+    #[arg(long)]
+    pub login_env: bool,
 
     /// Tools to offer: names (comma-separated), default or all [default: default]
     #[arg(long, value_name = "LIST")]

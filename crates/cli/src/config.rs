@@ -45,6 +45,10 @@ pub struct ShellTool {
     pub mask_secrets: Option<bool>,
     /// Variables whose values are secret although their names do not say so.
     pub secrets: Option<Vec<String>>,
+    /// Variables commands get, and those they do not.
+    pub env_pass: Option<Vec<String>>,
+    pub env_drop: Option<Vec<String>>,
+    pub login_env: Option<bool>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

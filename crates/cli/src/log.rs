@@ -35,6 +35,11 @@ pub fn start(detail: Detail) {
     tracing_subscriber::registry().with(lines).with(ours).init();
 }
 
+/// Says something to whoever started us, whether or not there is a log.
+pub fn warn(text: &str) {
+    let _ = writeln!(Hasty(io::stderr()), "mcpz: warning: {text}");
+}
+
 /// Writes what there is room for.
 struct Hasty(Stderr);
 

@@ -1,15 +1,18 @@
 //! The `mcpz` program. Reads flags, files and the environment, and is the only one that prints.
 
 mod args;
+mod around;
 mod audit;
 mod call;
 mod check;
 mod config;
 mod doctor;
+mod environment;
 mod http;
 mod jobs;
 mod keys;
 mod log;
+mod login;
 mod pairs;
 mod policy;
 mod restrictions;
@@ -35,6 +38,10 @@ fn main() -> ExitCode {
         Command::Audit { audit } => audit::run(audit),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),
+        Command::Environment => {
+            let variables = mcpz_engine::Variables::new(std::env::vars_os());
+            mcpz_engine::tell(&variables).map_err(Into::into).map(|()| ExitCode::SUCCESS)
+        }
         Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
         Command::Trial { terms } => sandbox::run_trial(&terms),
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),

@@ -1,9 +1,9 @@
-//! Which values of our environment and settings are secret.
+//! Which values of an environment and of our settings are secret.
 //!
 //! Commands get the environment, as most could not do their work without it; what they print of it is
 //! masked. What counts is the name of a variable, as everybody who sets one says by it what it holds.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -20,14 +20,15 @@ const ENDINGS: &[&str] = &["_KEY", "_PASS", "_PWD"];
 const TOKENS: &str = "http.tokens";
 
 /// The values of all variables that sound like secrets or are named by `others`, and of `tokens`.
-pub fn find(others: &[String], tokens: impl IntoIterator<Item = String>) -> Secrets {
-    let mut variables: Vec<_> = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-        .filter(|(name, value)| others.contains(name) || is_secret(name, value))
+pub fn find(environment: &[(OsString, OsString)], others: &[String], tokens: &[String]) -> Secrets {
+    let mut variables: Vec<_> = environment
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_str()?, value)))
+        .filter(|(name, value)| others.iter().any(|other| other == name) || is_secret(name, value))
         .collect();
     variables.sort();
-    let variables = variables.iter().map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
-    let tokens = tokens.into_iter().map(|token| (TOKENS.to_owned(), token.into_bytes()));
+    let variables = variables.into_iter().map(|(name, value)| (name, value.as_bytes()));
+    let tokens = tokens.iter().map(|token| (TOKENS, token.as_bytes()));
     Secrets::new(variables.chain(tokens))
 }
 

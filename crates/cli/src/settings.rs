@@ -1,20 +1,18 @@
 //! What the server is to do: flags first, then the configuration file, then the defaults.
 
-use std::ffi::OsString;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_engine::{AuditSettings, Engine, Later, Policy, RunLimits, Secrets, SpillSettings};
+use mcpz_engine::{AuditSettings, Engine, Later, RunLimits, SpillSettings, Surroundings};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
-use rustix::fs::Access;
 
 use crate::args::ShellFlags;
+use crate::around::{Around, NoShell};
 use crate::config::{self, Config};
-use crate::http::TOKEN_VARIABLE;
+use crate::environment::{NotAName, Sieve};
 use crate::policy::{self, PolicyError};
 use crate::sandbox::{SandboxError, Wanted};
-use crate::secrets;
 
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
@@ -23,10 +21,6 @@ const DEFAULT_TIMEOUT: u64 = 30;
 
 /// How long outputs can be read after their commands ended, in seconds.
 const DEFAULT_SPILL_TIME: u64 = 3600;
-
-/// Variables that a shell takes for code, or for how to read it.
-const CHANGE_SHELL: &[&str] =
-    &["BASHOPTS", "BASH_ENV", "CDPATH", "ENV", "GLOBIGNORE", "PROMPT_COMMAND", "PS4", "SHELLOPTS"];
 
 const DEFAULT_SHELL: &str = "/bin/sh";
 
@@ -48,6 +42,8 @@ pub enum SettingsError {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
+    #[error(transparent)]
+    Environment(#[from] NotAName),
     #[error("the default_timeout is longer than the max_timeout")]
     TimeoutOrder,
     #[error("{name} is `{text}`, but must be a number of bytes")]
@@ -66,8 +62,8 @@ pub enum SettingsError {
     AuditFolder { path: PathBuf, source: io::Error },
     #[error("cannot use {} as the working directory", path.display())]
     WorkingDir { path: PathBuf, source: io::Error },
-    #[error("cannot use {} as the shell", path.display())]
-    Shell { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Shell(#[from] NoShell),
 }
 
 impl Settings {
@@ -80,19 +76,31 @@ impl Settings {
     ) -> Result<Self, SettingsError> {
         let policy = policy::load(flags, &config)?;
         let Config { shell_tool: file, limits, audit, http, sandbox, .. } = config;
-        let tokens = http.tokens.clone().unwrap_or_default().into_values().chain(made);
+        let around = Around {
+            sieve: Sieve::load(&file, &policy)?,
+            shell: flags.shell.clone().or(file.shell.clone()).unwrap_or(DEFAULT_SHELL.into()),
+            masks: file.mask_secrets.unwrap_or(true),
+            secrets: file.secrets.clone().unwrap_or_default(),
+            tokens: http.tokens.clone().unwrap_or_default().into_values().chain(made).collect(),
+        };
+        let login = flags.login_env || file.login_env.unwrap_or(false);
+        let environment: Vec<_> = std::env::vars_os().collect();
+        // The shell may be found on the other `PATH`.
+        let shell = match around.find_shell(&environment) {
+            Err(_) if login && around.names_shell() => around.fallback_shell(),
+            found => found?,
+        };
+        let Surroundings { variables, shell, secrets } = around.surroundings(&environment, shell);
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
-            withheld: withheld(&policy),
-            secrets: match file.mask_secrets {
-                Some(false) => Secrets::default(),
-                _ => secrets::find(file.secrets.as_deref().unwrap_or_default(), tokens),
-            },
+            variables,
+            login: login.then(|| around.login(environment)),
+            secrets,
             working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
-            shell: shell(flags.shell.clone().or(file.shell.clone()))?,
+            shell,
             timeout: seconds("timeout", timeout)?,
             policy,
             home: std::env::var_os("HOME").map(PathBuf::from),
@@ -104,7 +112,6 @@ impl Settings {
             },
             keep_time: seconds("spill_time", limits.spill_time.unwrap_or(DEFAULT_SPILL_TIME))?,
             allowed_directories: file.allowed_directories.clone().unwrap_or_default(),
-            path: std::env::var_os("PATH").unwrap_or_default(),
             log_commands: file.log_commands.unwrap_or(true),
             audit: audit_settings(&audit)?,
             jobs_folder: jobs_folder(),
@@ -149,18 +156,6 @@ fn hidden(engine: &mcpz_engine::Settings, http: &config::Http, flags: &ShellFlag
     let tokens = http.tokens.is_some().then(|| config::path(flags.config.as_deref())).flatten();
     let ours = [Some(engine.audit.folder.clone()), config::state_folder(), tokens];
     ours.into_iter().flatten().chain(http.tls_key.clone()).collect()
-}
-
-/// Variables of ours that no command gets: the token and, where commands are judged, what would make
-/// a shell run something else than what was judged.
-fn withheld(policy: &Policy) -> Vec<OsString> {
-    let changes = |name: &OsString| {
-        let name = name.to_string_lossy();
-        CHANGE_SHELL.contains(&&*name) || name.starts_with("BASH_FUNC_")
-    };
-    let ours = std::env::vars_os().map(|(name, _)| name);
-    let ours = ours.filter(|name| policy.restricts() && changes(name));
-    [TOKEN_VARIABLE.into()].into_iter().chain(ours).collect()
 }
 
 fn audit_settings(file: &config::Audit) -> Result<AuditSettings, SettingsError> {
@@ -250,26 +245,4 @@ fn working_dir(wanted: Option<PathBuf>) -> Result<PathBuf, SettingsError> {
         }
     };
     usable().map_err(|source| SettingsError::WorkingDir { path: path.clone(), source })
-}
-
-/// The shell's full path. It is found once, by our own `PATH` and directory: a request can change
-/// both.
-fn shell(wanted: Option<PathBuf>) -> Result<PathBuf, SettingsError> {
-    let path = wanted.unwrap_or_else(|| DEFAULT_SHELL.into());
-    let find = || {
-        let found = match path.as_os_str().as_encoded_bytes().contains(&b'/') {
-            true => std::path::absolute(&path)?,
-            false => on_path(&path).ok_or(io::ErrorKind::NotFound)?,
-        };
-        rustix::fs::access(&found, Access::EXEC_OK)?;
-        Ok(found)
-    };
-    find().map_err(|source| SettingsError::Shell { path: path.clone(), source })
-}
-
-fn on_path(name: &Path) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|found| rustix::fs::access(found, Access::EXEC_OK).is_ok())
 }

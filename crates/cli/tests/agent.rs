@@ -36,7 +36,8 @@ fn script(text: &str) -> Program {
 fn within_runtime<T>(test: impl AsyncFnOnce(Link) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let link = Link::start(MCPZ.as_ref(), &[]).unwrap();
+        let variables: Vec<_> = std::env::vars_os().collect();
+        let link = Link::start(MCPZ.as_ref(), &variables).unwrap();
         let result = test(link.clone()).await;
         link.close().await;
         result

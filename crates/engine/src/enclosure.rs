@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::outcome::End;
 use crate::output::{Output, Stream};
 use crate::random::random_name;
+use crate::variables::Variables;
 use refusals::Refusals;
 
 /// How often an enclosure is tried to be made while what it stands on changes: sockets come and go.
@@ -64,14 +65,14 @@ impl Enclosure {
     pub async fn make(
         confining: &Confining,
         program: &Path,
-        withheld: &[OsString],
+        variables: &Variables,
     ) -> Result<Self, Error> {
         let mut tries = 1;
         loop {
             let view = confining.view.clone();
             let surveyed = tokio::task::spawn_blocking(move || survey(&view)).await;
             let (layout, placeholders) = surveyed.unwrap_or(Err(Error::Closed))?;
-            match Self::enter(confining, &layout, program, withheld).await {
+            match Self::enter(confining, &layout, program, variables).await {
                 // Something it should stand on was gone before it stood.
                 Err(_) if tries < TRIES && layout.is_outdated() => tries += 1,
                 Err(error) => return Err(error),
@@ -88,11 +89,11 @@ impl Enclosure {
         confining: &Confining,
         layout: &Layout,
         program: &Path,
-        withheld: &[OsString],
+        variables: &Variables,
     ) -> Result<(Link, Option<WayOut>, Option<PrivateFolder>), Error> {
         let (link, listener, tmp) = match &confining.ring {
-            Some(ring) => within(ring, layout, program, withheld).await?,
-            None => sealed(layout, program, withheld).await?,
+            Some(ring) => within(ring, layout, program, variables).await?,
+            None => sealed(layout, program, variables).await?,
         };
         let way_out =
             listener.map(|listener| WayOut::open(listener, &confining.net)).transpose()?;
@@ -196,29 +197,37 @@ async fn within(
     ring: &Ring,
     layout: &Layout,
     program: &Path,
-    withheld: &[OsString],
+    variables: &Variables,
 ) -> Result<Entered, Error> {
     let arguments = [OsString::from("agent")];
     let entrance = ring.enter(layout, program, &arguments).map_err(Error::Resources)?;
     let way_out = layout.network == Network::Off;
     let confinement = Confinement { terms: layout.terms(), way_out };
-    let (command, options) = entrance.into_parts();
-    let (link, listener) = Link::start_confined(command, withheld, confinement).await?;
+    let (mut command, options) = entrance.into_parts();
+    set(&mut command, variables);
+    let (link, listener) = Link::start_confined(command, confinement).await?;
     drop(options);
     Ok((link, listener, None))
 }
 
 /// An agent whose commands are sealed, and nothing more.
-async fn sealed(layout: &Layout, program: &Path, withheld: &[OsString]) -> Result<Entered, Error> {
+async fn sealed(layout: &Layout, program: &Path, variables: &Variables) -> Result<Entered, Error> {
     let tmp = PrivateFolder::make().map_err(Error::Resources)?;
     let terms = layout.terms_alone(&tmp.0).map_err(asked)?;
     let confinement = Confinement { terms, way_out: false };
     let mut command = Command::new(program);
+    set(&mut command, variables);
+    WAYS_OUT.iter().for_each(|name| {
+        command.env_remove(name);
+    });
     command.arg("agent").env("TMPDIR", &tmp.0).current_dir(&layout.directory);
-    let ways_out = WAYS_OUT.iter().map(OsString::from);
-    let withheld: Vec<_> = withheld.iter().cloned().chain(ways_out).collect();
-    let (link, listener) = Link::start_confined(command, &withheld, confinement).await?;
+    let (link, listener) = Link::start_confined(command, confinement).await?;
     Ok((link, listener, Some(tmp)))
+}
+
+/// Gives a command these variables and no others.
+fn set(command: &mut Command, variables: &Variables) {
+    command.env_clear().envs(variables.all().iter().map(|(name, value)| (name, value)));
 }
 
 /// Looks what a view means now, and takes the names that must not be taken.

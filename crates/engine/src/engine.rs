@@ -2,16 +2,16 @@
 
 mod confining;
 mod detaching;
+mod settling;
 mod typing;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcpz_agent::{Link, Spawn};
 use mcpz_policy::Policy;
-use tokio::sync::oneshot;
+use tokio::sync::{SetOnce, oneshot};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditSettings, Discretion};
@@ -31,7 +31,9 @@ use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
 use crate::store::{Owner, Store};
+use crate::surroundings::Login;
 use crate::turns::{RunLimits, Turn, Turns};
+use crate::variables::Variables;
 
 /// The longest timeout there is: a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -40,8 +42,10 @@ pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 pub struct Settings {
     /// The program that is an agent when it is given the argument `agent`.
     pub agent: PathBuf,
-    /// Variables of our own environment that no command gets to see.
-    pub withheld: Vec<OsString>,
+    /// All variables commands get, but for those a request sets.
+    pub variables: Variables,
+    /// Whom to ask for other variables, and with them another shell and more secrets.
+    pub login: Option<Login>,
     /// What commands may see, but nobody in what they print.
     pub secrets: Secrets,
     pub working_directory: PathBuf,
@@ -56,8 +60,6 @@ pub struct Settings {
     pub keep_time: Duration,
     /// Where commands may run, with what is below; anywhere if there are none.
     pub allowed_directories: Vec<PathBuf>,
-    /// Where commands are looked for, to suggest one.
-    pub path: OsString,
     /// Whether the log and the audit trail say what is run.
     pub log_commands: bool,
     pub audit: AuditSettings,
@@ -75,6 +77,8 @@ pub struct Engine {
 
 struct Shared {
     settings: Settings,
+    /// What they have become when the login shell has told.
+    settled: SetOnce<Settings>,
     bounds: Bounds,
     spill: Arc<Spill>,
     store: Arc<Store>,
@@ -87,6 +91,7 @@ struct Shared {
     opening: Once,
     /// Where others can ask for our jobs, if they can.
     desk: OnceLock<PathBuf>,
+    settling: Once,
     /// Whoever has jobs, for those who ask for them elsewhere.
     owners: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
     link: Mutex<Agent>,
@@ -97,6 +102,8 @@ struct Shared {
 /// The agent, as far as there is one.
 enum Agent {
     NotNeededYet,
+    /// There is one for the login shell alone.
+    ForLogin(Link),
     Linked(Link),
     /// The engine was closed: nothing is started any more.
     Closed,
@@ -117,6 +124,7 @@ impl Engine {
             bounds: Bounds::new(&settings),
             audit: Audit::new(settings.audit.clone(), discretion, later.clone()),
             settings,
+            settled: SetOnce::new(),
             spill,
             store,
             turns,
@@ -126,6 +134,7 @@ impl Engine {
             sweeping: Once::new(),
             opening: Once::new(),
             desk: OnceLock::new(),
+            settling: Once::new(),
             owners: Mutex::default(),
             link,
             enclosures: Mutex::default(),
@@ -134,17 +143,18 @@ impl Engine {
     }
 
     pub fn settings(&self) -> &Settings {
-        &self.shared.settings
+        self.shared.settled.get().unwrap_or(&self.shared.settings)
     }
 
     /// Where a command would run.
     pub fn directory_of(&self, request: &RunRequest) -> PathBuf {
-        bounds::directory(&self.shared.settings, request)
+        bounds::directory(self.settings(), request)
     }
 
     /// Commands whose names are nearly this one.
     pub fn similar_commands(&self, name: &str) -> Vec<String> {
-        similar_commands(name, &self.shared.settings.path)
+        let path = self.settings().variables.get("PATH");
+        similar_commands(name, path.unwrap_or_default())
     }
 
     /// Somebody new, who can keep outputs and read them later, under a name for the record. Detached
@@ -179,13 +189,16 @@ impl Engine {
         Output::new(self.shared.spill.quota(None))
     }
 
-    /// Does what can be done before the first command: has the agent started that all share, if they
-    /// do, and removes what a server that was killed has left.
+    /// Does what can be done before the first command: has the login shell asked, or the agent started
+    /// that all share, if they do, and removes what a server that was killed has left.
     pub fn warm_up(&self) {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
             tokio::task::spawn_blocking(move || spill.sweep());
         });
+        if self.begin_settling() {
+            return;
+        }
         if self.settings().confining.is_none()
             && let Err(error) = self.link()
         {
@@ -199,6 +212,7 @@ impl Engine {
         if self.settings().confining.is_some() {
             let (engine, owner) = (self.clone(), owner.clone());
             tokio::spawn(async move {
+                engine.settled().await;
                 if let Err(error) = engine.enclosure(&owner).await {
                     tracing::warn!("{}", error.chain());
                 }
@@ -213,6 +227,7 @@ impl Engine {
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Run, Error> {
+        self.settled().await;
         let started = match request.session.clone() {
             Some(name) => self.start_in_session(owner, origin, &name, request).await,
             None => self.start_counted(owner, origin, request).await,
@@ -357,8 +372,8 @@ impl Engine {
     }
 
     fn gate(&self) -> Gate<'_> {
-        let Shared { settings, bounds, audit, .. } = &*self.shared;
-        Gate { settings, bounds, audit }
+        let Shared { bounds, audit, .. } = &*self.shared;
+        Gate { settings: self.settings(), bounds, audit }
     }
 
     /// Whether one more job may run.
@@ -419,7 +434,7 @@ impl Engine {
     /// Ends every command and the agent, and waits until they are gone.
     pub async fn close(&self) {
         let before = std::mem::replace(&mut *self.lock(), Agent::Closed);
-        if let Agent::Linked(link) = before {
+        if let Agent::ForLogin(link) | Agent::Linked(link) = before {
             link.close().await;
         }
         for enclosure in self.enclosures() {
@@ -437,7 +452,8 @@ impl Engine {
             Agent::Closed => return Err(Error::Closed),
             _ => {}
         }
-        let link = Link::start(&self.shared.settings.agent, &self.shared.settings.withheld)?;
+        let Settings { agent: program, variables, .. } = self.settings();
+        let link = Link::start(program, variables.all())?;
         *agent = Agent::Linked(link.clone());
         Ok(link)
     }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use mcpz_agent::{Failure, LinkError, Stage};
 use mcpz_policy::Denial;
 
+use crate::outcome::{End, signal_name};
+
 /// A command that ran and failed is not among these: it has an outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -98,6 +100,8 @@ pub enum Error {
     SessionEnded,
     #[error("there are {limit} sessions, which is the limit; end one with `exit`")]
     TooManySessions { limit: usize },
+    #[error("the login shell {shell} {}", how(*end))]
+    Login { shell: String, end: End },
     #[error("cancelled before it was started")]
     Cancelled,
     #[error("the server is ending")]
@@ -132,5 +136,15 @@ impl Error {
             cause = error.source();
         }
         text
+    }
+}
+
+/// How a login shell has failed to tell what it was asked.
+fn how(end: End) -> String {
+    match end {
+        End::TimedOut { after } => format!("took longer than {} seconds to start", after.as_secs()),
+        End::Exited(code) => format!("has ended by itself while it started, with exit code {code}"),
+        End::Signalled(signal) => format!("was ended by {}", signal_name(signal)),
+        End::Cancelled | End::Lost => "was lost".to_owned(),
     }
 }

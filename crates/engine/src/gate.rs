@@ -21,9 +21,13 @@ use crate::error::Error;
 use crate::request::{Command, Input, Origin, RunRequest, Size};
 use crate::secrets::Secrets;
 use crate::store::Owner;
+use crate::surroundings::Login;
 
 /// The kind of terminal commands are told they have.
 const TERMINAL: &str = "xterm-256color";
+
+/// What the login shell is on record as.
+const LOGIN: &str = "login_env";
 
 /// A command that may run.
 pub struct Cleared {
@@ -99,6 +103,29 @@ impl Gate<'_> {
         self.pass(owner, origin, request, |_, _| Judgement::allowed()).await
     }
 
+    /// The same for the login shell of whoever started us, which runs where they are at home.
+    pub fn clear_login(&self, login: &Login) -> Result<Cleared, Error> {
+        let request = RunRequest {
+            directory: Some(login.directory.clone()),
+            timeout: Some(login.timeout),
+            environment: login.environment.clone(),
+            ..RunRequest::new(Command::Argv(login.command.clone()))
+        };
+        let origin = Origin { tool: LOGIN.to_owned(), client: None };
+        let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
+        let asked = Asked {
+            request: &request,
+            origin: &origin,
+            owner: LOGIN,
+            shell: &self.settings.shell,
+            directory: &login.directory,
+            timeout: request.timeout,
+        };
+        let recorded = self.audit.start(&asked, &permit)?;
+        let directory = Directory::Path(login.directory.clone());
+        Ok(self.lay_out(request, directory, permit, recorded))
+    }
+
     async fn pass(
         &self,
         owner: &Owner,
@@ -108,17 +135,13 @@ impl Gate<'_> {
     ) -> Result<Cleared, Error> {
         let settings = self.settings;
         let path = directory(settings, &request);
-        let timeout = match request.lasting {
-            true => request.timeout,
-            false => Some(request.timeout.unwrap_or(settings.timeout)),
-        };
         let asked = Asked {
             request: &request,
             origin,
             owner: owner.name(),
             shell: &settings.shell,
             directory: &path,
-            timeout,
+            timeout: self.timeout(&request),
         };
         let (directory, permit) = match self.admit(&path, &request, judge) {
             Ok(admitted) => admitted,
@@ -128,6 +151,26 @@ impl Gate<'_> {
             }
         };
         let recorded = self.audit.start(&asked, &permit)?;
+        Ok(self.lay_out(request, directory, permit, recorded))
+    }
+
+    fn timeout(&self, request: &RunRequest) -> Option<Duration> {
+        match request.lasting {
+            true => request.timeout,
+            false => Some(request.timeout.unwrap_or(self.settings.timeout)),
+        }
+    }
+
+    /// What agent and task need to run what is on record.
+    fn lay_out(
+        &self,
+        request: RunRequest,
+        entered: Directory,
+        permit: Permit,
+        recorded: Recorded,
+    ) -> Cleared {
+        let settings = self.settings;
+        let (path, timeout) = (directory(settings, &request), self.timeout(&request));
         let (executed, program) = match request.command {
             Command::Script { text, shell } => {
                 let shell = shell.unwrap_or_else(|| settings.shell.clone());
@@ -153,6 +196,7 @@ impl Gate<'_> {
             None => Stdin::Null,
         };
         let joined = request.joined;
+        let directory = entered;
         let spawn = Spawn { program, directory, environment, stdin, joined, directed: false };
         let pending = Pending {
             program: executed,
@@ -165,7 +209,7 @@ impl Gate<'_> {
             enclosure: None,
             directing: None,
         };
-        Ok(Cleared { spawn, pending, recorded })
+        Cleared { spawn, pending, recorded }
     }
 
     /// What to enter for a request that may run, and what allows it.

@@ -37,8 +37,10 @@ mod similar;
 mod spill;
 mod stats;
 mod store;
+mod surroundings;
 mod text;
 mod turns;
+mod variables;
 mod zip;
 
 pub use audit::{
@@ -68,5 +70,7 @@ pub use sessions::{SessionState, Sessions};
 pub use spill::SpillSettings;
 pub use stats::{ENDS, Latency, RANGES, Stats};
 pub use store::{Found, Owner};
+pub use surroundings::{Login, Settle, Surroundings, tell};
 pub use turns::RunLimits;
+pub use variables::Variables;
 pub use zip::zip;

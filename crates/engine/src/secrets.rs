@@ -12,17 +12,18 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
 /// Shorter values are not looked for: `dev` or `12345` is in every other text.
 const MIN_LENGTH: usize = 6;
 
-/// The values that are secret, with their names. Clones share them.
+/// The values that are secret, with their names. Clones share them, also those that are found out
+/// later.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    finder: Option<Arc<Finder>>,
+    finder: Arc<RwLock<Option<Arc<Finder>>>>,
 }
 
 struct Finder {
@@ -47,20 +48,30 @@ impl Secrets {
                 sorted.entry(value.to_vec()).or_insert_with(|| format!("[{}]", name.into()));
             }
         }
-        Self { finder: Finder::new(sorted).map(Arc::new) }
+        Self { finder: Arc::new(RwLock::new(Finder::new(sorted).map(Arc::new))) }
+    }
+
+    /// Has these and all their clones be what others are.
+    pub(crate) fn replace(&self, others: &Self) {
+        let finder = others.finder();
+        *self.finder.write().unwrap_or_else(PoisonError::into_inner) = finder;
+    }
+
+    fn finder(&self) -> Option<Arc<Finder>> {
+        self.finder.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// What they were made of.
     pub(crate) fn values(&self) -> Vec<(String, Vec<u8>)> {
-        let finder = self.finder.iter();
-        let all = finder.flat_map(|finder| finder.names.iter().zip(&finder.values));
+        let finder = self.finder();
+        let all = finder.iter().flat_map(|finder| finder.names.iter().zip(&finder.values));
         let bare = |name: &str| name.trim_start_matches('[').trim_end_matches(']').to_owned();
         all.map(|(name, value)| (bare(name), value.clone())).collect()
     }
 
     /// A text without secrets.
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let Some(finder) = &self.finder else { return Cow::Borrowed(text) };
+        let Some(finder) = self.finder() else { return Cow::Borrowed(text) };
         if !finder.automaton.is_match(text) {
             return Cow::Borrowed(text);
         }
@@ -71,14 +82,14 @@ impl Secrets {
 
     /// Masks one stream, piece by piece.
     pub(crate) fn masker(&self) -> Masker {
-        Masker { finder: self.finder.clone(), ..Masker::default() }
+        Masker { finder: self.finder(), ..Masker::default() }
     }
 }
 
 /// Names only: whatever is printed of settings must not give the values away.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.finder.iter().flat_map(|finder| &finder.names)).finish()
+        f.debug_list().entries(self.finder().iter().flat_map(|finder| &finder.names)).finish()
     }
 }
 
@@ -228,6 +239,14 @@ mod tests {
         assert_eq!(secrets.mask(text), expected);
         assert!(matches!(secrets.mask("hunter2"), Cow::Borrowed("hunter2")));
         assert_eq!(format!("{secrets:?}"), r#"["[FOO_TOKEN]", "[BAR_KEY]"]"#);
+    }
+
+    #[test]
+    fn clones_know_what_is_found_out_later() {
+        let secrets = Secrets::default();
+        let clone = secrets.clone();
+        secrets.replace(&Secrets::new([("FOO_TOKEN", "hunter22")]));
+        assert_eq!(clone.mask("a hunter22"), "a [FOO_TOKEN]");
     }
 
     #[test]

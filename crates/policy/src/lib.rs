@@ -23,7 +23,7 @@ mod variables;
 mod words;
 
 pub use denial::{Denial, Why};
-pub use rule::{Rule, RuleError};
+pub use rule::{Rule, RuleError, glob};
 pub use script::{MAX_TEXT, Shell, Span};
 pub use threats::Threat;
 

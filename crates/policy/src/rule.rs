@@ -386,7 +386,7 @@ fn has_places(places: &[&String], program: &str, words: &[Word]) -> Match {
 }
 
 /// Whether a text matches a pattern in which `*` stands for any number of characters.
-fn glob(pattern: &str, text: &str) -> bool {
+pub fn glob(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(start) else { return false };
     let mut middle: Vec<_> = rest.split('*').collect();

@@ -89,6 +89,11 @@ impl Tool {
 
     /// Carries out a call.
     pub(crate) async fn call(self, call: Call<'_>) -> CallToolResult {
+        // Until then nobody knows what is secret.
+        tokio::select! {
+            () = call.engine.settled() => {}
+            () = call.watcher.cancelled.cancelled() => {}
+        }
         let secrets = call.engine.settings().secrets.clone();
         let answer = match self {
             Self::ExecuteCommand => execute_command::call(call).await,

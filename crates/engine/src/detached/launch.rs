@@ -1,6 +1,5 @@
 //! Starting a recorder, and what it is told.
 
-use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -15,6 +14,7 @@ use super::Card;
 use crate::audit::AuditSettings;
 use crate::enclosure::Confining;
 use crate::error::Error;
+use crate::variables::Variables;
 
 /// All a recorder has to know.
 #[derive(Debug, Serialize, Deserialize)]
@@ -36,27 +36,23 @@ pub struct Order {
     pub log_commands: bool,
     /// What it is confined in, if it is.
     pub confining: Option<Confining>,
-    /// Variables of the environment that it does not get.
-    pub withheld: Vec<OsString>,
 }
 
 /// What a recorder answers: the run has begun, or why not.
 pub type Begun = Result<(), String>;
 
-/// Starts a recorder, without some variables of the environment, and waits until its run has begun,
-/// or could not, which it puts on record. May wait for the disk.
+/// Starts a recorder, with these variables and no others, and waits until its run has begun, or could
+/// not, which it puts on record. May wait for the disk.
 pub fn launch(
     program: &Path,
-    withheld: &[OsString],
+    variables: &Variables,
     order: &Order,
     directory: Option<OwnedFd>,
 ) -> Result<Begun, Error> {
     let mut letter = Vec::new();
     encode(order, &mut letter).map_err(LinkError::TooLong)?;
     let mut command = Command::new(program);
-    withheld.iter().for_each(|name| {
-        command.env_remove(name);
-    });
+    command.env_clear().envs(variables.all().iter().map(|(name, value)| (name, value)));
     if let Some(directory) = &directory {
         // Entered by its descriptor, whatever has its name by now.
         command.current_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()));

@@ -20,6 +20,7 @@ use crate::output::Output;
 use crate::run::Run;
 use crate::secrets::Secrets;
 use crate::spill::{Spill, SpillSettings};
+use crate::variables::Variables;
 
 /// How long those who follow may take to hear the end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -91,7 +92,8 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
             // The keeper is the one of the agent inside.
             drop(keep);
             let own = std::env::current_exe().map_err(|error| error.to_string())?;
-            let made = Enclosure::make(confining, &own, &order.withheld).await;
+            let variables = Variables::new(std::env::vars_os());
+            let made = Enclosure::make(confining, &own, &variables).await;
             let enclosure = made.map_err(|error| error.chain())?;
             let own = std::mem::take(&mut spawn.environment);
             let variables = enclosure.variables(&standing.card.run).into_iter();

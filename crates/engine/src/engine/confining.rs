@@ -44,7 +44,7 @@ impl Engine {
         }
         // Inside of it, the link of our own process would lead to another program.
         let program: PathBuf = self.settings().agent.canonicalize().map_err(Error::Resources)?;
-        let made = Enclosure::make(confining, &program, &self.settings().withheld).await?;
+        let made = Enclosure::make(confining, &program, &self.settings().variables).await?;
         let made = Arc::new(made);
         let mut all = self.shared.enclosures.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.strong_count() > 0);

@@ -57,6 +57,7 @@ impl Engine {
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
+        self.settled().await;
         let started = self.detach(owner, origin, request).await;
         if let Err(error) = &started {
             self.shared.later.catch_up();
@@ -193,9 +194,8 @@ fn begin(
         audit: settings.audit.clone(),
         log_commands: settings.log_commands,
         confining: settings.confining.clone(),
-        withheld: settings.withheld.clone(),
     };
-    let launched = launch(&settings.agent, &settings.withheld, &order, directory);
+    let launched = launch(&settings.agent, &settings.variables, &order, directory);
     if !matches!(launched, Ok(Ok(()))) {
         let _ = std::fs::remove_dir_all(&folder);
     }
