@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::slice;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,7 @@ use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
 use crate::frame::{Event, Failure, FrameError, Order, Report, Stage, VERSION};
 use crate::keeper::Keeper;
+use crate::limits::Limits;
 use crate::wire::{self, Inbox};
 use crate::{signals, tree};
 
@@ -59,13 +60,8 @@ pub fn serve_stdin() -> Result<(), AgentError> {
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
     set_name(c"mcpz-agent");
-    let mut agent = Agent {
-        server: socket,
-        inbox: Inbox::default(),
-        groups: Groups::create(),
-        keepers: HashMap::new(),
-        greeted: false,
-    };
+    let mut agent =
+        Agent { server: socket, inbox: Inbox::default(), ward: None, keepers: HashMap::new() };
     let result = agent.serve();
     if result.is_err() {
         // The server has not left: it must hear that we do, and hang up on the keepers.
@@ -78,9 +74,14 @@ pub fn serve_stdin() -> Result<(), AgentError> {
 struct Agent {
     server: OwnedFd,
     inbox: Inbox,
-    groups: Option<Groups>,
+    /// What the server has said in its greeting, and what was made for it.
+    ward: Option<Ward>,
     keepers: HashMap<Pid, Record>,
-    greeted: bool,
+}
+
+struct Ward {
+    limits: Limits,
+    groups: Groups,
 }
 
 /// What the agent knows of one keeper.
@@ -92,7 +93,7 @@ struct Record {
 impl Agent {
     fn serve(&mut self) -> Result<(), AgentError> {
         loop {
-            if signals::wait(Some(self.server.as_fd()), None) {
+            if signals::wait(Some(self.server.as_fd()), [None; 2], None).socket {
                 match self.inbox.fill(self.server.as_fd(), RecvFlags::DONTWAIT) {
                     Ok(0) => return Ok(()),
                     Ok(_) | Err(Errno::AGAIN) => {}
@@ -108,16 +109,21 @@ impl Agent {
 
     fn obey(&mut self, order: &Order) -> Result<(), AgentError> {
         match *order {
-            Order::Hello { version: VERSION } => {
-                self.greeted = true;
-                let cgroup = self.groups.as_ref().map(|groups| groups.path().to_owned());
-                self.report(&Report::Hello { version: VERSION, cgroup });
+            Order::Hello { version: VERSION, limits } => {
+                let groups = Groups::create(&limits);
+                self.report(&Report::Hello { version: VERSION, cgroups: groups.paths() });
+                self.ward = Some(Ward { limits, groups });
             }
-            Order::Hello { version } => return Err(AgentError::Version { theirs: version }),
-            Order::Keep { .. } if !self.greeted => return Err(AgentError::NoHello),
+            Order::Hello { version, .. } => return Err(AgentError::Version { theirs: version }),
             Order::Keep { keeper } => {
+                let Some(Ward { limits, groups }) = &mut self.ward else {
+                    return Err(AgentError::NoHello);
+                };
                 match self.inbox.take_fds(1).and_then(|mut fds| fds.pop()) {
-                    Some(socket) => self.fork_keeper(keeper, socket),
+                    Some(socket) => {
+                        let (limits, group) = (*limits, groups.add());
+                        self.fork_keeper(keeper, socket, limits, group);
+                    }
                     // Out of descriptors: the kernel has closed it, which the server sees.
                     None => self.report(&Report::Buried { keeper }),
                 }
@@ -126,8 +132,7 @@ impl Agent {
         Ok(())
     }
 
-    fn fork_keeper(&mut self, keeper: u64, socket: OwnedFd) {
-        let group = self.groups.as_mut().and_then(Groups::add);
+    fn fork_keeper(&mut self, keeper: u64, socket: OwnedFd, limits: Limits, group: Option<Group>) {
         // SAFETY: this process has one thread, so the child finds nothing half done. It never
         // returns into our code: it serves and leaves.
         match unsafe { libc::fork() } {
@@ -137,7 +142,7 @@ impl Agent {
                 let _ = wire::tell(socket.as_fd(), &[Event::Failed(failure)], &[]);
                 self.report(&Report::Buried { keeper });
             }
-            0 => live_as_keeper(socket, group),
+            0 => live_as_keeper(socket, limits, group),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
                 self.keepers.insert(pid, Record { keeper, group });
@@ -198,7 +203,7 @@ impl Agent {
     fn close(mut self) {
         let until = Instant::now() + LEAVE_TIME;
         while !self.keepers.is_empty() && Instant::now() < until {
-            signals::wait(None, Some(until.saturating_duration_since(Instant::now())));
+            signals::wait(None, [None; 2], Some(until.saturating_duration_since(Instant::now())));
             self.bury_ended();
         }
         for pid in self.keepers.keys() {
@@ -213,12 +218,11 @@ impl Agent {
 }
 
 /// The rest of a forked process's life.
-pub fn live_as_keeper(socket: OwnedFd, group: Option<Group>) -> ! {
-    let group_fd = group.as_ref().map(|group| group.folder().as_raw_fd());
-    close_all_but(&[Some(socket.as_raw_fd()), group_fd]);
+pub fn live_as_keeper(socket: OwnedFd, limits: Limits, group: Option<Group>) -> ! {
+    close_all_but(&socket);
     become_subreaper();
     set_name(c"mcpz-keeper");
-    if let Ok(keeper) = Keeper::new(socket, group) {
+    if let Ok(keeper) = Keeper::new(socket, limits, group) {
         keeper.serve();
     }
     // SAFETY: leaves at once, without running the exit handlers of the process this was forked of.
@@ -227,17 +231,14 @@ pub fn live_as_keeper(socket: OwnedFd, group: Option<Group>) -> ! {
 
 /// Closes the descriptors of the forked agent: the server could not tell that the agent is gone as
 /// long as a keeper held its stream.
-fn close_all_but(keep: &[Option<RawFd>]) {
-    let mut keep: Vec<_> = keep.iter().flatten().filter_map(|fd| u32::try_from(*fd).ok()).collect();
-    keep.sort_unstable();
-    let mut first = 3;
-    for fd in keep.into_iter().chain([u32::MAX]) {
-        if fd > first {
+fn close_all_but(socket: &OwnedFd) {
+    let socket = socket.as_raw_fd() as u32;
+    for (first, last) in [(3, socket - 1), (socket + 1, u32::MAX)] {
+        if first <= last {
             // SAFETY: the descriptors closed belong to values of the forked agent that nobody here
             // will ever use or drop.
-            unsafe { libc::syscall(libc::SYS_close_range, first, fd - 1, 0) };
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         }
-        first = fd.saturating_add(1);
     }
 }
 

@@ -21,8 +21,10 @@ use std::time::Duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{Limit, Limits};
+
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -39,11 +41,11 @@ const HEADER: usize = 4;
 pub enum Order {
     Hello {
         version: u16,
+        /// What every run may use.
+        limits: Limits,
     },
     /// Make a keeper that serves the socket which travels with this frame.
-    Keep {
-        keeper: u64,
-    },
+    Keep { keeper: u64 },
 }
 
 /// What the agent has to say. The first report is `Hello`.
@@ -51,12 +53,11 @@ pub enum Order {
 pub enum Report {
     Hello {
         version: u16,
-        cgroup: Option<PathBuf>,
+        /// Folders to clear away should the agent be killed.
+        cgroups: Vec<PathBuf>,
     },
     /// The keeper ended, and whatever it left behind is gone.
-    Buried {
-        keeper: u64,
-    },
+    Buried { keeper: u64 },
 }
 
 /// What the server wants of a keeper.
@@ -91,6 +92,8 @@ pub enum Event {
     /// The tree ended, but for `survivors` that even SIGKILL did not end in time.
     Gone {
         survivors: Vec<i32>,
+        /// The limit that ended what was left, if one did.
+        limit: Option<Limit>,
     },
 }
 
@@ -199,6 +202,8 @@ pub struct Exit {
     pub usage: Usage,
     /// Processes of the run that were still alive.
     pub left: Vec<i32>,
+    /// The limit that ended it, if one did.
+    pub limit: Option<Limit>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -26,6 +26,7 @@ use tokio::time::timeout;
 
 use crate::cgroup;
 use crate::frame::{self, FrameError, Order, Report, Spawn, VERSION};
+use crate::limits::Limits;
 use crate::process::{Letter, Process};
 use crate::wire::{self, Inbox};
 
@@ -91,9 +92,9 @@ pub struct Connection {
 }
 
 impl Link {
-    /// Starts `program agent`, without some variables of the environment, and connects to it. Must
-    /// be called within a tokio runtime.
-    pub fn start(program: &Path, withheld: &[OsString]) -> Result<Self, LinkError> {
+    /// Starts `program agent`, without some variables of the environment, and connects to it. Every
+    /// run has these limits. Must be called within a tokio runtime.
+    pub fn start(program: &Path, withheld: &[OsString], limits: Limits) -> Result<Self, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
         let mut command = Command::new(program);
         withheld.iter().for_each(|name| {
@@ -116,12 +117,13 @@ impl Link {
             closed,
         };
         let link = Self { shared: Arc::new(shared) };
-        link.order(&Order::Hello { version: VERSION }, None)?;
+        link.order(&Order::Hello { version: VERSION, limits }, None)?;
         for _ in 0..SPARE {
             let keeper = link.make_keeper()?;
             link.shared.lock().idle.push(keeper);
         }
-        let reader = Reader { shared: link.shared.clone(), inbox: Inbox::default(), cgroup: None };
+        let reader =
+            Reader { shared: link.shared.clone(), inbox: Inbox::default(), cgroups: vec![] };
         tokio::spawn(async move {
             reader.read_all(agent).await;
             let _ = closing.send(true);
@@ -261,7 +263,7 @@ impl Shared {
 struct Reader {
     shared: Arc<Shared>,
     inbox: Inbox,
-    cgroup: Option<PathBuf>,
+    cgroups: Vec<PathBuf>,
 }
 
 impl Reader {
@@ -276,9 +278,7 @@ impl Reader {
         // An agent that broke the protocol is still there.
         let _ = agent.kill();
         let _ = agent.wait();
-        if let Some(cgroup) = &self.cgroup {
-            cgroup::clear(cgroup);
-        }
+        self.cgroups.iter().for_each(|folder| cgroup::clear(folder));
         self.shared.lock().all.clear();
     }
 
@@ -297,8 +297,8 @@ impl Reader {
         }
         loop {
             match self.inbox.next() {
-                Ok(Some(Report::Hello { version, cgroup })) => {
-                    self.cgroup = cgroup;
+                Ok(Some(Report::Hello { version, cgroups })) => {
+                    self.cgroups = cgroups;
                     if version != VERSION {
                         return false;
                     }

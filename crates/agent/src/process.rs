@@ -8,6 +8,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use tokio::io::Interest;
 
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Stdin};
+use crate::limits::Limit;
 use crate::link::{Connection, Link, LinkError};
 use crate::wire;
 
@@ -25,6 +26,7 @@ pub enum Happening {
     },
     Gone {
         survivors: Vec<i32>,
+        limit: Option<Limit>,
     },
     /// The run's keeper was killed. Nothing of the run is left.
     Lost,
@@ -150,13 +152,13 @@ impl Process {
                 self.over = gone;
                 Happening::Exited { exit, gone }
             }
-            Event::Gone { survivors } => {
+            Event::Gone { survivors, limit } => {
                 self.over = true;
                 // It stays with them, and ends when they do.
                 if !survivors.is_empty() {
                     self.keeper = None;
                 }
-                Happening::Gone { survivors }
+                Happening::Gone { survivors, limit }
             }
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand};
 
 use crate::settings::MAX_TIMEOUT;
+use crate::size::Size;
 
 /// Lets language models run commands over the Model Context Protocol
 #[derive(Debug, Parser)]
@@ -170,6 +171,10 @@ pub struct ShellFlags {
     /// Seconds after which a call of execute_command that still runs is handed over as a job
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
     pub background_after: Option<u64>,
+
+    /// Most memory a command may use, such as 2GB; 0 for all [default: 80 %, where a cgroup can be made]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
 
     /// Tools to offer: names (comma-separated), default or all [default: default]
     #[arg(long, value_name = "LIST")]

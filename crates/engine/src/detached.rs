@@ -17,6 +17,7 @@ mod shelf;
 
 use std::time::SystemTime;
 
+use mcpz_agent::Limit;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use follower::follow;
@@ -51,6 +52,9 @@ pub struct Ending {
     pub pid: Option<i32>,
     /// How it ended, or why there was none.
     pub outcome: Result<(End, Usage), String>,
+    /// The limit that ended it, if one did.
+    #[serde(default)]
+    pub limit: Option<Limit>,
     /// Whether that is because it was told to.
     pub stopped: bool,
     /// Processes that could not be ended.
@@ -69,6 +73,10 @@ impl Card {
 impl Ending {
     pub fn of(job: &Job) -> Self {
         let ended = job.end();
+        let limit = match &ended.outcome {
+            Some(Ok(outcome)) => outcome.limit,
+            _ => None,
+        };
         let outcome = match ended.outcome {
             Some(Ok(outcome)) => Ok((outcome.end, outcome.usage)),
             Some(Err(text)) => Err(text),
@@ -77,6 +85,7 @@ impl Ending {
         Self {
             pid: job.pid(),
             outcome,
+            limit,
             stopped: job.state() == State::Stopped,
             survivors: ended.survivors.unwrap_or_default(),
             lost: job.output.lost(),
@@ -86,6 +95,7 @@ impl Ending {
     /// That of a job whose recorder was killed, and it with that.
     fn lost() -> Self {
         let outcome = Ok((End::Lost, Usage::default()));
-        Self { pid: None, outcome, stopped: false, survivors: Vec::new(), lost: 0 }
+        let (limit, survivors) = (None, Vec::new());
+        Self { pid: None, outcome, limit, stopped: false, survivors, lost: 0 }
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::{Link, Spawn};
+use mcpz_agent::{Limits, Link, Spawn};
 use mcpz_policy::Policy;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -49,6 +49,8 @@ pub struct Settings {
     /// What `~` stands for in a command.
     pub home: Option<PathBuf>,
     pub runs: RunLimits,
+    /// What each command may use.
+    pub limits: Limits,
     pub spill: SpillSettings,
     /// How long outputs can be read after they were kept.
     pub keep_time: Duration,
@@ -401,7 +403,8 @@ impl Engine {
             Agent::Closed => return Err(Error::Closed),
             _ => {}
         }
-        let link = Link::start(&self.shared.settings.agent, &self.shared.settings.withheld)?;
+        let Settings { agent: program, withheld, limits, .. } = self.settings();
+        let link = Link::start(program, withheld, *limits)?;
         *agent = Agent::Linked(link.clone());
         Ok(link)
     }

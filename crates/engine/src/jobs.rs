@@ -272,9 +272,12 @@ async fn follow(mut run: Run, ending: watch::Sender<Ended>, adopted: bool, began
     }
     // Its sender goes with the last process.
     while life.changed().await.is_ok() {}
-    let survivors = life.borrow().survivors.clone();
+    let (survivors, limit) = (life.borrow().survivors.clone(), life.borrow().limit);
     ending.send_modify(|ended| {
         ended.survivors = Some(survivors);
+        if let Some(Ok(outcome)) = &mut ended.outcome {
+            outcome.limit = outcome.limit.or(limit);
+        }
         ended.took.get_or_insert_with(|| began.elapsed());
     });
 }

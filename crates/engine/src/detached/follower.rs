@@ -70,6 +70,7 @@ impl Follower {
                 Ok(Outcome {
                     id,
                     end,
+                    limit: ending.limit,
                     usage,
                     output,
                     background,

@@ -21,13 +21,15 @@ use crate::spill::{Spill, SpillSettings};
 /// Records one run, from its start until nothing of it is left, in a process that whoever started
 /// this one has nothing to do with. Must be called while there is one thread.
 pub fn record() -> io::Result<()> {
-    let (Given { mut input, mut output }, keep) = stand_alone()?;
+    let Given { mut input, mut output } = stand_alone()?;
     let mut letter = Vec::new();
     input.read_to_end(&mut letter)?;
     let Some((order, _)) = decode::<Order>(&letter).map_err(io::Error::other)? else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
     drop(letter);
+    // The runtime, and the keeper with it, goes before its folders do.
+    let (keep, _groups) = Keep::fork(order.limits)?;
     let later = Later::default();
     let idle = later.clone();
     let runtime = Builder::new_current_thread()
