@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::ffi::CStr;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::slice;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
 use crate::frame::{Confinement, Event, Failure, FrameError, Order, Report, Stage, VERSION};
 use crate::keeper::Keeper;
+use crate::limits::Limits;
 use crate::wire::{self, Inbox};
 use crate::{signals, tree};
 
@@ -66,9 +67,8 @@ pub fn serve_stdin() -> Result<(), AgentError> {
     let mut agent = Agent {
         server: socket,
         inbox: Inbox::default(),
-        groups: Groups::create(),
+        ward: None,
         keepers: HashMap::new(),
-        greeted: false,
         seal: None,
     };
     let result = agent.serve();
@@ -83,11 +83,16 @@ pub fn serve_stdin() -> Result<(), AgentError> {
 struct Agent {
     server: OwnedFd,
     inbox: Inbox,
-    groups: Option<Groups>,
+    /// What the server has said in its greeting, and what was made for it.
+    ward: Option<Ward>,
     keepers: HashMap<Pid, Record>,
-    greeted: bool,
     /// What each command puts on itself.
     seal: Option<Seal>,
+}
+
+struct Ward {
+    limits: Limits,
+    groups: Groups,
 }
 
 /// What the agent knows of one keeper.
@@ -99,7 +104,7 @@ struct Record {
 impl Agent {
     fn serve(&mut self) -> Result<(), AgentError> {
         loop {
-            if signals::wait(Some(self.server.as_fd()), None) {
+            if signals::wait(Some(self.server.as_fd()), [None; 2], None).socket {
                 match self.inbox.fill(self.server.as_fd(), RecvFlags::DONTWAIT) {
                     Ok(0) => return Ok(()),
                     Ok(_) | Err(Errno::AGAIN) => {}
@@ -115,7 +120,8 @@ impl Agent {
 
     fn obey(&mut self, order: &Order) -> Result<(), AgentError> {
         match order {
-            Order::Hello { version: VERSION, confinement } => {
+            Order::Hello { version: VERSION, limits, confinement } => {
+                let groups = Groups::create(limits);
                 let listener = match confinement.as_ref().map(|it| self.confine(it)).transpose() {
                     Ok(listener) => listener.flatten(),
                     Err(error) => {
@@ -123,18 +129,23 @@ impl Agent {
                         return Err(AgentError::Confinement(error));
                     }
                 };
-                self.greeted = true;
-                let cgroup = self.groups.as_ref().map(|groups| groups.path().to_owned());
                 let port = listener.as_ref().map(|(_, port)| *port);
                 let sent: Vec<_> = listener.iter().map(|(listener, _)| listener.as_fd()).collect();
-                self.report(&Report::Hello { version: VERSION, cgroup, port }, &sent);
+                let cgroups = groups.paths();
+                self.report(&Report::Hello { version: VERSION, cgroups, port }, &sent);
+                self.ward = Some(Ward { limits: *limits, groups });
             }
             Order::Hello { version, .. } => return Err(AgentError::Version { theirs: *version }),
-            Order::Keep { .. } if !self.greeted => return Err(AgentError::NoHello),
             Order::Keep { keeper } => {
                 let keeper = *keeper;
+                let Some(Ward { limits, groups }) = &mut self.ward else {
+                    return Err(AgentError::NoHello);
+                };
                 match self.inbox.take_fds(1).and_then(|mut fds| fds.pop()) {
-                    Some(socket) => self.fork_keeper(keeper, socket),
+                    Some(socket) => {
+                        let (limits, group) = (*limits, groups.add());
+                        self.fork_keeper(keeper, socket, limits, group);
+                    }
                     // Out of descriptors: the kernel has closed it, which the server sees.
                     None => self.report(&Report::Buried { keeper }, &[]),
                 }
@@ -143,8 +154,7 @@ impl Agent {
         Ok(())
     }
 
-    fn fork_keeper(&mut self, keeper: u64, socket: OwnedFd) {
-        let group = self.groups.as_mut().and_then(Groups::add);
+    fn fork_keeper(&mut self, keeper: u64, socket: OwnedFd, limits: Limits, group: Option<Group>) {
         // SAFETY: this process has one thread, so the child finds nothing half done. It never
         // returns into our code: it serves and leaves.
         match unsafe { libc::fork() } {
@@ -154,7 +164,7 @@ impl Agent {
                 let _ = wire::tell(socket.as_fd(), &[Event::Failed(failure)], &[]);
                 self.report(&Report::Buried { keeper }, &[]);
             }
-            0 => live_as_keeper(socket, group, self.seal.take()),
+            0 => live_as_keeper(socket, limits, group, self.seal.take()),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
                 self.keepers.insert(pid, Record { keeper, group });
@@ -232,7 +242,7 @@ impl Agent {
     fn close(mut self) {
         let until = Instant::now() + LEAVE_TIME;
         while !self.keepers.is_empty() && Instant::now() < until {
-            signals::wait(None, Some(until.saturating_duration_since(Instant::now())));
+            signals::wait(None, [None; 2], Some(until.saturating_duration_since(Instant::now())));
             self.bury_ended();
         }
         for pid in self.keepers.keys() {
@@ -247,13 +257,16 @@ impl Agent {
 }
 
 /// The rest of a forked process's life.
-pub fn live_as_keeper(socket: OwnedFd, group: Option<Group>, seal: Option<Seal>) -> ! {
-    let group_fd = group.as_ref().map(|group| group.folder().as_raw_fd());
-    let seal_fd = seal.as_ref().map(|seal| seal.as_fd().as_raw_fd());
-    close_all_but(&[Some(socket.as_raw_fd()), group_fd, seal_fd]);
+pub fn live_as_keeper(
+    socket: OwnedFd,
+    limits: Limits,
+    group: Option<Group>,
+    seal: Option<Seal>,
+) -> ! {
+    close_all_but(&[Some(socket.as_fd()), seal.as_ref().map(AsFd::as_fd)]);
     become_subreaper();
     set_name(c"mcpz-keeper");
-    if let Ok(keeper) = Keeper::new(socket, group, seal) {
+    if let Ok(keeper) = Keeper::new(socket, limits, group, seal) {
         keeper.serve();
     }
     // SAFETY: leaves at once, without running the exit handlers of the process this was forked of.
@@ -262,8 +275,8 @@ pub fn live_as_keeper(socket: OwnedFd, group: Option<Group>, seal: Option<Seal>)
 
 /// Closes the descriptors of the forked agent: the server could not tell that the agent is gone as
 /// long as a keeper held its stream.
-fn close_all_but(keep: &[Option<RawFd>]) {
-    let mut keep: Vec<_> = keep.iter().flatten().filter_map(|fd| u32::try_from(*fd).ok()).collect();
+fn close_all_but(keep: &[Option<BorrowedFd<'_>>]) {
+    let mut keep: Vec<_> = keep.iter().flatten().map(|fd| fd.as_raw_fd() as u32).collect();
     keep.sort_unstable();
     let mut first = 3;
     for fd in keep.into_iter().chain([u32::MAX]) {

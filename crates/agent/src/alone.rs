@@ -16,8 +16,10 @@ use rustix::process::{DumpableBehavior, WaitOptions, getpid, waitpid};
 use tokio::sync::oneshot;
 
 use crate::agent::{become_subreaper, live_as_keeper, set_name};
+use crate::cgroup::Groups;
 use crate::child::close_on_exec_from;
 use crate::frame::Spawn;
+use crate::limits::Limits;
 use crate::link::{Connection, LinkError, connect, pair};
 use crate::process::{Letter, Process};
 use crate::wire::Inbox;
@@ -37,9 +39,9 @@ pub struct Given {
     pub output: File,
 }
 
-/// Goes on in a process that whoever started us has nothing to do with, and forks a keeper. Must be
-/// called while there is one thread.
-pub fn stand_alone() -> io::Result<(Given, Keep)> {
+/// Goes on in a process that whoever started us has nothing to do with. Must be called while there is
+/// one thread.
+pub fn stand_alone() -> io::Result<Given> {
     let given = Given {
         input: File::from(fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?),
         output: File::from(fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?),
@@ -61,19 +63,27 @@ pub fn stand_alone() -> io::Result<(Given, Keep)> {
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
     set_name(c"mcpz-record");
-    let (ours, theirs) = pair()?;
-    // SAFETY: there is still one thread. The child never returns into our code.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => {
-            signals::take_over();
-            live_as_keeper(theirs, None, None)
-        }
-        _ => Ok((given, Keep { socket: ours })),
-    }
+    Ok(given)
 }
 
 impl Keep {
+    /// Forks a keeper. Must be called while there is one thread. The folders are for as long as the
+    /// run is there.
+    pub fn fork(limits: Limits) -> io::Result<(Self, Groups)> {
+        let (ours, theirs) = pair()?;
+        let mut groups = Groups::create(&limits);
+        let group = groups.add();
+        // SAFETY: there is one thread. The child never returns into our code.
+        match unsafe { libc::fork() } {
+            -1 => Err(io::Error::last_os_error()),
+            0 => {
+                signals::take_over();
+                live_as_keeper(theirs, limits, group, None)
+            }
+            _ => Ok((Self { socket: ours }, groups)),
+        }
+    }
+
     /// Has a program started. Must be called within a tokio runtime.
     pub fn spawn(self, spawn: Spawn) -> Result<Process, LinkError> {
         let socket = Arc::new(connect(self.socket).map_err(LinkError::Start)?);

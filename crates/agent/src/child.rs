@@ -15,11 +15,13 @@ use libc::{c_char, c_int, c_void};
 use mcpz_sandbox::Seal;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process::{Resource, Rlimit, getpriority_process, setpriority_process, setrlimit};
 
 use crate::ends::{Childs, Direction, Ends, Pipes, input_pipe, terminal};
 use crate::frame::{
     ANSWERS_FD, Directory, Event, Failure, ORDERS_FD, Program, Spawn, Stage, Stdin,
 };
+use crate::limits::Limits;
 
 /// The longest single argument the kernel passes on, its closing NUL included.
 const MAX_ARGUMENT: usize = 128 << 10;
@@ -43,6 +45,19 @@ pub struct Launcher {
     seal: Option<Seal>,
     /// Made while there was nothing else to do.
     pipes: Option<Pipes>,
+    /// What every process is held to, and what is added where no cgroup counts memory.
+    limits: Vec<(Resource, Rlimit)>,
+    memory: Option<(Resource, Rlimit)>,
+    nice: Option<i32>,
+}
+
+/// Where programs are started.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// Inside this one, if there is one.
+    pub cgroup: Option<BorrowedFd<'a>>,
+    /// Whether a cgroup counts their memory.
+    pub counts_memory: bool,
 }
 
 /// A program that runs, and our ends of what it reads and writes.
@@ -54,7 +69,7 @@ pub struct Launched {
 }
 
 impl Launcher {
-    pub fn new(seal: Option<Seal>) -> io::Result<Self> {
+    pub fn new(limits: &Limits, seal: Option<Seal>) -> io::Result<Self> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
         let environment = std::env::vars_os().filter_map(|(name, value)| assignment(&name, &value));
         Ok(Self {
@@ -63,6 +78,12 @@ impl Launcher {
             stack: vec![0; STACK_SIZE],
             seal,
             pipes: None,
+            limits: limits.of_each(),
+            memory: limits.of_memory(),
+            nice: match limits.nice {
+                0 => None,
+                nice => Some(getpriority_process(None).unwrap_or(0).max(nice.into())),
+            },
         })
     }
 
@@ -74,12 +95,8 @@ impl Launcher {
         }
     }
 
-    /// Starts the program in a session of its own, inside `cgroup` where there is one.
-    pub fn launch(
-        &mut self,
-        spawn: &Spawn,
-        cgroup: Option<BorrowedFd<'_>>,
-    ) -> Result<Launched, Failure> {
+    /// Starts the program in a session of its own.
+    pub fn launch(&mut self, spawn: &Spawn, place: Place<'_>) -> Result<Launched, Failure> {
         let script = match &spawn.program {
             Program::Script { text, .. } if text.len() >= MAX_ARGUMENT => {
                 Some(script_file(text.as_bytes()).map_err(resources)?)
@@ -124,9 +141,13 @@ impl Launcher {
             answers: directed.as_ref().map_or(-1, |(_, answers)| answers.as_raw_fd()),
             script: script.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             seal: self.seal.as_ref().map_or(ptr::null(), ptr::from_ref),
+            limits: &self.limits,
+            memory: self.memory,
+            counts_memory: place.counts_memory,
+            nice: self.nice,
             failure: None,
         };
-        let pid = clone(&mut self.stack, cgroup, &mut plan).map_err(resources)?;
+        let pid = clone(&mut self.stack, place.cgroup, &mut plan).map_err(resources)?;
         // SAFETY: the child wrote through the pointer we passed; a plain read could be taken to
         // see the value from before the clone.
         match unsafe { ptr::read_volatile(&raw const plan.failure) } {
@@ -182,7 +203,7 @@ impl Launched {
 }
 
 /// All the child needs, as system calls take it. Lists end with a null pointer.
-struct Plan {
+struct Plan<'a> {
     programs: *const *const c_char,
     argv: *const *const c_char,
     environment: *const *const c_char,
@@ -197,6 +218,10 @@ struct Plan {
     answers: RawFd,
     script: RawFd,
     seal: *const Seal,
+    limits: &'a [(Resource, Rlimit)],
+    memory: Option<(Resource, Rlimit)>,
+    counts_memory: bool,
+    nice: Option<i32>,
     failure: Option<Failure>,
 }
 
@@ -205,7 +230,7 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
     // SAFETY: `clone` passes a live `Plan`, and our parent sleeps until we execute or leave. Only
     // system calls are made, on descriptors and strings the parent keeps alive meanwhile.
     unsafe {
-        let plan = &mut *plan.cast::<Plan>();
+        let plan = &mut *plan.cast::<Plan<'_>>();
         // Without a controlling terminal nothing the program does can stop or signal us.
         libc::setsid();
         // Should the keeper be killed, its death takes the first process along; the rest of the
@@ -238,6 +263,14 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
         };
         if sealed {
             stage = Stage::Program;
+            // Last, so that they are in nobody's way but the program's.
+            let memory = plan.memory.iter().filter(|_| !plan.counts_memory);
+            for (resource, limit) in plan.limits.iter().chain(memory) {
+                let _ = setrlimit(*resource, *limit);
+            }
+            if let Some(nice) = plan.nice {
+                let _ = setpriority_process(None, nice);
+            }
             let mut none = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
@@ -253,7 +286,7 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
 ///
 /// # Safety
 /// `plan` must hold valid null-terminated lists.
-unsafe fn execute(plan: &Plan) {
+unsafe fn execute(plan: &Plan<'_>) {
     // SAFETY: the lists end with null pointers, as the caller promises.
     unsafe {
         let mut program = plan.programs;
@@ -275,20 +308,24 @@ unsafe fn execute(plan: &Plan) {
 
 /// Makes a child that shares our memory and runs [`become_program`]; returns when it has executed
 /// or left.
-fn clone(stack: &mut [u8], cgroup: Option<BorrowedFd<'_>>, plan: &mut Plan) -> Result<i32, Errno> {
-    let plan = ptr::from_mut(plan).cast::<c_void>();
+fn clone(
+    stack: &mut [u8],
+    cgroup: Option<BorrowedFd<'_>>,
+    plan: &mut Plan<'_>,
+) -> Result<i32, Errno> {
     #[cfg(target_arch = "x86_64")]
     if let Some(cgroup) = cgroup {
-        match clone_into_cgroup(stack, cgroup, plan) {
+        match clone_into_cgroup(stack, cgroup, ptr::from_mut(plan).cast()) {
             Ok(pid) => return Ok(pid),
             Err(errno @ (Errno::AGAIN | Errno::NOMEM)) => return Err(errno),
             // A container's filter that does not know the call, a folder that was removed or that
             // we may not use: the cgroup is an addition, not a condition.
-            Err(_) => {}
+            Err(_) => plan.counts_memory = false,
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = cgroup;
+    let plan = ptr::from_mut(plan).cast::<c_void>();
     let top = aligned_top(stack);
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
     // SAFETY: `top` is the upper end of a stack nobody else uses, and `plan` outlives the child's

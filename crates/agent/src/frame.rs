@@ -22,6 +22,8 @@ use mcpz_sandbox::Terms;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{Limit, Limits};
+
 /// Raised whenever a frame changes its meaning or its bytes.
 pub const VERSION: u16 = 4;
 
@@ -41,7 +43,9 @@ pub enum Order {
     Hello {
         version: u16,
         /// What every command is held to, if anything.
-        confinement: Option<Confinement>,
+        confinement: Option<Box<Confinement>>,
+        /// What every run may use.
+        limits: Limits,
     },
     /// Make a keeper that serves the socket which travels with this frame.
     Keep { keeper: u64 },
@@ -60,7 +64,8 @@ pub struct Confinement {
 pub enum Report {
     Hello {
         version: u16,
-        cgroup: Option<PathBuf>,
+        /// Folders to clear away should the agent be killed.
+        cgroups: Vec<PathBuf>,
         /// Where commands find their way out. The listener travels with this frame.
         port: Option<u16>,
     },
@@ -102,6 +107,8 @@ pub enum Event {
     /// The tree ended, but for `survivors` that even SIGKILL did not end in time.
     Gone {
         survivors: Vec<i32>,
+        /// The limit that ended what was left, if one did.
+        limit: Option<Limit>,
     },
 }
 
@@ -212,6 +219,8 @@ pub struct Exit {
     pub usage: Usage,
     /// Processes of the run that were still alive.
     pub left: Vec<i32>,
+    /// The limit that ended it, if one did.
+    pub limit: Option<Limit>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,10 +16,13 @@ use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid};
 
 use crate::cgroup::Group;
-use crate::child::{Launched, Launcher, resources};
+use crate::child::{Launched, Launcher, Place, resources};
 use crate::frame::{Event, Exit, Request, Spawn, Status, Usage};
+use crate::limits::Limits;
+use crate::signals::{self, Woken};
+use crate::tree;
+use crate::watch::Watch;
 use crate::wire::{self, Inbox};
-use crate::{signals, tree};
 
 /// How long processes that outlive the first one may take to end by themselves before they are
 /// reported: the far end of `>(cat)` needs a moment.
@@ -38,6 +41,13 @@ const KILL_TIME: Duration = Duration::from_secs(3);
 /// Between two looks while killing: a process that forks must be looked at often.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
+/// How often it is tried, a moment apart, to make a run the first to go. Of programs that change who
+/// they are, only root can.
+const OFFERS: u8 = 5;
+
+/// How many children are collected before anything else is looked at.
+const MOST_REAPED: usize = 1024;
+
 /// Between two looks whether the agent is still there, with processes that do not end.
 const LOOK_FOR_PARENT: Duration = Duration::from_secs(1);
 
@@ -46,6 +56,7 @@ pub struct Keeper {
     socket: OwnedFd,
     inbox: Inbox,
     launcher: Launcher,
+    limits: Limits,
     group: Option<Group>,
 }
 
@@ -63,9 +74,15 @@ enum Ending {
 }
 
 impl Keeper {
-    pub fn new(socket: OwnedFd, group: Option<Group>, seal: Option<Seal>) -> std::io::Result<Self> {
-        let (agent, inbox) = (getppid(), Inbox::default());
-        Ok(Self { agent, socket, inbox, launcher: Launcher::new(seal)?, group })
+    pub fn new(
+        socket: OwnedFd,
+        limits: Limits,
+        group: Option<Group>,
+        seal: Option<Seal>,
+    ) -> std::io::Result<Self> {
+        let (agent, inbox, mut group) = (getppid(), Inbox::default(), group);
+        group.iter_mut().for_each(Group::enter);
+        Ok(Self { agent, socket, inbox, launcher: Launcher::new(&limits, seal)?, limits, group })
     }
 
     fn is_orphan(&self) -> bool {
@@ -106,20 +123,26 @@ impl Keeper {
     /// One run, from its start until nothing of it is left.
     fn mind(&mut self, spawn: Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
-        let group = self.group.as_ref().map(|group| group.folder().as_fd());
-        let launched = self.launcher.launch(&spawn, group);
+        let group = self.group.as_ref();
+        let place = Place {
+            cgroup: group.and_then(Group::folder),
+            counts_memory: group.is_some_and(|group| group.held().memory.is_some()),
+        };
+        let launched = self.launcher.launch(&spawn, place);
         // Its directory is not ours to hold on to.
         drop(spawn);
         let launched = match launched {
             Ok(launched) => launched,
             Err(failure) => return self.tell(&[Event::Failed(failure)], &[]),
         };
-        let mut minding = Minding::new(launched, began);
+        let watch = Watch::new(launched.pid, self.limits, self.group.as_ref(), began);
+        let mut minding = Minding::new(launched, began, watch);
         let mut hung_up = false;
         loop {
             if hung_up {
                 minding.end_within(ORPHAN_GRACE);
             }
+            minding.offer();
             let empty = minding.reap();
             if self.report(&mut minding, empty).is_err() {
                 hung_up = true;
@@ -131,17 +154,18 @@ impl Keeper {
             if minding.advance(self.group.as_mut()) {
                 // The server will not use us again: we stay with them until they end.
                 let survivors = tree::children(std::process::id() as i32);
-                let _ = self.tell(&[Event::Gone { survivors }], &[]);
+                let limit = minding.watch.reached();
+                let _ = self.tell(&[Event::Gone { survivors, limit }], &[]);
                 hung_up = true;
             }
             if hung_up {
                 if matches!(minding.ending, Some(Ending::GivenUp)) && self.is_orphan() {
                     return Err(Hangup);
                 }
-                signals::wait(None, minding.timer());
+                signals::wait(None, [None; 2], minding.timer());
                 continue;
             }
-            hung_up = self.wait(minding.timer()).is_err();
+            hung_up = self.wait(&mut minding).is_err();
             while !hung_up {
                 match self.next_request() {
                     Ok(Some(request)) => hung_up = minding.obey(&request).is_err(),
@@ -153,10 +177,11 @@ impl Keeper {
     }
 
     /// Tells what there is to tell and was not told yet.
-    fn report(&self, minding: &mut Minding, empty: bool) -> Result<(), Hangup> {
+    fn report(&mut self, minding: &mut Minding, empty: bool) -> Result<(), Hangup> {
         let launched = minding.start_to_tell();
         let started = launched.as_ref().map(Launched::event);
-        let events: Vec<_> = started.into_iter().chain(minding.end_to_tell(empty)).collect();
+        let events: Vec<_> =
+            started.into_iter().chain(minding.end_to_tell(empty, self.group.as_mut())).collect();
         let pipes: Vec<_> = launched.iter().flat_map(Launched::all).collect();
         self.tell(&events, &pipes)
     }
@@ -169,10 +194,19 @@ impl Keeper {
         self.inbox.next().map_err(|_| Hangup)
     }
 
-    /// Waits for the server's word, the end of a child or the timer, whichever comes first, and
-    /// takes in what the server said.
-    fn wait(&mut self, timer: Option<Duration>) -> Result<(), Hangup> {
-        match signals::wait(Some(self.socket.as_fd()), timer) {
+    /// Waits for the server's word, the end of a child, an alarm or the timer, whichever comes first,
+    /// and takes in what the server said. A run that has come to a limit is ended.
+    fn wait(&mut self, minding: &mut Minding) -> Result<(), Hangup> {
+        let alarms = match minding.ending {
+            None => self.group.as_ref().map_or([None; 2], Group::alarms),
+            Some(_) => [None; 2],
+        };
+        let Woken { socket, alarm } =
+            signals::wait(Some(self.socket.as_fd()), alarms, minding.timer());
+        if minding.watch.look(alarm, self.group.as_mut()) {
+            minding.end_now(self.group.as_mut());
+        }
+        match socket {
             true => self.receive(RecvFlags::DONTWAIT),
             false => Ok(()),
         }
@@ -196,12 +230,36 @@ struct Minding {
     exit: Option<(Status, Usage, Instant)>,
     reported: bool,
     ending: Option<Ending>,
+    watch: Watch,
+    /// Whether no child waited to be collected at the last look.
+    reaped_all: bool,
+    /// How often it is still tried to make it the first to go.
+    offers: u8,
 }
 
 impl Minding {
-    fn new(launched: Launched, began: Instant) -> Self {
+    fn new(launched: Launched, began: Instant, watch: Watch) -> Self {
         let (pid, launched) = (launched.pid, Some(launched));
-        Self { pid, launched, began, exit: None, reported: false, ending: None }
+        let (exit, ending) = (None, None);
+        Self {
+            pid,
+            launched,
+            began,
+            exit,
+            reported: false,
+            ending,
+            watch,
+            reaped_all: true,
+            offers: OFFERS,
+        }
+    }
+
+    /// Makes the run the first to go when there is no memory left. We are woken a moment before that
+    /// can be done.
+    fn offer(&mut self) {
+        if self.offers > 0 && self.exit.is_none() {
+            self.offers = if tree::offer_to_oom(self.pid) { 0 } else { self.offers - 1 };
+        }
     }
 
     /// What was started, if it is time to say so.
@@ -211,21 +269,28 @@ impl Minding {
     }
 
     /// What of the end was not told yet.
-    fn end_to_tell(&mut self, empty: bool) -> Option<Event> {
+    fn end_to_tell(&mut self, empty: bool, group: Option<&mut Group>) -> Option<Event> {
         let Some((status, usage, ended)) = self.exit.filter(|_| !self.reported) else {
             let over = empty && !matches!(self.ending, Some(Ending::GivenUp));
-            return over.then(|| Event::Gone { survivors: Vec::new() });
+            let limit = self.watch.reached();
+            return over.then(|| Event::Gone { survivors: Vec::new(), limit });
         };
         let ending = self.ending.is_some();
         if !empty && !ending && ended.elapsed() < LINGER {
             return None;
         }
-        let left = match empty || ending {
+        let mut left = match empty || ending {
             true => Vec::new(),
             false => tree::descendants(std::process::id() as i32),
         };
         self.reported = true;
-        Some(Event::Exited { exit: Exit { status, usage, left }, gone: empty })
+        let mut group = group;
+        let limit = self.watch.verdict(status, &usage, left.len(), group.as_deref_mut());
+        if limit.is_some() && !left.is_empty() {
+            self.end_now(group);
+            left.clear();
+        }
+        Some(Event::Exited { exit: Exit { status, usage, left, limit }, gone: empty })
     }
 
     fn obey(&mut self, request: &Request) -> Result<(), Hangup> {
@@ -258,6 +323,14 @@ impl Minding {
         }
     }
 
+    /// Ends the tree without asking: it has come to a limit.
+    fn end_now(&mut self, group: Option<&mut Group>) {
+        // While a program forks as fast as it can, looking at all of it takes long.
+        tree::kill_group(self.pid);
+        kill_tree(group);
+        self.ending = Some(Ending::Killing { until: Instant::now() + KILL_TIME });
+    }
+
     /// Goes on with ending the tree, if it is time. True when it is given up now.
     fn advance(&mut self, group: Option<&mut Group>) -> bool {
         let now = Instant::now();
@@ -281,8 +354,11 @@ impl Minding {
 
     /// When to look again although nothing happened.
     fn timer(&self) -> Option<Duration> {
+        if !self.reaped_all {
+            return Some(Duration::ZERO);
+        }
         let now = Instant::now();
-        match (&self.ending, &self.exit) {
+        let own = match (&self.ending, &self.exit) {
             (Some(Ending::Asked { until }), _) => Some(until.saturating_duration_since(now)),
             (Some(Ending::Killing { .. }), _) => Some(LOOK_AGAIN),
             (None, Some((_, _, ended))) if !self.reported => {
@@ -293,27 +369,38 @@ impl Minding {
                 Some((self.began + BRIEF).saturating_duration_since(now))
             }
             _ => None,
-        }
+        };
+        let watched = self.watch.timer().filter(|_| self.ending.is_none());
+        let offering = (self.offers > 0 && self.exit.is_none()).then_some(BRIEF);
+        own.into_iter().chain(watched).chain(offering).min()
     }
 
-    /// Collects every child that has ended. True when none is left.
+    /// Collects children that have ended, as many as there is time for: they can come faster than
+    /// they are collected. True when none is left.
     fn reap(&mut self) -> bool {
-        loop {
+        self.reaped_all = false;
+        for _ in 0..MOST_REAPED {
             let mut status = 0;
             // SAFETY: all zeroes is a valid `rusage`.
             let mut used: libc::rusage = unsafe { std::mem::zeroed() };
             // SAFETY: both pointers are to live values of the right type.
             match unsafe { libc::wait4(-1, &mut status, libc::WNOHANG, &mut used) } {
-                0 => return false,
+                0 => {
+                    self.reaped_all = true;
+                    return false;
+                }
                 // No children: the only way this can fail.
                 -1 => return true,
                 pid if pid == self.pid && self.exit.is_none() => {
                     let usage = usage(&used, self.began.elapsed());
                     self.exit = Some((decode_status(status), usage, Instant::now()));
                 }
+                // What the first process left behind.
+                _ if self.exit.is_some() => self.watch.note(decode_status(status)),
                 _ => {}
             }
         }
+        false
     }
 }
 
@@ -333,12 +420,5 @@ fn decode_status(status: i32) -> Status {
 }
 
 fn usage(used: &libc::rusage, wall: Duration) -> Usage {
-    let time = |time: libc::timeval| {
-        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
-    };
-    Usage {
-        wall,
-        cpu: time(used.ru_utime) + time(used.ru_stime),
-        max_rss_bytes: used.ru_maxrss as u64 * 1024,
-    }
+    Usage { wall, cpu: tree::cpu_time(used), max_rss_bytes: used.ru_maxrss as u64 * 1024 }
 }

@@ -12,18 +12,22 @@ mod child;
 mod ends;
 mod frame;
 mod keeper;
+mod limits;
 mod link;
 mod process;
 mod signals;
 mod tree;
+mod watch;
 mod wire;
 
 pub use agent::{AgentError, serve_stdin};
 pub use alone::{Given, Keep, stand_alone};
+pub use cgroup::Groups;
 pub use frame::{
     ANSWERS_FD, Confinement, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD,
     Program, Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
+pub use limits::{Limit, Limits, Memory};
 pub use link::{Link, LinkError};
 pub use process::{Happening, Process, Started};
 pub use tree::{descendants, known_inside_as};

@@ -28,6 +28,7 @@ use tokio::time::timeout;
 
 use crate::cgroup;
 use crate::frame::{self, Confinement, FrameError, Order, Report, Spawn, VERSION};
+use crate::limits::Limits;
 use crate::process::{Letter, Process};
 use crate::wire::{self, Inbox};
 
@@ -97,13 +98,17 @@ pub struct Connection {
 }
 
 impl Link {
-    /// Starts `program agent`, with these variables and no others, and connects to it. Must be called
-    /// within a tokio runtime.
-    pub fn start(program: &Path, variables: &[(OsString, OsString)]) -> Result<Self, LinkError> {
+    /// Starts `program agent`, with these variables and no others, and connects to it. Every run has
+    /// these limits. Must be called within a tokio runtime.
+    pub fn start(
+        program: &Path,
+        variables: &[(OsString, OsString)],
+        limits: Limits,
+    ) -> Result<Self, LinkError> {
         let mut command = Command::new(program);
         command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
         command.arg0("mcpz").arg("agent");
-        Self::connect(command, None).map(|(link, _)| link)
+        Self::connect(command, limits, None).map(|(link, _)| link)
     }
 
     /// Starts an agent that confines whatever it starts, with a command that ends up being one.
@@ -111,9 +116,10 @@ impl Link {
     /// thread that calls this.
     pub async fn start_confined(
         command: Command,
+        limits: Limits,
         confinement: Confinement,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
-        let (link, greeted) = Self::connect(command, Some(confinement))?;
+        let (link, greeted) = Self::connect(command, limits, Some(confinement))?;
         match greeted.await {
             Ok(Ok(listener)) => Ok((link, listener)),
             Ok(Err(why)) => Err(LinkError::Confinement(why)),
@@ -124,6 +130,7 @@ impl Link {
     /// Has a command be an agent.
     fn connect(
         mut command: Command,
+        limits: Limits,
         confinement: Option<Confinement>,
     ) -> Result<(Self, oneshot::Receiver<Greeting>), LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
@@ -143,7 +150,8 @@ impl Link {
             closed,
         };
         let link = Self { shared: Arc::new(shared) };
-        link.order(&Order::Hello { version: VERSION, confinement }, None)?;
+        let confinement = confinement.map(Box::new);
+        link.order(&Order::Hello { version: VERSION, limits, confinement }, None)?;
         for _ in 0..SPARE {
             let keeper = link.make_keeper()?;
             link.shared.lock().idle.push(keeper);
@@ -152,7 +160,7 @@ impl Link {
         let reader = Reader {
             shared: link.shared.clone(),
             inbox: Inbox::default(),
-            cgroup: None,
+            cgroups: Vec::new(),
             greeting: Some(greeting),
         };
         tokio::spawn(async move {
@@ -303,7 +311,7 @@ impl Shared {
 struct Reader {
     shared: Arc<Shared>,
     inbox: Inbox,
-    cgroup: Option<PathBuf>,
+    cgroups: Vec<PathBuf>,
     greeting: Option<oneshot::Sender<Greeting>>,
 }
 
@@ -322,9 +330,7 @@ impl Reader {
         // An agent that broke the protocol is still there.
         let _ = agent.kill();
         let _ = agent.wait();
-        if let Some(cgroup) = &self.cgroup {
-            cgroup::clear(cgroup);
-        }
+        self.cgroups.iter().for_each(|folder| cgroup::clear(folder));
         self.shared.lock().all.clear();
     }
 
@@ -350,8 +356,8 @@ impl Reader {
         }
         loop {
             match self.inbox.next() {
-                Ok(Some(Report::Hello { version, cgroup, port })) => {
-                    self.cgroup = cgroup;
+                Ok(Some(Report::Hello { version, cgroups, port })) => {
+                    self.cgroups = cgroups;
                     let listener = port.and_then(|_| self.inbox.take_fds(1)?.pop());
                     if version != VERSION {
                         return false;

@@ -9,6 +9,7 @@ use tokio::io::Interest;
 
 use crate::alone::kill_all_below;
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Stdin};
+use crate::limits::Limit;
 use crate::link::{Connection, Link, LinkError};
 use crate::wire;
 
@@ -26,6 +27,7 @@ pub enum Happening {
     },
     Gone {
         survivors: Vec<i32>,
+        limit: Option<Limit>,
     },
     /// The run's keeper was killed. Nothing of the run is left.
     Lost,
@@ -151,13 +153,13 @@ impl Process {
                 self.over = gone;
                 Happening::Exited { exit, gone }
             }
-            Event::Gone { survivors } => {
+            Event::Gone { survivors, limit } => {
                 self.over = true;
                 // It stays with them, and ends when they do.
                 if !survivors.is_empty() {
                     self.keeper = None;
                 }
-                Happening::Gone { survivors }
+                Happening::Gone { survivors, limit }
             }
         }
     }

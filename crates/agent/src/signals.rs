@@ -10,6 +10,9 @@ use std::ptr;
 use std::time::Duration;
 
 use libc::{c_int, sigset_t};
+use rustix::event::PollFlags;
+
+use crate::cgroup::Alarm;
 
 extern "C" fn wake(_: c_int) {}
 
@@ -28,11 +31,28 @@ pub fn take_over() {
     }
 }
 
-/// Waits until `socket` is readable, a child ends or the time is over. True when it is readable.
-pub fn wait(socket: Option<BorrowedFd<'_>>, timer: Option<Duration>) -> bool {
+/// What ended a wait, if not a child or the time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Woken {
+    /// The socket is readable.
+    pub socket: bool,
+    /// One of the alarms has gone off.
+    pub alarm: bool,
+}
+
+/// Waits until `socket` is readable, an alarm goes off, a child ends or the time is over.
+pub fn wait(
+    socket: Option<BorrowedFd<'_>>,
+    alarms: [Option<Alarm<'_>>; 2],
+    timer: Option<Duration>,
+) -> Woken {
+    let socket = socket.map(|socket| (socket, PollFlags::IN));
     // A negative descriptor is passed over by the kernel.
-    let fd = socket.map_or(-1, |socket| socket.as_raw_fd());
-    let mut waiting = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut waiting = [socket, alarms[0], alarms[1]].map(|waited| libc::pollfd {
+        fd: waited.map_or(-1, |(fd, _)| fd.as_raw_fd()),
+        events: waited.map_or(0, |(_, flags)| flags.bits() as i16),
+        revents: 0,
+    });
     let time = timer.map(|timer| libc::timespec {
         tv_sec: timer.as_secs() as libc::time_t,
         tv_nsec: timer.subsec_nanos().into(),
@@ -42,9 +62,10 @@ pub fn wait(socket: Option<BorrowedFd<'_>>, timer: Option<Duration>) -> bool {
     // SAFETY: all pointers are to live values, and `mask` is an initialised set.
     let ready = unsafe {
         libc::sigdelset(&mut mask, libc::SIGCHLD);
-        libc::ppoll(&mut waiting, 1, time, &mask)
+        libc::ppoll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, time, &mask)
     };
-    ready > 0 && waiting.revents != 0
+    let woken = |at: usize| ready > 0 && waiting[at].revents != 0;
+    Woken { socket: woken(0), alarm: woken(1) || woken(2) }
 }
 
 fn all() -> sigset_t {

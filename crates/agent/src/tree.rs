@@ -4,10 +4,14 @@
 //! looks again until nothing is left.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_group};
 
 use crate::cgroup;
+
+/// How ready commands are to be killed when the machine has no memory left, of 1000.
+const OFFERED: &str = "500";
 
 /// Every living descendant of `root`, parents before children. Those that have ended and wait to
 /// be reaped are not living.
@@ -45,6 +49,29 @@ pub fn kill_descendants(root: i32) {
     }
 }
 
+/// Kills the process group that the first process of a run has made, if a child of ours is in it: as
+/// long as we do not reap that one, nobody else has a group of this number. A program that forks
+/// cannot get away from this.
+pub fn kill_group(first: i32) {
+    let me = getpid().as_raw_nonzero().get();
+    let ours = processes().any(|entry| entry.parent == me && entry.group == first);
+    if let Some(group) = Pid::from_raw(first).filter(|_| ours) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+}
+
+/// Whether the session that the first process of a run has made has more threads than this. Looks at
+/// no more processes than it has to.
+pub fn has_more_than(most: u64, first: i32) -> bool {
+    let me = getpid().as_raw_nonzero().get();
+    let (mut ours, mut threads) = (false, 0);
+    processes().filter(|entry| entry.session == first).any(|entry| {
+        ours |= entry.parent == me;
+        threads += entry.threads;
+        ours && threads > most
+    })
+}
+
 /// Kills a process with every descendant that is there now.
 pub fn kill(root: i32) {
     signal(&[root], Signal::KILL);
@@ -52,7 +79,57 @@ pub fn kill(root: i32) {
     kill_descendants(root);
 }
 
+/// What all processes below one have, and have used, with children of theirs that have ended.
+pub struct Load {
+    pub threads: u64,
+    pub cpu: Duration,
+}
+
+pub fn load(root: i32) -> Load {
+    let all = below(root);
+    let ticks: u64 = all.iter().map(|entry| entry.ticks).sum();
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Load {
+        threads: all.iter().map(|entry| entry.threads).sum(),
+        cpu: Duration::from_millis(ticks * 1000 / per_second),
+    }
+}
+
+/// What the children of this process used that have ended.
+pub fn used_by_ended() -> Duration {
+    // SAFETY: all zeroes is a valid `rusage`.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is to a live value of the right type.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut used) };
+    cpu_time(&used)
+}
+
+pub fn cpu_time(used: &libc::rusage) -> Duration {
+    let time = |time: libc::timeval| {
+        Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+    };
+    time(used.ru_utime) + time(used.ru_stime)
+}
+
+/// Makes a process, and all it will start, the first to go when the machine has no memory left: not
+/// whoever minds it. Only once it has executed its program may an ordinary user do so.
+pub fn offer_to_oom(pid: i32) -> bool {
+    std::fs::write(format!("/proc/{pid}/oom_score_adj"), OFFERED).is_ok()
+}
+
+/// How many threads there are on the machine, told without looking at each.
+pub fn threads_of_machine() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
+}
+
 fn living(root: i32) -> Vec<Entry> {
+    let mut all = below(root);
+    all.retain(|entry| entry.state != State::Ended);
+    all
+}
+
+fn below(root: i32) -> Vec<Entry> {
     let mut children: HashMap<i32, Vec<Entry>> = HashMap::new();
     for entry in processes() {
         children.entry(entry.parent).or_default().push(entry);
@@ -62,9 +139,7 @@ fn living(root: i32) -> Vec<Entry> {
     while let Some(parent) = parents.pop() {
         for child in children.remove(&parent).unwrap_or_default() {
             parents.push(child.pid);
-            if child.state != State::Ended {
-                found.push(child);
-            }
+            found.push(child);
         }
     }
     found
@@ -86,7 +161,11 @@ struct Entry {
     pid: i32,
     parent: i32,
     group: i32,
+    session: i32,
     state: State,
+    threads: u64,
+    /// CPU time, in the kernel's own unit.
+    ticks: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -98,10 +177,13 @@ enum State {
     Ended,
 }
 
+/// No more than there are when it begins: new ones can come faster than they are looked at, and the
+/// look would never end.
 fn processes() -> impl Iterator<Item = Entry> {
+    let most = threads_of_machine().unwrap_or(u64::MAX);
     let folder = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    folder.filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
+    let pids = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.take(most.try_into().unwrap_or(usize::MAX)).filter_map(|pid: i32| {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         parse(pid, &stat)
     })
@@ -116,14 +198,17 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
     let letter = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
-    let threads: u32 = fields.nth(14)?.parse().ok()?;
+    let session = fields.next()?.parse().ok()?;
+    let mut number = |skipped| fields.nth(skipped)?.parse::<u64>().ok();
+    let ticks = number(7)? + number(0)? + number(0)? + number(0)?;
+    let threads = number(2)?;
     let state = match letter {
         // While other threads live, one whose first thread has left is not ended.
         "Z" | "X" if threads <= 1 => State::Ended,
         "D" => State::Asleep,
         _ => State::Alive,
     };
-    Some(Entry { pid, parent, group, state })
+    Some(Entry { pid, parent, group, session, state, threads, ticks })
 }
 
 #[cfg(test)]
@@ -149,6 +234,13 @@ mod tests {
     fn a_process_whose_first_thread_has_left_lives_on_in_the_others() {
         let line = format!("7 (sh) Z 42 {REST}").replace("20 0 1 0", "20 0 2 0");
         assert_eq!(parse(7, line.as_bytes()).unwrap().state, State::Alive);
+    }
+
+    #[test]
+    fn the_time_of_children_that_have_ended_counts_as_well() {
+        let line = format!("7 (sh) S 42 {REST}").replace("0 0 0 0 20", "1 20 300 4000 20");
+        let entry = parse(7, line.as_bytes()).unwrap();
+        assert_eq!((entry.ticks, entry.threads), (4321, 1));
     }
 
     #[test]

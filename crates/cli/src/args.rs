@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::login;
 use crate::settings::MAX_TIMEOUT;
+use crate::size::Size;
 
 /// Lets language models run commands over the Model Context Protocol
 #[derive(Debug, Parser)]
@@ -193,6 +194,10 @@ pub struct ShellFlags {
     /// Give commands PATH and variables of your login shell, as started by a terminal
     #[arg(long)]
     pub login_env: bool,
+
+    /// Most memory a command may use, such as 2GB; 0 for all [default: 80 %, where a cgroup can be made]
+    #[arg(long, value_name = "SIZE")]
+    pub memory: Option<Size>,
 
     /// Tools to offer: names (comma-separated), default or all [default: default]
     #[arg(long, value_name = "LIST")]

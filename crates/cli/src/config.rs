@@ -63,6 +63,12 @@ pub struct Limits {
     pub jobs: Option<usize>,
     pub sessions: Option<usize>,
     pub idle: Option<u64>,
+    pub memory: Option<Size>,
+    pub processes: Option<u64>,
+    pub open_files: Option<u64>,
+    pub file_size: Option<Size>,
+    pub cpu_time: Option<u64>,
+    pub nice: Option<u8>,
 }
 
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]

@@ -4,7 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_engine::{AuditSettings, Engine, Later, RunLimits, SpillSettings, Surroundings};
+use mcpz_engine::{
+    AuditSettings, Engine, Later, Limits, Memory, RunLimits, SpillSettings, Surroundings,
+};
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 
 use crate::args::ShellFlags;
@@ -13,11 +15,18 @@ use crate::config::{self, Config};
 use crate::environment::{NotAName, Sieve};
 use crate::policy::{self, PolicyError};
 use crate::sandbox::{SandboxError, Wanted};
+use crate::size::Size;
 
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
 
 const DEFAULT_TIMEOUT: u64 = 30;
+
+/// With less, no shell starts.
+const LEAST_MEMORY: u64 = 4_000_000;
+
+/// With less, there is no room for the descriptors a session has.
+const LEAST_FILES: u64 = 64;
 
 /// How long outputs can be read after their commands ended, in seconds.
 const DEFAULT_SPILL_TIME: u64 = 3600;
@@ -52,6 +61,10 @@ pub enum SettingsError {
     Time { name: &'static str, seconds: u64 },
     #[error("{name} is 0, but must be at least 1")]
     Nothing { name: &'static str },
+    #[error("the {name} of [limits] must be at least {least}, or 0 for no limit")]
+    TooLittle { name: &'static str, least: u64 },
+    #[error("the nice of [limits] is {nice}, but must be from 0 to 19")]
+    Nice { nice: u8 },
     #[error(
         "there is no place for the audit records: set HOME or XDG_STATE_HOME, or folder in [audit]"
     )]
@@ -105,6 +118,7 @@ impl Settings {
             policy,
             home: std::env::var_os("HOME").map(PathBuf::from),
             runs: runs(&limits)?,
+            limits: usage(flags.memory, &limits)?,
             spill: SpillSettings {
                 per_run: limits.spill_per_run.map_or(spill.per_run, |size| size.0),
                 total: limits.spill_total.map_or(spill.total, |size| size.0),
@@ -195,6 +209,35 @@ fn runs(limits: &config::Limits) -> Result<RunLimits, SettingsError> {
             Some(0) => None,
             wanted => wanted.map(Duration::from_secs).or(default.idle),
         },
+    })
+}
+
+/// What each command may use; 0 stands for all there is.
+fn usage(memory: Option<Size>, limits: &config::Limits) -> Result<Limits, SettingsError> {
+    let default = Limits::default();
+    let at_least = |name, least, wanted: Option<u64>, otherwise| match wanted {
+        None => Ok(otherwise),
+        Some(0) => Ok(None),
+        Some(wanted) if wanted < least => Err(SettingsError::TooLittle { name, least }),
+        Some(wanted) => Ok(Some(wanted)),
+    };
+    let memory = memory.or(limits.memory).map(|size| size.0);
+    let file_size = limits.file_size.map(|size| size.0);
+    Ok(Limits {
+        memory: match at_least("memory", LEAST_MEMORY, memory, None)? {
+            Some(bytes) => Memory::Bytes(bytes),
+            None if memory.is_some() => Memory::Unlimited,
+            None => default.memory,
+        },
+        processes: at_least("processes", 1, limits.processes, default.processes)?,
+        open_files: at_least("open_files", LEAST_FILES, limits.open_files, default.open_files)?,
+        file_size: at_least("file_size", 1, file_size, default.file_size)?,
+        cpu_time: at_least("cpu_time", 1, limits.cpu_time, None)?.map(Duration::from_secs),
+        nice: match limits.nice.unwrap_or(default.nice) {
+            nice @ 0..=19 => nice,
+            nice => return Err(SettingsError::Nice { nice }),
+        },
+        ..default
     })
 }
 

@@ -10,7 +10,9 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcpz_agent::{Directory, Happening, Link, Program, Spawn, Stage, Started, Status, Stdin};
+use mcpz_agent::{
+    Directory, Happening, Limits, Link, Program, Spawn, Stage, Started, Status, Stdin,
+};
 use support::MCPZ;
 
 fn spawn(program: Program) -> Spawn {
@@ -37,7 +39,7 @@ fn within_runtime<T>(test: impl AsyncFnOnce(Link) -> T) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let variables: Vec<_> = std::env::vars_os().collect();
-        let link = Link::start(MCPZ.as_ref(), &variables).unwrap();
+        let link = Link::start(MCPZ.as_ref(), &variables, Limits::default()).unwrap();
         let result = test(link.clone()).await;
         link.close().await;
         result

@@ -17,6 +17,7 @@ mod shelf;
 
 use std::time::{Duration, SystemTime};
 
+use mcpz_agent::Limit;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use follower::follow;
@@ -53,6 +54,9 @@ pub struct Ending {
     pub pid: Option<i32>,
     /// How it ended, or why there was none.
     pub outcome: Result<(End, Usage), String>,
+    /// The limit that ended it, if one did.
+    #[serde(default)]
+    pub limit: Option<Limit>,
     /// Whether that is because it was told to.
     pub stopped: bool,
     /// How long it took until nothing of it was left.
@@ -76,6 +80,10 @@ impl Ending {
     pub fn of(job: &Job) -> Self {
         let ended = job.end();
         let mut refused = Vec::new();
+        let limit = match &ended.outcome {
+            Some(Ok(outcome)) => outcome.limit,
+            _ => None,
+        };
         let outcome = match ended.outcome {
             Some(Ok(outcome)) => {
                 refused = outcome.refused;
@@ -87,6 +95,7 @@ impl Ending {
         Self {
             pid: job.pid(),
             outcome,
+            limit,
             stopped: job.state() == State::Stopped,
             took: job.duration(),
             survivors: ended.survivors.unwrap_or_default(),
@@ -101,6 +110,7 @@ impl Ending {
         Self {
             pid: None,
             outcome,
+            limit: None,
             stopped: false,
             took,
             survivors: Vec::new(),

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use mcpz_agent::{Confinement, Link};
-use mcpz_proxy::{Limits, Proxy, Report, Rules, environment_for};
+use mcpz_agent::{Confinement, Limits, Link};
+use mcpz_proxy::{Proxy, Report, Rules, environment_for};
 use mcpz_sandbox::{Cover, Layout, Mode, Network, Placeholders, Ring, View, ViewError, WAYS_OUT};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +45,14 @@ pub struct Confining {
     pub net: String,
 }
 
+/// The agent that is to be inside.
+pub struct Agent<'a> {
+    /// The program, by a path that is the same for others.
+    pub program: &'a Path,
+    pub variables: &'a Variables,
+    pub limits: Limits,
+}
+
 pub struct Enclosure {
     link: Link,
     layout: Layout,
@@ -61,18 +69,14 @@ struct WayOut {
 }
 
 impl Enclosure {
-    /// Makes one, in which `program` is the agent. The agent goes with the thread that calls this.
-    pub async fn make(
-        confining: &Confining,
-        program: &Path,
-        variables: &Variables,
-    ) -> Result<Self, Error> {
+    /// Makes one. Its agent goes with the thread that calls this.
+    pub async fn make(confining: &Confining, agent: &Agent<'_>) -> Result<Self, Error> {
         let mut tries = 1;
         loop {
             let view = confining.view.clone();
             let surveyed = tokio::task::spawn_blocking(move || survey(&view)).await;
             let (layout, placeholders) = surveyed.unwrap_or(Err(Error::Closed))?;
-            match Self::enter(confining, &layout, program, variables).await {
+            match Self::enter(confining, &layout, agent).await {
                 // Something it should stand on was gone before it stood.
                 Err(_) if tries < TRIES && layout.is_outdated() => tries += 1,
                 Err(error) => return Err(error),
@@ -88,12 +92,11 @@ impl Enclosure {
     async fn enter(
         confining: &Confining,
         layout: &Layout,
-        program: &Path,
-        variables: &Variables,
+        agent: &Agent<'_>,
     ) -> Result<(Link, Option<WayOut>, Option<PrivateFolder>), Error> {
         let (link, listener, tmp) = match &confining.ring {
-            Some(ring) => within(ring, layout, program, variables).await?,
-            None => sealed(layout, program, variables).await?,
+            Some(ring) => within(ring, layout, agent).await?,
+            None => sealed(layout, agent).await?,
         };
         let way_out =
             listener.map(|listener| WayOut::open(listener, &confining.net)).transpose()?;
@@ -185,7 +188,7 @@ impl WayOut {
                 noted.note(&refusal);
             }
         };
-        let proxy = Proxy::serve(listener, rules, Limits::default(), report);
+        let proxy = Proxy::serve(listener, rules, mcpz_proxy::Limits::default(), report);
         Ok(Self { port, refusals, _proxy: proxy.map_err(Error::Resources)? })
     }
 }
@@ -193,35 +196,32 @@ impl WayOut {
 type Entered = (Link, Option<std::net::TcpListener>, Option<PrivateFolder>);
 
 /// An agent in a ring of its own.
-async fn within(
-    ring: &Ring,
-    layout: &Layout,
-    program: &Path,
-    variables: &Variables,
-) -> Result<Entered, Error> {
+async fn within(ring: &Ring, layout: &Layout, agent: &Agent<'_>) -> Result<Entered, Error> {
     let arguments = [OsString::from("agent")];
-    let entrance = ring.enter(layout, program, &arguments).map_err(Error::Resources)?;
+    let entrance = ring.enter(layout, agent.program, &arguments).map_err(Error::Resources)?;
     let way_out = layout.network == Network::Off;
+    // Whose processes are counted is up to the namespace.
+    let limits = Limits { own_namespace: true, ..agent.limits };
     let confinement = Confinement { terms: layout.terms(), way_out };
     let (mut command, options) = entrance.into_parts();
-    set(&mut command, variables);
-    let (link, listener) = Link::start_confined(command, confinement).await?;
+    set(&mut command, agent.variables);
+    let (link, listener) = Link::start_confined(command, limits, confinement).await?;
     drop(options);
     Ok((link, listener, None))
 }
 
 /// An agent whose commands are sealed, and nothing more.
-async fn sealed(layout: &Layout, program: &Path, variables: &Variables) -> Result<Entered, Error> {
+async fn sealed(layout: &Layout, agent: &Agent<'_>) -> Result<Entered, Error> {
     let tmp = PrivateFolder::make().map_err(Error::Resources)?;
     let terms = layout.terms_alone(&tmp.0).map_err(asked)?;
     let confinement = Confinement { terms, way_out: false };
-    let mut command = Command::new(program);
-    set(&mut command, variables);
+    let mut command = Command::new(agent.program);
+    set(&mut command, agent.variables);
     WAYS_OUT.iter().for_each(|name| {
         command.env_remove(name);
     });
     command.arg("agent").env("TMPDIR", &tmp.0).current_dir(&layout.directory);
-    let (link, listener) = Link::start_confined(command, confinement).await?;
+    let (link, listener) = Link::start_confined(command, agent.limits, confinement).await?;
     Ok((link, listener, Some(tmp)))
 }
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::{Link, Spawn};
+use mcpz_agent::{Limits, Link, Spawn};
 use mcpz_policy::Policy;
 use tokio::sync::{SetOnce, oneshot};
 use tokio::time::timeout;
@@ -55,6 +55,8 @@ pub struct Settings {
     /// What `~` stands for in a command.
     pub home: Option<PathBuf>,
     pub runs: RunLimits,
+    /// What each command may use.
+    pub limits: Limits,
     pub spill: SpillSettings,
     /// How long outputs can be read after they were kept.
     pub keep_time: Duration,
@@ -452,8 +454,8 @@ impl Engine {
             Agent::Closed => return Err(Error::Closed),
             _ => {}
         }
-        let Settings { agent: program, variables, .. } = self.settings();
-        let link = Link::start(program, variables.all())?;
+        let Settings { agent: program, variables, limits, .. } = self.settings();
+        let link = Link::start(program, variables.all(), *limits)?;
         *agent = Agent::Linked(link.clone());
         Ok(link)
     }

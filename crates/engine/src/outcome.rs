@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_agent::Limit;
 pub use mcpz_agent::Usage;
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ pub struct Outcome {
     /// What the run is known by, in the audit trail and where its output is kept.
     pub id: Arc<str>,
     pub end: End,
+    /// The limit that ended it, if one did.
+    pub limit: Option<Limit>,
     pub usage: Usage,
     pub output: Output,
     /// Processes of the command that are still running.

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use remote::Remote;
 pub(crate) use remote::Word;
 
-use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage, known_inside_as};
+use mcpz_agent::{Exit, Happening, Limit, Process, Started, Status, Usage, known_inside_as};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
@@ -59,6 +59,8 @@ pub struct Life {
     pub keeper: Option<i32>,
     /// What is left when nothing more can be done.
     pub survivors: Vec<i32>,
+    /// The limit that ended what the first process left, if one did.
+    pub limit: Option<Limit>,
     /// Whether it ends because it was told to.
     pub stopped: bool,
     /// How long it took, if another process has counted.
@@ -348,9 +350,12 @@ impl Minder {
                 }
                 gone
             }
-            Happening::Gone { survivors } => {
+            Happening::Gone { survivors, limit } => {
                 self.close().await;
-                self.living.send_modify(|life| life.survivors = survivors.clone());
+                self.living.send_modify(|life| {
+                    life.survivors = survivors.clone();
+                    life.limit = limit;
+                });
                 self.answer_outcome(survivors);
                 true
             }
@@ -427,10 +432,11 @@ impl Minder {
 
     fn answer_outcome(&mut self, background: Vec<i32>) {
         let outcome = self.outcome(background);
-        let end = outcome.end;
-        self.later.add(move || match end {
-            End::Exited(code) => tracing::info!("exit code {code}"),
-            other => tracing::info!("ended: {other:?}"),
+        let (end, limit) = (outcome.end, outcome.limit);
+        self.later.add(move || match (end, limit) {
+            (end, Some(limit)) => tracing::info!("ended: {end:?}, at its limit: {limit:?}"),
+            (End::Exited(code), None) => tracing::info!("exit code {code}"),
+            (other, None) => tracing::info!("ended: {other:?}"),
         });
         self.output.settle();
         self.answer_with(Ok(outcome));
@@ -443,11 +449,12 @@ impl Minder {
         });
         let usage = self.exit.as_ref().map_or(Usage::default(), |exit| exit.usage);
         let end = self.stopped.or(ended).unwrap_or(End::Lost);
+        let limit = self.exit.as_ref().and_then(|exit| exit.limit);
         let (id, output) = (self.id.clone(), self.output.clone());
         let warnings = self.pending.warnings.clone();
         let refused = self.refused(end);
         let (job, session) = (None, None);
-        Outcome { id, end, usage, output, background, warnings, refused, job, session }
+        Outcome { id, end, limit, usage, output, background, warnings, refused, job, session }
     }
 
     /// What the sandbox has refused.

@@ -230,6 +230,7 @@ mod tests {
         Outcome {
             id: random_name().unwrap().into(),
             end: End::Exited(0),
+            limit: None,
             usage: Usage::default(),
             output,
             background: Vec::new(),

@@ -95,6 +95,9 @@ impl Teller {
             Err(error) => return self.tell_error(error).await,
             Ok(outcome) => outcome,
         };
+        if let Some(limit) = outcome.limit {
+            self.tell(LoggingLevel::Warning, limit.to_string()).await;
+        }
         let (level, text) = match outcome.end {
             End::Exited(code) => (LoggingLevel::Debug, format!("the command exited with {code}")),
             End::Signalled(signal) => {

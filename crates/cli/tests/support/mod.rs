@@ -91,6 +91,10 @@ impl Server {
     /// Starts a server as an ordinary user, if we are root, and shakes hands. The folder is for the
     /// program: where it was built, others may not look.
     pub fn start_ordinary(folder: &Path) -> Self {
+        Self::start_ordinary_with(folder, &[])
+    }
+
+    pub fn start_ordinary_with(folder: &Path, flags: &[&str]) -> Self {
         let program = folder.join("mcpz");
         std::fs::copy(MCPZ, &program).unwrap();
         std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
@@ -98,7 +102,8 @@ impl Server {
         let state = folder.join("state");
         std::fs::create_dir(&state).unwrap();
         std::fs::set_permissions(&state, PermissionsExt::from_mode(0o777)).unwrap();
-        command.args(["server", "shell"]).current_dir("/").env("XDG_STATE_HOME", state);
+        command.args(["server", "shell"]).args(flags);
+        command.current_dir("/").env("XDG_STATE_HOME", state);
         if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
             command.uid(65534).gid(65534);
         }

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::time::Duration;
 
+use mcpz_agent::Limit;
 use serde::{Deserialize, Serialize};
 
 use super::line::MAX_LINE;
@@ -234,6 +235,8 @@ pub struct Closing<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<Cow<'a, str>>,
     duration_ms: u64,
     cpu_ms: u64,
@@ -272,6 +275,7 @@ impl<'a> Closing<'a> {
     fn ran(self, outcome: &Outcome) -> Self {
         let Outcome { usage, output, background, .. } = outcome;
         let closing = Self {
+            limit: outcome.limit.map(Limit::name),
             duration_ms: usage.wall.as_millis() as u64,
             cpu_ms: usage.cpu.as_millis() as u64,
             max_rss_bytes: usage.max_rss_bytes,

@@ -96,9 +96,11 @@ impl Follower {
         let (background, warnings) = (Vec::new(), Vec::new());
         let (refused, job, session) = (ending.refused, None, None);
         let outcome = ending.outcome.map_err(Error::NotBegun);
+        let limit = ending.limit;
         let _ = answer.send(outcome.map(|(end, usage)| Outcome {
             id,
             end,
+            limit,
             usage,
             output,
             background,

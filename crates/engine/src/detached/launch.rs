@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcpz_agent::{Directory, Enclosed, LinkError, Spawn, decode, encode};
+use mcpz_agent::{Directory, Enclosed, Limits, LinkError, Spawn, decode, encode};
 use serde::{Deserialize, Serialize};
 
 use super::Card;
@@ -26,6 +26,8 @@ pub struct Order {
     pub program: PathBuf,
     pub directory: PathBuf,
     pub timeout: Option<Duration>,
+    /// What it may use.
+    pub limits: Limits,
     pub stdin: Vec<u8>,
     /// What is not to be seen of its output.
     pub secrets: Vec<(String, Vec<u8>)>,

@@ -12,7 +12,7 @@ use super::launch::{Begun as Answer, Order};
 use super::{Ending, Standing};
 use crate::audit::{Audit, Discretion};
 use crate::desk::Desk;
-use crate::enclosure::Enclosure;
+use crate::enclosure::{self, Enclosure};
 use crate::gate::Pending;
 use crate::jobs::{Job, Jobs};
 use crate::later::Later;
@@ -28,13 +28,15 @@ const FAREWELL: Duration = Duration::from_secs(5);
 /// Records one run, from its start until nothing of it is left, in a process that whoever started
 /// this one has nothing to do with. Must be called while there is one thread.
 pub fn record() -> io::Result<()> {
-    let (Given { mut input, mut output }, keep) = stand_alone()?;
+    let Given { mut input, mut output } = stand_alone()?;
     let mut letter = Vec::new();
     input.read_to_end(&mut letter)?;
     let Some((order, _)) = decode::<Order>(&letter).map_err(io::Error::other)? else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
     drop(letter);
+    // The runtime, and the keeper with it, goes before its folders do.
+    let (keep, _groups) = Keep::fork(order.limits)?;
     let later = Later::default();
     let idle = later.clone();
     let runtime = Builder::new_current_thread()
@@ -93,7 +95,9 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
             drop(keep);
             let own = std::env::current_exe().map_err(|error| error.to_string())?;
             let variables = Variables::new(std::env::vars_os());
-            let made = Enclosure::make(confining, &own, &variables).await;
+            let (program, variables, limits) = (own.as_path(), &variables, order.limits);
+            let inside = enclosure::Agent { program, variables, limits };
+            let made = Enclosure::make(confining, &inside).await;
             let enclosure = made.map_err(|error| error.chain())?;
             let own = std::mem::take(&mut spawn.environment);
             let variables = enclosure.variables(&standing.card.run).into_iter();

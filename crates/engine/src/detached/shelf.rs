@@ -247,8 +247,9 @@ mod tests {
     fn end(standing: &Standing) {
         let outcome = Ok((End::Exited(0), Usage::default()));
         let (survivors, refused) = (Vec::new(), Vec::new());
-        let (took, lost) = (Duration::from_secs(1), 0);
-        let ending = Ending { pid: None, outcome, stopped: false, took, survivors, lost, refused };
+        let (took, lost, limit) = (Duration::from_secs(1), 0, None);
+        let ending =
+            Ending { pid: None, outcome, limit, stopped: false, took, survivors, lost, refused };
         standing.end(&ending).unwrap();
         assert_eq!(standing.ending().unwrap(), ending);
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use mcpz_agent::{Process, Spawn};
 
-use super::{Agent, Engine};
-use crate::enclosure::Enclosure;
+use super::{Agent, Engine, Settings};
+use crate::enclosure::{self, Enclosure};
 use crate::error::Error;
 use crate::gate::Pending;
 use crate::store::Owner;
@@ -44,7 +44,9 @@ impl Engine {
         }
         // Inside of it, the link of our own process would lead to another program.
         let program: PathBuf = self.settings().agent.canonicalize().map_err(Error::Resources)?;
-        let made = Enclosure::make(confining, &program, &self.settings().variables).await?;
+        let Settings { variables, limits, .. } = self.settings();
+        let inside = enclosure::Agent { program: &program, variables, limits: *limits };
+        let made = Enclosure::make(confining, &inside).await?;
         let made = Arc::new(made);
         let mut all = self.shared.enclosures.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.strong_count() > 0);

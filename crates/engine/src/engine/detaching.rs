@@ -188,6 +188,7 @@ fn begin(
         program: pending.program,
         directory: pending.directory,
         timeout: pending.timeout,
+        limits: settings.limits,
         stdin: pending.stdin,
         secrets: pending.secrets.values(),
         limit,

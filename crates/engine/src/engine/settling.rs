@@ -85,8 +85,8 @@ impl Engine {
         if let Agent::Closed = *agent {
             return Err(Error::Closed);
         }
-        let Settings { agent: program, variables, .. } = &self.shared.settings;
-        let link = Link::start(program, variables.all())?;
+        let Settings { agent: program, variables, limits, .. } = &self.shared.settings;
+        let link = Link::start(program, variables.all(), *limits)?;
         *agent = Agent::ForLogin(link.clone());
         Ok(link)
     }

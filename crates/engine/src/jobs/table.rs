@@ -168,8 +168,11 @@ async fn follow(mut run: Run, ending: watch::Sender<Ended>, job: Weak<Job>, bega
     }
     // Its sender goes with the last process.
     while life.changed().await.is_ok() {}
-    let survivors = life.borrow().survivors.clone();
+    let (survivors, limit) = (life.borrow().survivors.clone(), life.borrow().limit);
     ending.send_modify(|ended| {
+        if let Some(Ok(outcome)) = &mut ended.outcome {
+            outcome.limit = outcome.limit.or(limit);
+        }
         ended.survivors = Some(survivors);
         ended.took.get_or_insert_with(|| began.elapsed());
     });

@@ -106,11 +106,12 @@ impl Order {
 
     fn outcome(&self, given: Answer, stopped: Option<End>, wall: Duration) -> Outcome {
         let ended = matches!(given, Answer::Gone);
-        let (end, directory) = match given {
-            Answer::Given { code, directory } => (End::Exited(code), Some(directory)),
+        let (end, limit, directory) = match given {
+            Answer::Given { code, directory } => (End::Exited(code), None, Some(directory)),
             Answer::Gone => {
                 let shells = self.session.job.end().outcome.and_then(Result::ok);
-                (shells.map_or(End::Lost, |outcome| outcome.end), None)
+                let limit = shells.as_ref().and_then(|outcome| outcome.limit);
+                (shells.map_or(End::Lost, |outcome| outcome.end), limit, None)
             }
         };
         let refused = self.session.refused(end, &self.output, directory.as_deref());
@@ -119,6 +120,7 @@ impl Order {
         Outcome {
             id: self.recorded.id().clone(),
             end: stopped.unwrap_or(end),
+            limit,
             usage: Usage { wall, ..Usage::default() },
             output: self.output.clone(),
             background: Vec::new(),

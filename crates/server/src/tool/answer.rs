@@ -1,6 +1,6 @@
 //! What the definitions and the answers of all tools have in common.
 
-use mcpz_engine::{End, Error, Outcome, Output, Stop, Stream, mime, signal_name};
+use mcpz_engine::{End, Error, Limit, Outcome, Output, Stop, Stream, mime, signal_name};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -47,6 +47,9 @@ pub(crate) struct Used {
     duration_ms: u64,
     cpu_ms: u64,
     max_rss_bytes: u64,
+    // What it had too much of
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'static str>,
     // Processes still running
     #[serde(skip_serializing_if = "Option::is_none")]
     background_pids: Option<Vec<i32>>,
@@ -67,6 +70,7 @@ impl From<&Outcome> for Used {
             duration_ms: outcome.usage.wall.as_millis() as u64,
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
+            limit: outcome.limit.map(Limit::name),
             background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
             background_job: outcome.job.clone(),
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
@@ -91,6 +95,14 @@ pub(crate) struct Ending {
 impl Ending {
     pub fn said(text: impl Into<String>) -> Self {
         Self { message: Some(text.into()), ..Self::default() }
+    }
+}
+
+impl From<&Outcome> for Ending {
+    fn from(outcome: &Outcome) -> Self {
+        let limit = outcome.limit.map(|limit| limit.to_string());
+        let ending = Self::from(outcome.end);
+        Self { message: limit.or(ending.message), ..ending }
     }
 }
 

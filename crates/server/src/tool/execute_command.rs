@@ -219,7 +219,7 @@ impl Reply {
     fn ran(command: String, outcome: &Outcome, streams: &[Stream]) -> Self {
         let excerpt = outcome.output.excerpt(streams);
         let session = outcome.session.as_deref();
-        let mut ending = Ending::from(outcome.end);
+        let mut ending = Ending::from(outcome);
         let expired = session.and_then(|session| session.expired);
         let ended = session.is_some_and(|session| session.ended);
         let told = [

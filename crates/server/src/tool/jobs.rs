@@ -88,6 +88,9 @@ pub struct Told {
     pub exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
+    /// What it had too much of
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<&'static str>,
     /// The line that was waited for
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matched: Option<String>,
@@ -163,6 +166,9 @@ impl Told {
             }
             End::Cancelled => self.message = Some("cancelled".to_owned()),
             End::Lost => self.message = Some(LOST.to_owned()),
+        }
+        if let Some(limit) = outcome.limit {
+            (self.limit, self.message) = (Some(limit.name()), Some(limit.to_string()));
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use mcpz_engine::{Command, End, Outcome, Run, RunRequest, Stream};
+use mcpz_engine::{Command, End, Limit, Outcome, Run, RunRequest, Stream};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -70,6 +70,9 @@ struct Reply {
     duration_ms: u64,
     cpu_ms: u64,
     max_rss_bytes: u64,
+    /// What it had too much of
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_bytes: Option<u64>,
     /// Why the command looks dangerous
@@ -158,7 +161,7 @@ impl Reply {
         Self {
             stdout: text(Stream::Stdout),
             stderr: text(Stream::Stderr),
-            error: Ending::from(outcome.end).message,
+            error: Ending::from(outcome).message,
             exit_code: outcome.end.exit_code(),
             signal: match outcome.end {
                 End::Signalled(signal) => Some(signal),
@@ -168,6 +171,7 @@ impl Reply {
             duration_ms: outcome.usage.wall.as_millis() as u64,
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
+            limit: outcome.limit.map(Limit::name),
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
             warnings: Some(outcome.remarks()).filter(|remarks| !remarks.is_empty()),
             ..self

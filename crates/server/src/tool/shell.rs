@@ -144,6 +144,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 /// How it went, in a sentence, and whether that is an error.
 fn sentence(call: &Call<'_>, reply: &Reply, outcome: &Outcome) -> (String, bool) {
     let stderr = reply.stderr.as_deref().unwrap_or_default();
+    if let Some(limit) = outcome.limit {
+        return (format!("Command was ended: {limit}"), true);
+    }
     let text = match outcome.end {
         End::Exited(0) => return ("Command executed successfully".into(), false),
         End::Exited(NOT_FOUND) => {

@@ -371,8 +371,8 @@ impl Reply {
     fn new(found: &Found, read: &Read) -> Self {
         let Read { stdout, stderr, summary, .. } = read;
         let end = found.outcome.as_ref().map(|outcome| outcome.end);
-        let mut ending = match end {
-            Some(end) => Ending::from(end),
+        let mut ending = match &found.outcome {
+            Some(outcome) => Ending::from(outcome),
             None => Ending::said("the command is still running"),
         };
         ending.message = ending.message.or_else(|| read.problem.clone());

@@ -1,0 +1,260 @@
+//! Sees whether a run keeps to its limits, where the kernel does not see to that for all of its
+//! processes together.
+//!
+//! A look costs a walk through `/proc`, so there are few: at CPU time when it could be used up, at
+//! processes when the machine has so many more that they could be too many. The folders of cgroup
+//! version 1 count them, but tell nobody.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid};
+
+use crate::cgroup::{Bounds, Group};
+use crate::frame::{Status, Usage};
+use crate::limits::{Limit, Limits, Memory};
+use crate::tree::{self, Load};
+
+/// The least time between two looks at CPU time.
+const CPU_LOOK: Duration = Duration::from_millis(50);
+
+/// Between two looks at how many processes there are: a tenth of a run's age, within these.
+const SHORTEST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// How a shell says that a signal ended what it ran.
+const SHELL_SIGNAL: i32 = 128;
+
+pub struct Watch {
+    limits: Limits,
+    held: Bounds,
+    began: Instant,
+    time: Option<Clock>,
+    rounds: Option<Rounds>,
+    reached: Option<Limit>,
+}
+
+/// A look at CPU time.
+struct Clock {
+    most: Duration,
+    /// What the children of this process used that had ended before.
+    before: Duration,
+    next: Instant,
+}
+
+/// Looks at the number of processes.
+struct Rounds {
+    census: Option<Census>,
+    next: Instant,
+}
+
+/// Where nobody else counts processes.
+struct Census {
+    /// The first process of the run.
+    first: i32,
+    most: u64,
+    /// How many there were at most, and how many on the machine then.
+    known: Option<(u64, u64)>,
+}
+
+impl Watch {
+    pub fn new(first: i32, limits: Limits, group: Option<&Group>, began: Instant) -> Self {
+        let held = group.map_or(Bounds::default(), Group::held);
+        let time = limits.cpu_time.map(|most| Clock {
+            most,
+            before: tree::used_by_ended(),
+            next: began + most / processors(),
+        });
+        let untold = limits.processes.filter(|_| !group.is_some_and(Group::tells));
+        let rounds = untold.map(|most| Rounds {
+            census: held.processes.is_none().then_some(Census { first, most, known: None }),
+            next: began + SHORTEST,
+        });
+        Self { limits, held, began, time, rounds, reached: None }
+    }
+
+    /// When to look again.
+    pub fn timer(&self) -> Option<Duration> {
+        if self.reached.is_some() {
+            return None;
+        }
+        let time = self.time.as_ref().map(|clock| clock.next);
+        let rounds = self.rounds.as_ref().map(|rounds| rounds.next);
+        let next = time.into_iter().chain(rounds).min()?;
+        Some(next.saturating_duration_since(Instant::now()))
+    }
+
+    /// Looks, if it is time to or `alarmed`. True when a limit turns out to be reached.
+    pub fn look(&mut self, alarmed: bool, group: Option<&mut Group>) -> bool {
+        if self.reached.is_some() {
+            return false;
+        }
+        let now = Instant::now();
+        let due = self.rounds.as_mut().filter(|rounds| now >= rounds.next);
+        let (round, census) = match due {
+            Some(rounds) => {
+                rounds.next = now + ((now - self.began) / 10).clamp(SHORTEST, LONGEST);
+                (true, rounds.census.as_mut())
+            }
+            None => (false, None),
+        };
+        let counted = group.filter(|_| alarmed || round).and_then(Group::reached);
+        let time = || self.time.as_mut().and_then(|clock| clock.look(now));
+        self.reached = counted.or_else(time).or_else(|| census.and_then(Census::look));
+        self.reached.is_some()
+    }
+
+    /// The limit that was reached, as far as that is known.
+    pub fn reached(&self) -> Option<Limit> {
+        self.reached
+    }
+
+    /// Notes how a process ended that was left alone.
+    pub fn note(&mut self, status: Status) {
+        if matches!(status, Status::Signal(_)) && self.reached.is_none() {
+            self.reached = self.limit_behind(status, &Usage::default());
+        }
+    }
+
+    /// The limit that ended the first process of a run, or that those it left have reached.
+    pub fn verdict(
+        &mut self,
+        status: Status,
+        usage: &Usage,
+        left: usize,
+        group: Option<&mut Group>,
+    ) -> Option<Limit> {
+        if self.reached.is_none() && (status != Status::Code(0) || left > 0) {
+            let many = self.limits.processes.filter(|most| left as u64 > *most);
+            let counted = group.and_then(Group::reached).or(many.map(Limit::Processes));
+            self.reached = counted.or_else(|| self.limit_behind(status, usage));
+        }
+        self.reached
+    }
+
+    /// The limit that a first process has ended at, if its status says so.
+    fn limit_behind(&self, status: Status, usage: &Usage) -> Option<Limit> {
+        if status == Status::Code(0) {
+            return None;
+        }
+        let ended_by = |signal: Signal| match status {
+            Status::Signal(number) => number == signal.as_raw(),
+            Status::Code(code) => code == SHELL_SIGNAL + signal.as_raw(),
+        };
+        let Limits { memory, file_size, cpu_time, .. } = self.limits;
+        let file = file_size.filter(|_| ended_by(Signal::XFSZ));
+        let time = cpu_time.filter(|most| ended_by(Signal::XCPU) || usage.cpu >= *most);
+        // Nobody but the program itself hears that there is no memory for it.
+        let memory = match memory {
+            Memory::Bytes(most) if self.held.memory.is_none() => Some(most),
+            _ => None,
+        };
+        let killed = ended_by(Signal::KILL) || ended_by(Signal::TERM);
+        let memory = memory.filter(|most| !killed && usage.max_rss_bytes >= most / 10 * 9);
+        let file = file.map(Limit::FileSize);
+        file.or(time.map(Limit::CpuTime)).or(memory.map(Limit::Memory))
+    }
+}
+
+impl Clock {
+    fn look(&mut self, now: Instant) -> Option<Limit> {
+        if now < self.next {
+            return None;
+        }
+        let living = tree::load(getpid().as_raw_nonzero().get()).cpu;
+        let used = (living + tree::used_by_ended()).saturating_sub(self.before);
+        let left = self.most.saturating_sub(used);
+        self.next = now + (left / processors()).max(CPU_LOOK);
+        left.is_zero().then_some(Limit::CpuTime(self.most))
+    }
+}
+
+impl Census {
+    fn look(&mut self) -> Option<Limit> {
+        let machine = tree::threads_of_machine()?;
+        let there = match self.known {
+            Some((known, then)) => known + machine.saturating_sub(then),
+            None => machine,
+        };
+        if there <= self.most {
+            self.known.get_or_insert((there, machine));
+            return None;
+        }
+        let over = tree::has_more_than(self.most, self.first) || {
+            let Load { threads, .. } = tree::load(getpid().as_raw_nonzero().get());
+            self.known = Some((threads, machine));
+            threads > self.most
+        };
+        over.then_some(Limit::Processes(self.most))
+    }
+}
+
+/// How many processors can be busy at a time.
+fn processors() -> u32 {
+    let all = std::thread::available_parallelism();
+    all.map_or(1, |all| u32::try_from(all.get()).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(limits: Limits) -> Watch {
+        Watch::new(0, limits, None, Instant::now())
+    }
+
+    fn used(cpu: u64, max_rss_bytes: u64) -> Usage {
+        Usage { cpu: Duration::from_secs(cpu), max_rss_bytes, ..Usage::default() }
+    }
+
+    #[test]
+    fn how_a_run_ended_says_which_limit_it_came_to() {
+        let second = Duration::from_secs(1);
+        let limits = Limits {
+            memory: Memory::Bytes(1000),
+            file_size: Some(5),
+            cpu_time: Some(second),
+            ..Limits::default()
+        };
+        let (xcpu, xfsz) = (Signal::XCPU.as_raw(), Signal::XFSZ.as_raw());
+        for (status, usage, expected) in [
+            (Status::Signal(xcpu), used(0, 0), Some(Limit::CpuTime(second))),
+            (Status::Code(128 + xcpu), used(0, 0), Some(Limit::CpuTime(second))),
+            (Status::Signal(9), used(1, 0), Some(Limit::CpuTime(second))),
+            (Status::Signal(xfsz), used(0, 0), Some(Limit::FileSize(5))),
+            (Status::Code(128 + xfsz), used(0, 0), Some(Limit::FileSize(5))),
+            (Status::Code(1), used(0, 950), Some(Limit::Memory(1000))),
+            (Status::Code(1), used(0, 800), None),
+            (Status::Signal(9), used(0, 999), None),
+            (Status::Code(0), used(9, 999), None),
+        ] {
+            assert_eq!(watch(limits).verdict(status, &usage, 0, None), expected, "{status:?}");
+            let mut unlimited = watch(Limits::default());
+            assert_eq!(unlimited.verdict(status, &usage, 0, None), None, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_ends_well_may_have_left_too_much() {
+        let limits = Limits { processes: Some(3), ..Limits::default() };
+        let verdict = |left| watch(limits).verdict(Status::Code(0), &used(0, 0), left, None);
+        assert_eq!((verdict(3), verdict(4)), (None, Some(Limit::Processes(3))));
+    }
+
+    #[test]
+    fn nothing_is_looked_at_where_there_is_no_limit() {
+        assert!(watch(Limits::default()).timer().is_some());
+        let limits = Limits { processes: None, ..Limits::default() };
+        assert!(watch(limits).timer().is_none());
+    }
+
+    #[test]
+    fn too_many_processes_are_seen_and_a_few_are_not() {
+        let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        let mut few = Census { first: 0, most: 1_000_000, known: None };
+        assert_eq!(few.look(), None);
+        let mut none = Census { first: 0, most: 0, known: None };
+        assert_eq!(none.look(), Some(Limit::Processes(0)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

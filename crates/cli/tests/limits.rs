@@ -1,0 +1,300 @@
+//! What a command may use: whoever takes more is ended, is told what of, and hurts nobody else.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::http::{HttpServer, Request, TOKEN, call};
+use support::{MCPZ, Server, mark, survivors, wait_until};
+use tempfile::TempDir;
+
+const LIMITS: &str = "[limits]
+memory = \"100MB\"
+processes = 60
+file_size = \"2MB\"
+cpu_time = 1
+open_files = 80
+";
+
+/// As an ordinary user, not even one that is not ended takes all there is.
+const FORK_BOMB: &str = "ulimit -p 3000 2>/dev/null || ulimit -u 3000; f() { f & f; }; f";
+const MEMORY_BOMB: &str = "tail /dev/zero";
+const BUSY_LOOP: &str = "while :; do :; done";
+
+/// What a second of CPU time may take on a machine that does other things as well.
+const CPU_SECOND: Duration = Duration::from_secs(9);
+
+/// How long after its limit a command may be there.
+const SOON: Duration = Duration::from_secs(3);
+
+/// A folder in which everybody may write.
+fn open_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    folder
+}
+
+fn config(folder: &Path, text: &str) -> PathBuf {
+    let file = folder.join("limits.toml");
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+fn limited(text: &str) -> (Server, TempDir) {
+    let folder = open_folder();
+    let file = config(folder.path(), text);
+    (Server::start(&["--config", file.to_str().unwrap()]), folder)
+}
+
+/// Does the same as whoever runs this, with cgroups if that is root, and as an ordinary user, without.
+fn as_everybody(test: impl Fn(&mut Server, &Path)) {
+    let (mut server, folder) = limited(LIMITS);
+    test(&mut server, folder.path());
+    let folder = open_folder();
+    let file = config(folder.path(), LIMITS);
+    let home = tempfile::tempdir().unwrap();
+    let flags = ["--config", file.to_str().unwrap()];
+    let mut server = Server::start_ordinary_with(home.path(), &flags);
+    test(&mut server, folder.path());
+}
+
+/// Runs what goes too far. It has ended, and all of it, soon after the limit.
+fn too_far(server: &mut Server, command: &str, time: Duration, limit: &str) -> Value {
+    let (mark, began) = (mark(), Instant::now());
+    let reply = server.call(json!({"command": command, "environment": {"MARK": mark}}));
+    assert!(began.elapsed() < time + SOON, "{:?}: {reply}", began.elapsed());
+    assert_eq!(reply["limit"], limit, "{reply}");
+    wait_until("all of it has ended", || survivors(&mark).is_empty().then_some(()));
+    assert!(began.elapsed() < time + SOON, "{:?}: {reply}", began.elapsed());
+    // The next one is not taken for it.
+    let next = server.run("echo still here; exit 3");
+    assert_eq!((&next["output"], &next["return_code"]), (&json!("still here\n"), &json!(3)));
+    assert!(next["limit"].is_null(), "{next}");
+    reply
+}
+
+#[test]
+fn a_fork_bomb_ends() {
+    as_everybody(|server, _| {
+        let reply = too_far(server, FORK_BOMB, Duration::ZERO, "pids_limit");
+        let told = "too many processes: a command may have 60, threads included";
+        assert_eq!(reply["message"], told);
+    });
+}
+
+#[test]
+fn a_fork_bomb_that_hides_in_the_background_ends() {
+    as_everybody(|server, _| {
+        let mark = mark();
+        let command =
+            "ulimit -p 3000 2>/dev/null || ulimit -u 3000; f() { f | f & }; f; sleep 0.2; true";
+        let reply = server.call(json!({"command": command, "environment": {"MARK": mark}}));
+        wait_until("all of it has ended", || survivors(&mark).is_empty().then_some(()));
+        assert_eq!(server.run("echo still here")["output"], "still here\n", "{reply}");
+    });
+}
+
+#[test]
+fn a_memory_bomb_ends() {
+    as_everybody(|server, _| {
+        let reply = too_far(server, MEMORY_BOMB, Duration::ZERO, "oom_killed");
+        assert_eq!(reply["message"], "out of memory: a command may use 100 MB");
+    });
+}
+
+#[test]
+fn a_disk_filler_ends() {
+    as_everybody(|server, folder| {
+        let file = folder.join("filler");
+        let command = format!("cat /dev/zero > {}", file.display());
+        let reply = too_far(server, &command, Duration::ZERO, "file_size_limit");
+        assert_eq!(reply["message"], "a file grew too long: a command may write 2 MB");
+        assert_eq!(std::fs::metadata(file).unwrap().len(), 2_000_000);
+    });
+}
+
+#[test]
+fn a_busy_loop_ends() {
+    as_everybody(|server, _| {
+        let reply = too_far(server, BUSY_LOOP, CPU_SECOND, "cpu_limit");
+        assert_eq!(reply["message"], "out of CPU time: a command may use 1 seconds");
+        assert!(reply["cpu_ms"].as_u64().unwrap() < 2500, "{reply}");
+    });
+}
+
+#[test]
+fn a_busy_loop_does_not_get_more_time_by_having_children() {
+    as_everybody(|server, _| {
+        let many = format!("for i in 1 2 3 4; do {BUSY_LOOP} & done; wait");
+        too_far(server, &many, CPU_SECOND, "cpu_limit");
+        too_far(server, "while :; do /bin/true; done", CPU_SECOND, "cpu_limit");
+    });
+}
+
+#[test]
+fn a_process_has_no_more_files_than_it_may() {
+    as_everybody(|server, _| {
+        assert_eq!(server.run("ulimit -n; ulimit -Hn")["output"], "80\n80\n");
+    });
+}
+
+/// A command that is killed for want of memory must not take along who minds it.
+#[test]
+fn commands_go_before_whoever_minds_them() {
+    as_everybody(|server, _| {
+        let ready = "until [ $(cat /proc/$$/oom_score_adj) = 500 ]; do sleep 0.01; done";
+        let reply = server.run(&format!("{ready}; cat /proc/$PPID/oom_score_adj"));
+        assert_eq!(reply["return_code"], 0, "{reply}");
+        assert_ne!(reply["output"], "500\n");
+    });
+}
+
+#[test]
+fn a_job_is_told_what_ended_it() {
+    let (mut server, _folder) = limited(LIMITS);
+    for (command, detach) in [(BUSY_LOOP, false), (BUSY_LOOP, true), (FORK_BOMB, true)] {
+        let begun = server.call(json!({"command": command, "background": true, "detach": detach}));
+        let wanted = json!({"job_id": begun["job_id"], "wait_for": "exit"});
+        let told = server.tool("read_job", wanted)["structuredContent"].clone();
+        let expected = if command == BUSY_LOOP { "cpu_limit" } else { "pids_limit" };
+        assert_eq!((&told["state"], &told["limit"]), (&json!("exited"), &json!(expected)));
+    }
+}
+
+#[test]
+fn what_a_command_left_running_is_held_to_its_limits() {
+    let (mut server, _folder) = limited(LIMITS);
+    let left = server.run(&format!("{{ {BUSY_LOOP}; }} & true"));
+    let wanted = json!({"job_id": left["background_job"], "wait_for": "exit"});
+    let told = server.tool("read_job", wanted)["structuredContent"].clone();
+    assert_eq!(told["limit"], "cpu_limit", "{told}");
+}
+
+#[test]
+fn a_session_that_ends_at_a_limit_says_so() {
+    let (mut server, _folder) = limited(LIMITS);
+    let reply = server.call(json!({"command": BUSY_LOOP, "session": "work"}));
+    assert_eq!(reply["limit"], "cpu_limit", "{reply}");
+    assert!(reply["message"].as_str().unwrap().contains("the session has ended"), "{reply}");
+    let reply = server.call(json!({"command": "echo anew", "session": "work"}));
+    assert_eq!(reply["output"], "anew\n");
+}
+
+#[test]
+fn every_tool_tells_of_a_limit() {
+    let folder = open_folder();
+    let file = config(folder.path(), LIMITS);
+    let mut server = Server::start(&["--config", file.to_str().unwrap(), "--tools", "all"]);
+    for name in ["shell", "execute", "run_shell_command", "shell_exec"] {
+        let command = format!("head -c 9000000 /dev/zero > {}/filler", folder.path().display());
+        let arguments = match name {
+            "run_shell_command" => json!({"command": command, "is_background": false}),
+            "shell_exec" => json!({"cmd": command}),
+            _ => json!({"command": command}),
+        };
+        let reply = server.tool(name, arguments);
+        assert_eq!(reply["structuredContent"]["limit"], "file_size_limit", "{name}: {reply}");
+    }
+}
+
+/// What a command leaves in memory is not taken from the next one.
+#[test]
+fn files_in_memory_count_for_who_made_them() {
+    let (mut server, _folder) = limited("[limits]\nmemory = \"100MB\"\n");
+    let room = tempfile::tempdir_in("/dev/shm").unwrap();
+    for name in ["one", "two", "three"] {
+        let file = room.path().join(name);
+        let reply = server.run(&format!("head -c 60000000 /dev/zero > {}", file.display()));
+        assert_eq!((&reply["return_code"], &reply["limit"]), (&json!(0), &Value::Null), "{name}");
+    }
+}
+
+#[test]
+fn a_flag_says_how_much_memory_there_is_and_wins() {
+    let folder = open_folder();
+    let file = config(folder.path(), "[limits]\nmemory = \"1GB\"\n");
+    let flags = ["--config", file.to_str().unwrap(), "--memory", "64MiB"];
+    let mut server = Server::start(&flags);
+    let reply = server.run(MEMORY_BOMB);
+    assert_eq!(reply["message"], "out of memory: a command may use 64 MiB", "{reply}");
+}
+
+#[test]
+fn limits_nobody_can_live_with_are_refused() {
+    for (text, complaint) in [
+        ("memory = \"1MB\"", "the memory of [limits] must be at least 4000000, or 0 for no limit"),
+        ("open_files = 9", "the open_files of [limits] must be at least 64, or 0 for no limit"),
+        ("nice = 20", "the nice of [limits] is 20, but must be from 0 to 19"),
+    ] {
+        let folder = open_folder();
+        let file = config(folder.path(), &format!("[limits]\n{text}\n"));
+        let output = Command::new(MCPZ)
+            .args(["server", "shell", "--config"])
+            .arg(file)
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(complaint), "{said}");
+    }
+}
+
+#[test]
+fn what_is_nice_stands_back() {
+    let (mut server, _folder) = limited("[limits]\nnice = 7\n");
+    assert_eq!(server.run("nice")["output"], "7\n");
+}
+
+/// What two of everything do at once does not keep somebody else waiting.
+#[test]
+fn others_hardly_notice() {
+    let folder = open_folder();
+    let tokens = format!("{LIMITS}[http.tokens]\nbad = \"the-token-of-somebody-bad\"\n");
+    let mut command = Command::new(MCPZ);
+    command.env("MCP_HTTP_TOKEN", TOKEN);
+    let server = HttpServer::start_command(&mut command, &[], &tokens);
+    let ask = |command: &str, token: &str| {
+        let arguments = json!({"command": command});
+        let request = Request::alone(call(1, "execute_command", arguments));
+        let request = request.without("authorization");
+        let request = request.with("authorization", &format!("Bearer {token}"));
+        server.send(&request).messages().pop().unwrap()["result"]["structuredContent"].clone()
+    };
+    let usual = median(20, || drop(ask("true", TOKEN)));
+    let filler = format!("cat /dev/zero > {}/filler", folder.path().display());
+    for bomb in [FORK_BOMB, MEMORY_BOMB, BUSY_LOOP, &filler] {
+        let meanwhile = std::thread::scope(|scope| {
+            let bad = scope.spawn(|| {
+                let until = Instant::now() + Duration::from_secs(1);
+                while Instant::now() < until {
+                    assert!(ask(bomb, "the-token-of-somebody-bad")["limit"].is_string());
+                }
+            });
+            std::thread::sleep(Duration::from_millis(50));
+            let meanwhile = median(20, || drop(ask("true", TOKEN)));
+            bad.join().unwrap();
+            meanwhile
+        });
+        // A machine that does other things as well has moments.
+        let most = (3 * usual).max(Duration::from_millis(60));
+        assert!(meanwhile < most, "{bomb}: {meanwhile:?}, usually {usual:?}");
+    }
+}
+
+fn median(times: usize, mut run: impl FnMut()) -> Duration {
+    let mut all: Vec<_> = (0..times)
+        .map(|_| {
+            let began = Instant::now();
+            run();
+            began.elapsed()
+        })
+        .collect();
+    all.sort();
+    all[times / 2]
+}
