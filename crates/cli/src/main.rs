@@ -7,6 +7,7 @@ mod check;
 mod config;
 mod doctor;
 mod http;
+mod install;
 mod jobs;
 mod keys;
 mod log;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         Command::Policy { policy: PolicyCommand::Test { file } } => check::test(&file),
         Command::Audit { audit } => audit::run(audit),
         Command::Doctor(flags) => doctor::run(&flags),
+        Command::Install(flags) => install::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),
         Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
         Command::Trial { terms } => sandbox::run_trial(&terms),
