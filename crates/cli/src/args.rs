@@ -1,9 +1,11 @@
 //! What can be said on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
+use crate::install::Client;
 use crate::login;
 use crate::settings::MAX_TIMEOUT;
 use crate::size::Size;
@@ -23,6 +25,8 @@ pub enum Command {
         #[command(subcommand)]
         server: Server,
     },
+    /// Tell a client of the server, in the client's own configuration file
+    Install(InstallFlags),
     /// Call a tool once and print what it answers
     Call(CallFlags),
     /// Say whether a command may run, and why not
@@ -266,6 +270,60 @@ pub struct HttpFlags {
 pub enum AuthKind {
     Token,
     None,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct InstallFlags {
+    /// Client to tell
+    #[arg(required_unless_present = "list")]
+    pub client: Option<Client>,
+
+    /// Show which clients are here, and what they have of ours
+    #[arg(long, conflicts_with_all = ["client", "print", "remove", "force", "http", "server"])]
+    pub list: bool,
+
+    /// Show the file and what belongs into it, and write nothing
+    #[arg(long)]
+    pub print: bool,
+
+    /// Undo it
+    #[arg(long)]
+    pub remove: bool,
+
+    /// Write even if the client is not here, or something else has the name
+    #[arg(long)]
+    pub force: bool,
+
+    /// Name of the server in the client
+    #[arg(long, default_value = "shell")]
+    pub name: String,
+
+    /// Folder of a project, to tell the client there alone
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+
+    /// Address of a server that runs, instead of having the client start one
+    #[arg(long, value_name = "URL", conflicts_with_all = ["ShellFlags", "server"])]
+    pub http: Option<String>,
+
+    /// Token for that server, which is written into the file
+    #[arg(long, requires = "http", conflicts_with_all = ["token_env", "auth"])]
+    pub token: Option<String>,
+
+    /// Variable of the client's environment that has the token [default: MCP_HTTP_TOKEN]
+    #[arg(long, value_name = "NAME", requires = "http", conflicts_with = "auth")]
+    pub token_env: Option<String>,
+
+    /// How that server lets clients in [default: token]
+    #[arg(long, value_name = "KIND", requires = "http")]
+    pub auth: Option<AuthKind>,
+
+    #[command(flatten, next_help_heading = "Options of the server")]
+    pub shell: ShellFlags,
+
+    /// Options of the server, as well
+    #[arg(last = true, value_name = "OPTIONS")]
+    pub server: Vec<OsString>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -187,6 +187,7 @@ pub fn state_folder() -> Option<PathBuf> {
     Some(own.or_else(home)?.join("mcpz"))
 }
 
-fn variable(name: &str) -> Option<OsString> {
+/// A variable that says something.
+pub fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }

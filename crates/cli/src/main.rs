@@ -9,6 +9,7 @@ mod config;
 mod doctor;
 mod environment;
 mod http;
+mod install;
 mod jobs;
 mod keys;
 mod log;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Command::Policy { policy: PolicyCommand::Test { file } } => check::test(&file),
         Command::Audit { audit } => audit::run(audit),
         Command::Doctor(flags) => doctor::run(&flags),
+        Command::Install(flags) => install::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),
         Command::Environment => {
             let variables = mcpz_engine::Variables::new(std::env::vars_os());
