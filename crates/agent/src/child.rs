@@ -6,9 +6,11 @@
 //! exists, and it allocates nothing.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
 use std::ptr;
 
 use libc::{c_char, c_int, c_void};
@@ -22,6 +24,7 @@ use crate::frame::{
     ANSWERS_FD, Directory, Event, Failure, ORDERS_FD, Program, Spawn, Stage, Stdin,
 };
 use crate::limits::Limits;
+use crate::tree::OFFERED;
 
 /// The longest single argument the kernel passes on, its closing NUL included.
 const MAX_ARGUMENT: usize = 128 << 10;
@@ -49,6 +52,14 @@ pub struct Launcher {
     limits: Vec<(Resource, Rlimit)>,
     memory: Option<(Resource, Rlimit)>,
     nice: Option<i32>,
+    exposure: Option<Exposure>,
+}
+
+/// How ready this process is to be killed when the machine has no memory left. What it starts
+/// inherits that.
+struct Exposure {
+    file: File,
+    own: String,
 }
 
 /// Where programs are started.
@@ -84,7 +95,13 @@ impl Launcher {
                 0 => None,
                 nice => Some(getpriority_process(None).unwrap_or(0).max(nice.into())),
             },
+            exposure: Exposure::open(),
         })
+    }
+
+    /// Whether what is started goes before us when there is no memory left.
+    pub fn exposes(&self) -> bool {
+        self.exposure.is_some()
     }
 
     /// Does what can be done before it is known what to start.
@@ -147,7 +164,10 @@ impl Launcher {
             nice: self.nice,
             failure: None,
         };
-        let pid = clone(&mut self.stack, place.cgroup, &mut plan).map_err(resources)?;
+        let exposed = self.exposure.as_ref().inspect(|exposure| exposure.set(OFFERED));
+        let pid = clone(&mut self.stack, place.cgroup, &mut plan);
+        exposed.inspect(|exposure| exposure.set(&exposure.own));
+        let pid = pid.map_err(resources)?;
         // SAFETY: the child wrote through the pointer we passed; a plain read could be taken to
         // see the value from before the clone.
         match unsafe { ptr::read_volatile(&raw const plan.failure) } {
@@ -180,6 +200,19 @@ impl Launcher {
             }
         }
         Ok(environment)
+    }
+}
+
+impl Exposure {
+    /// Nothing for an ordinary user, who may not write there as we are not dumpable.
+    fn open() -> Option<Self> {
+        let path = "/proc/self/oom_score_adj";
+        let own = std::fs::read_to_string(path).ok()?;
+        Some(Self { file: File::options().write(true).open(path).ok()?, own })
+    }
+
+    fn set(&self, value: &str) {
+        let _ = self.file.write_at(value.as_bytes(), 0);
     }
 }
 

@@ -137,6 +137,7 @@ impl Keeper {
         };
         let watch = Watch::new(launched.pid, self.limits, self.group.as_ref(), began);
         let mut minding = Minding::new(launched, began, watch);
+        minding.offers = if self.launcher.exposes() { 0 } else { OFFERS };
         let mut hung_up = false;
         loop {
             if hung_up {
@@ -250,14 +251,13 @@ impl Minding {
             ending,
             watch,
             reaped_all: true,
-            offers: OFFERS,
+            offers: 0,
         }
     }
 
-    /// Makes the run the first to go when there is no memory left. We are woken a moment before that
-    /// can be done.
+    /// Makes a run that takes a while the first to go when there is no memory left, if it is not yet.
     fn offer(&mut self) {
-        if self.offers > 0 && self.exit.is_none() {
+        if self.offers > 0 && self.exit.is_none() && self.began.elapsed() >= BRIEF {
             self.offers = if tree::offer_to_oom(self.pid) { 0 } else { self.offers - 1 };
         }
     }

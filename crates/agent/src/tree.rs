@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_g
 use crate::cgroup;
 
 /// How ready commands are to be killed when the machine has no memory left, of 1000.
-const OFFERED: &str = "500";
+pub const OFFERED: &str = "500";
 
 /// Every living descendant of `root`, parents before children. Those that have ended and wait to
 /// be reaped are not living.
@@ -112,7 +112,8 @@ pub fn cpu_time(used: &libc::rusage) -> Duration {
 }
 
 /// Makes a process, and all it will start, the first to go when the machine has no memory left: not
-/// whoever minds it. Only once it has executed its program may an ordinary user do so.
+/// whoever minds it. Only once it has executed its program may an ordinary user do so, and the kernel
+/// takes a moment longer to let go of a process that was looked at.
 pub fn offer_to_oom(pid: i32) -> bool {
     std::fs::write(format!("/proc/{pid}/oom_score_adj"), OFFERED).is_ok()
 }
