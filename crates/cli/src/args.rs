@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::settings::MAX_TIMEOUT;
 
@@ -57,6 +58,13 @@ pub enum Command {
         after_help = "Exit codes: 0 if a server can start, 1 if something keeps it from that"
     )]
     Doctor(DoctorFlags),
+    /// Print what makes a shell complete our commands and flags
+    Completions { shell: Shell },
+    /// Print the page for man, or write those of all commands
+    Man {
+        /// Folder to write them to
+        dir: Option<PathBuf>,
+    },
     /// Start and end processes for a server
     #[command(hide = true)]
     Agent,

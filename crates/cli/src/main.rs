@@ -10,6 +10,7 @@ mod http;
 mod jobs;
 mod keys;
 mod log;
+mod manual;
 mod pairs;
 mod policy;
 mod restrictions;
@@ -35,6 +36,8 @@ fn main() -> ExitCode {
         Command::Audit { audit } => audit::run(audit),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { dir } => manual::pages(dir.as_deref()),
         Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
         Command::Trial { terms } => sandbox::run_trial(&terms),
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
