@@ -58,6 +58,14 @@ pub enum Command {
         after_help = "Exit codes: 0 if a server can start, 1 if something keeps it from that"
     )]
     Doctor(DoctorFlags),
+    /// Ask a server over HTTP whether it is well
+    #[command(
+        after_help = "Exit codes: 0 if it is, 1 if not, or if nobody answers within 10 seconds"
+    )]
+    Health {
+        /// Where to ask [default: /healthz at $MCP_HTTP_BIND, or at port 8000 of this machine]
+        url: Option<String>,
+    },
     /// Print what makes a shell complete our commands and flags
     Completions { shell: Shell },
     /// Print the page for man, or write those of all commands

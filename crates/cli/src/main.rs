@@ -6,6 +6,8 @@ mod call;
 mod check;
 mod config;
 mod doctor;
+mod fetch;
+mod health;
 mod http;
 mod jobs;
 mod keys;
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
         Command::Audit { audit } => audit::run(audit),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),
+        Command::Health { url } => health::run(url.as_deref()),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { dir } => manual::pages(dir.as_deref()),
         Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),

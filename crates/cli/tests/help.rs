@@ -74,6 +74,7 @@ fn a_command_with_exit_codes_of_its_own_says_so() {
         (&["audit", "verify"], &["0", "1"]),
         (&["jobs", "attach"], &["0", "128", "1"]),
         (&["doctor"], &["0", "1"]),
+        (&["health"], &["0", "1"]),
     ] {
         let text = help(command);
         let (_, said) = text.split_once("\nExit codes: ").unwrap_or_else(|| panic!("{text}"));
