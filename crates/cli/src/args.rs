@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
+use clap_complete::Shell;
 
 use crate::install::Client;
 use crate::login;
@@ -12,7 +13,12 @@ use crate::size::Size;
 
 /// Lets language models run commands over the Model Context Protocol
 #[derive(Debug, Parser)]
-#[command(name = "mcpz", version)]
+#[command(
+    name = "mcpz",
+    version,
+    after_help = "Exit codes: 0 if all went well, 1 for an error, 2 for flags that are not understood; \
+                  where there are more, the help of a command says so"
+)]
 pub struct Args {
     #[command(subcommand)]
     pub command: Command,
@@ -28,8 +34,15 @@ pub enum Command {
     /// Tell a client of the server, in the client's own configuration file
     Install(InstallFlags),
     /// Call a tool once and print what it answers
+    #[command(
+        after_help = "Exit codes: the command's own, 124 after a timeout, 128 and the number of a signal, \
+                      130 if interrupted, 1 if it was refused or could not start"
+    )]
     Call(CallFlags),
     /// Say whether a command may run, and why not
+    #[command(
+        after_help = "Exit codes: 0 if it may run, and after a batch; 1 if not, or for an error"
+    )]
     Check(CheckFlags),
     /// Work on a policy
     Policy {
@@ -47,7 +60,25 @@ pub enum Command {
         jobs: JobsCommand,
     },
     /// See what this machine has for a server, and what to do about what it lacks
+    #[command(
+        after_help = "Exit codes: 0 if a server can start, 1 if something keeps it from that"
+    )]
     Doctor(DoctorFlags),
+    /// Ask a server over HTTP whether it is well
+    #[command(
+        after_help = "Exit codes: 0 if it is, 1 if not, or if nobody answers within 10 seconds"
+    )]
+    Health {
+        /// Where to ask [default: /healthz at $MCP_HTTP_BIND, or at port 8000 of this machine]
+        url: Option<String>,
+    },
+    /// Print what makes a shell complete our commands and flags
+    Completions { shell: Shell },
+    /// Print the page for man, or write those of all commands
+    Man {
+        /// Folder to write them to
+        dir: Option<PathBuf>,
+    },
     /// Start and end processes for a server
     #[command(hide = true)]
     Agent,
@@ -65,6 +96,7 @@ pub enum Command {
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
     /// Hold the rules of a configuration file to their own examples
+    #[command(after_help = "Exit codes: 0 if all of them hold, 1 if not, or for an error")]
     Test {
         /// A configuration file with a [policy] table
         file: PathBuf,
@@ -94,6 +126,9 @@ pub enum JobsCommand {
         job: String,
     },
     /// Sit down at a job's terminal, for what no model should see; ctrl-] leaves
+    #[command(
+        after_help = "Exit codes: 0 if left or ended, 128 and the number of a signal, 1 for an error"
+    )]
     Attach {
         /// Its name, or enough of the beginning of its run
         job: String,
@@ -103,6 +138,9 @@ pub enum JobsCommand {
 #[derive(Debug, Subcommand)]
 pub enum Audit {
     /// Check that no record was changed, moved or removed
+    #[command(
+        after_help = "Exit codes: 0 if all are as they were written, 1 if not, or for an error"
+    )]
     Verify(AuditFlags),
     /// Print the last records, a line each
     Tail {
@@ -141,6 +179,10 @@ pub struct AuditFlags {
 #[derive(Debug, Subcommand)]
 pub enum Server {
     /// Start an MCP server for shell command execution
+    #[command(
+        after_help = "Exit codes: 0 after its client has left or a signal asked it to end, 1 if it cannot start, \
+                      2 for flags that are not understood"
+    )]
     Shell(ServerFlags),
 }
 
@@ -153,56 +195,13 @@ pub struct ServerFlags {
     pub http: HttpFlags,
 }
 
+// Help is one screen: about 40 lines of 100 characters. Hence a line for each flag, and no defaults
+// or values that clap would put on a line of their own.
+const RUNNING: &str = "Running commands";
+const BOUNDS: &str = "What commands may do";
+
 #[derive(Debug, Default, clap::Args)]
 pub struct ShellFlags {
-    /// Working directory for command execution [default: current directory]
-    #[arg(short, long, value_name = "PATH")]
-    pub working_dir: Option<PathBuf>,
-
-    /// Command execution timeout in seconds [default: 30]
-    #[arg(short, long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
-    pub timeout: Option<u64>,
-
-    /// Shell to use for command execution [default: /bin/sh]
-    #[arg(short, long, value_name = "PATH")]
-    pub shell: Option<PathBuf>,
-
-    /// Only allow commands matching these patterns (comma-separated, supports wildcards), such as
-    /// --allow "ls*,cat*,echo*"
-    #[arg(long, value_name = "PATTERNS")]
-    pub allow: Option<String>,
-
-    /// Deny commands matching these patterns (comma-separated, supports wildcards), such as
-    /// --deny "rm*,sudo*,chmod*"
-    #[arg(long, value_name = "PATTERNS")]
-    pub deny: Option<String>,
-
-    /// Suppress stderr in command output
-    #[arg(long)]
-    pub no_stderr: bool,
-
-    /// Seconds after which a call of execute_command that still runs is handed over as a job
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
-    pub background_after: Option<u64>,
-
-    /// What commands can change and see: nothing else than they could (off), the working directory
-    /// (workspace) or nothing at all (read-only); what holds secrets is hidden [default: off]
-    #[arg(long, value_name = "MODE")]
-    pub sandbox: Option<SandboxMode>,
-
-    /// Hosts that commands in a sandbox can connect to, such as github.com,*.example.org; or on, or
-    /// off [default: off]
-    #[arg(long, value_name = "HOSTS")]
-    pub net: Option<String>,
-
-    /// Give commands PATH and variables of your login shell, as started by a terminal
-    #[arg(long)]
-    pub login_env: bool,
-
-    /// Most memory a command may use, such as 2GB; 0 for all [default: 80 %, where a cgroup can be made]
-    #[arg(long, value_name = "SIZE")]
-    pub memory: Option<Size>,
-
     /// Tools to offer: names (comma-separated), default or all [default: default]
     #[arg(long, value_name = "LIST")]
     pub tools: Option<String>,
@@ -211,13 +210,59 @@ pub struct ShellFlags {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
-    /// Settings file whose coreTools and excludeTools say which commands may run
-    #[arg(long, value_name = "FILE")]
-    pub settings: Option<PathBuf>,
-
     /// Enable verbose logging to stderr
     #[arg(short, long)]
     pub verbose: bool,
+
+    /// Working directory for command execution [default: current one]
+    #[arg(short, long, value_name = "PATH", help_heading = RUNNING)]
+    pub working_dir: Option<PathBuf>,
+
+    /// Command execution timeout in seconds [default: 30]
+    #[arg(short, long, value_name = "SECONDS", help_heading = RUNNING)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    pub timeout: Option<u64>,
+
+    /// Shell to use for command execution [default: /bin/sh]
+    #[arg(short, long, value_name = "PATH", help_heading = RUNNING)]
+    pub shell: Option<PathBuf>,
+
+    /// Suppress stderr in command output
+    #[arg(long, help_heading = RUNNING)]
+    pub no_stderr: bool,
+
+    /// Seconds until a call that still runs is handed over as a job
+    #[arg(long, value_name = "SECONDS", help_heading = RUNNING)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    pub background_after: Option<u64>,
+
+    /// Give commands PATH and variables of your login shell
+    #[arg(long, help_heading = RUNNING)]
+    pub login_env: bool,
+
+    /// Only allow commands matching these patterns, such as "ls*,cat*,echo*"
+    #[arg(long, value_name = "PATTERNS", help_heading = BOUNDS)]
+    pub allow: Option<String>,
+
+    /// Deny commands matching these patterns, such as "rm*,sudo*,chmod*"
+    #[arg(long, value_name = "PATTERNS", help_heading = BOUNDS)]
+    pub deny: Option<String>,
+
+    /// Settings file whose coreTools and excludeTools say which commands may run
+    #[arg(long, value_name = "FILE", help_heading = BOUNDS)]
+    pub settings: Option<PathBuf>,
+
+    /// What they can change: off, workspace or read-only [default: off]
+    #[arg(long, value_name = "MODE", help_heading = BOUNDS, hide_possible_values = true)]
+    pub sandbox: Option<SandboxMode>,
+
+    /// Hosts they reach from there, such as *.example.org; or on [default: off]
+    #[arg(long, value_name = "HOSTS", help_heading = BOUNDS)]
+    pub net: Option<String>,
+
+    /// Most memory a command may use, such as 2GB; 0 for all [default: 80 %]
+    #[arg(long, value_name = "SIZE", help_heading = BOUNDS)]
+    pub memory: Option<Size>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
@@ -244,11 +289,11 @@ pub struct HttpFlags {
     #[arg(long, value_name = "PATH", requires = "http")]
     pub path: Option<String>,
 
-    /// Who gets in: whoever has the token in $MCP_HTTP_TOKEN, or everybody [default: token]
-    #[arg(long, value_name = "KIND", requires = "http")]
+    /// What is asked for: token ($MCP_HTTP_TOKEN) or none [default: token]
+    #[arg(long, value_name = "KIND", requires = "http", hide_possible_values = true)]
     pub auth: Option<AuthKind>,
 
-    /// Host name the server is known by, besides its addresses; can be given again
+    /// Host name the server is known by; can be given again
     #[arg(long, value_name = "NAME", requires = "http")]
     pub allowed_host: Vec<String>,
 
@@ -339,7 +384,7 @@ pub struct CallFlags {
     #[arg(long)]
     pub json: bool,
 
-    #[command(flatten, next_help_heading = "Options of the server")]
+    #[command(flatten)]
     pub shell: ShellFlags,
 }
 
@@ -349,7 +394,7 @@ pub struct DoctorFlags {
     #[arg(long)]
     pub json: bool,
 
-    #[command(flatten, next_help_heading = "Options of the server")]
+    #[command(flatten)]
     pub shell: ShellFlags,
 }
 
@@ -368,6 +413,6 @@ pub struct CheckFlags {
     #[arg(long, conflicts_with_all = ["command", "json"])]
     pub batch: bool,
 
-    #[command(flatten, next_help_heading = "Options of the server")]
+    #[command(flatten)]
     pub shell: ShellFlags,
 }

@@ -28,7 +28,8 @@ use crate::settings::Settings;
 /// The variable the token is given in. No command gets to see it.
 pub const TOKEN_VARIABLE: &str = "MCP_HTTP_TOKEN";
 
-const DEFAULT_BIND: &str = "0.0.0.0:8000";
+/// Where a server listens unless it is told otherwise.
+pub const DEFAULT_BIND: &str = "0.0.0.0:8000";
 const DEFAULT_PATH: &str = "/mcp";
 
 /// File descriptors that are needed besides those for connections.

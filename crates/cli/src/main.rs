@@ -8,12 +8,15 @@ mod check;
 mod config;
 mod doctor;
 mod environment;
+mod fetch;
+mod health;
 mod http;
 mod install;
 mod jobs;
 mod keys;
 mod log;
 mod login;
+mod manual;
 mod pairs;
 mod policy;
 mod restrictions;
@@ -44,6 +47,9 @@ fn main() -> ExitCode {
             let variables = mcpz_engine::Variables::new(std::env::vars_os());
             mcpz_engine::tell(&variables).map_err(Into::into).map(|()| ExitCode::SUCCESS)
         }
+        Command::Health { url } => health::run(url.as_deref()),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { dir } => manual::pages(dir.as_deref()),
         Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
         Command::Trial { terms } => sandbox::run_trial(&terms),
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),

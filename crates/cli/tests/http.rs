@@ -4,11 +4,12 @@
 
 mod support;
 
+use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::http::{Events, HttpServer, Request, call, initialize};
-use support::{Gate, mark, survivors, wait_until};
+use support::{Gate, MCPZ, mark, survivors, wait_until};
 
 fn execute(command: &str) -> Value {
     json!({"command": command})
@@ -374,6 +375,30 @@ fn the_oldest_session_that_is_not_used_makes_room_for_a_new_one() {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
     let status = |session: &str| server.send(&Request::post(&ping).session(session)).status;
     assert_eq!((status(&one), status(&two), status(&three)), (200, 404, 200));
+}
+
+#[test]
+fn the_health_of_a_server_is_an_exit_code() {
+    let health = |url: &str, bind: &str| {
+        let mut command = Command::new(MCPZ);
+        command.arg("health").args(Some(url).filter(|url| !url.is_empty()));
+        let output = command.env("MCP_HTTP_BIND", bind).output().unwrap();
+        (String::from_utf8(output.stderr).unwrap(), output.status.code().unwrap())
+    };
+    let server = HttpServer::start(&[]);
+    let (address, port) = (server.address, server.address.port());
+    assert_eq!(health(&format!("http://{address}/healthz"), ""), (String::new(), 0));
+    assert_eq!(health("", &format!("0.0.0.0:{port}")), (String::new(), 0));
+    let (said, code) = health(&format!("http://{address}/metrics"), "");
+    assert!(
+        code == 1 && said.ends_with("is not well: the answer was 401 Unauthorized\n"),
+        "{said}"
+    );
+    drop(server);
+    let (said, code) = health("", &address.to_string());
+    assert!(code == 1 && said.contains("is not well: Connection refused"), "{said}");
+    let (said, code) = health("localhost", "");
+    assert!(code == 1 && said.contains("`localhost` is not a URL such as http://"), "{said}");
 }
 
 #[test]
