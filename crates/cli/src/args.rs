@@ -206,7 +206,7 @@ pub struct ShellFlags {
     #[arg(long, value_name = "LIST")]
     pub tools: Option<String>,
 
-    /// Configuration file [default: $MCPZ_CONFIG, or mcpz/config.toml in $XDG_CONFIG_HOME or /etc]
+    /// Configuration file [default: $MCPZ_CONFIG, or mcpz/config.toml in ~/.config]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
@@ -319,8 +319,8 @@ pub enum AuthKind {
 
 #[derive(Debug, clap::Args)]
 pub struct InstallFlags {
-    /// Client to tell
-    #[arg(required_unless_present = "list")]
+    /// One of claude-desktop, claude-code, codex, cursor, vscode, zed, gemini, qwen, goose
+    #[arg(required_unless_present = "list", hide_possible_values = true)]
     pub client: Option<Client>,
 
     /// Show which clients are here, and what they have of ours
@@ -355,19 +355,19 @@ pub struct InstallFlags {
     #[arg(long, requires = "http", conflicts_with_all = ["token_env", "auth"])]
     pub token: Option<String>,
 
-    /// Variable of the client's environment that has the token [default: MCP_HTTP_TOKEN]
+    /// Variable of the client that has the token [default: MCP_HTTP_TOKEN]
     #[arg(long, value_name = "NAME", requires = "http", conflicts_with = "auth")]
     pub token_env: Option<String>,
 
-    /// How that server lets clients in [default: token]
-    #[arg(long, value_name = "KIND", requires = "http")]
+    /// How that server lets clients in: token or none [default: token]
+    #[arg(long, value_name = "KIND", requires = "http", hide_possible_values = true)]
     pub auth: Option<AuthKind>,
 
     #[command(flatten, next_help_heading = "Options of the server")]
     pub shell: ShellFlags,
 
     /// Options of the server, as well
-    #[arg(last = true, value_name = "OPTIONS")]
+    #[arg(last = true, value_name = "OPTIONS", hide = true)]
     pub server: Vec<OsString>,
 }
 
