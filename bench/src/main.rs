@@ -13,6 +13,7 @@ mod memory;
 mod volume;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,7 @@ fn main() {
     cold_start(&program);
     idle_memory(&program);
     latency(&program);
+    sandboxed(&program);
     for in_flight in [1, 8, 64] {
         throughput(&program, in_flight);
     }
@@ -66,6 +68,31 @@ fn idle_memory(program: &Path) {
     std::thread::sleep(Duration::from_millis(300));
     let bytes = memory::of_tree(client.pid());
     report("idle memory (PSS), MB", &format!("{:.1}", bytes as f64 / 1e6), "", "");
+}
+
+/// The same inside a sandbox, against the same outside, if there is one on this machine.
+fn sandboxed(program: &Path) {
+    let folder = std::env::temp_dir().join(format!("mcpz-bench-{}", std::process::id()));
+    std::fs::create_dir(&folder).expect("a folder to work in");
+    let mode = ["--sandbox", "workspace", "-w", folder.to_str().expect("a plain name")];
+    let tried = Command::new(program)
+        .args(["call", "execute_command", "command=true"])
+        .args(mode)
+        .env("XDG_STATE_HOME", &folder)
+        .status();
+    if tried.is_ok_and(|status| status.success()) {
+        let mut inside = Client::start_with(program, &mode);
+        let mut outside = Client::start(program);
+        outside.run(NOTHING, 30.0);
+        inside.run(NOTHING, 30.0);
+        let (mut ours, mut plain) = (Vec::new(), Vec::new());
+        for _ in 0..500 {
+            plain.push(timed(|| drop(outside.run(NOTHING, 30.0))));
+            ours.push(timed(|| drop(inside.run(NOTHING, 30.0))));
+        }
+        compare("`true` in a sandbox, against outside", median(ours) * 1e6, median(plain) * 1e6);
+    }
+    let _ = std::fs::remove_dir_all(folder);
 }
 
 fn latency(program: &Path) {

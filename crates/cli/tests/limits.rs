@@ -298,3 +298,25 @@ fn median(times: usize, mut run: impl FnMut()) -> Duration {
     all.sort();
     all[times / 2]
 }
+
+#[test]
+fn in_a_sandbox_the_same_limits_hold() {
+    let (folder, work) = (open_folder(), open_folder());
+    let (file, mark) = (config(folder.path(), LIMITS), mark());
+    let (file, directory) = (file.to_str().unwrap(), work.path().to_str().unwrap());
+    let mut server =
+        Server::start(&["--config", file, "--sandbox", "workspace", "--working-dir", directory]);
+    let forks = "python3 -c 'import os, time
+for _ in range(200): os.fork() or (time.sleep(300), os._exit(0))
+time.sleep(300)'";
+    let memory = "python3 -c 'kept = [bytearray(1000000) for _ in range(1000)]'";
+    for (command, limit) in
+        [(forks, "pids_limit"), (memory, "oom_killed"), (BUSY_LOOP, "cpu_limit")]
+    {
+        let command = format!("export X={mark}; {command}");
+        let told = server.call(json!({"command": command, "timeout": 60}));
+        assert_eq!(told["limit"], limit, "{told}");
+        wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    }
+    assert_eq!(server.run("echo fine")["output"], "fine\n");
+}
