@@ -7,6 +7,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use mcpz_agent::Groups;
 use mcpz_sandbox::{Ground, Mode, Rung};
 use serde::Serialize;
 
@@ -68,6 +69,7 @@ pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(settings) = look_at_settings(flags, &mut findings) {
         look_at_state(&settings, &mut findings);
         look_at_sandbox(&settings, &mut findings);
+        look_at_limits(&settings, &mut findings);
     }
     look_at_programs(&mut findings);
     look_at_prompts(&mut findings);
@@ -236,6 +238,22 @@ fn tell_ground(ground: &Ground, wanted: bool, findings: &mut Findings) {
     }
     for obstacle in &ground.obstacles {
         findings.fair("sandbox", obstacle.cause.clone(), obstacle.fix.clone());
+    }
+}
+
+/// Whether all processes of a command can be held to limits together.
+fn look_at_limits(settings: &Settings, findings: &mut Findings) {
+    let paths = Groups::create(&settings.engine.limits).paths();
+    match paths.first() {
+        Some(path) => {
+            let parent = path.parent().unwrap_or(path).display();
+            findings.good("limits", format!("for whole commands, by cgroups in {parent}"));
+        }
+        None => findings.fair(
+            "limits",
+            "no cgroup can be made: memory is limited for each process, and only if `memory` is set",
+            "run the server as a service of systemd with Delegate=yes and DelegateSubgroup=server",
+        ),
     }
 }
 
