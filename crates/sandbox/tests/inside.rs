@@ -8,9 +8,15 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A folder that is not where temporary files are: those are hidden.
+/// A folder that is not where temporary files are: those are hidden. Where this was checked out may be
+/// among those, so root has another place.
 fn folder() -> TempDir {
-    let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/inside");
+    let root = rustix::process::geteuid().is_root();
+    let places = ["/srv", "/opt", "/var/lib"].map(Path::new).into_iter();
+    let base = match places.filter(|_| root).find(|place| place.is_dir()) {
+        Some(place) => place.to_owned(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/inside"),
+    };
     fs::create_dir_all(&base).unwrap();
     TempDir::new_in(base.canonicalize().unwrap()).unwrap()
 }

@@ -15,6 +15,8 @@ use std::process::{Child, Command, Stdio};
 use serde::Deserialize;
 use tempfile::TempDir;
 
+use crate::support::sandbox::visible_folder;
+
 const TABLE: &str = include_str!("leaks.toml");
 
 #[derive(Debug, Deserialize)]
@@ -94,10 +96,7 @@ pub struct Fixture {
 impl Fixture {
     /// Belongs to `owner`, who is somebody else if given.
     pub fn make(owner: Option<u32>) -> Self {
-        // Not where temporary files are: those are hidden anyway.
-        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/leaks");
-        fs::create_dir_all(&base).unwrap();
-        let folder = TempDir::new_in(base.canonicalize().unwrap()).unwrap();
+        let folder = visible_folder();
         let name = folder.path().file_name().unwrap().to_str().unwrap().replace('.', "leak-");
         let home = folder.path().join("home");
         fill_home(&home);

@@ -17,6 +17,19 @@ pub const NOBODY: u32 = 65534;
 /// What somebody who is not root can run.
 pub const PLAIN_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
+/// A folder that is not where temporary files are: a sandbox has its own. Where this was checked out
+/// may be among those, or closed to others, so root has another place.
+pub fn visible_folder() -> TempDir {
+    let root = rustix::process::geteuid().is_root();
+    let places = ["/srv", "/opt", "/var/lib"].map(Path::new).into_iter();
+    let base = match places.filter(|_| root).find(|place| place.is_dir()) {
+        Some(place) => place.to_owned(),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sandbox"),
+    };
+    fs::create_dir_all(&base).unwrap();
+    TempDir::new_in(base.canonicalize().unwrap()).unwrap()
+}
+
 /// A home, a folder to work in, and the records of the servers that do.
 pub struct Place {
     folder: TempDir,
@@ -25,10 +38,7 @@ pub struct Place {
 
 impl Place {
     pub fn new() -> Self {
-        // Not where temporary files are: a sandbox has its own.
-        let base = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sandbox");
-        fs::create_dir_all(&base).unwrap();
-        let folder = TempDir::new_in(base.canonicalize().unwrap()).unwrap();
+        let folder = visible_folder();
         fs::create_dir_all(folder.path().join("home/work")).unwrap();
         fs::create_dir(folder.path().join("state")).unwrap();
         Self { folder, user: None }
