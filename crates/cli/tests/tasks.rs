@@ -385,8 +385,11 @@ fn over_http_tasks_of_somebody_who_is_not_heard_of_any_more_are_ended() {
     let handle = server.send(&alone(call(1, "execute_command", command))).messages().pop().unwrap();
     assert_eq!(handle["result"]["resultType"], "task", "{handle}");
     wait_until("its end", || survivors(&mark).is_empty().then_some(()));
-    let task = server.send(&about("tasks/get", &handle["result"]["taskId"])).json();
-    assert_eq!(task["result"]["status"], "cancelled");
+    // Its end is told a moment after its last process is gone.
+    wait_until("it is said to be cancelled", || {
+        let task = server.send(&about("tasks/get", &handle["result"]["taskId"])).json();
+        (task["result"]["status"] == "cancelled").then_some(())
+    });
 }
 
 #[test]
