@@ -121,7 +121,8 @@ fn open_all(folder: &Path) -> Result<Vec<(PathBuf, File)>, Error> {
                 (Ok(one), Ok(other)) => files::identity(&one) == files::identity(&other),
                 _ => false,
             };
-            if !files.last().is_some_and(is_same) {
+            // It may not even be the last of them by now.
+            if !files.iter().any(is_same) {
                 files.push((current, file));
             }
         }
