@@ -172,8 +172,13 @@ fn rules(terms: &Terms) -> Result<OwnedFd, SealError> {
     ];
     for (paths, access) in all {
         for path in paths {
-            let path_fd = open(path)?;
-            let access = access & applicable(path, abi)?;
+            let (path_fd, applicable) = match (open(path), applicable(path, abi)) {
+                (Ok(path_fd), Ok(applicable)) => (path_fd, applicable),
+                // What went since it was listed needs no rule: less is allowed then, not more.
+                _ if !path.exists() && !terms.writable.contains(path) => continue,
+                (Err(error), _) | (_, Err(error)) => return Err(error),
+            };
+            let access = access & applicable;
             rules = rules.add_rule(PathBeneath::new(path_fd, access)).map_err(SealError::Rules)?;
         }
     }
@@ -231,5 +236,24 @@ fn checked(result: c_long) -> Result<(), c_int> {
         // SAFETY: always points to the number of this thread, or of the parent that waits for us.
         -1 => Err(unsafe { *libc::__errno_location() }),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_any_more_cannot_be_read_but_must_be_there_to_be_written() {
+        let (there, gone) = (PathBuf::from("/"), PathBuf::from("/nonexistent"));
+        let terms = |readable: Vec<PathBuf>, writable| Terms {
+            readable,
+            writable,
+            around: Around::Ring,
+            limits: Limits::default(),
+        };
+        assert!(Seal::prepare(&terms(vec![there.clone(), gone.clone()], Vec::new())).is_ok());
+        let refused = Seal::prepare(&terms(vec![there], vec![gone.clone()])).err();
+        assert!(matches!(refused, Some(SealError::Path(path, _)) if path == gone));
     }
 }
