@@ -275,14 +275,14 @@ pub fn live_as_keeper(
 
 /// Closes the descriptors of the forked agent: the server could not tell that the agent is gone as
 /// long as a keeper held its stream.
-fn close_all_but(keep: &[Option<BorrowedFd<'_>>]) {
+pub fn close_all_but(keep: &[Option<BorrowedFd<'_>>]) {
     let mut keep: Vec<_> = keep.iter().flatten().map(|fd| fd.as_raw_fd() as u32).collect();
     keep.sort_unstable();
     let mut first = 3;
     for fd in keep.into_iter().chain([u32::MAX]) {
         if fd > first {
-            // SAFETY: the descriptors closed belong to values of the forked agent that nobody here
-            // will ever use or drop.
+            // SAFETY: the descriptors closed belong to nobody, or to values of the forked agent that
+            // nobody here will ever use or drop.
             unsafe { libc::syscall(libc::SYS_close_range, first, fd - 1, 0) };
         }
         first = fd.saturating_add(1);

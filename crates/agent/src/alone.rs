@@ -15,7 +15,7 @@ use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{DumpableBehavior, WaitOptions, getpid, waitpid};
 use tokio::sync::oneshot;
 
-use crate::agent::{become_subreaper, live_as_keeper, set_name};
+use crate::agent::{become_subreaper, close_all_but, live_as_keeper, set_name};
 use crate::cgroup::Groups;
 use crate::child::close_on_exec_from;
 use crate::frame::Spawn;
@@ -51,6 +51,8 @@ pub fn stand_alone() -> io::Result<Given> {
     rustix::stdio::dup2_stdout(&null)?;
     // Whoever reads what the server logs would wait for us, too.
     rustix::stdio::dup2_stderr(&null)?;
+    // Whoever started us may have left some open, and somebody may wait for their end.
+    close_all_but(&[Some(given.input.as_fd()), Some(given.output.as_fd()), Some(null.as_fd())]);
     close_on_exec_from(3);
     // SAFETY: there is one thread, so the child finds nothing half done.
     match unsafe { libc::fork() } {

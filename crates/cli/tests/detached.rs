@@ -394,8 +394,10 @@ fn beginning_and_end_of_a_detached_job_are_on_record_whoever_is_there() {
 #[test]
 fn a_detached_job_holds_nothing_of_its_server() {
     let state = state();
-    let mut command = Command::new(MCPZ);
-    command.args(["server", "shell"]).env("XDG_STATE_HOME", state.path());
+    // One of those who started it has left a descriptor open.
+    let line = format!("exec 251>&2; exec {MCPZ} server shell");
+    let mut command = Command::new("bash");
+    command.args(["-c", &line]).env("XDG_STATE_HOME", state.path());
     command.stderr(std::process::Stdio::piped());
     let mut server = Server::from_command(&mut command);
     server.initialize("2025-11-25");
