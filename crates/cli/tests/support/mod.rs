@@ -9,6 +9,7 @@
 
 pub mod audit;
 pub mod http;
+pub mod install;
 pub mod sandbox;
 
 use std::collections::VecDeque;
