@@ -5,6 +5,8 @@
 //! variable. Until then it may only make system calls: everything it needs is laid out before it
 //! exists, and it allocates nothing.
 
+mod plan;
+
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -13,18 +15,17 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::ptr;
 
-use libc::{c_char, c_int, c_void};
+use libc::c_char;
 use mcpz_sandbox::Seal;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, getpriority_process, setpriority_process, setrlimit};
+use rustix::process::{Resource, Rlimit, getpriority_process};
 
 use crate::ends::{Childs, Direction, Ends, Pipes, input_pipe, terminal};
-use crate::frame::{
-    ANSWERS_FD, Directory, Event, Failure, ORDERS_FD, Program, Spawn, Stage, Stdin,
-};
+use crate::frame::{Directory, Event, Failure, Program, Spawn, Stage, Stdin};
 use crate::limits::Limits;
 use crate::tree::OFFERED;
+use plan::{Plan, clone};
 
 /// The longest single argument the kernel passes on, its closing NUL included.
 const MAX_ARGUMENT: usize = 128 << 10;
@@ -32,10 +33,6 @@ const MAX_ARGUMENT: usize = 128 << 10;
 /// Where a shell finds a script that is too long for an argument. The shell keeps it open while it
 /// reads, so it is out of the way of the low numbers scripts use themselves.
 const SCRIPT_FD: RawFd = 63;
-
-/// The C library's own constant overflows its type.
-#[cfg(target_arch = "x86_64")]
-const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
 const STACK_SIZE: usize = 64 << 10;
 
@@ -232,191 +229,6 @@ impl Launched {
     pub fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let direction = self.direction.iter().flat_map(|(orders, answers)| [orders, answers]);
         self.ends.all().chain(direction.map(AsFd::as_fd))
-    }
-}
-
-/// All the child needs, as system calls take it. Lists end with a null pointer.
-struct Plan<'a> {
-    programs: *const *const c_char,
-    argv: *const *const c_char,
-    environment: *const *const c_char,
-    directory: *const c_char,
-    handle: RawFd,
-    stdin: RawFd,
-    stdout: RawFd,
-    stderr: RawFd,
-    /// Whether these are a terminal, which is to be its own.
-    terminal: bool,
-    orders: RawFd,
-    answers: RawFd,
-    script: RawFd,
-    seal: *const Seal,
-    limits: &'a [(Resource, Rlimit)],
-    memory: Option<(Resource, Rlimit)>,
-    counts_memory: bool,
-    nice: Option<i32>,
-    failure: Option<Failure>,
-}
-
-/// The child's life until it executes its program.
-extern "C" fn become_program(plan: *mut c_void) -> c_int {
-    // SAFETY: `clone` passes a live `Plan`, and our parent sleeps until we execute or leave. Only
-    // system calls are made, on descriptors and strings the parent keeps alive meanwhile.
-    unsafe {
-        let plan = &mut *plan.cast::<Plan<'_>>();
-        // Without a controlling terminal nothing the program does can stop or signal us.
-        libc::setsid();
-        // Should the keeper be killed, its death takes the first process along; the rest of the
-        // tree goes to the agent.
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        let mut stage = Stage::Directory;
-        // First of all: another descriptor may take the handle's number.
-        let entered = (plan.directory.is_null() || libc::chdir(plan.directory) == 0)
-            && (plan.handle < 0 || libc::fchdir(plan.handle) == 0);
-        let moved = entered && {
-            stage = Stage::Resources;
-            (!plan.terminal || libc::ioctl(plan.stdin, libc::TIOCSCTTY, 0) == 0)
-                && libc::dup2(plan.stdin, 0) >= 0
-                && libc::dup2(plan.stdout, 1) >= 0
-                && libc::dup2(plan.stderr, 2) >= 0
-                && (plan.script < 0 || libc::dup2(plan.script, SCRIPT_FD) >= 0)
-                && (plan.orders < 0 || libc::dup2(plan.orders, ORDERS_FD) >= 0)
-                && (plan.answers < 0 || libc::dup2(plan.answers, ANSWERS_FD) >= 0)
-        };
-        let sealed = moved && {
-            stage = Stage::Confinement;
-            // It only makes system calls.
-            plan.seal.as_ref().is_none_or(|seal| match seal.apply() {
-                Ok(()) => true,
-                Err(errno) => {
-                    *libc::__errno_location() = errno;
-                    false
-                }
-            })
-        };
-        if sealed {
-            stage = Stage::Program;
-            // Last, so that they are in nobody's way but the program's.
-            let memory = plan.memory.iter().filter(|_| !plan.counts_memory);
-            for (resource, limit) in plan.limits.iter().chain(memory) {
-                let _ = setrlimit(*resource, *limit);
-            }
-            if let Some(nice) = plan.nice {
-                let _ = setpriority_process(None, nice);
-            }
-            let mut none = std::mem::zeroed();
-            libc::sigemptyset(&mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &none, ptr::null_mut());
-            execute(plan);
-        }
-        plan.failure = Some(Failure { stage, errno: *libc::__errno_location() });
-        libc::_exit(127)
-    }
-}
-
-/// Tries each candidate as a shell would: the first that executes wins, and a file that may not be
-/// executed is remembered over one that does not exist.
-///
-/// # Safety
-/// `plan` must hold valid null-terminated lists.
-unsafe fn execute(plan: &Plan<'_>) {
-    // SAFETY: the lists end with null pointers, as the caller promises.
-    unsafe {
-        let mut program = plan.programs;
-        let mut denied = false;
-        while !(*program).is_null() {
-            libc::execve(*program, plan.argv, plan.environment);
-            match *libc::__errno_location() {
-                libc::EACCES => denied = true,
-                libc::ENOENT | libc::ENOTDIR => {}
-                _ => return,
-            }
-            program = program.add(1);
-        }
-        if denied {
-            *libc::__errno_location() = libc::EACCES;
-        }
-    }
-}
-
-/// Makes a child that shares our memory and runs [`become_program`]; returns when it has executed
-/// or left.
-fn clone(
-    stack: &mut [u8],
-    cgroup: Option<BorrowedFd<'_>>,
-    plan: &mut Plan<'_>,
-) -> Result<i32, Errno> {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(cgroup) = cgroup {
-        match clone_into_cgroup(stack, cgroup, ptr::from_mut(plan).cast()) {
-            Ok(pid) => return Ok(pid),
-            Err(errno @ (Errno::AGAIN | Errno::NOMEM)) => return Err(errno),
-            // A container's filter that does not know the call, a folder that was removed or that
-            // we may not use: the cgroup is an addition, not a condition.
-            Err(_) => plan.counts_memory = false,
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = cgroup;
-    let plan = ptr::from_mut(plan).cast::<c_void>();
-    let top = aligned_top(stack);
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: `top` is the upper end of a stack nobody else uses, and `plan` outlives the child's
-    // use of it because CLONE_VFORK holds us here until it has executed or left.
-    match unsafe { libc::clone(become_program, top.cast(), flags, plan) } {
-        -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::AGAIN)),
-        pid => Ok(pid),
-    }
-}
-
-fn aligned_top(stack: &mut [u8]) -> *mut u8 {
-    let end = stack.as_mut_ptr_range().end;
-    end.wrapping_sub(end as usize % 16)
-}
-
-/// The same through `clone3`, which alone can put the child into a cgroup from its first moment on.
-/// The C library has no wrapper for it.
-#[cfg(target_arch = "x86_64")]
-fn clone_into_cgroup(
-    stack: &mut [u8],
-    cgroup: BorrowedFd<'_>,
-    plan: *mut c_void,
-) -> Result<i32, Errno> {
-    let size = stack.len() & !15;
-    let top = aligned_top(stack) as u64;
-    // SAFETY: all zeroes is a valid `clone_args`.
-    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
-    args.flags = (libc::CLONE_VM | libc::CLONE_VFORK) as u64 | CLONE_INTO_CGROUP;
-    args.exit_signal = libc::SIGCHLD as u64;
-    args.stack = top - size as u64 + 16;
-    args.stack_size = size as u64 - 16;
-    args.cgroup = cgroup.as_raw_fd() as u64;
-    let result: i64;
-    // SAFETY: the parent returns here with all registers but rax, rcx and r11 as they were. The
-    // child starts at the top of its own aligned stack and never comes back from the call; it finds
-    // its function and argument in registers the kernel copied.
-    unsafe {
-        std::arch::asm!(
-            "syscall",
-            "test rax, rax",
-            "jnz 2f",
-            "xor ebp, ebp",
-            "mov rdi, r12",
-            "call r13",
-            "ud2",
-            "2:",
-            inlateout("rax") libc::SYS_clone3 => result,
-            in("rdi") &raw const args,
-            in("rsi") size_of::<libc::clone_args>(),
-            in("r12") plan,
-            in("r13") become_program as extern "C" fn(*mut c_void) -> c_int,
-            lateout("rcx") _,
-            lateout("r11") _,
-        );
-    }
-    match result {
-        pid @ 0.. => Ok(pid as i32),
-        error => Err(Errno::from_raw_os_error(-error as i32)),
     }
 }
 
