@@ -70,20 +70,13 @@ impl Discretion {
 #[derive(Serialize)]
 pub struct Opening<'a> {
     id: &'a str,
-    event: &'static str,
-    decision: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<Cow<'a, str>>,
+    #[serde(flatten)]
+    verdict: Verdict<'a>,
     /// What looked dangerous and was let through.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     warnings: &'a [&'static str],
-    tool: &'a str,
-    owner: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<Cow<'a, str>>,
-    server_pid: u32,
+    #[serde(flatten)]
+    source: Source<'a>,
     directory: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
@@ -93,6 +86,51 @@ pub struct Opening<'a> {
     environment: Vec<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stdin_bytes: Option<u64>,
+}
+
+/// What was decided, and why.
+#[derive(Serialize)]
+pub struct Verdict<'a> {
+    event: &'static str,
+    decision: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Cow<'a, str>>,
+}
+
+impl<'a> Verdict<'a> {
+    /// Something is let through, and recorded as this.
+    pub fn allow(event: &'static str) -> Self {
+        Self { event, decision: "allow", rule: None, reason: None }
+    }
+
+    pub fn deny(error: &'a Error, discretion: &Discretion) -> Self {
+        let rule = error.rule().map(|rule| cut(rule.into(), MAX_NAME));
+        let reason = Some(discretion.reason(error));
+        Self { event: "refused", decision: "deny", rule, reason }
+    }
+}
+
+/// Who asked, and whom.
+#[derive(Serialize)]
+pub struct Source<'a> {
+    tool: &'a str,
+    owner: Cow<'a, str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client: Option<Cow<'a, str>>,
+    server_pid: u32,
+}
+
+impl<'a> Source<'a> {
+    pub fn new(origin: &'a Origin, owner: &'a str) -> Self {
+        Self {
+            tool: &origin.tool,
+            owner: cut(owner.into(), MAX_NAME),
+            client: origin.client.as_deref().map(|client| cut(client.into(), MAX_NAME)),
+            server_pid: std::process::id(),
+        }
+    }
 }
 
 /// The command itself.
@@ -121,7 +159,8 @@ impl<'a> Opening<'a> {
         let rule = (!permit.rules.is_empty()).then(|| permit.rules.join(", "));
         let rule = rule.map(|rule| cut(rule.into(), MAX_NAME));
         let warnings = &permit.warnings;
-        Self { rule, warnings, ..Self::new(id, ("start", "allow"), asked, discretion) }
+        let verdict = Verdict { rule, ..Verdict::allow("start") };
+        Self { warnings, ..Self::new(id, verdict, asked, discretion) }
     }
 
     /// A request that was refused, and why.
@@ -131,30 +170,17 @@ impl<'a> Opening<'a> {
         error: &'a Error,
         discretion: &Discretion,
     ) -> Self {
-        let rule = error.rule().map(|rule| cut(rule.into(), MAX_NAME));
-        let reason = Some(discretion.reason(error));
-        Self { rule, reason, ..Self::new(id, ("refused", "deny"), asked, discretion) }
+        Self::new(id, Verdict::deny(error, discretion), asked, discretion)
     }
 
-    fn new(
-        id: &'a str,
-        (event, decision): (&'static str, &'static str),
-        asked: &Asked<'a>,
-        discretion: &Discretion,
-    ) -> Self {
+    fn new(id: &'a str, verdict: Verdict<'a>, asked: &Asked<'a>, discretion: &Discretion) -> Self {
         let Asked { request, origin, owner, directory, .. } = *asked;
         let names = request.environment.iter().map(|(name, _)| name.as_str());
         Self {
             id,
-            event,
-            decision,
-            rule: None,
-            reason: None,
+            verdict,
             warnings: &[],
-            tool: &origin.tool,
-            owner: cut(owner.into(), MAX_NAME),
-            client: origin.client.as_deref().map(|client| cut(client.into(), MAX_NAME)),
-            server_pid: std::process::id(),
+            source: Source::new(origin, owner),
             directory: cut(directory.to_string_lossy(), MAX_NAME),
             timeout_ms: asked.timeout.map(|timeout| timeout.as_millis() as u64),
             what: What::new(asked, discretion),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::record::{Discretion, MAX_NAME, MAX_TEXT, cut, cut_list};
+use super::record::{Discretion, MAX_TEXT, Source, Verdict, cut, cut_list};
 use super::seal::sha256;
 use crate::error::Error;
 use crate::jobs::{Job, Typing};
@@ -24,17 +24,10 @@ pub struct Entered<'a> {
 #[derive(Serialize)]
 pub struct Typed<'a> {
     id: &'a str,
-    event: &'static str,
-    decision: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rule: Option<Cow<'a, str>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<Cow<'a, str>>,
-    tool: &'a str,
-    owner: Cow<'a, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    client: Option<Cow<'a, str>>,
-    server_pid: u32,
+    #[serde(flatten)]
+    verdict: Verdict<'a>,
+    #[serde(flatten)]
+    source: Source<'a>,
     job: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     input: Option<Cow<'a, str>>,
@@ -52,21 +45,16 @@ pub struct Typed<'a> {
 
 impl<'a> Typed<'a> {
     pub fn start(entered: &Entered<'a>, discretion: &Discretion) -> Self {
-        Self::new(("input", "allow"), entered, discretion)
+        Self::new(Verdict::allow("input"), entered, discretion)
     }
 
     /// What was not typed, and why.
     pub fn refused(entered: &Entered<'a>, error: &'a Error, discretion: &Discretion) -> Self {
-        let rule = error.rule().map(|rule| cut(rule.into(), MAX_NAME));
-        let reason = Some(discretion.unless(entered.hidden).reason(error));
-        Self { rule, reason, ..Self::new(("refused", "deny"), entered, discretion) }
+        let verdict = Verdict::deny(error, &discretion.unless(entered.hidden));
+        Self::new(verdict, entered, discretion)
     }
 
-    fn new(
-        (event, decision): (&'static str, &'static str),
-        entered: &Entered<'a>,
-        discretion: &Discretion,
-    ) -> Self {
+    fn new(verdict: Verdict<'a>, entered: &Entered<'a>, discretion: &Discretion) -> Self {
         let Entered { typing, hidden, job, origin, owner } = *entered;
         let (shown, bytes) = (discretion.commands && !hidden, typing.bytes());
         let input = discretion.written(&typing.text);
@@ -77,14 +65,8 @@ impl<'a> Typed<'a> {
         let all = shown && input.len() <= MAX_TEXT && keys.len() == typing.keys.len();
         Self {
             id: &job.run,
-            event,
-            decision,
-            rule: None,
-            reason: None,
-            tool: &origin.tool,
-            owner: cut(owner.into(), MAX_NAME),
-            client: origin.client.as_deref().map(|client| cut(client.into(), MAX_NAME)),
-            server_pid: std::process::id(),
+            verdict,
+            source: Source::new(origin, owner),
             job: job.id().to_owned(),
             input: (shown && !typing.text.is_empty()).then(|| cut(input, MAX_TEXT)),
             keys,
