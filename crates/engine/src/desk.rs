@@ -26,7 +26,7 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-pub use letters::{Listed, Saying, Tell, Wanted};
+pub use letters::{Listed, Tell, Wanted};
 pub use visit::Visit;
 
 use crate::jobs::Job;

@@ -234,12 +234,13 @@ impl Engine {
             Some(name) => self.start_in_session(owner, origin, &name, request).await,
             None => self.start_counted(owner, origin, request).await,
         };
-        if let Err(error) = &started {
-            self.shared.later.catch_up();
-            tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
-            self.shared.stats.note_error(error);
-        }
-        started
+        started.inspect_err(|error| self.note_not_run(error))
+    }
+
+    fn note_not_run(&self, error: &Error) {
+        self.shared.later.catch_up();
+        tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
+        self.shared.stats.note_error(error);
     }
 
     async fn start_counted(

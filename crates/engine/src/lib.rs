@@ -46,7 +46,7 @@ mod zip;
 pub use audit::{
     AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, rfc3339, verify, visible,
 };
-pub use desk::{Listed, Saying, Tell, Visit, Wanted};
+pub use desk::{Listed, Tell, Visit, Wanted};
 pub use detached::{Card, Ending, Shelf, Standing, record};
 pub use enclosure::Confining;
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
@@ -63,7 +63,7 @@ pub use page::{Data, Page, PageRequest, Reader, Stop};
 pub use random::random_name;
 pub use render::{Newline, View};
 pub use request::{Command, Input, Origin, RunRequest, Size};
-pub use run::{Life, Remote, Run};
+pub use run::{Life, Remote, Run, Saying};
 pub use screen::Shown;
 pub use search::{Filter, Summary};
 pub use secrets::Secrets;

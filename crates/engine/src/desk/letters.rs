@@ -11,8 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use crate::detached::Ending;
 use crate::jobs::State;
 use crate::output::Stream;
-use crate::request::Size;
-use crate::run::Life;
+use crate::run::{Life, Saying};
 
 /// How much is read at a time.
 const READ_SIZE: usize = 64 << 10;
@@ -47,26 +46,6 @@ pub enum Wanted {
     /// From so many bytes before its end on.
     Last(u64),
     Nothing,
-}
-
-/// What somebody wants of a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Saying {
-    Write {
-        bytes: Vec<u8>,
-        /// Whether it was typed by a person, and not for a model.
-        person: bool,
-        /// How much must have been written before, if that matters.
-        before: Option<u64>,
-    },
-    /// What ends it now is that it was told to.
-    Stopping,
-    CloseInput,
-    Resize(Size),
-    Signal(i32),
-    Stop {
-        grace: Duration,
-    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,11 +11,11 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::watch;
 
 use super::Register;
-use super::letters::{Ask, Listed, Mailbox, Saying, Tell, Wanted, letter};
+use super::letters::{Ask, Listed, Mailbox, Tell, Wanted, letter};
 use crate::detached::Ending;
 use crate::jobs::{Job, Place, Use};
 use crate::output::{Output, Stream};
-use crate::run::Life;
+use crate::run::{Life, Saying};
 
 /// How much output is told at a time.
 const PIECE: usize = 64 << 10;

@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::connect;
-use super::letters::{Ask, Listed, Mailbox, Saying, Tell, Wanted, letter};
+use super::letters::{Ask, Listed, Mailbox, Tell, Wanted, letter};
+use crate::run::Saying;
 
 /// A conversation at a desk. Asking never waits: the desk may be busy telling us something.
 pub struct Visit {

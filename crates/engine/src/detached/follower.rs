@@ -12,11 +12,11 @@ use tokio::time::{sleep, timeout};
 
 use super::shelf::open;
 use super::{Ending, Standing};
-use crate::desk::{Saying, Tell, Visit, Wanted};
+use crate::desk::{Tell, Visit, Wanted};
 use crate::error::Error;
 use crate::outcome::Outcome;
 use crate::output::{Output, Stream};
-use crate::run::{Life, Run, Word};
+use crate::run::{Life, Run, Saying, Word};
 
 /// Between two visits to a recorder that is there and does not answer.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
@@ -148,17 +148,16 @@ impl Follower {
         let urgent = urgent.unwrap_or(visit);
         // Whoever has left needs not be told.
         let _ = match word {
-            Word::Write { bytes, person, before } => {
-                let (backlog, length) = (self.backlog.clone(), bytes.len());
-                visit.say(run, Saying::Write { bytes, person, before }, move || {
-                    backlog.fetch_sub(length, Ordering::Relaxed);
-                })
-            }
-            Word::CloseInput => visit.say(run, Saying::CloseInput, || ()),
-            Word::Resize(size) => visit.say(run, Saying::Resize(size), || ()),
-            Word::Stopping => urgent.say(run, Saying::Stopping, || ()),
-            Word::Signal(signal) => urgent.say(run, Saying::Signal(signal), || ()),
-            Word::Stop { grace } => urgent.say(run, Saying::Stop { grace }, || ()),
+            Word::Say(saying) => match saying {
+                Saying::Write { ref bytes, .. } => {
+                    let (backlog, length) = (self.backlog.clone(), bytes.len());
+                    visit.say(run, saying, move || {
+                        backlog.fetch_sub(length, Ordering::Relaxed);
+                    })
+                }
+                Saying::CloseInput | Saying::Resize(_) => visit.say(run, saying, || ()),
+                _ => urgent.say(run, saying, || ()),
+            },
             Word::Hides(asked) => {
                 let (folder, run) = (self.standing.folder.clone(), run.to_owned());
                 tokio::spawn(async move {

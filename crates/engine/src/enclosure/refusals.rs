@@ -114,8 +114,8 @@ mod tests {
     use super::*;
 
     fn told(printed: &str) -> Vec<String> {
-        let kept = |path: &Path| (!path.starts_with("/work")).then(|| path.display().to_string());
-        files(printed, Path::new("/work/sub"), kept)
+        let kept = |path: &Path| (!path.starts_with("/proj")).then(|| path.display().to_string());
+        files(printed, Path::new("/proj/sub"), kept)
     }
 
     #[test]
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_the_sandbox_does_not_keep_is_not_its_doing() {
-        for line in ["cat: /work/x: Permission denied", "/etc/x is fine", "x: Permission denied"] {
+        for line in ["cat: /proj/x: Permission denied", "/etc/x is fine", "x: Permission denied"] {
             assert!(told(line).is_empty(), "{line}");
         }
     }

@@ -59,12 +59,7 @@ impl Engine {
     ) -> Result<Arc<Job>, Error> {
         self.settled().await;
         let started = self.detach(owner, origin, request).await;
-        if let Err(error) = &started {
-            self.shared.later.catch_up();
-            tracing::info!("not run: {}", self.settings().secrets.mask(&error.chain()));
-            self.shared.stats.note_error(error);
-        }
-        started
+        started.inspect_err(|error| self.note_not_run(error))
     }
 
     async fn detach(

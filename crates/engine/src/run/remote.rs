@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::output::Output;
@@ -20,16 +21,9 @@ pub struct Remote {
     backlog: Arc<AtomicUsize>,
 }
 
-/// What somebody wants of a run. When there is nobody any more who could want anything, a run that
-/// was not answered for is cancelled.
-#[derive(Debug)]
-pub(crate) enum Word {
-    Cancel,
-    Signal(i32),
-    /// All of it is to end; what does not within this time is killed.
-    Stop {
-        grace: Duration,
-    },
+/// What somebody wants of a run, here or at another process's desk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Saying {
     Write {
         bytes: Vec<u8>,
         /// Whether a person typed it, and nobody who asks for it here.
@@ -37,11 +31,24 @@ pub(crate) enum Word {
         /// How much must have been written before, if what is written was judged behind that.
         before: Option<u64>,
     },
-    /// What ends it now is that it was told to.
-    Stopping,
     /// Nothing more is written.
     CloseInput,
     Resize(Size),
+    Signal(i32),
+    /// What ends it now is that it was told to.
+    Stopping,
+    /// All of it is to end; what does not within this time is killed.
+    Stop {
+        grace: Duration,
+    },
+}
+
+/// What a run's task hears. When there is nobody any more who could want anything, a run that was not
+/// answered for is cancelled.
+#[derive(Debug)]
+pub(crate) enum Word {
+    Say(Saying),
+    Cancel,
     /// Asks whether its terminal shows nothing of what is typed.
     Hides(oneshot::Sender<bool>),
     /// It may go on for as long as it takes.
@@ -57,17 +64,17 @@ impl Remote {
 
     /// Sends a signal to the first process.
     pub fn signal(&self, signal: i32) {
-        self.say(Word::Signal(signal));
+        self.say(Word::Say(Saying::Signal(signal)));
     }
 
     /// Notes that it is told to end, by whatever comes next.
     pub(crate) fn note_stop(&self) {
-        self.say(Word::Stopping);
+        self.say(Word::Say(Saying::Stopping));
     }
 
     /// Ends all of it. The outcome says how the first process ended.
     pub fn stop(&self, grace: Duration) {
-        self.say(Word::Stop { grace });
+        self.say(Word::Say(Saying::Stop { grace }));
     }
 
     /// Room for so many bytes in what the command reads, unless it has not read what it was given
@@ -79,7 +86,7 @@ impl Remote {
     }
 
     pub(crate) fn close_input(&self) {
-        self.say(Word::CloseInput);
+        self.say(Word::Say(Saying::CloseInput));
     }
 
     /// Whether its terminal shows nothing of what is typed, as when it asks for a password.
@@ -90,7 +97,7 @@ impl Remote {
     }
 
     pub fn resize(&self, size: Size) {
-        self.say(Word::Resize(size));
+        self.say(Word::Say(Saying::Resize(size)));
     }
 
     /// Has what it prints from now on kept in another output, once all it has printed is kept.
@@ -127,7 +134,7 @@ impl Room<'_> {
     /// Has bytes written that fit in it. Whoever writes them gives the room back.
     pub fn write(mut self, bytes: Vec<u8>, person: bool, before: Option<u64>) {
         self.length -= bytes.len();
-        self.remote.say(Word::Write { bytes, person, before });
+        self.remote.say(Word::Say(Saying::Write { bytes, person, before }));
     }
 }
 

@@ -19,7 +19,7 @@ use crate::jobs::{State, Use};
 use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::Output;
-use crate::run::{Books, Word, until};
+use crate::run::{Books, Saying, Word, until};
 
 /// What a command is given to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -214,7 +214,7 @@ async fn ended(session: &Session) {
 async fn cancelled(words: &mut mpsc::UnboundedReceiver<Word>) {
     loop {
         match words.recv().await {
-            None | Some(Word::Cancel | Word::Stop { .. }) => return,
+            None | Some(Word::Cancel | Word::Say(Saying::Stop { .. })) => return,
             Some(_) => {}
         }
     }

@@ -1,0 +1,309 @@
+//! The task that owns a run.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::{Books, Life, Saying, Word, until};
+use crate::audit::Recorded;
+use crate::channel::Channel;
+use crate::error::Error;
+use crate::feeder::Feeder;
+use crate::gate::Pending;
+use crate::later::Later;
+use crate::outcome::{End, Outcome};
+use crate::output::Output;
+use crate::request::Input;
+
+/// What a command is given to end by itself before it is killed.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// When the agent has not said that a tree is gone this long after it should be, it never will.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub struct Minder {
+    pub process: Process,
+    pub pending: Pending,
+    pub id: Arc<str>,
+    /// Until its end is on record, too.
+    pub recorded: Option<Recorded>,
+    pub output: Output,
+    pub stdout: Channel,
+    pub stderr: Channel,
+    pub answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
+    pub living: watch::Sender<Life>,
+    /// The deadline; once the run was stopped, the end of our patience.
+    pub timer: Option<Instant>,
+    pub exit: Option<Exit>,
+    /// Whether all of it is being ended.
+    pub stopping: bool,
+    /// How it ended, if that is our doing.
+    pub stopped: Option<End>,
+    pub feeder: Option<Feeder>,
+    /// Closed when somebody is answered, or nobody waits any more.
+    pub books: Option<Books>,
+    pub later: Later,
+    pub backlog: Arc<AtomicUsize>,
+}
+
+impl Minder {
+    pub async fn mind(mut self, mut words: mpsc::UnboundedReceiver<Word>) {
+        let mut heard = true;
+        loop {
+            let waiting = self.answer.is_some();
+            tokio::select! {
+                biased;
+                happening = self.process.next() => {
+                    if self.happened(happening).await {
+                        return;
+                    }
+                }
+                word = words.recv(), if heard => match word {
+                    Some(Word::Switch(output, done)) => {
+                        self.switch(output).await;
+                        let _ = done.send(());
+                    }
+                    Some(word) => self.obey(word),
+                    None => {
+                        heard = false;
+                        self.obey(Word::Cancel);
+                    }
+                },
+                () = until(self.timer), if waiting => match self.stopping {
+                    false => self.stop(Some(End::TimedOut {
+                        after: self.pending.timeout.unwrap_or_default(),
+                    }), GRACE),
+                    true => self.answer_outcome(Vec::new()),
+                },
+                read = self.stdout.step(), if self.stdout.is_open() => self.check(read),
+                read = self.stderr.step(), if self.stderr.is_open() => self.check(read),
+            }
+        }
+    }
+
+    fn obey(&mut self, word: Word) {
+        match word {
+            // Whoever was answered has had what they wanted.
+            Word::Cancel if self.answer.is_none() => {}
+            Word::Cancel => self.stop(Some(End::Cancelled), GRACE),
+            Word::Say(saying) => self.heed(saying),
+            Word::Switch(..) => {}
+            Word::Last if self.stopping => {}
+            Word::Last => (self.timer, self.pending.timeout) = (None, None),
+            Word::Hides(asked) => {
+                let _ = asked.send(self.feeder.as_ref().is_some_and(Feeder::hides));
+            }
+        }
+    }
+
+    fn heed(&mut self, saying: Saying) {
+        match saying {
+            Saying::Write { bytes, before: Some(before), .. } if before != self.written() => {
+                tracing::warn!("nothing is typed: somebody else has typed meanwhile");
+                self.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
+            }
+            Saying::Write { bytes, person, .. } => {
+                let length = bytes.len() as u64;
+                if let Some(feeder) = &self.feeder {
+                    feeder.write(bytes);
+                }
+                self.living.send_modify(|life| match person {
+                    true => life.person += 1,
+                    false => life.written += length,
+                });
+            }
+            Saying::CloseInput => {
+                if let Some(feeder) = &mut self.feeder {
+                    feeder.close();
+                }
+            }
+            Saying::Resize(size) => {
+                self.feeder.iter().for_each(|feeder| feeder.resize(size));
+                self.living.send_modify(|life| life.size = Some(size));
+            }
+            Saying::Signal(signal) => self.process.signal(signal),
+            Saying::Stopping => self.living.send_modify(|life| life.stopped = true),
+            Saying::Stop { grace } => self.stop(None, grace),
+        }
+    }
+
+    fn written(&self) -> u64 {
+        self.living.borrow().written
+    }
+
+    /// Deals with what happened. True when nothing more will.
+    async fn happened(&mut self, happening: Happening) -> bool {
+        match happening {
+            Happening::Started(started) => {
+                self.started(started);
+                false
+            }
+            Happening::Failed(failure) => {
+                let Pending { program, directory, .. } = &self.pending;
+                let error = Error::from_failure(failure, program.clone(), directory.clone());
+                self.answer_with(Err(error));
+                true
+            }
+            Happening::Exited { exit, gone } => {
+                // What is left running may yet print the rest of what looks like a secret.
+                match gone {
+                    true => self.close().await,
+                    false => self.drain().await,
+                }
+                let left = exit.left.clone();
+                self.exit = Some(exit);
+                // A run that is being stopped is over when all of it is.
+                if gone || !self.stopping {
+                    self.answer_outcome(left);
+                }
+                gone
+            }
+            Happening::Gone { survivors, limit } => {
+                self.close().await;
+                self.living.send_modify(|life| {
+                    life.survivors = survivors.clone();
+                    life.limit = limit;
+                });
+                self.answer_outcome(survivors);
+                true
+            }
+            Happening::Lost => {
+                self.close().await;
+                self.answer_outcome(Vec::new());
+                true
+            }
+        }
+    }
+
+    fn started(&mut self, started: Started) {
+        self.stdout.open(started.stdout);
+        if let Some(stderr) = started.stderr {
+            self.stderr.open(stderr);
+        }
+        if !self.stopping {
+            // What it took to start is not the command's time.
+            self.timer = self.pending.timeout.map(|timeout| Instant::now() + timeout);
+        }
+        self.books.iter().for_each(Books::note_start);
+        if let (Some(direction), Some(waiting)) = (started.direction, self.pending.directing.take())
+        {
+            let _ = waiting.send(direction);
+        }
+        if let Some(pipe) = started.stdin {
+            let first = std::mem::take(&mut self.pending.stdin);
+            let backlog = self.backlog.clone();
+            self.feeder = Feeder::start(pipe, first, self.pending.input, backlog);
+        }
+        self.living.send_modify(|life| {
+            life.pid = Some(started.pid);
+            life.keeper = Some(started.keeper);
+            if let Some(Input::Terminal(size)) = self.pending.input {
+                life.size.get_or_insert(size);
+            }
+        });
+    }
+
+    fn stop(&mut self, why: Option<End>, grace: Duration) {
+        if !self.stopping {
+            self.stopping = true;
+            self.stopped = why;
+        }
+        self.timer = Some(Instant::now() + grace + PATIENCE);
+        self.process.kill(grace);
+    }
+
+    async fn drain(&mut self) {
+        let (stdout, stderr) = tokio::join!(self.stdout.drain(), self.stderr.drain());
+        self.check(stdout.and(stderr));
+    }
+
+    async fn close(&mut self) {
+        let (stdout, stderr) = tokio::join!(self.stdout.close(), self.stderr.close());
+        self.check(stdout.and(stderr));
+        let spent = (self.stdout.take_spent(), self.stderr.take_spent());
+        self.later.add(move || drop(spent));
+    }
+
+    async fn switch(&mut self, output: Output) {
+        let (stdout, stderr) =
+            tokio::join!(self.stdout.switch(output.clone()), self.stderr.switch(output));
+        self.check(stdout.and(stderr));
+    }
+
+    /// A command whose output cannot be read is ended.
+    fn check(&mut self, read: io::Result<()>) {
+        if let Err(source) = read {
+            self.process.kill(Duration::ZERO);
+            self.answer_with(Err(Error::Resources(source)));
+        }
+    }
+
+    fn answer_outcome(&mut self, background: Vec<i32>) {
+        let outcome = self.outcome(background);
+        let (end, limit) = (outcome.end, outcome.limit);
+        self.later.add(move || match (end, limit) {
+            (end, Some(limit)) => tracing::info!("ended: {end:?}, at its limit: {limit:?}"),
+            (End::Exited(code), None) => tracing::info!("exit code {code}"),
+            (other, None) => tracing::info!("ended: {other:?}"),
+        });
+        self.output.settle();
+        self.answer_with(Ok(outcome));
+    }
+
+    fn outcome(&self, background: Vec<i32>) -> Outcome {
+        let ended = self.exit.as_ref().map(|exit| match exit.status {
+            Status::Code(code) => End::Exited(code),
+            Status::Signal(signal) => End::Signalled(signal),
+        });
+        let usage = self.exit.as_ref().map_or(Usage::default(), |exit| exit.usage);
+        let end = self.stopped.or(ended).unwrap_or(End::Lost);
+        let limit = self.exit.as_ref().and_then(|exit| exit.limit);
+        let (id, output) = (self.id.clone(), self.output.clone());
+        let warnings = self.pending.warnings.clone();
+        let refused = self.refused(end);
+        let (job, session) = (None, None);
+        Outcome { id, end, limit, usage, output, background, warnings, refused, job, session }
+    }
+
+    /// What the sandbox has refused.
+    fn refused(&self, end: End) -> Vec<String> {
+        let Pending { enclosure, directory, .. } = &self.pending;
+        let enclosure = enclosure.as_ref();
+        enclosure
+            .map(|enclosure| enclosure.refused(&self.id, end, &self.output, directory))
+            .unwrap_or_default()
+    }
+
+    fn answer_with(&mut self, answer: Result<Outcome, Error>) {
+        match (self.recorded.take(), &answer) {
+            (Some(recorded), Ok(outcome)) => {
+                // Neither the answer nor the next call has to wait for the disk.
+                let outcome = outcome.clone();
+                self.later.add(move || recorded.end(Ok(&outcome)));
+            }
+            (Some(recorded), Err(error)) => recorded.end(Err(error)),
+            (None, _) => {}
+        }
+        if let Some(books) = self.books.take() {
+            books.note_answer(&answer);
+        }
+        if let Some(sender) = self.answer.take() {
+            let _ = sender.send(answer);
+        }
+    }
+}
+
+impl Drop for Minder {
+    fn drop(&mut self) {
+        self.output.finish();
+        // The server ends, and nobody is answered any more.
+        if let Some(recorded) = self.recorded.take() {
+            recorded.end(Ok(&self.outcome(Vec::new())));
+        }
+    }
+}
