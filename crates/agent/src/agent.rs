@@ -98,6 +98,7 @@ struct Ward {
 /// What the agent knows of one keeper.
 struct Record {
     keeper: u64,
+    owner: u64,
     group: Option<Group>,
 }
 
@@ -136,15 +137,15 @@ impl Agent {
                 self.ward = Some(Ward { limits: *limits, groups });
             }
             Order::Hello { version, .. } => return Err(AgentError::Version { theirs: *version }),
-            Order::Keep { keeper } => {
-                let keeper = *keeper;
+            Order::Keep { keeper, owner } => {
+                let (keeper, owner) = (*keeper, *owner);
                 let Some(Ward { limits, groups }) = &mut self.ward else {
                     return Err(AgentError::NoHello);
                 };
                 match self.inbox.take_fds(1).and_then(|mut fds| fds.pop()) {
                     Some(socket) => {
-                        let (limits, group) = (*limits, groups.add());
-                        self.fork_keeper(keeper, socket, limits, group);
+                        let (limits, group) = (*limits, groups.add(owner));
+                        self.fork_keeper(Record { keeper, owner, group }, socket, limits);
                     }
                     // Out of descriptors: the kernel has closed it, which the server sees.
                     None => self.report(&Report::Buried { keeper }, &[]),
@@ -154,7 +155,7 @@ impl Agent {
         Ok(())
     }
 
-    fn fork_keeper(&mut self, keeper: u64, socket: OwnedFd, limits: Limits, group: Option<Group>) {
+    fn fork_keeper(&mut self, record: Record, socket: OwnedFd, limits: Limits) {
         // SAFETY: this process has one thread, so the child finds nothing half done. It never
         // returns into our code: it serves and leaves.
         match unsafe { libc::fork() } {
@@ -162,12 +163,12 @@ impl Agent {
                 let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN);
                 let failure = Failure { stage: Stage::Resources, errno };
                 let _ = wire::tell(socket.as_fd(), &[Event::Failed(failure)], &[]);
-                self.report(&Report::Buried { keeper }, &[]);
+                self.report(&Report::Buried { keeper: record.keeper }, &[]);
             }
-            0 => live_as_keeper(socket, limits, group, self.seal.take()),
+            0 => live_as_keeper(socket, limits, record.group, self.seal.take()),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
-                self.keepers.insert(pid, Record { keeper, group });
+                self.keepers.insert(pid, record);
             }
         }
     }
@@ -193,6 +194,9 @@ impl Agent {
         self.kill_orphans();
         if let Some(group) = kept.group {
             group.remove();
+        }
+        if self.keepers.values().all(|other| other.owner != kept.owner) {
+            self.ward.iter().for_each(|ward| ward.groups.forget(kept.owner));
         }
         self.report(&Report::Buried { keeper: kept.keeper }, &[]);
     }

@@ -20,7 +20,7 @@ use crate::cgroup::Groups;
 use crate::child::close_on_exec_from;
 use crate::frame::Spawn;
 use crate::limits::Limits;
-use crate::link::{Connection, LinkError, connect, pair};
+use crate::link::{Connection, FIRST_OWNER, LinkError, connect, pair};
 use crate::process::{Letter, Process};
 use crate::wire::Inbox;
 use crate::{signals, tree};
@@ -74,7 +74,7 @@ impl Keep {
     pub fn fork(limits: Limits) -> io::Result<(Self, Groups)> {
         let (ours, theirs) = pair()?;
         let mut groups = Groups::create(&limits);
-        let group = groups.add();
+        let group = groups.add(FIRST_OWNER);
         // SAFETY: there is one thread. The child never returns into our code.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -91,7 +91,7 @@ impl Keep {
         let socket = Arc::new(connect(self.socket).map_err(LinkError::Start)?);
         // Nobody buries this one but we ourselves.
         let (_, buried) = oneshot::channel();
-        let keeper = Connection { socket, inbox: Inbox::default(), buried };
+        let keeper = Connection { owner: FIRST_OWNER, socket, inbox: Inbox::default(), buried };
         Ok(Process::new(keeper, Letter::new(spawn)?, None))
     }
 }

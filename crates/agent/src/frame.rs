@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{Limit, Limits};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -47,8 +47,8 @@ pub enum Order {
         /// What every run may use.
         limits: Limits,
     },
-    /// Make a keeper that serves the socket which travels with this frame.
-    Keep { keeper: u64 },
+    /// Make a keeper for runs of one owner. It serves the socket which travels with this frame.
+    Keep { keeper: u64, owner: u64 },
 }
 
 /// What commands of an agent are held to.

@@ -25,9 +25,18 @@ pub struct Limits {
     pub cpu_time: Option<Duration>,
     /// How much commands stand back for others, from 0 to 19.
     pub nice: u8,
+    pub together: Together,
     /// Whether the agent is in a user namespace of its own: the kernel then counts no processes of
     /// anybody else when it counts a user's.
     pub own_namespace: bool,
+}
+
+/// What all runs of one owner may use at a time, where a cgroup counts that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Together {
+    pub memory: Memory,
+    /// Processes and threads.
+    pub processes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,15 +55,18 @@ pub enum Limit {
     CpuTime(Duration),
     Processes(u64),
     FileSize(u64),
+    /// What all runs of an owner, or of everybody, have together was used up.
+    SharedMemory,
+    SharedProcesses,
 }
 
 impl Limit {
     /// What answers and records call it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Memory(_) => "oom_killed",
+            Self::Memory(_) | Self::SharedMemory => "oom_killed",
             Self::CpuTime(_) => "cpu_limit",
-            Self::Processes(_) => "pids_limit",
+            Self::Processes(_) | Self::SharedProcesses => "pids_limit",
             Self::FileSize(_) => "file_size_limit",
         }
     }
@@ -73,6 +85,12 @@ impl fmt::Display for Limit {
             }
             Self::FileSize(most) => {
                 write!(f, "a file grew too long: a command may write {}", Size(most))
+            }
+            Self::SharedMemory => {
+                f.write_str("out of memory: commands took all they may use together")
+            }
+            Self::SharedProcesses => {
+                f.write_str("too many processes: commands had all they may have together")
             }
         }
     }
@@ -106,6 +124,7 @@ impl Default for Limits {
             file_size: None,
             cpu_time: None,
             nice: 0,
+            together: Together { memory: Memory::Most, processes: Some(8192) },
             own_namespace: false,
         }
     }
@@ -157,6 +176,7 @@ mod tests {
         file_size: None,
         cpu_time: None,
         nice: 0,
+        together: Together { memory: Memory::Unlimited, processes: None },
         own_namespace: false,
     };
 

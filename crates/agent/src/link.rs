@@ -26,7 +26,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
-use crate::cgroup;
+use crate::cgroup::{self, Common};
 use crate::frame::{self, Confinement, FrameError, Order, Report, Spawn, VERSION};
 use crate::limits::Limits;
 use crate::process::{Letter, Process};
@@ -34,6 +34,9 @@ use crate::wire::{self, Inbox};
 
 /// Keepers that are always ready.
 const SPARE: usize = 2;
+
+/// Whose those are that are made before anybody needs one.
+pub const FIRST_OWNER: u64 = 0;
 
 /// How long a keeper beyond those waits for more work before it is let go.
 const IDLE_TIME: Duration = Duration::from_secs(10);
@@ -67,6 +70,8 @@ struct Shared {
     control: UnixStream,
     /// Whether what it starts lives in namespaces of its own.
     confined: bool,
+    /// What all of it is in, if it can make nothing like that itself.
+    common: Option<Common>,
     state: Mutex<State>,
     /// Told when there are more idle keepers than need to be.
     surplus: Notify,
@@ -91,6 +96,8 @@ struct Entry {
 
 /// A keeper, in the hands of whoever may use it.
 pub struct Connection {
+    /// Whose runs it keeps.
+    pub owner: u64,
     pub socket: Arc<UnixStream>,
     pub inbox: Inbox,
     /// Done when the keeper has ended and nothing of it is left.
@@ -108,18 +115,20 @@ impl Link {
         let mut command = Command::new(program);
         command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
         command.arg0("mcpz").arg("agent");
-        Self::connect(command, limits, None).map(|(link, _)| link)
+        Self::connect(command, limits, None, None).map(|(link, _)| link)
     }
 
-    /// Starts an agent that confines whatever it starts, with a command that ends up being one.
-    /// Returns where commands find their way out, if they are to have one. The agent may go with the
-    /// thread that calls this.
+    /// Starts an agent for one owner that confines whatever it starts, with a command that ends up
+    /// being one. Returns where commands find their way out, if they are to have one. The agent may go
+    /// with the thread that calls this.
     pub async fn start_confined(
-        command: Command,
+        mut command: Command,
         limits: Limits,
         confinement: Confinement,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
-        let (link, greeted) = Self::connect(command, limits, Some(confinement))?;
+        let common = limits.own_namespace.then(|| Common::create(&limits));
+        common.iter().for_each(|common| common.enclose(&mut command));
+        let (link, greeted) = Self::connect(command, limits, Some(confinement), common)?;
         match greeted.await {
             Ok(Ok(listener)) => Ok((link, listener)),
             Ok(Err(why)) => Err(LinkError::Confinement(why)),
@@ -132,6 +141,7 @@ impl Link {
         mut command: Command,
         limits: Limits,
         confinement: Option<Confinement>,
+        common: Option<Common>,
     ) -> Result<(Self, oneshot::Receiver<Greeting>), LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
         let agent = command
@@ -145,6 +155,7 @@ impl Link {
             agent: Pid::from_child(&agent),
             control,
             confined: confinement.is_some(),
+            common,
             state: Mutex::default(),
             surplus: Notify::new(),
             closed,
@@ -153,7 +164,7 @@ impl Link {
         let confinement = confinement.map(Box::new);
         link.order(&Order::Hello { version: VERSION, limits, confinement }, None)?;
         for _ in 0..SPARE {
-            let keeper = link.make_keeper()?;
+            let keeper = link.make_keeper(FIRST_OWNER)?;
             link.shared.lock().idle.push(keeper);
         }
         let (greeting, greeted) = oneshot::channel();
@@ -174,12 +185,12 @@ impl Link {
         self.shared.lock().closed
     }
 
-    /// Has a program started. What becomes of it is told by the returned [`Process`].
-    pub fn spawn(&self, spawn: Spawn) -> Result<Process, LinkError> {
+    /// Has a program started for an owner. What becomes of it is told by the returned [`Process`].
+    pub fn spawn(&self, owner: u64, spawn: Spawn) -> Result<Process, LinkError> {
         let letter = Letter::new(spawn)?;
-        let keeper = match self.take_idle() {
+        let keeper = match self.take_idle(owner) {
             Some(keeper) => keeper,
-            None => self.make_keeper()?,
+            None => self.make_keeper(owner)?,
         };
         Ok(Process::new(keeper, letter, Some(self.clone())))
     }
@@ -215,11 +226,17 @@ impl Link {
         }
     }
 
-    /// A keeper that is idle and alive.
-    fn take_idle(&self) -> Option<Connection> {
+    /// How many processes were killed for want of memory where all of the agent is.
+    pub(crate) fn kills(&self) -> u64 {
+        self.shared.common.as_ref().map_or(0, Common::kills)
+    }
+
+    /// A keeper of this owner that is idle and alive.
+    fn take_idle(&self, owner: u64) -> Option<Connection> {
         let mut state = self.shared.lock();
         loop {
-            let keeper = state.idle.pop()?;
+            let last = state.idle.iter().rposition(|keeper| keeper.owner == owner)?;
+            let keeper = state.idle.remove(last);
             state.least_idle = state.least_idle.min(state.idle.len());
             if keeper.is_alive() {
                 return Some(keeper);
@@ -227,7 +244,7 @@ impl Link {
         }
     }
 
-    fn make_keeper(&self) -> Result<Connection, LinkError> {
+    fn make_keeper(&self, owner: u64) -> Result<Connection, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Ask)?;
         let socket = Arc::new(connect(ours).map_err(LinkError::Ask)?);
         if self.shared.confined {
@@ -245,11 +262,11 @@ impl Link {
             state.all.insert(keeper, Entry { socket: Arc::downgrade(&socket), _buried: burying });
             keeper
         };
-        if let Err(error) = self.order(&Order::Keep { keeper }, Some(theirs)) {
+        if let Err(error) = self.order(&Order::Keep { keeper, owner }, Some(theirs)) {
             self.shared.lock().all.remove(&keeper);
             return Err(error);
         }
-        Ok(Connection { socket, inbox: Inbox::default(), buried })
+        Ok(Connection { owner, socket, inbox: Inbox::default(), buried })
     }
 
     /// Orders are few and small: the socket takes them at once, or something is wrong.

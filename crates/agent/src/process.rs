@@ -5,10 +5,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
+use rustix::process::Signal;
 use tokio::io::Interest;
 
 use crate::alone::kill_all_below;
-use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Stdin};
+use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Status, Stdin};
 use crate::limits::Limit;
 use crate::link::{Connection, Link, LinkError};
 use crate::wire;
@@ -82,13 +83,16 @@ pub struct Process {
     over: bool,
     /// Where the keeper came from, if it can be used again.
     link: Option<Link>,
+    /// How many were killed there for want of memory before.
+    kills: u64,
 }
 
 impl Process {
     /// Sends what starts the run.
     pub(crate) fn new(keeper: Connection, letter: Letter, link: Option<Link>) -> Self {
         let Letter { bytes: unsent, handle, shape } = letter;
-        let mut process = Self { keeper: Some(keeper), unsent, handle, shape, over: false, link };
+        let (keeper, kills) = (Some(keeper), link.as_ref().map_or(0, Link::kills));
+        let mut process = Self { keeper, unsent, handle, shape, over: false, link, kills };
         process.send();
         process
     }
@@ -149,8 +153,9 @@ impl Process {
                     Happening::Failed(Failure { stage: Stage::Resources, errno })
                 }
             },
-            Event::Exited { exit, gone } => {
+            Event::Exited { mut exit, gone } => {
                 self.over = gone;
+                exit.limit = exit.limit.or_else(|| self.limit_outside(exit.status));
                 Happening::Exited { exit, gone }
             }
             Event::Gone { survivors, limit } => {
@@ -162,6 +167,14 @@ impl Process {
                 Happening::Gone { survivors, limit }
             }
         }
+    }
+
+    /// The limit that ended a process which its keeper, within the same bounds, cannot see.
+    fn limit_outside(&self, status: Status) -> Option<Limit> {
+        let killed = Signal::KILL.as_raw();
+        let killed = status == Status::Signal(killed) || status == Status::Code(128 + killed);
+        let killed = killed && self.link.as_ref().is_some_and(|link| link.kills() > self.kills);
+        killed.then_some(Limit::SharedMemory)
     }
 
     fn take_ends(&mut self, pid: i32, keeper: i32, count: usize) -> Option<Started> {

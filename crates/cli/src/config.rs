@@ -65,6 +65,8 @@ pub struct Limits {
     pub idle: Option<u64>,
     pub memory: Option<Size>,
     pub processes: Option<u64>,
+    pub memory_per_client: Option<Size>,
+    pub processes_per_client: Option<u64>,
     pub open_files: Option<u64>,
     pub file_size: Option<Size>,
     pub cpu_time: Option<u64>,

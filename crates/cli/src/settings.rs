@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpz_engine::{
-    AuditSettings, Engine, Later, Limits, Memory, RunLimits, SpillSettings, Surroundings,
+    AuditSettings, Engine, Later, Limits, Memory, RunLimits, SpillSettings, Surroundings, Together,
 };
 use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
 
@@ -221,15 +221,31 @@ fn usage(memory: Option<Size>, limits: &config::Limits) -> Result<Limits, Settin
         Some(wanted) if wanted < least => Err(SettingsError::TooLittle { name, least }),
         Some(wanted) => Ok(Some(wanted)),
     };
-    let memory = memory.or(limits.memory).map(|size| size.0);
+    let memory_of = |name, wanted: Option<Size>, otherwise| {
+        let wanted = wanted.map(|size| size.0);
+        let least = at_least(name, LEAST_MEMORY, wanted, None);
+        least.map(|bytes| match bytes {
+            Some(bytes) => Memory::Bytes(bytes),
+            None if wanted.is_some() => Memory::Unlimited,
+            None => otherwise,
+        })
+    };
+    let memory = memory_of("memory", memory.or(limits.memory), default.memory)?;
+    let processes = at_least("processes", 1, limits.processes, default.processes)?;
+    // Who may have all there is needs no other limit.
+    let all = match memory {
+        Memory::Unlimited => Memory::Unlimited,
+        _ => default.together.memory,
+    };
+    let most = processes.and(default.together.processes);
     let file_size = limits.file_size.map(|size| size.0);
     Ok(Limits {
-        memory: match at_least("memory", LEAST_MEMORY, memory, None)? {
-            Some(bytes) => Memory::Bytes(bytes),
-            None if memory.is_some() => Memory::Unlimited,
-            None => default.memory,
+        memory,
+        processes,
+        together: Together {
+            memory: memory_of("memory_per_client", limits.memory_per_client, all)?,
+            processes: at_least("processes_per_client", 1, limits.processes_per_client, most)?,
         },
-        processes: at_least("processes", 1, limits.processes, default.processes)?,
         open_files: at_least("open_files", LEAST_FILES, limits.open_files, default.open_files)?,
         file_size: at_least("file_size", 1, file_size, default.file_size)?,
         cpu_time: at_least("cpu_time", 1, limits.cpu_time, None)?.map(Duration::from_secs),

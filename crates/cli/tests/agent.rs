@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use mcpz_agent::{
-    Directory, Happening, Limits, Link, Program, Spawn, Stage, Started, Status, Stdin,
+    Directory, FIRST_OWNER, Happening, Limits, Link, Program, Spawn, Stage, Started, Status, Stdin,
 };
 use support::MCPZ;
 
@@ -48,7 +48,7 @@ fn within_runtime<T>(test: impl AsyncFnOnce(Link) -> T) -> T {
 
 /// Runs to the end and returns what was printed and how it ended.
 async fn run(link: &Link, spawn: Spawn) -> (String, Status) {
-    let mut process = link.spawn(spawn).unwrap();
+    let mut process = link.spawn(FIRST_OWNER, spawn).unwrap();
     let Happening::Started(Started { stdout, .. }) = process.next().await else {
         panic!("it starts")
     };
@@ -120,7 +120,7 @@ fn what_cannot_start_says_at_which_stage_and_why() {
             ),
         ] {
             let what = format!("{spawn:?}");
-            let mut process = link.spawn(spawn).unwrap();
+            let mut process = link.spawn(FIRST_OWNER, spawn).unwrap();
             let Happening::Failed(failure) = process.next().await else { panic!("{what}") };
             assert_eq!((failure.stage, failure.errno), (stage, errno), "{what}");
         }
@@ -155,7 +155,7 @@ fn one_signal_can_be_sent() {
     within_runtime(async |link| {
         let program =
             script("trap 'echo got it; exit 5' USR1; echo ready; while :; do sleep 0.01; done");
-        let mut process = link.spawn(spawn(program)).unwrap();
+        let mut process = link.spawn(FIRST_OWNER, spawn(program)).unwrap();
         let Happening::Started(started) = process.next().await else { panic!("it starts") };
         support::wait_until("the trap is set", || {
             let mut bytes = [0; 6];
@@ -174,8 +174,9 @@ fn a_run_is_over_when_its_handle_is_dropped() {
     let mark = support::mark();
     within_runtime(async |link| {
         let environment = vec![("MARK".into(), Some(mark.clone().into()))];
-        let mut process =
-            link.spawn(Spawn { environment, ..spawn(script("sleep 300 & sleep 300")) }).unwrap();
+        let mut process = link
+            .spawn(FIRST_OWNER, Spawn { environment, ..spawn(script("sleep 300 & sleep 300")) })
+            .unwrap();
         assert!(matches!(process.next().await, Happening::Started(_)));
         drop(process);
         support::wait_until("it is gone", || support::survivors(&mark).is_empty().then_some(()));

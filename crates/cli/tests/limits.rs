@@ -320,3 +320,92 @@ time.sleep(300)'";
     }
     assert_eq!(server.run("echo fine")["output"], "fine\n");
 }
+
+/// Takes so many bytes, and keeps them for a while.
+fn holding(bytes: u64, seconds: u64) -> String {
+    format!(
+        "python3 -c 'import time; x = bytearray({bytes}); print(1, flush=True); time.sleep({seconds})'"
+    )
+}
+
+/// Whether what commands use is counted together here.
+fn is_counted(server: &mut Server) -> bool {
+    server.run("cat /proc/self/cgroup")["output"].as_str().unwrap().contains("mcpz-")
+}
+
+const TOGETHER: &str = "[limits]\nmemory = \"100MB\"\nmemory_per_client = \"150MB\"\n";
+
+#[test]
+fn what_commands_of_one_client_use_together_has_a_limit() {
+    let (mut server, _folder) = limited(TOGETHER);
+    if !is_counted(&mut server) {
+        return;
+    }
+    let first = server.call(json!({"command": holding(50_000_000, 300), "background": true}));
+    let id = &first["job_id"];
+    server.tool("read_job", json!({"job_id": id, "wait_for": "text", "pattern": "1"}));
+    let second = server.run(&holding(90_000_000, 0));
+    assert_eq!(second["limit"], "oom_killed", "{second}");
+    let told = "out of memory: commands took all they may use together";
+    assert_eq!(second["message"], told, "{second}");
+    let first = server.tool("read_job", json!({"job_id": id}))["structuredContent"].clone();
+    assert_eq!(first["state"], "running", "{first}");
+    assert!(server.run(&holding(80_000_000, 0))["limit"].is_null());
+}
+
+#[test]
+fn how_many_processes_commands_of_one_client_have_together_has_a_limit() {
+    let (mut server, _folder) = limited("[limits]\nprocesses_per_client = 60\n");
+    if !is_counted(&mut server) {
+        return;
+    }
+    let many = |number| format!("for i in $(seq {number}); do sleep 300 & done; echo begun; wait");
+    let first = server.call(json!({"command": many(45), "background": true}));
+    let state = |server: &mut Server| {
+        let job = json!({"job_id": first["job_id"]});
+        server.tool("read_job", job)["structuredContent"]["state"].clone()
+    };
+    let begun = json!({"job_id": first["job_id"], "wait_for": "text", "pattern": "begun", "cursor": "bytes:0"});
+    server.tool("read_job", begun);
+    let second = server.run(&many(45));
+    assert_eq!(second["limit"], "pids_limit", "{second}");
+    let told = "too many processes: commands had all they may have together";
+    assert_eq!(second["message"], told, "{second}");
+    assert_eq!(state(&mut server), "running");
+}
+
+#[test]
+fn what_others_use_is_taken_from_nobody() {
+    let mut command = Command::new(MCPZ);
+    command.env("MCP_HTTP_TOKEN", TOKEN);
+    let tokens = format!("{TOGETHER}[http.tokens]\nada = \"the-token-of-ada-lovelace\"\n");
+    let server = HttpServer::start_command(&mut command, &[], &tokens);
+    let ask = |name: &str, arguments: Value, token: &str| {
+        let request = Request::alone(call(1, name, arguments)).without("authorization");
+        let request = request.with("authorization", &format!("Bearer {token}"));
+        server.send(&request).messages().pop().unwrap()["result"]["structuredContent"].clone()
+    };
+    let job = json!({"command": holding(90_000_000, 300), "background": true});
+    let id = ask("execute_command", job, TOKEN)["job_id"].clone();
+    let wanted = json!({"job_id": id, "wait_for": "text", "pattern": "1"});
+    assert_eq!(ask("read_job", wanted.clone(), TOKEN)["state"], "running");
+    let taking = json!({"command": holding(90_000_000, 0)});
+    let ada = ask("execute_command", taking, "the-token-of-ada-lovelace");
+    assert_eq!((&ada["return_code"], &ada["limit"]), (&json!(0), &Value::Null), "{ada}");
+    assert_eq!(ask("read_job", wanted, TOKEN)["state"], "running");
+}
+
+#[test]
+fn all_of_a_sandbox_has_what_its_owner_may_have() {
+    let (folder, work) = (open_folder(), open_folder());
+    let file = config(folder.path(), "[limits]\nmemory_per_client = \"150MB\"\n");
+    let (file, directory) = (file.to_str().unwrap(), work.path().to_str().unwrap());
+    if !is_counted(&mut Server::start(&[])) {
+        return;
+    }
+    let mut server =
+        Server::start(&["--config", file, "--sandbox", "workspace", "--working-dir", directory]);
+    let told = server.run(MEMORY_BOMB);
+    assert_eq!(told["limit"], "oom_killed", "{told}");
+    assert_eq!(server.run("echo fine")["output"], "fine\n");
+}

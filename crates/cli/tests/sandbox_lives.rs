@@ -5,6 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
+use support::http::{HttpServer, Request, call};
 use support::sandbox::{Place, fails, tool, warnings, works};
 use support::{Server, children, kill, mark, survivors, wait_until};
 
@@ -253,4 +254,19 @@ fn recorder_above(process: &str) -> u32 {
 
 fn is_gone(pid: u32) -> bool {
     !std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[test]
+fn a_sandbox_whose_owner_was_not_heard_of_is_let_go() {
+    let place = Place::new();
+    let directory = place.work();
+    let flags = ["--sandbox", "workspace", "--working-dir", directory.to_str().unwrap()];
+    let server = HttpServer::start_with(&flags, "[http]\nsession_time = 1\n");
+    let request = Request::alone(call(1, "execute_command", json!({"command": "echo here"})));
+    let ask = || server.send(&request).messages().pop().unwrap().to_string();
+    assert!(ask().contains("here"));
+    assert!(!children(server.child.id()).is_empty());
+    let gone = || children(server.child.id()).is_empty().then_some(());
+    wait_until("the sandbox is gone", gone);
+    assert!(ask().contains("here"));
 }

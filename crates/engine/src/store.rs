@@ -124,6 +124,19 @@ impl Owner {
         &self.name
     }
 
+    /// Tells it apart from others that are there at the same time.
+    pub(crate) fn number(&self) -> u64 {
+        self.id
+    }
+
+    /// Lets go of what its commands are confined in, with its temporary files, once none runs there.
+    pub fn vacate(&self) {
+        // Whoever is making one needs it.
+        if let Ok(mut enclosure) = self.enclosure.try_lock() {
+            enclosure.take();
+        }
+    }
+
     /// Which detached jobs are its own: those of the same estate.
     pub fn estate(&self) -> &str {
         &self.estate

@@ -62,7 +62,7 @@ impl Reception for Guests {
         self.shell.for_owner(guest.owner.clone(), guest.tasks.clone())
     }
 
-    /// Ends the jobs and tasks of those who were not heard of for so long.
+    /// Ends the jobs, tasks and sandboxes of those who were not heard of for so long.
     fn tend(&self, limit: Duration) {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         for guest in owners.values_mut() {
@@ -71,6 +71,7 @@ impl Reception for Guests {
             } else if guest.seen.elapsed() > limit {
                 guest.owner.jobs.stop_all();
                 guest.tasks.cancel_all();
+                guest.owner.vacate();
             }
         }
     }

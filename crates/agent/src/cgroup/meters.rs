@@ -20,8 +20,13 @@ pub struct Meters {
     refusals: Option<File>,
     /// Whether that file is made ready when it says more.
     told: bool,
-    /// Says how many were killed for want of memory.
-    kills: Option<File>,
+    /// Say how many processes there are in the folders above, which may have so many.
+    above: Vec<(File, u64)>,
+    kills: Option<Kills>,
+    /// Says how often there was no memory left of the folder's own. Version 1 only tells the most that
+    /// was ever used.
+    shortages: Option<File>,
+    peak: Option<File>,
     /// Says how much memory is used.
     usage: Option<File>,
     /// Rung by version 1 when there is no memory: version 2 ends all of a run by itself.
@@ -34,31 +39,55 @@ pub struct Meters {
 struct Counts {
     refusals: u64,
     kills: u64,
+    shortages: u64,
+}
+
+/// Says how many were killed for want of memory.
+pub struct Kills(File);
+
+impl Kills {
+    /// Of a folder that counts them.
+    pub fn open(folder: &Folder) -> Option<Self> {
+        let name = match folder.kind {
+            Kind::Unified => "memory.events",
+            Kind::Memory => "memory.oom_control",
+            Kind::Processes => return None,
+        };
+        File::open(folder.path.join(name)).ok().map(Self)
+    }
+
+    pub fn count(&self) -> u64 {
+        number(&self.0, "oom_kill")
+    }
 }
 
 impl Meters {
     pub fn open(folders: &[Folder], held: &Bounds) -> Self {
         let mut meters = Self::default();
-        for Folder { kind, path } in folders {
+        for folder @ Folder { kind, path } in folders {
             let open = |file| File::open(path.join(file)).ok();
             if held.processes.is_some() && *kind != Kind::Memory {
+                meters.above = path.ancestors().skip(1).take(2).filter_map(crowd).collect();
                 meters.refusals = open("pids.events");
                 meters.told = *kind == Kind::Unified && meters.refusals.is_some();
             }
             match kind {
                 Kind::Unified if held.memory.is_some() => {
-                    meters.kills = open("memory.events");
+                    meters.kills = Kills::open(folder);
+                    meters.shortages = open("memory.events");
                     meters.usage = open("memory.current");
                 }
                 Kind::Memory if held.memory.is_some() => {
-                    meters.kills = open("memory.oom_control");
+                    meters.kills = Kills::open(folder);
+                    let peak = path.join("memory.max_usage_in_bytes");
+                    meters.peak = File::options().read(true).write(true).open(peak).ok();
                     meters.usage = open("memory.usage_in_bytes");
-                    meters.bell = meters.kills.as_ref().and_then(|kills| bell(path, kills));
+                    meters.bell = meters.kills.as_ref().and_then(|kills| bell(path, &kills.0));
                 }
                 _ => {}
             }
         }
-        meters.settle();
+        meters.settle(held);
         meters
     }
 
@@ -73,32 +102,51 @@ impl Meters {
         ]
     }
 
-    /// The limit that was reached since the last run.
+    /// The limit that was reached since the last run. The bell of version 1 rings for all of an owner's
+    /// runs when they have no memory left together; only one of them is ended.
     pub fn reached(&mut self, held: &Bounds) -> Option<Limit> {
         let (rung, now, before) = (self.hear_bell(), self.count(), self.before);
-        let memory = held.memory.filter(|_| rung || now.kills > before.kills);
+        let killed = now.kills > before.kills;
+        let own = |most: &u64| now.shortages > before.shortages || self.came_near(*most);
+        let memory = held.memory.filter(|_| killed || rung).filter(own).map(Limit::Memory);
         let processes = held.processes.filter(|_| now.refusals > before.refusals);
-        memory.map(Limit::Memory).or(processes.map(Limit::Processes))
+        let processes = processes.map(|most| match self.is_crowded() {
+            true => Limit::SharedProcesses,
+            false => Limit::Processes(most),
+        });
+        memory.or(killed.then_some(Limit::SharedMemory)).or(processes)
+    }
+
+    /// Whether nearly that much memory was used, where nothing better is told.
+    fn came_near(&self, most: u64) -> bool {
+        self.peak.as_ref().is_some_and(|file| number(file, "") >= most / 100 * 99)
+    }
+
+    /// Whether all together have about as many processes as they may.
+    fn is_crowded(&self) -> bool {
+        self.above.iter().any(|(file, most)| number(file, "") >= most / 10 * 9)
     }
 
     /// Forgets what happened so far.
-    pub fn settle(&mut self) {
+    pub fn settle(&mut self, held: &Bounds) {
         self.hear_bell();
+        if held.memory.is_some_and(|most| self.came_near(most)) {
+            let _ = self.peak.as_ref().map(|file| file.write_at(b"0", 0));
+        }
         self.before = self.count();
     }
 
     pub fn used(&self) -> u64 {
-        let text = self.usage.as_ref().and_then(read);
-        text.and_then(|text| text.trim().parse().ok()).unwrap_or(0)
+        self.usage.as_ref().map_or(0, |file| number(file, ""))
     }
 
     /// Reading is what makes the kernel tell us of the next change.
     fn count(&self) -> Counts {
-        let count = |file: &Option<File>, name| {
-            let text = file.as_ref().and_then(read);
-            text.and_then(|text| field(&text, name)).unwrap_or(0)
-        };
-        Counts { refusals: count(&self.refusals, "max"), kills: count(&self.kills, "oom_kill") }
+        Counts {
+            refusals: self.refusals.as_ref().map_or(0, |file| number(file, "max")),
+            kills: self.kills.as_ref().map_or(0, Kills::count),
+            shortages: self.shortages.as_ref().map_or(0, |file| number(file, "oom")),
+        }
     }
 
     fn hear_bell(&self) -> bool {
@@ -107,11 +155,20 @@ impl Meters {
     }
 }
 
-/// These files are short.
-fn read(file: &File) -> Option<String> {
+/// What says how many processes there are in a folder that has a limit, and that.
+fn crowd(folder: &Path) -> Option<(File, u64)> {
+    let most = std::fs::read_to_string(folder.join("pids.max")).ok()?.trim().parse().ok()?;
+    Some((File::open(folder.join("pids.current")).ok()?, most))
+}
+
+/// The number that has this name in a file, or all that the file says.
+fn number(file: &File, name: &str) -> u64 {
+    // These files are short.
     let mut bytes = [0; 512];
-    let length = file.read_at(&mut bytes, 0).ok()?;
-    Some(String::from_utf8_lossy(&bytes[..length]).into_owned())
+    let length = file.read_at(&mut bytes, 0).unwrap_or(0);
+    let text = String::from_utf8_lossy(&bytes[..length]);
+    let found = if name.is_empty() { text.trim().parse().ok() } else { field(&text, name) };
+    found.unwrap_or(0)
 }
 
 /// What the kernel makes ready when there is no memory in a folder of version 1.
@@ -140,8 +197,10 @@ mod tests {
         write("pids.events", "max 4\n");
         assert_eq!(meters.reached(&HELD), Some(Limit::Processes(7)));
         write("memory.events", "oom 9\noom_kill 3\noom_group_kill 1\n");
+        assert_eq!(meters.reached(&HELD), Some(Limit::SharedMemory));
+        write("memory.events", "oom 10\noom_kill 3\noom_group_kill 1\n");
         assert_eq!(meters.reached(&HELD), Some(Limit::Memory(5000)));
-        meters.settle();
+        meters.settle(&HELD);
         assert_eq!(meters.reached(&HELD), None);
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{Given, Keep, decode, encode, stand_alone};
+use mcpz_agent::{FIRST_OWNER, Given, Keep, decode, encode, stand_alone};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
@@ -103,7 +103,7 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
             let variables = enclosure.variables(&standing.card.run).into_iter();
             spawn.environment = variables.chain(own).collect();
             let enclosure = pending.enclosure.insert(Arc::new(enclosure));
-            enclosure.link().spawn(spawn)
+            enclosure.link().spawn(FIRST_OWNER, spawn)
         }
     };
     let process = process.map_err(|error| error.to_string())?;

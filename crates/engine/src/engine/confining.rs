@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, Weak};
 
-use mcpz_agent::{Process, Spawn};
+use mcpz_agent::{FIRST_OWNER, Process, Spawn};
 
 use super::{Agent, Engine, Settings};
 use crate::enclosure::{self, Enclosure};
@@ -21,13 +21,13 @@ impl Engine {
         run: &str,
     ) -> Result<Process, Error> {
         if self.settings().confining.is_none() {
-            return Ok(self.link()?.spawn(spawn)?);
+            return Ok(self.link()?.spawn(owner.number(), spawn)?);
         }
         let enclosure = self.enclosure(owner).await?;
         let own = std::mem::take(&mut spawn.environment);
         // What the request sets itself comes last, and counts.
         spawn.environment = enclosure.variables(run).into_iter().chain(own).collect();
-        let process = enclosure.link().spawn(spawn)?;
+        let process = enclosure.link().spawn(FIRST_OWNER, spawn)?;
         pending.enclosure = Some(enclosure);
         Ok(process)
     }

@@ -3,7 +3,7 @@
 //! It has an agent of its own, which is gone with everything the shell has started before the first
 //! command runs.
 
-use mcpz_agent::{Link, MAX_FRAME, Spawn, decode};
+use mcpz_agent::{FIRST_OWNER, Link, MAX_FRAME, Spawn, decode};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
@@ -51,7 +51,7 @@ impl Engine {
         let (directing, directed) = oneshot::channel();
         pending.directing = Some(directing);
         let link = self.link_for_login()?;
-        let process = link.spawn(Spawn { directed: true, ..spawn })?;
+        let process = link.spawn(FIRST_OWNER, Spawn { directed: true, ..spawn })?;
         let output = Output::new(self.shared.spill.quota(Some(0)));
         let later = self.shared.later.clone();
         let mut run = Run::start(process, pending, recorded, output, None, later);

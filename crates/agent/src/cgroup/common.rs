@@ -1,0 +1,57 @@
+//! Folders for all of an agent that can make none itself, as it is in a sandbox.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::meters::Kills;
+use super::place::Kind;
+use super::{Bounds, Levels, PREFIX, Tree};
+use crate::limits::Limits;
+
+/// What an owner's runs may use together is what the whole sandbox may. Gone when this is dropped.
+pub struct Common {
+    trees: Vec<Tree>,
+    kills: Option<Kills>,
+}
+
+impl Common {
+    pub fn create(limits: &Limits) -> Self {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let Levels { owner, all, .. } = Levels::of(limits);
+        let least = |one: Option<u64>, other| one.into_iter().chain(other).min();
+        let bounds = Bounds {
+            memory: least(owner.memory, all.memory),
+            processes: least(owner.processes, all.processes),
+        };
+        let trees = Tree::plant(&name, bounds);
+        let kills = trees.iter().find_map(|tree| Kills::open(&tree.folder));
+        Self { trees, kills }
+    }
+
+    /// Has a command be inside, with all it will start.
+    pub fn enclose(&self, command: &mut Command) {
+        let file = |tree: &Tree| {
+            let name = if tree.folder.kind == Kind::Unified { "cgroup.procs" } else { "tasks" };
+            File::options().write(true).open(tree.folder.path.join(name)).ok()
+        };
+        let files: Vec<_> = self.trees.iter().filter_map(file).collect();
+        let enter = move || {
+            for file in &files {
+                // Who cannot go inside is held to less, which is no reason not to be there at all.
+                let _ = rustix::io::write(file, b"0");
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec it makes nothing but system calls.
+        unsafe { command.pre_exec(enter) };
+    }
+
+    /// How many processes were killed in there for want of memory.
+    pub fn kills(&self) -> u64 {
+        self.kills.as_ref().map_or(0, Kills::count)
+    }
+}

@@ -1,0 +1,221 @@
+//! The folders one run after the other is in, and what they hold it to.
+
+use std::fs::{self, File};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+
+use super::meters::{Alarm, Meters};
+use super::place::{Kind, put};
+use super::{Bounds, remove};
+use crate::limits::Limit;
+
+/// One keeper's folders. They are empty between runs, but for the keeper.
+pub struct Group {
+    folders: Vec<Folder>,
+    wanted: Bounds,
+    held: Bounds,
+    killed: bool,
+    /// What the keeper has open.
+    handle: Option<OwnedFd>,
+    meters: Meters,
+}
+
+#[derive(Debug, Clone)]
+pub struct Folder {
+    pub kind: Kind,
+    pub path: PathBuf,
+}
+
+impl Group {
+    pub fn create(mut folders: Vec<Folder>, wanted: Bounds) -> Option<Self> {
+        folders.retain(|folder| fs::create_dir(&folder.path).is_ok());
+        let mut held = Bounds::default();
+        folders.retain(|folder| {
+            let Bounds { memory, processes } = folder.bind(wanted);
+            folder.bind_together();
+            held.memory = held.memory.or(memory);
+            held.processes = held.processes.or(processes);
+            let useful = !folder.kind.holds_keeper() || memory.or(processes).is_some();
+            useful || !remove(&folder.path)
+        });
+        let meters = Meters::default();
+        let any = !folders.is_empty();
+        any.then_some(Self { folders, wanted, held, killed: false, handle: None, meters })
+    }
+
+    /// Goes inside where the keeper has to be, and opens what it needs. Only limits that hold are
+    /// held after that.
+    pub fn enter(&mut self) {
+        for folder in &self.folders {
+            match folder.kind {
+                Kind::Unified => self.handle = File::open(&folder.path).ok().map(Into::into),
+                // One thread that moves itself is the only one the kernel does not stop all others
+                // for.
+                Kind::Memory if !put(&folder.path.join("tasks"), "0") => self.held.memory = None,
+                Kind::Processes if !put(&folder.path.join("tasks"), "0") => {
+                    self.held.processes = None;
+                }
+                Kind::Memory | Kind::Processes => {}
+            }
+        }
+        self.meters = Meters::open(&self.folders, &self.held);
+    }
+
+    /// Where runs can be started.
+    pub fn folder(&self) -> Option<BorrowedFd<'_>> {
+        self.handle.as_ref().map(AsFd::as_fd)
+    }
+
+    /// What runs are held to in here.
+    pub fn held(&self) -> Bounds {
+        self.held
+    }
+
+    /// Whether the kernel says by itself that there are too many processes.
+    pub fn tells(&self) -> bool {
+        self.held.processes.is_some() && self.meters.tells()
+    }
+
+    /// What says that a limit was reached.
+    pub fn alarms(&self) -> [Option<Alarm<'_>>; 2] {
+        self.meters.alarms()
+    }
+
+    /// The limit that was reached since the run began, if one was.
+    pub fn reached(&mut self) -> Option<Limit> {
+        self.meters.reached(&self.held)
+    }
+
+    /// Kills everything inside, where that can be done.
+    pub fn kill(&mut self) {
+        self.killed = true;
+        for folder in self.folders.iter().filter(|folder| folder.kind == Kind::Unified) {
+            // By its path: the keeper may have renewed the folder since the agent made it.
+            put(&folder.path.join("cgroup.kill"), "1");
+        }
+    }
+
+    /// The folders for the next run: new ones if these were used to kill. Linux compares a folder's
+    /// count of kills with that of the starting process's own folder, so what is started inside a
+    /// folder that was ever killed is killed at once. Files in memory that a run left behind count
+    /// where they were made: a folder half full of them is not used again either.
+    pub fn renew(mut self) -> Option<Self> {
+        let full = self.held.memory.is_some_and(|most| self.meters.used() > most / 2);
+        if !self.killed && !full {
+            self.meters.settle(&self.held);
+            return Some(self);
+        }
+        for folder in self.folders.iter().filter(|folder| folder.kind.holds_keeper()) {
+            folder.path.parent().map(|above| put(&above.join("tasks"), "0"));
+        }
+        let (folders, wanted) = (self.folders.clone(), self.wanted);
+        self.remove();
+        let mut group = Self::create(folders, wanted)?;
+        group.enter();
+        Some(group)
+    }
+
+    /// Removes the folders, with folders the run made inside them.
+    pub fn remove(self) {
+        for folder in &self.folders {
+            remove(&folder.path);
+        }
+    }
+}
+
+impl Folder {
+    pub fn below(&self, name: &str) -> Self {
+        Self { kind: self.kind, path: self.path.join(name) }
+    }
+
+    /// Has all inside be ended for want of memory if one is: a run without one of its processes is of
+    /// no use.
+    fn bind_together(&self) {
+        put(&self.path.join("memory.oom.group"), "1");
+    }
+
+    /// Lets folders below hold what is inside them to less.
+    pub fn share_out(&self) {
+        if self.kind == Kind::Unified {
+            for controller in ["+memory", "+pids"] {
+                put(&self.path.join("cgroup.subtree_control"), controller);
+            }
+        }
+    }
+
+    /// Holds all inside to what is wanted, as far as this folder can. Says what it holds.
+    pub fn bind(&self, wanted: Bounds) -> Bounds {
+        let put = |file: &str, value: u64| put(&self.path.join(file), &value.to_string());
+        let memory = |file| wanted.memory.filter(|most| put(file, *most));
+        // In version 1 the keeper is one of them.
+        let own = u64::from(self.kind.holds_keeper());
+        let processes =
+            || wanted.processes.filter(|most| put("pids.max", most.saturating_add(own)));
+        match self.kind {
+            Kind::Unified => {
+                let memory = memory("memory.max");
+                if memory.is_some() {
+                    put("memory.swap.max", 0);
+                }
+                Bounds { memory, processes: processes() }
+            }
+            Kind::Memory => {
+                let memory = memory("memory.limit_in_bytes");
+                memory.map(|most| put("memory.memsw.limit_in_bytes", most));
+                Bounds { memory, processes: None }
+            }
+            Kind::Processes => Bounds { memory: None, processes: processes() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn folder(kind: Kind, path: &Path, files: &[&str]) -> Folder {
+        for file in files {
+            fs::write(path.join(file), "").unwrap();
+        }
+        Folder { kind, path: path.to_owned() }
+    }
+
+    fn said(path: &Path, file: &str) -> String {
+        fs::read_to_string(path.join(file)).unwrap()
+    }
+
+    const WANTED: Bounds = Bounds { memory: Some(5000), processes: Some(7) };
+
+    #[test]
+    fn version_two_holds_memory_and_processes_and_ends_a_run_as_a_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let files = ["memory.max", "memory.swap.max", "memory.oom.group", "pids.max"];
+        let folder = folder(Kind::Unified, place.path(), &files);
+        assert_eq!(folder.bind(WANTED), WANTED);
+        assert_eq!(files.map(|file| said(place.path(), file)), ["5000", "0", "", "7"]);
+        // Of what holds several runs, not all have to go.
+        folder.bind_together();
+        assert_eq!(said(place.path(), "memory.oom.group"), "1");
+    }
+
+    #[test]
+    fn what_a_folder_has_no_file_for_it_does_not_hold() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = folder(Kind::Unified, place.path(), &["pids.max"]);
+        assert_eq!(folder.bind(WANTED), Bounds { memory: None, ..WANTED });
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1, "no file is made");
+    }
+
+    #[test]
+    fn version_one_counts_the_keeper_and_swap() {
+        let place = tempfile::tempdir().unwrap();
+        let files = ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "pids.max"];
+        let memory = folder(Kind::Memory, place.path(), &files);
+        let processes = folder(Kind::Processes, place.path(), &files);
+        assert_eq!(memory.bind(WANTED), Bounds { processes: None, ..WANTED });
+        assert_eq!(processes.bind(WANTED), Bounds { memory: None, ..WANTED });
+        assert_eq!(files.map(|file| said(place.path(), file)), ["5000", "5000", "8"]);
+    }
+}
