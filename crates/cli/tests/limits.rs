@@ -333,7 +333,7 @@ fn is_counted(server: &mut Server) -> bool {
     server.run("cat /proc/self/cgroup")["output"].as_str().unwrap().contains("mcpz-")
 }
 
-const TOGETHER: &str = "[limits]\nmemory = \"100MB\"\nmemory_per_client = \"150MB\"\n";
+const TOGETHER: &str = "[limits]\nmemory = \"100MB\"\nmemory_per_client = \"130MB\"\n";
 
 #[test]
 fn what_commands_of_one_client_use_together_has_a_limit() {
@@ -350,7 +350,7 @@ fn what_commands_of_one_client_use_together_has_a_limit() {
     assert_eq!(second["message"], told, "{second}");
     let first = server.tool("read_job", json!({"job_id": id}))["structuredContent"].clone();
     assert_eq!(first["state"], "running", "{first}");
-    assert!(server.run(&holding(80_000_000, 0))["limit"].is_null());
+    assert!(server.run(&holding(40_000_000, 0))["limit"].is_null());
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn how_many_processes_commands_of_one_client_have_together_has_a_limit() {
         let job = json!({"job_id": first["job_id"]});
         server.tool("read_job", job)["structuredContent"]["state"].clone()
     };
-    let begun = json!({"job_id": first["job_id"], "wait_for": "text", "pattern": "begun", "cursor": "bytes:0"});
+    let begun = json!({"wait_for": "text", "pattern": "begun", "cursor": "bytes:0", "job_id": first["job_id"]});
     server.tool("read_job", begun);
     let second = server.run(&many(45));
     assert_eq!(second["limit"], "pids_limit", "{second}");
