@@ -143,3 +143,17 @@ fn every_thread_of_a_program_counts() {
     let program = OnTerminal::start(&format!("exec python3 -c '{read}'"));
     assert!(comes_true(|| program.reads()));
 }
+
+#[test]
+fn where_a_thread_sleeps_tells_less_than_its_call() {
+    for (place, expected) in [
+        ("wait_woken", Some(Wait::Several)),
+        ("poll_schedule_timeout.constprop.0", Some(Wait::Several)),
+        ("hrtimer_nanosleep", None),
+        ("do_wait", None),
+        ("0", None),
+        ("", None),
+    ] {
+        assert_eq!(sleeps(place), expected, "{place}");
+    }
+}
