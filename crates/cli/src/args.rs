@@ -73,7 +73,11 @@ pub enum Command {
         url: Option<String>,
     },
     /// Print what makes a shell complete our commands and flags
-    Completions { shell: Shell },
+    Completions {
+        /// One of bash, elvish, fish, powershell, zsh
+        #[arg(hide_possible_values = true)]
+        shell: Shell,
+    },
     /// Print the page for man, or write those of all commands
     Man {
         /// Folder to write them to
@@ -266,6 +270,7 @@ pub struct ShellFlags {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
     Off,
@@ -311,6 +316,7 @@ pub struct HttpFlags {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum AuthKind {
     Token,

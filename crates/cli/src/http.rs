@@ -30,7 +30,7 @@ pub const TOKEN_VARIABLE: &str = "MCP_HTTP_TOKEN";
 
 /// Where a server listens unless it is told otherwise.
 pub const DEFAULT_BIND: &str = "0.0.0.0:8000";
-const DEFAULT_PATH: &str = "/mcp";
+pub const DEFAULT_PATH: &str = "/mcp";
 
 /// File descriptors that are needed besides those for connections.
 const OTHER_FILES: u64 = 4096;

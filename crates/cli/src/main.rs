@@ -19,6 +19,8 @@ mod login;
 mod manual;
 mod pairs;
 mod policy;
+#[cfg(test)]
+mod reference;
 mod restrictions;
 mod sandbox;
 mod secrets;

@@ -9,16 +9,23 @@ use crate::restrictions::{Restrictions, RestrictionsError};
 
 /// The `[policy]` table of a file.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Table {
+    /// What may run.
     pub allow: Option<Vec<Entry>>,
+    /// What may not, even if it is allowed.
     pub deny: Option<Vec<Entry>>,
+    /// What happens to commands that only the run would know.
     pub unresolved: Option<UnresolvedWord>,
+    /// What happens to commands that look like an attack.
     pub threats: Option<ThreatsWord>,
+    /// Where redirections may write.
     pub write_dirs: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum UnresolvedWord {
     Deny,
@@ -26,6 +33,7 @@ pub enum UnresolvedWord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ThreatsWord {
     Off,
@@ -35,6 +43,7 @@ pub enum ThreatsWord {
 
 /// A rule: its words, or a table with more to say.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Entry {
     Words(String),
@@ -42,9 +51,12 @@ pub enum Entry {
 }
 
 #[derive(Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct FullEntry {
+    /// The rule.
     pub rule: String,
+    /// Why, which the model is told.
     pub reason: Option<String>,
     /// What to do in its place.
     pub instead: Option<String>,

@@ -20,7 +20,7 @@ use crate::size::Size;
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
 
-const DEFAULT_TIMEOUT: u64 = 30;
+pub const DEFAULT_TIMEOUT: u64 = 30;
 
 /// With less, no shell starts.
 const LEAST_MEMORY: u64 = 4_000_000;
@@ -29,9 +29,9 @@ const LEAST_MEMORY: u64 = 4_000_000;
 const LEAST_FILES: u64 = 64;
 
 /// How long outputs can be read after their commands ended, in seconds.
-const DEFAULT_SPILL_TIME: u64 = 3600;
+pub const DEFAULT_SPILL_TIME: u64 = 3600;
 
-const DEFAULT_SHELL: &str = "/bin/sh";
+pub const DEFAULT_SHELL: &str = "/bin/sh";
 
 #[derive(Debug)]
 pub struct Settings {

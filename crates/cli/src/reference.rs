@@ -1,0 +1,242 @@
+//! `docs/settings.md`, made from what there is to set: the flags, the file, the variables.
+//!
+//!     flags ─▶ clap ──────┐
+//!     file ──▶ schemars ──┼─▶ page ─▶ compared with docs/settings.md, or written there
+//!     variables ──────────┘
+//!
+//! Meanings are the doc comments beside each setting. Defaults are asked of the code that has them.
+
+mod defaults;
+mod variables;
+
+use std::fmt::Write;
+use std::path::Path;
+
+use clap::{Args as _, CommandFactory};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::Value;
+
+use crate::args::{Args, ShellFlags};
+use crate::config::Config;
+use crate::size::Size;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
+
+const BEGINNING: &str = "\
+# Settings
+
+<!-- Made from the code: UPDATE_DOCS=1 cargo test -p mcpz --bin mcpz --test docs the_page_of -->
+
+Flags count first, then some [variables](#environment-variables), then the [configuration file](#the-configuration-file), then
+the defaults. What the settings mean together is told in [the other pages](README.md).
+";
+
+const FILE: &str = "
+## The configuration file
+
+It is the one that `--config` names, or `$MCPZ_CONFIG`, or `mcpz/config.toml` in `$XDG_CONFIG_HOME` (`~/.config`), or
+`/etc/mcpz/config.toml`: the first that is there, and no other. It is never looked for in the working directory, where a
+model can write. A key that is not known is an error, and so is a value that is not possible; the server then does not start.
+
+A size is a number of bytes, or a text such as `\"10MB\"` or `\"64KiB\"`.
+";
+
+const VARIABLES: &str = "
+## Environment variables
+
+One that is set, but empty, counts as not set.
+
+| variable | |
+|---|---|
+";
+
+impl JsonSchema for Size {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({"type": "size"})
+    }
+}
+
+#[test]
+fn the_page_of_settings_has_every_flag_every_key_and_every_variable() {
+    let mut page = BEGINNING.to_owned();
+    let mut root = Args::command();
+    root.build();
+    page += "\n## Flags\n";
+    commands(&root, &mut page);
+    page += FILE;
+    tables(&mut page);
+    page += VARIABLES;
+    for (name, meaning) in variables::all() {
+        let _ = writeln!(page, "| `{name}` | {meaning} |");
+    }
+    page += "\n## Exit codes\n\n| command | |\n|---|---|\n";
+    codes(&root, &mut page);
+    hold(Path::new(PAGE), &page);
+}
+
+/// Compares a page with what it should be, or writes it.
+fn hold(path: &Path, page: &str) {
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(path, page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/settings.md is not up to date. Write it anew with\n\n    \
+         UPDATE_DOCS=1 cargo test -p mcpz --bin mcpz --test docs the_page_of\n"
+    );
+}
+
+/// A command and those below it, with the flags each has. The flags of a server are told once.
+fn commands(command: &clap::Command, page: &mut String) {
+    let path = command.get_bin_name().unwrap_or("mcpz");
+    let flags: Vec<_> = command
+        .get_arguments()
+        .filter(|flag| !flag.is_hide_set() && !matches!(flag.get_id().as_str(), "help" | "version"))
+        .collect();
+    if !command.has_subcommands() {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let _ = writeln!(page, "\n### {path}\n\n{about}.");
+    }
+    let servers = ShellFlags::augment_args(clap::Command::new("server"));
+    let has = |one: &clap::Arg| flags.iter().any(|flag| flag.get_id() == one.get_id());
+    let repeats = path != "mcpz server shell" && servers.get_arguments().all(has);
+    let repeated =
+        |flag: &clap::Arg| servers.get_arguments().any(|one| one.get_id() == flag.get_id());
+    let own: Vec<_> = flags.iter().filter(|flag| !repeats || !repeated(flag)).collect();
+    if !own.is_empty() {
+        *page += "\n| | |\n|---|---|\n";
+    }
+    for flag in own {
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        assert!(!help.is_empty(), "{path}: {} is not explained", flag.get_id());
+        let default = flag.get_default_values().iter().map(|value| value.to_string_lossy());
+        let default = default.filter(|_| flag.get_action().takes_values());
+        let default: String = default.map(|value| format!(" [default: {value}]")).collect();
+        let _ = writeln!(page, "| `{}` | {}{default} |", shown(flag), cell(&help));
+    }
+    if repeats {
+        *page += "\nAnd the flags of [`mcpz server shell`](#mcpz-server-shell) that are not about HTTP.\n";
+    }
+    let visible = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+    for below in command.get_subcommands().filter(visible) {
+        commands(below, page);
+    }
+}
+
+fn shown(flag: &clap::Arg) -> String {
+    let value = flag.get_value_names().into_iter().flatten().map(ToString::to_string).next();
+    let value = value.filter(|_| flag.get_action().takes_values()).unwrap_or_default();
+    let long = flag.get_long().map(|long| format!("--{long}"));
+    let short = flag.get_short().map(|short| format!("-{short}"));
+    let names: Vec<_> = short.into_iter().chain(long).collect();
+    match names.is_empty() {
+        true => value,
+        false => format!("{} {value}", names.join(", ")).trim_end().to_owned(),
+    }
+}
+
+fn codes(command: &clap::Command, page: &mut String) {
+    if let Some(text) = command.get_after_help().map(ToString::to_string) {
+        let path = command.get_bin_name().unwrap_or("mcpz");
+        let _ = writeln!(page, "| `{path}` | {} |", cell(text.trim_start_matches("Exit codes: ")));
+    }
+    command.get_subcommands().for_each(|below| codes(below, page));
+}
+
+/// Every table of the file, with its keys.
+fn tables(page: &mut String) {
+    let settings = schemars::generate::SchemaSettings::draft2020_12()
+        .with(|settings| settings.inline_subschemas = true);
+    let schema = settings.into_generator().into_root_schema_for::<Config>().to_value();
+    for (name, table) in schema["properties"].as_object().unwrap() {
+        let _ = writeln!(page, "\n### `[{name}]`\n\n{}", described(table, name));
+        keys(name, table, page);
+    }
+}
+
+fn keys(name: &str, table: &Value, page: &mut String) {
+    *page += "\n| key | value | default | |\n|---|---|---|---|\n";
+    let mut deeper = Vec::new();
+    for (key, value) in table["properties"].as_object().unwrap() {
+        let path = format!("{name}.{key}");
+        let default = match required(table, key) {
+            true => "must be there".to_owned(),
+            false => defaults::of(&path),
+        };
+        let _ = writeln!(
+            page,
+            "| `{key}` | {} | {default} | {} |",
+            kind(value),
+            cell(&described(value, &path))
+        );
+        deeper.extend(inner_table(value).map(|inner| (path, inner)));
+    }
+    for (path, inner) in deeper {
+        let heading = match path.as_str() {
+            "policy.allow" => "`[[policy.allow]]` and `[[policy.deny]]`".to_owned(),
+            "policy.deny" => continue,
+            _ => format!("`[{path}]`"),
+        };
+        let _ = writeln!(page, "\n#### {heading}");
+        keys(&path, inner, page);
+    }
+}
+
+fn required(table: &Value, key: &str) -> bool {
+    table["required"].as_array().is_some_and(|list| list.iter().any(|name| name == key))
+}
+
+/// The table with keys of its own that a value can be, or a list of which it can be.
+fn inner_table(value: &Value) -> Option<&Value> {
+    if value.get("properties").is_some() {
+        return Some(value);
+    }
+    let inside = value["anyOf"].as_array().into_iter().flatten();
+    inside.chain(value.get("items")).find_map(inner_table)
+}
+
+fn described(value: &Value, path: &str) -> String {
+    let text = value["description"].as_str().unwrap_or_default();
+    assert!(!text.is_empty(), "`{path}` is not explained: give it a doc comment");
+    text.replace('\n', " ")
+}
+
+/// What a value can be, in a word or two.
+fn kind(value: &Value) -> String {
+    if let Some(words) = value["enum"].as_array() {
+        let words = words.iter().filter(|word| !word.is_null());
+        return words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    }
+    if let Some(options) = value["anyOf"].as_array() {
+        let options: Vec<_> =
+            options.iter().filter(|option| option["type"] != "null").map(kind).collect();
+        return options.join(" or ");
+    }
+    let name = match &value["type"] {
+        Value::Array(names) => {
+            names.iter().find_map(|name| name.as_str().filter(|it| *it != "null"))
+        }
+        name => name.as_str(),
+    };
+    match name {
+        Some("array") => format!("list of {}", kind(&value["items"])),
+        Some("object") if value.get("additionalProperties").is_some_and(Value::is_object) => {
+            "table of texts".to_owned()
+        }
+        Some("object") => "table".to_owned(),
+        Some("string") => "text".to_owned(),
+        Some("integer") => "number".to_owned(),
+        Some("boolean") => "`true` or `false`".to_owned(),
+        Some(name) => name.to_owned(),
+        None => panic!("{value} has no type"),
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('\n', " ")
+}
