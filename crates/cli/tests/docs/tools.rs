@@ -1,0 +1,167 @@
+//! `docs/tools.md`, made from what a server says of its tools.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use crate::support::Server;
+
+const BEGINNING: &str = "\
+# Tools and their fields
+
+<!-- Made from the code: UPDATE_DOCS=1 cargo test -p mcpz --bin mcpz --test docs the_page_of -->
+
+All tools are faces of one engine: what is promised of one holds for all. `--tools LIST` says which of them are offered: names,
+`default` or `all`. A client sees the same descriptions and types as this page.
+
+A command that fails is an answer, not an error; one that is refused, times out or cannot start is an error. Of an output
+that is longer than what a tool shows (64 KiB for `execute_command`) the beginning and the end are shown; all of it can be read with
+`read_file_chunk`, or as a resource. [Jobs and sessions](jobs.md) tells of what goes on after its call.
+";
+
+/// What fields are whose names say enough to a model.
+const MEANINGS: &[(&str, &str)] = &[
+    ("all", "With `job_ids`: wait for all of them, not for any"),
+    ("background_job", "The job that processes it left running are"),
+    ("background_pids", "Processes it left running"),
+    ("bytes_end", "Offset of the last byte that is shown"),
+    ("bytes_start", "Offset of the first byte that is shown"),
+    ("columns", "New width of its terminal"),
+    ("command", "What was run"),
+    ("cpu_ms", "CPU time it used, with all it started"),
+    ("cursor_column", "Where the cursor of its terminal is"),
+    ("cursor_row", "Where the cursor of its terminal is"),
+    ("cwd", "With a `session`: its directory now"),
+    ("data", "The part that was asked for"),
+    ("description", "What the caller said it is for"),
+    ("directory", "Where it ran"),
+    ("duration_ms", "How long it took"),
+    ("elapsed_ms", "How long it took"),
+    ("error", "What went wrong, if something did"),
+    ("execution_time_ms", "How long it took"),
+    ("exit_code", "Its exit code"),
+    ("head_preview", "The first lines"),
+    ("job_id", "The job"),
+    (
+        "limit",
+        "The limit it was ended at: `oom_killed`, `pids_limit`, `cpu_limit` or `file_size_limit`",
+    ),
+    ("limit_bytes", "The most bytes to show"),
+    ("limit_lines", "The most lines to show"),
+    ("line_count", "Lines of standard output that are shown"),
+    ("lost_bytes", "Bytes that neither memory nor disk could keep"),
+    ("max_rss_bytes", "The most memory one of its processes used"),
+    ("message", "What else there is to say, such as why it was ended"),
+    ("mime", "What kind of output it is"),
+    ("next_cursor", "What to ask for the next part with; not there at the end"),
+    ("omitted_bytes", "Bytes left out of `output`, between its beginning and its end"),
+    ("page", "Which part to show"),
+    ("partial_stderr", "What it printed until the timeout"),
+    ("partial_stdout", "What it printed until the timeout"),
+    ("pid", "Its first process"),
+    ("port", "With `wait_for` `port`: the port the job is to listen on"),
+    ("prompt", "What it asks for"),
+    ("quiet_ms", "With `wait_for` `quiet`: how long it is to print nothing"),
+    ("running", "Whether the command still runs"),
+    ("screen", "What its terminal shows"),
+    ("session", "The session it ran in"),
+    ("signal", "The signal that ended it"),
+    ("spill_uri", "What all of the output can be read with, by `read_file_chunk` or as a resource"),
+    ("state", "With a job: `running`, `exited`, `stopped` or `lost`"),
+    ("stderr", "What it printed to standard error"),
+    ("stderr_chunk", "The part of standard error that is shown"),
+    ("stderr_count", "Lines of standard error that are shown"),
+    ("stderr_spill_uri", "The same for standard error"),
+    ("stderr_truncated", "Whether standard error was cut"),
+    ("stdout", "What it printed to standard output"),
+    ("stdout_chunk", "The part of standard output that is shown"),
+    ("stdout_truncated", "Whether standard output was cut"),
+    ("summary", "What the output is about, if it was asked for"),
+    ("shell_exec.summary.errors", "Lines that look like errors"),
+    ("shell_exec.summary.lines", "Lines in all"),
+    ("shell_exec.summary.warnings", "Lines that look like warnings"),
+    ("tail_preview", "The last lines"),
+    ("text", "What to type"),
+    ("timed_out", "Whether the timeout ended it"),
+    ("timeout_seconds", "The timeout that ended it"),
+    ("total_bytes", "How much there is in all"),
+    ("truncated", "Whether there is more than is shown"),
+    ("wait_for", "What to wait for before answering: the end, any output, silence, a line, a port"),
+    ("waiting_for_input", "Whether it waits for input"),
+    ("warnings", "Why the command looks dangerous, and what the sandbox refused"),
+    ("working_directory", "Where it ran"),
+];
+
+/// The page, as it should be.
+pub fn page() -> String {
+    let mut default = Server::start(&[]);
+    let default = default.request("tools/list", json!({}))["result"]["tools"].clone();
+    let mut server = Server::start(&["--tools", "all"]);
+    let all = server.request("tools/list", json!({}))["result"]["tools"].clone();
+    let mut page = BEGINNING.to_owned();
+    for tool in all.as_array().unwrap() {
+        let offered = default.as_array().unwrap().iter().any(|one| one["name"] == tool["name"]);
+        let offered = if offered { "Offered by default." } else { "Offered if it is asked for." };
+        let name = tool["name"].as_str().unwrap();
+        let description = tool["description"].as_str().unwrap().trim_end_matches('.');
+        let _ = writeln!(page, "\n## {name}\n\n{description}. {offered}");
+        fields(("argument", "must be given"), name, &tool["inputSchema"], &mut page);
+        fields(("answer", "always there"), name, &tool["outputSchema"], &mut page);
+    }
+    page
+}
+
+fn fields((heading, always): (&str, &str), tool: &str, schema: &Value, page: &mut String) {
+    if schema["properties"].is_object() {
+        let _ = writeln!(page, "\n| {heading} | type | |\n|---|---|---|");
+        rows("", always, tool, schema, page);
+    }
+}
+
+/// A line for each field, and for each within it.
+fn rows(before: &str, always: &str, tool: &str, schema: &Value, page: &mut String) {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
+        let path = format!("{before}{name}");
+        let required = schema["required"].as_array().is_some_and(|all| all.contains(&json!(name)));
+        let must = if required { format!(", {always}") } else { String::new() };
+        let (kind, meaning) = (kind(field), meaning(tool, &path, field));
+        let _ = writeln!(page, "| `{path}` | {kind}{must} | {meaning} |");
+        rows(&format!("{path}."), always, tool, field, page);
+    }
+}
+
+fn kind(field: &Value) -> String {
+    if let Some(words) = field["enum"].as_array() {
+        return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
+    }
+    match (field["type"].as_str(), field["items"].is_object()) {
+        (Some("array"), true) => format!("list of {}", kind(&field["items"])),
+        (Some("object"), _) if field["additionalProperties"].is_object() => {
+            "object of strings".into()
+        }
+        (Some(kind), _) => kind.to_owned(),
+        (None, _) => panic!("{field} has no type"),
+    }
+}
+
+fn meaning(tool: &str, path: &str, field: &Value) -> String {
+    let name = path.rsplit('.').next().unwrap_or(path);
+    let known = |name: &str| MEANINGS.iter().find(|(one, _)| *one == name).map(|(_, text)| *text);
+    let said = field["description"].as_str().filter(|text| !text.starts_with("[default"));
+    let own = known(&format!("{tool}.{path}"));
+    let text =
+        own.or(said).or(known(name)).unwrap_or_else(|| panic!("{tool}: {name} is not explained"));
+    let default = field["description"].as_str().filter(|text| text.starts_with("[default"));
+    let default = default.map(|text| format!(" {text}")).unwrap_or_default();
+    let default = match &field["default"] {
+        Value::Null => default,
+        value => format!("{default} [default: {value}]"),
+    };
+    let range = match (&field["minimum"], &field["maximum"]) {
+        (Value::Null, Value::Null) => String::new(),
+        (Value::Null, most) => format!(" (up to {most})"),
+        (least, Value::Null) => format!(" (from {least})"),
+        (least, most) => format!(" (from {least} to {most})"),
+    };
+    format!("{text}{range}{default}").replace('|', "\\|").replace('\n', " ")
+}
