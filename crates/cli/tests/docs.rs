@@ -49,6 +49,14 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
+fn every_page_of_the_manual_is_in_its_index() {
+    let index = Page::read(&root().join("docs/README.md"));
+    for page in manual().iter().map(page_name).filter(|name| name != "README.md") {
+        assert!(index.links.contains(&page), "{page} is not in {:?}", index.links);
+    }
+}
+
+#[test]
 fn the_page_of_tools_is_what_a_server_says_of_them() {
     let (path, page) = (root().join("docs/tools.md"), tools::page());
     if std::env::var_os("UPDATE_DOCS").is_some() {

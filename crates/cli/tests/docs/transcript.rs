@@ -38,10 +38,11 @@ pub fn replay(person: &Person, block: &Block) -> Vec<String> {
     wrong
 }
 
-/// Each call with its answer, which is behind an arrow; lines that begin with blanks go on.
+/// Each call with its answer, which is behind an arrow; lines that begin with blanks go on, and those
+/// that begin with `#` are for the reader.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let mut pairs: Vec<(String, String)> = Vec::new();
-    for line in text.lines() {
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         match (line.strip_prefix(" → "), pairs.last_mut()) {
             (Some(answer), Some((_, shown))) => *shown = answer.to_owned(),
             (None, Some((call, shown))) if line.starts_with("  ") => {
