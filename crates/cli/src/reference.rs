@@ -27,16 +27,18 @@ const BEGINNING: &str = "\
 
 <!-- Made from the code: UPDATE_DOCS=1 cargo test -p mcpz --bin mcpz --test docs the_page_of -->
 
-Flags count first, then some [variables](#environment-variables), then the [configuration file](#the-configuration-file), then
-the defaults. What the settings mean together is told in [the other pages](README.md).
+Flags count first, then some [variables](#environment-variables), then the
+[configuration file](#the-configuration-file), then the defaults. What the settings mean together is told in
+[the other pages](README.md).
 ";
 
 const FILE: &str = "
 ## The configuration file
 
 It is the one that `--config` names, or `$MCPZ_CONFIG`, or `mcpz/config.toml` in `$XDG_CONFIG_HOME` (`~/.config`), or
-`/etc/mcpz/config.toml`: the first that is there, and no other. It is never looked for in the working directory, where a
-model can write. A key that is not known is an error, and so is a value that is not possible; the server then does not start.
+`/etc/mcpz/config.toml`: the first that is there, and no other. It is never looked for in the working directory, where
+a model can write. A key that is not known is an error, and so is a value that is not possible; the server then does
+not start.
 
 A size is a number of bytes, or a text such as `\"10MB\"` or `\"64KiB\"`.
 ";

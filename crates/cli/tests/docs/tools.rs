@@ -11,12 +11,13 @@ const BEGINNING: &str = "\
 
 <!-- Made from the code: UPDATE_DOCS=1 cargo test -p mcpz --bin mcpz --test docs the_page_of -->
 
-All tools are faces of one engine: what is promised of one holds for all. `--tools LIST` says which of them are offered: names,
-`default` or `all`. A client sees the same descriptions and types as this page.
+All tools are faces of one engine: what is promised of one holds for all. `--tools LIST` says which of them are
+offered: names, `default` or `all`. Types and most of the words below are those that a client sees.
 
-A command that fails is an answer, not an error; one that is refused, times out or cannot start is an error. Of an output
-that is longer than what a tool shows (64 KiB for `execute_command`) the beginning and the end are shown; all of it can be read with
-`read_file_chunk`, or as a resource. [Jobs and sessions](jobs.md) tells of what goes on after its call.
+A command that fails is an answer, not an error; one that is refused, times out or cannot start is an error. Of an
+output that is longer than what a tool shows (64 KiB for `execute_command`) the beginning and the end are shown; all of
+it can be read with `read_file_chunk`, or as a resource. [Jobs and sessions](jobs.md) tells of what goes on after its
+call.
 ";
 
 /// What fields are whose names say enough to a model.
@@ -106,7 +107,10 @@ pub fn page() -> String {
         let description = tool["description"].as_str().unwrap().trim_end_matches('.');
         let _ = writeln!(page, "\n## {name}\n\n{description}. {offered}");
         fields(("argument", "must be given"), name, &tool["inputSchema"], &mut page);
-        fields(("answer", "always there"), name, &tool["outputSchema"], &mut page);
+        match tool["outputSchema"].is_object() {
+            true => fields(("answer", "always there"), name, &tool["outputSchema"], &mut page),
+            false => page += "\nWhat it answers is shown in [jobs and sessions](jobs.md#jobs).\n",
+        }
     }
     page
 }
