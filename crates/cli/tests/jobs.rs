@@ -88,6 +88,21 @@ fn a_line_that_is_waited_for_is_found_when_it_comes() {
     assert_eq!(tool(&mut server, "read_job", never)["timed_out"], true);
 }
 
+/// Whoever starts a server and waits until it is ready may be told that it is by the first answer.
+#[test]
+fn a_line_that_came_with_the_first_answer_is_found_once() {
+    let mut server = Server::start(&[]);
+    let job = start(&mut server, "echo ready; cat");
+    let begun = json!({"job_id": job["job_id"], "cursor": "bytes:0", "wait_for": "output"});
+    let wait = json!({"job_id": job["job_id"], "wait_for": "text", "pattern": "ready"});
+    let none = json!({
+        "job_id": job["job_id"], "wait_for": "text", "pattern": "ready", "timeout": 0.1,
+    });
+    assert_eq!(tool(&mut server, "read_job", wait)["matched"], "ready");
+    assert_eq!(tool(&mut server, "read_job", none)["timed_out"], true);
+    assert_eq!(tool(&mut server, "read_job", begun)["output"], "ready\n");
+}
+
 #[test]
 fn a_prompt_without_an_end_of_line_is_seen() {
     let mut server = Server::start(&[]);

@@ -13,7 +13,7 @@ mod table;
 mod typing;
 mod waiting;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -74,6 +74,8 @@ pub struct Job {
     uses: Uses,
     /// How far its owner has been told what it printed.
     told: Mutex<Place>,
+    /// Whether anybody has come back to it since it was begun.
+    visited: AtomicBool,
     /// How often its owner was told that a person has typed something.
     told_of_person: AtomicU64,
     typed: Mutex<Typed>,
@@ -159,6 +161,7 @@ impl Job {
             recorder: None,
             uses: Uses::default(),
             told: Mutex::default(),
+            visited: AtomicBool::new(false),
             told_of_person: AtomicU64::new(0),
             typed: Mutex::default(),
         };
@@ -296,6 +299,15 @@ impl Job {
     /// How far its owner has been told what it printed.
     pub fn told(&self) -> Place {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that somebody comes back to it. Where they look for a text: the first one may want what was
+    /// printed while it was begun.
+    pub fn revisit(&self) -> Place {
+        match self.visited.swap(true, Ordering::Relaxed) {
+            false => Place::default(),
+            true => self.told(),
+        }
     }
 
     pub fn note_told(&self, place: Place) {

@@ -63,10 +63,15 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
     let limit = limit(params.limit_bytes)?;
+    let revisited: Vec<_> = jobs.iter().map(|job| job.revisit()).collect();
     let from = |job: &Job| cursor.unwrap_or_else(|| job.told());
     let met = match params.wait.condition()? {
         Some((condition, time)) => {
-            let places: Vec<_> = jobs.iter().map(|job| (job.clone(), from(job))).collect();
+            let begin = |(job, first): (&Arc<Job>, _)| match (cursor, &condition) {
+                (None, Condition::Text(_)) => (job.clone(), first),
+                _ => (job.clone(), from(job)),
+            };
+            let places = jobs.iter().zip(revisited).map(begin).collect();
             let waited = wait_for(places, condition, Instant::now() + time, params.all);
             tokio::select! {
                 met = waited => met,

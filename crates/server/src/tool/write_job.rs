@@ -64,6 +64,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         let text = "this job reads nothing: start it with `background` or `tty` to write to it";
         return Err(Complaint(text.into()));
     }
+    job.revisit();
     let place = job.told();
     let (condition, time) = params.wait.condition()?.unwrap_or((Condition::Quiet(QUIET), PATIENCE));
     if let (Some(rows), Some(columns)) = (params.rows, params.columns) {
