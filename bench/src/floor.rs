@@ -1,28 +1,53 @@
 //! What cannot be beaten: starting the process, reading its output and waiting for it.
 
-use std::process::{Command, Stdio};
+use std::io::{PipeReader, Read};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// Runs a command with as little as possible around it. The standard library uses `posix_spawn`.
-pub fn run(command: &str) {
-    let output = Command::new("/bin/sh").args(["-c", command]).stdin(Stdio::null()).output();
-    assert!(output.expect("a shell starts").status.success());
+use crate::runner::Runner;
+use crate::statistics::timed;
+
+/// Runs commands with nothing in between.
+pub struct Bare;
+
+impl Runner for Bare {
+    fn run(&mut self, command: &str) -> f64 {
+        timed(|| run(command))
+    }
+
+    fn rate(&mut self, command: &str, in_flight: usize, time: Duration) -> f64 {
+        let count = AtomicUsize::new(0);
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..in_flight {
+                scope.spawn(|| {
+                    while began.elapsed() < time {
+                        run(command);
+                        count.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+        });
+        count.into_inner() as f64 / began.elapsed().as_secs_f64()
+    }
 }
 
-/// How many a second can be run by so many at a time.
-pub fn rate(command: &str, at_a_time: usize, time: Duration) -> f64 {
-    let count = AtomicUsize::new(0);
-    let began = Instant::now();
-    std::thread::scope(|scope| {
-        for _ in 0..at_a_time {
-            scope.spawn(|| {
-                while began.elapsed() < time {
-                    run(command);
-                    count.fetch_add(1, Ordering::Relaxed);
-                }
-            });
-        }
-    });
-    count.into_inner() as f64 / began.elapsed().as_secs_f64()
+/// Starts a shell, with both its streams on one pipe. The standard library uses `posix_spawn`.
+pub fn spawn(command: &str) -> (Child, PipeReader) {
+    let (pipe, end) = std::io::pipe().expect("a descriptor is free");
+    let child = Command::new("/bin/sh")
+        .args(["-c", command])
+        .stdin(Stdio::null())
+        .stdout(end.try_clone().expect("a descriptor is free"))
+        .stderr(end)
+        .spawn()
+        .expect("a shell starts");
+    (child, pipe)
+}
+
+fn run(command: &str) {
+    let (mut child, mut pipe) = spawn(command);
+    pipe.read_to_end(&mut Vec::new()).expect("the pipe is open");
+    assert!(child.wait().expect("it is our child").success());
 }

@@ -1,11 +1,13 @@
 //! What it takes to judge a command.
 
-use std::time::Instant;
-
 use mcpz_policy::{Policy, Rule, Scene, Verdict};
 
+use crate::Bench;
+use crate::statistics::timed;
+use crate::table::Row;
+
 /// Judges an ordinary command of 200 characters, and the longest that is read.
-pub fn measure() {
+pub fn measure(bench: &Bench) -> Vec<Row> {
     let policy = Policy {
         allow: Rule::list(
             "git,cargo,npm,ls,cat,grep,sed,awk,find,xargs,echo,head,cd,sort,wc,printf",
@@ -18,22 +20,23 @@ pub fn measure() {
                 \"TODO: $f\" \"$f\" | sed -n '1,5p'; done && find . -name '*.txt' -exec wc -l {} + | \
                 sort -rn | awk '{print $1}' | head -30";
     assert_eq!(line.len(), 200);
-    let long = long_text();
-    for (what, text, rounds) in
-        [("judging 200 characters, µs", line, 20_000), ("judging 64 KiB, µs", &long, 200)]
-    {
+    let judge = |text: &str, rounds: usize| {
         let scene =
             Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[], typed: false };
-        let mut verdicts = 0;
-        let began = Instant::now();
-        for _ in 0..rounds {
-            let judged = policy.judge(std::hint::black_box(text), "bash", &scene);
-            verdicts += u32::from(judged.verdict == Verdict::Allow);
-        }
-        let micros = began.elapsed().as_secs_f64() * 1e6 / f64::from(rounds);
-        let allowed = if verdicts > 0 { "allowed" } else { "refused" };
-        crate::report(what, &format!("{micros:.1}"), "", allowed);
-    }
+        let mut allowed = 0;
+        let took = timed(|| {
+            for _ in 0..rounds {
+                let judged = policy.judge(std::hint::black_box(text), "bash", &scene);
+                allowed += usize::from(judged.verdict == Verdict::Allow);
+            }
+        });
+        let verdict = if allowed > 0 { "allowed" } else { "refused" };
+        (verdict, took * 1e6 / rounds as f64)
+    };
+    let (verdict, short) = judge(line, bench.effort.judgements);
+    let short = Row::new(format!("judging 200 characters ({verdict}), µs"), short);
+    let (verdict, long) = judge(&long_text(), bench.effort.judgements / 100);
+    vec![short, Row::new(format!("judging 64 KiB ({verdict}), µs"), long)]
 }
 
 /// Text that fills the limit with as many commands as there may be.

@@ -1,77 +1,98 @@
 //! A lot of output: how long it takes to take it in, and to look through it.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use serde_json::json;
 
 use crate::client::Client;
-use crate::{compare, median, memory, report, timed};
+use crate::processes::memory_of_tree;
+use crate::statistics::{median, timed};
+use crate::table::{Panel, Row, Target};
+use crate::{Bench, floor};
 
-/// Numbered lines of a hundred bytes, a gibibyte of them.
-const LINES: u64 = (1 << 30) / 100;
+/// Bytes of a line. Each has its number.
+const LINE: u64 = 100;
 
-const PATTERN: &str = "7777777$";
-
-pub fn measure(program: &Path) {
-    let folder = std::env::temp_dir().join(format!("mcpz-bench-{}", std::process::id()));
-    std::fs::create_dir(&folder).expect("there is room for files");
+pub fn measure(bench: &Bench) -> Vec<Row> {
+    let lines = bench.effort.volume / LINE;
+    let size = match bench.effort.volume >> 20 {
+        1024 => "1 GiB".to_owned(),
+        size => format!("{size} MiB"),
+    };
+    let folder = bench.folder("volume");
     let source = folder.join("source");
-    write_lines(&source);
-    let command = format!("cat {}", source.display());
+    write_lines(&source, lines);
+    let command = format!("cat '{}'", source.display());
     let copy = folder.join("copy");
-    let (mut ours, mut floor) = (Vec::new(), Vec::new());
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
     // What was written is removed each time: memory that was never used before is slow, and must
     // not be one side's alone.
-    for _ in 0..5 {
-        floor.push(timed(|| plain_reader(&command, &copy)));
+    for _ in 0..bench.effort.takes {
+        bare.push(timed(|| plain_reader(&command, &copy)));
         std::fs::remove_file(&copy).expect("the file is ours");
-        let mut client = start(program);
-        ours.push(timed(|| drop(take_in(&mut client, &command))));
+        let mut client = start(bench);
+        ours.push(timed(|| drop(take_in(&mut client, &command, lines))));
     }
-    compare("1 GiB taken in, s", median(ours), median(floor));
-    let mut client = start(program);
-    let uri = take_in(&mut client, &command);
-    let memory = memory::of_tree(client.pid()) as f64 / 1e6;
-    report("1 GiB kept, memory (PSS), MB", &format!("{memory:.1}"), "", "");
-    let floor = timed(|| grep(&source));
-    let ours = timed(|| {
-        let answer = client.call("read_file_chunk", &json!({"uri": uri, "grep": PATTERN}));
-        assert_eq!(answer["result"]["structuredContent"]["total_bytes"], 100, "{answer}");
-    });
-    compare("grep over 1 GiB, s", ours, floor);
-    for (name, at) in [("first", 0), ("middle", LINES * 50), ("last", LINES * 100 - 100)] {
-        let arguments = json!({"uri": uri, "cursor": format!("bytes:{at}"), "limit_bytes": 100});
-        let mut data = String::new();
-        let took = timed(|| {
-            let answer = client.call("read_file_chunk", &arguments);
-            let chunk = &answer["result"]["structuredContent"]["data"];
-            data = chunk.as_str().expect("it is text").to_owned();
-        });
-        assert_eq!(data, format!("{:099}\n", at / 100));
-        report(&format!("{name} page of 1 GiB, ms"), &format!("{:.2}", took * 1e3), "", "");
+    let mut rows = vec![
+        Row::new(format!("{size} taken in, s"), median(&ours))
+            .bare(median(&bare))
+            .target(Target::TimesBare(1.0))
+            .drawn(Panel::Time),
+    ];
+    let mut client = start(bench);
+    let uri = take_in(&mut client, &command, lines);
+    let memory = memory_of_tree(client.pid()) as f64 / 1e6;
+    rows.push(Row::new(format!("{size} kept, memory (PSS), MB"), memory));
+    let last = format!("{:099}", lines - 1);
+    let (mut ours, mut bare) = (Vec::new(), Vec::new());
+    for _ in 0..bench.effort.takes {
+        bare.push(timed(|| grep(&source, &last)));
+        ours.push(timed(|| {
+            let answer = client.call("read_file_chunk", &json!({"uri": uri, "grep": last}));
+            assert_eq!(answer["result"]["structuredContent"]["total_bytes"], LINE, "{answer}");
+        }));
+    }
+    let row = Row::new(format!("grep over {size}, s"), median(&ours)).bare(median(&bare));
+    rows.push(row.drawn(Panel::Time));
+    for (name, line) in [("first", 0), ("middle", lines / 2), ("last", lines - 1)] {
+        let took = page(&mut client, &uri, line);
+        rows.push(Row::new(format!("{name} page of {size}, ms"), took * 1e3));
     }
     drop(client);
     std::fs::remove_dir_all(&folder).expect("the files are ours");
+    rows
 }
 
-fn start(program: &Path) -> Client {
-    Client::start_with(program, &["--tools", "shell_exec,read_file_chunk", "-t", "600"])
+fn start(bench: &Bench) -> Client {
+    let mut server = bench.server();
+    server.args(["--tools", "shell_exec,read_file_chunk", "-t", "600"]);
+    Client::start(server)
 }
 
 /// Runs the command and returns where its output can be read.
-fn take_in(client: &mut Client, command: &str) -> String {
+fn take_in(client: &mut Client, command: &str, lines: u64) -> String {
     let answer = client.call("shell_exec", &json!({"cmd": command}));
     let reply = &answer["result"]["structuredContent"];
-    assert_eq!(reply["total_bytes"], LINES * 100, "{answer}");
+    assert_eq!(reply["total_bytes"], lines * LINE, "{answer}");
     reply["spill_uri"].as_str().expect("it does not fit").to_owned()
 }
 
-fn write_lines(path: &Path) {
-    let mut file = std::io::BufWriter::new(File::create(path).expect("there is room"));
-    for line in 0..LINES {
+/// Reads one line and says how long it took.
+fn page(client: &mut Client, uri: &str, line: u64) -> f64 {
+    let cursor = format!("bytes:{}", line * LINE);
+    let arguments = json!({"uri": uri, "cursor": cursor, "limit_bytes": LINE});
+    timed(|| {
+        let answer = client.call("read_file_chunk", &arguments);
+        assert_eq!(answer["result"]["structuredContent"]["data"], format!("{line:099}\n"));
+    })
+}
+
+fn write_lines(path: &Path, lines: u64) {
+    let mut file = BufWriter::new(File::create(path).expect("there is room"));
+    for line in 0..lines {
         writeln!(file, "{line:099}").expect("there is room");
     }
     file.flush().expect("there is room");
@@ -79,12 +100,7 @@ fn write_lines(path: &Path) {
 
 /// What no recorder can do without: read the pipe, write the file.
 fn plain_reader(command: &str, copy: &Path) {
-    let mut shell = Command::new("/bin/sh")
-        .args(["-c", command])
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("a shell starts");
-    let mut pipe = shell.stdout.take().expect("it was asked for");
+    let (mut shell, mut pipe) = floor::spawn(command);
     let mut file = File::create(copy).expect("there is room");
     let mut buffer = vec![0; 64 << 10];
     loop {
@@ -96,7 +112,7 @@ fn plain_reader(command: &str, copy: &Path) {
     shell.wait().expect("it ends");
 }
 
-fn grep(path: &Path) {
-    let output = Command::new("grep").arg(PATTERN).arg(path).output().expect("there is a grep");
+fn grep(path: &Path, pattern: &str) {
+    let output = Command::new("grep").arg(pattern).arg(path).output().expect("there is a grep");
     assert_eq!(BufReader::new(output.stdout.as_slice()).lines().count(), 1);
 }

@@ -1,0 +1,54 @@
+//! The whole benchmark, with as little effort as possible: it works, whatever the numbers are.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::Path;
+use std::process::Command;
+
+const README: &str = "# Head\n\n<!-- results -->\n<!-- end of results -->\n\ntail\n";
+
+#[test]
+fn everything_is_measured_shown_and_written_down() {
+    let program = Path::new(env!("CARGO_BIN_EXE_mcpz-bench"));
+    let mcpz = program.with_file_name("mcpz");
+    assert!(mcpz.exists(), "mcpz is built beside the benchmark: cargo build");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("README.md"), README).unwrap();
+    let output = Command::new(program)
+        .args(["--trial", "--write"])
+        .arg(folder.path())
+        .arg(mcpz)
+        .env("TMPDIR", folder.path())
+        .output()
+        .unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
+
+    for what in [
+        "`true` over stdio, µs at p50",
+        "`true` over HTTP, µs at p99",
+        "`true` over stdio, 64 in flight, a second",
+        "`true` over HTTP, 64 in flight, a second",
+        "cold start, ms",
+        "idle memory (PSS), MB",
+        "`tools/list`, bytes",
+        "1 MiB taken in, s",
+        "line to progress, µs at p99",
+        "`yes` for 0.2 s, answer late by ms",
+        "soak of 40 calls, memory growth, MB",
+        "soak, zombies",
+        "judging 64 KiB",
+    ] {
+        assert!(table.contains(&format!("| {what}")), "{what} in\n{table}");
+    }
+    let felled = table.lines().find(|row| row.contains("kill tree, left of")).expect("a row");
+    assert!(felled.ends_with("| yes |"), "{felled}");
+
+    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
+    assert!(readme.starts_with("# Head\n") && readme.ends_with("\n\ntail\n"));
+    assert!(readme.contains(table.trim()), "{readme}");
+    let picture = std::fs::read_to_string(folder.path().join("results.svg")).unwrap();
+    assert!(picture.starts_with("<svg") && picture.contains("cold start"), "{picture}");
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 2, "nothing else is left behind");
+}
