@@ -76,6 +76,10 @@ impl Client {
 }
 
 impl Runner for Client {
+    fn server(&self) -> Option<u32> {
+        Some(self.pid())
+    }
+
     fn run(&mut self, command: &str) -> f64 {
         let began = Instant::now();
         self.ask_to_run(command);

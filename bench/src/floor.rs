@@ -12,6 +12,10 @@ use crate::statistics::timed;
 pub struct Bare;
 
 impl Runner for Bare {
+    fn server(&self) -> Option<u32> {
+        None
+    }
+
     fn run(&mut self, command: &str) -> f64 {
         timed(|| run(command))
     }

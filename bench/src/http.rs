@@ -88,6 +88,10 @@ impl HttpClient {
 }
 
 impl Runner for HttpClient {
+    fn server(&self) -> Option<u32> {
+        Some(self.server.id())
+    }
+
     fn run(&mut self, command: &str) -> f64 {
         let request = self.next(command);
         let connection = &mut self.connections[0];

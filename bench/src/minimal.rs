@@ -180,9 +180,11 @@ impl Server {
             (Some(id), Some(arguments)) if message.method == "tools/call" => {
                 self.listen(Source::Run(Run::start(&arguments.command, id, Rc::clone(output))));
             }
-            (Some(id), _) => output.say(&format!(
-                r#"{{"jsonrpc":"2.0","id":{id},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"minimal","version":"1"}}}}}}"#
-            )),
+            (Some(id), _) => {
+                let who =
+                    r#""capabilities":{"tools":{}},"serverInfo":{"name":"minimal","version":"1"}"#;
+                output.answer(id, &format!(r#"{{"protocolVersion":"2025-11-25",{who}}}"#));
+            }
             (None, _) => output.say(""),
         }
     }
@@ -214,6 +216,10 @@ impl Connection {
 }
 
 impl Output {
+    fn answer(&self, id: u64, result: &str) {
+        self.say(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#));
+    }
+
     fn say(&self, message: &str) {
         let text = match (self.http, message) {
             (false, "") => return,
@@ -238,9 +244,9 @@ impl Run {
 
     fn end(&self, status: ExitStatus) {
         let text = serde_json::Value::from(String::from_utf8_lossy(&self.printed));
-        let (id, code) = (self.id, status.code().unwrap_or(-1));
-        self.output.say(&format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{text}}}],"structuredContent":{{"return_code":{code}}},"isError":false}}}}"#
-        ));
+        let code = status.code().unwrap_or(-1);
+        let content = format!(r#""content":[{{"type":"text","text":{text}}}]"#);
+        let result = format!(r#"{{{content},"structuredContent":{{"return_code":{code}}}}}"#);
+        self.output.answer(self.id, &result);
     }
 }

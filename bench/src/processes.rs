@@ -33,6 +33,16 @@ pub fn memory_of_tree(root: u32) -> u64 {
     tree(root).into_iter().filter_map(memory).sum()
 }
 
+/// How many seconds of processor time a process and all below it have had so far.
+pub fn processor_time_of_tree(root: u32) -> f64 {
+    let threads = tree(root).into_iter().flat_map(|pid| {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        tasks.map(|task| task.path().join("schedstat"))
+    });
+    let times = threads.filter_map(|path| fs::read_to_string(path).ok());
+    times.filter_map(|text| text.split(' ').next()?.parse::<f64>().ok()).sum::<f64>() / 1e9
+}
+
 /// How many processes have this in their environment.
 pub fn marked(mark: &str) -> usize {
     let environment = |pid| fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

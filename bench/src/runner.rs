@@ -11,6 +11,9 @@ pub trait Runner {
     /// Runs a command and says how many seconds it took to hear of its end.
     fn run(&mut self, command: &str) -> f64;
 
+    /// The server it is done by, if it is.
+    fn server(&self) -> Option<u32>;
+
     /// How many a second can be run with so many under way.
     fn rate(&mut self, command: &str, in_flight: usize, time: Duration) -> f64;
 }

@@ -1,73 +1,62 @@
 //! The shortest command there is: how long one takes, and how many a second there can be.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::Bench;
 use crate::client::Client;
 use crate::floor::Bare;
+use crate::processes::processor_time_of_tree;
 use crate::runner::{NOTHING, Runner};
 use crate::statistics::{median, percentile};
 use crate::table::{Panel, Row, Target};
 
-/// One call after the other. All take turns, and another is the first each time: what one of them
-/// has yet to do when it has answered must not be always the same one's burden.
+/// The floor, us and the minimal server.
+struct Contest {
+    name: &'static str,
+    runners: [Box<dyn Runner>; 3],
+}
+
+/// One call after the other.
 pub fn latency(bench: &Bench) -> Vec<Row> {
-    let folder = bench.folder("workspace");
-    let mut runners = everybody(bench);
-    let sandboxed = sandbox(bench, &folder);
-    let is_sandboxed = sandboxed.is_some();
-    runners.extend(sandboxed);
-    let mut took = vec![Vec::new(); runners.len()];
-    for round in 0..bench.effort.calls {
-        for turn in 0..runners.len() {
-            let number = (round + turn) % runners.len();
-            let seconds = runners[number].run(NOTHING);
-            took[number].push(seconds * 1e6);
-        }
+    let mut rows = Vec::new();
+    for (mut contest, most) in [(over_stdio(bench), 1.15), (over_http(bench), 1.3)] {
+        let used = contest.processor_time();
+        let took = contest.in_turn(bench.effort.calls, |runner| runner.run(NOTHING) * 1e6);
+        let row = |name: &str, percent| {
+            let [bare, ours, minimal] = [0, 1, 2].map(|who| percentile(&took[who], percent));
+            let what = format!("`true` {}, µs at {name}", contest.name);
+            Row::new(what, ours).bare(bare).minimal(minimal)
+        };
+        rows.push(row("p50", 50.0).target(Target::TimesBare(most)).drawn(Panel::Time));
+        rows.extend([row("p10", 10.0), row("p99", 99.0)]);
+        let all = contest.processor_time();
+        let [ours, minimal] =
+            [1, 2].map(|who| (all[who] - used[who]) * 1e6 / bench.effort.calls as f64);
+        let what = format!("`true` {}, the server's µs of CPU", contest.name);
+        rows.push(Row::new(what, ours).minimal(minimal));
     }
-    let at = |percent| took.iter().map(|took| percentile(took, percent)).collect::<Vec<_>>();
-    let (p50, p99) = (at(50.0), at(99.0));
-    let row = |what: &str, values: &[f64], ours: usize| {
-        Row::new(what, values[ours]).bare(values[0]).minimal(values[ours + 1])
-    };
-    let mut rows = vec![
-        row("`true` over stdio, µs at p50", &p50, 1)
-            .target(Target::TimesBare(1.15))
-            .drawn(Panel::Time),
-        row("`true` over stdio, µs at p99", &p99, 1),
-        row("`true` over HTTP, µs at p50", &p50, 3)
-            .target(Target::TimesBare(1.3))
-            .drawn(Panel::Time),
-        row("`true` over HTTP, µs at p99", &p99, 3),
-    ];
-    if is_sandboxed {
-        let row = Row::new("`true` in a sandbox, µs at p50", p50[5]).bare(p50[0]).minimal(p50[2]);
-        rows.push(row.drawn(Panel::Time));
+    if let Some(mut contest) = in_a_sandbox(bench) {
+        let took = contest.in_turn(bench.effort.calls, |runner| runner.run(NOTHING) * 1e6);
+        let [bare, ours, minimal] = took.map(|took| median(&took));
+        let row = Row::new(format!("`true` {}, µs at p50", contest.name), ours);
+        rows.push(row.bare(bare).minimal(minimal).drawn(Panel::Time));
     }
     rows
 }
 
-/// As many as there can be. All take turns, a block of time each.
+/// As many as there can be, a block of time each.
 pub fn throughput(bench: &Bench) -> Vec<Row> {
-    let mut runners = everybody(bench);
     let mut rows = Vec::new();
-    for (transport, ours, target) in [("stdio", 1, 0.9), ("HTTP", 3, 0.75)] {
+    for (mut contest, least) in [(over_stdio(bench), 0.9), (over_http(bench), 0.75)] {
         for in_flight in [1, 8, 64] {
-            let mut rates = [const { Vec::new() }; 3];
-            for round in 0..bench.effort.blocks {
-                for turn in 0..3 {
-                    let number = (round + turn) % 3;
-                    let runner = &mut runners[[0, ours, ours + 1][number]];
-                    rates[number].push(runner.rate(NOTHING, in_flight, bench.effort.block));
-                }
-            }
-            let [bare, mcpz, minimal] = rates.map(|rates| median(&rates));
-            let row =
-                Row::new(format!("`true` over {transport}, {in_flight} in flight, a second"), mcpz);
-            let row = row.bare(bare).minimal(minimal).drawn(Panel::Rate);
+            let rate =
+                |runner: &mut dyn Runner| runner.rate(NOTHING, in_flight, bench.effort.block);
+            let rates = contest.in_turn(bench.effort.blocks, rate);
+            let [bare, ours, minimal] = rates.map(|rates| median(&rates));
+            let what = format!("`true` {}, {in_flight} in flight, a second", contest.name);
+            let row = Row::new(what, ours).bare(bare).minimal(minimal).drawn(Panel::Rate);
             rows.push(match in_flight {
-                64 => row.target(Target::ShareOfMinimal(target)),
+                64 => row.target(Target::ShareOfMinimal(least)),
                 _ => row,
             });
         }
@@ -75,38 +64,66 @@ pub fn throughput(bench: &Bench) -> Vec<Row> {
     rows
 }
 
-/// The floor, then us and the minimal server, over stdio and over HTTP; all warm.
-fn everybody(bench: &Bench) -> Vec<Box<dyn Runner>> {
-    let mut runners: Vec<Box<dyn Runner>> = vec![
-        Box::new(Bare),
-        Box::new(Client::start(bench.server())),
-        Box::new(Client::start(bench.minimal())),
-        Box::new(bench.over_http(bench.http_server())),
-        Box::new(bench.over_http(bench.minimal_http())),
-    ];
-    for runner in &mut runners {
-        for _ in 0..10 {
-            runner.run(NOTHING);
+impl Contest {
+    /// Everybody is warm when it begins.
+    fn new(
+        name: &'static str,
+        ours: impl Runner + 'static,
+        minimal: impl Runner + 'static,
+    ) -> Self {
+        let mut runners: [Box<dyn Runner>; 3] = [Box::new(Bare), Box::new(ours), Box::new(minimal)];
+        for runner in &mut runners {
+            for _ in 0..10 {
+                runner.run(NOTHING);
+            }
         }
+        Self { name, runners }
     }
-    runners
+
+    /// Measures all of them in turn, and another first each time: what one of them has yet to do
+    /// when it has answered must not be always the same one's burden.
+    fn in_turn(
+        &mut self,
+        rounds: usize,
+        mut measure: impl FnMut(&mut dyn Runner) -> f64,
+    ) -> [Vec<f64>; 3] {
+        let mut values = [const { Vec::new() }; 3];
+        for round in 0..rounds {
+            for turn in 0..3 {
+                let who = (round + turn) % 3;
+                values[who].push(measure(self.runners[who].as_mut()));
+            }
+        }
+        values
+    }
+
+    /// How many seconds of it each server has had so far, with all below it.
+    fn processor_time(&self) -> [f64; 3] {
+        let servers = self.runners.each_ref().map(|runner| runner.server());
+        servers.map(|server| server.map_or(0.0, processor_time_of_tree))
+    }
 }
 
-/// The same inside a sandbox, if this machine has what it takes.
-fn sandbox(bench: &Bench, folder: &Path) -> Option<Box<dyn Runner>> {
-    let confine = |command: &mut Command| {
-        command.args(["--sandbox", "workspace", "--working-dir"]).arg(folder);
+fn over_stdio(bench: &Bench) -> Contest {
+    let ours = Client::start(bench.server());
+    Contest::new("over stdio", ours, Client::start(bench.minimal()))
+}
+
+fn over_http(bench: &Bench) -> Contest {
+    let ours = bench.over_http(bench.http_server());
+    Contest::new("over HTTP", ours, bench.over_http(bench.minimal_http()))
+}
+
+/// If this machine has what it takes.
+fn in_a_sandbox(bench: &Bench) -> Option<Contest> {
+    let folder = bench.folder("workspace");
+    let confine = |mut command: Command| {
+        command.args(["--sandbox", "workspace", "--working-dir"]).arg(&folder);
+        command
     };
     let mut trial = bench.mcpz();
     trial.args(["call", "execute_command", "command=true"]);
-    confine(&mut trial);
-    let tried = trial.output().ok()?;
-    if !tried.status.success() {
-        return None;
-    }
-    let mut server = bench.server();
-    confine(&mut server);
-    let mut client = Client::start(server);
-    client.run(NOTHING);
-    Some(Box::new(client))
+    let tried = confine(trial).output().expect("mcpz starts");
+    let ours = tried.status.success().then(|| Client::start(confine(bench.server())))?;
+    Some(Contest::new("in a sandbox", ours, Client::start(bench.minimal())))
 }
