@@ -36,7 +36,8 @@ impl HttpClient {
     /// Starts a server, waits until its log says where it listens, and opens a session.
     pub fn start(mut server: Command, log: &Path) -> Self {
         let file = File::create(log).expect("there is room");
-        let server = server.stdin(Stdio::null()).stderr(file).spawn().expect("the server starts");
+        let mut server =
+            server.stdin(Stdio::null()).stderr(file).spawn().expect("the server starts");
         let address = loop {
             let said = std::fs::read_to_string(log).expect("it is text");
             if let Some((_, address)) = said.split_once("listening on ")
@@ -44,6 +45,7 @@ impl HttpClient {
             {
                 break address.parse().expect("it is an address");
             }
+            assert!(server.try_wait().is_ok_and(|ended| ended.is_none()), "{said}");
             std::thread::sleep(Duration::from_millis(1));
         };
         let mut client =
