@@ -10,7 +10,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Calls one after the other, of each that takes part.
+    /// Blocks of calls one after the other, of each that takes part.
     pub calls: usize,
     /// Servers that are started.
     pub starts: usize,
@@ -35,7 +35,7 @@ pub struct Effort {
 impl Effort {
     /// What the published numbers take: about two minutes.
     pub const FULL: Self = Self {
-        calls: 1000,
+        calls: 200,
         starts: 40,
         block: Duration::from_millis(200),
         blocks: 9,
@@ -51,7 +51,7 @@ impl Effort {
 
     /// A look after a change.
     pub const QUICK: Self = Self {
-        calls: 300,
+        calls: 50,
         starts: 15,
         block: Duration::from_millis(100),
         blocks: 3,
@@ -67,7 +67,7 @@ impl Effort {
 
     /// As little as shows that everything still works; the numbers mean nothing.
     pub const TRIAL: Self = Self {
-        calls: 3,
+        calls: 1,
         starts: 1,
         block: Duration::from_millis(5),
         blocks: 1,
