@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::install::Client;
+use crate::log::Format;
 use crate::login;
 use crate::settings::MAX_TIMEOUT;
 use crate::size::Size;
@@ -32,6 +33,8 @@ pub enum Command {
         server: Server,
     },
     /// Tell a client of the server, in the client's own configuration file
+    // There is no line left for it on the screen.
+    #[command(mut_arg("log_format", |flag| flag.hide(true)))]
     Install(InstallFlags),
     /// Call a tool once and print what it answers
     #[command(
@@ -206,17 +209,21 @@ const BOUNDS: &str = "What commands may do";
 
 #[derive(Debug, Default, clap::Args)]
 pub struct ShellFlags {
-    /// Tools to offer: names (comma-separated), default or all [default: default]
+    /// Tools to offer: names (with commas), default or all [default: default]
     #[arg(long, value_name = "LIST")]
     pub tools: Option<String>,
 
-    /// Configuration file [default: $MCPZ_CONFIG, or mcpz/config.toml in ~/.config]
+    /// Configuration file [default: $MCPZ_CONFIG, or ~/.config/mcpz/config.toml]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 
     /// Enable verbose logging to stderr
     #[arg(short, long)]
     pub verbose: bool,
+
+    /// Form of what is said on stderr: text or json [default: text]
+    #[arg(long, value_name = "FORM", hide_possible_values = true)]
+    pub log_format: Option<Format>,
 
     /// Working directory for command execution [default: current one]
     #[arg(short, long, value_name = "PATH", help_heading = RUNNING)]

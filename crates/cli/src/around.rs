@@ -9,7 +9,8 @@ use mcpz_engine::{Error, Login, Secrets, Surroundings};
 use rustix::fs::Access;
 
 use crate::environment::Sieve;
-use crate::{log, login, secrets};
+use crate::log::Format;
+use crate::{login, secrets};
 
 /// What the settings say.
 #[derive(Debug)]
@@ -22,6 +23,7 @@ pub struct Around {
     pub secrets: Vec<String>,
     /// What lets clients in.
     pub tokens: Vec<String>,
+    pub log: Format,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,7 +54,8 @@ impl Around {
                 Err(Error::Closed) => ours.clone(),
                 Err(error) => {
                     let why = error.chain();
-                    log::warn(&format!("commands get the server's own environment: {why}"));
+                    let text = format!("commands get the server's own environment: {why}");
+                    self.log.warn(&text);
                     ours.clone()
                 }
             };

@@ -14,8 +14,9 @@ use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::Value;
 
 use crate::args::CallFlags;
+use crate::log::Detail;
 use crate::settings::Settings;
-use crate::{config, log, pairs, server};
+use crate::{config, pairs, server};
 
 /// How much may be under way between client and server.
 const PIPE: usize = 64 << 10;
@@ -36,7 +37,7 @@ pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
     let settings = Settings::load(&flags.shell, config, None)?.confined()?;
     if settings.verbose {
-        log::start(log::Detail::Everything);
+        settings.log.start(Detail::Everything);
     }
     server::hide();
     let later = Later::default();

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::args::{AuthKind, SandboxMode};
+use crate::log::Format;
 use crate::policy;
 use crate::size::Size;
 
@@ -52,6 +53,8 @@ pub struct ShellTool {
     pub settings: Option<PathBuf>,
     /// Logs everything on standard error.
     pub verbose: Option<bool>,
+    /// How lines of the log look: `text` or `json`.
+    pub log_format: Option<Format>,
     /// Of the tool `shell`, in seconds.
     pub default_timeout: Option<u64>,
     /// The longest timeout the tool `shell` takes, in seconds.

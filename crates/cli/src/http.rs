@@ -1,7 +1,7 @@
 //! `mcpz server shell --http`
 
 use std::error::Error;
-use std::io;
+use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -22,6 +22,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::args::{AuthKind, HttpFlags};
 use crate::config;
 use crate::keys;
+use crate::log::Format;
 use crate::server::{runtime, shutdown};
 use crate::settings::Settings;
 
@@ -193,7 +194,7 @@ pub fn run(settings: Settings, http: Http) -> Result<ExitCode, Box<dyn Error>> {
             .map_err(|source| HttpError::Listen { address, source })?;
         // Before anybody can know that we are here, and ask us to end.
         let ended = shutdown()?;
-        announce(&http, listener.local_addr()?);
+        announce(&http, listener.local_addr()?, settings.log);
         let shell = settings.shell(later);
         let engine = shell.engine().clone();
         engine.warm_up();
@@ -217,17 +218,16 @@ fn make_room(connections: usize) {
 }
 
 /// Says where the server is and, this once, how to get in.
-#[expect(clippy::print_stderr, reason = "this is what people start the server for")]
-fn announce(http: &Http, bound: SocketAddr) {
+fn announce(http: &Http, bound: SocketAddr, log: Format) {
     let shown = match bound.ip().is_unspecified() {
         true => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
         false => bound,
     };
     let scheme = if http.tls.is_some() { "https" } else { "http" };
     let url = format!("{scheme}://{shown}{}", http.settings.path);
-    eprintln!("mcpz: listening on {bound}, at {url}");
+    log.say(&format!("listening on {bound}, at {url}"));
     if http.open {
-        eprintln!("mcpz: --auth none: everybody who can reach this address can run commands");
+        log.say("--auth none: everybody who can reach this address can run commands");
     }
     if let Some(token) = &http.made {
         let client = serde_json::json!({
@@ -237,7 +237,19 @@ fn announce(http: &Http, bound: SocketAddr) {
                 "headers": {"Authorization": format!("Bearer {token}")},
             }},
         });
-        eprintln!("mcpz: the token is {token}, until the server ends; {TOKEN_VARIABLE} sets one");
-        eprintln!("mcpz: for a client's configuration:\n{client:#}");
+        let token =
+            format!("the token is {token}, until the server ends; {TOKEN_VARIABLE} sets one");
+        let client = format!("for a client's configuration:\n{client:#}");
+        match log {
+            Format::Text => [token, client].iter().for_each(|text| log.say(text)),
+            // Logs are kept and passed on; what lets people in is for the person who is here.
+            Format::Json if io::stdout().is_terminal() => {
+                let _ = write!(io::stdout(), "mcpz: {token}\nmcpz: {client}\n");
+            }
+            Format::Json => log.warn(&format!(
+                "nobody can get in: there was no token, and the one that was made is not logged; set \
+                 {TOKEN_VARIABLE}"
+            )),
+        }
     }
 }

@@ -1,12 +1,23 @@
-//! Log lines on standard error, never on standard output: that belongs to the protocol.
+//! What a server says on standard error, never on standard output: that belongs to the protocol.
 //!
-//! Whoever started us may not read them, and then a pipe fills up: lines are dropped, and nothing
-//! waits.
+//! Lines for people or, with `--log-format json`, objects for programs: then nothing else is said
+//! there. Whoever started us may not read them, and then a pipe fills up: lines are dropped, and
+//! nothing waits.
 
+mod json;
+
+use std::error::Error;
+use std::fmt;
 use std::io::{self, Stderr, Write};
 
+use mcpz_engine::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tracing::Level;
+use tracing_subscriber::Layer;
+use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::FormatFields;
+use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
@@ -21,23 +32,72 @@ pub enum Detail {
     Everything,
 }
 
-/// Starts logging what mcpz itself does. Without this, nothing is logged.
-pub fn start(detail: Detail) {
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(|| Hasty(io::stderr()))
-        .with_ansi(false)
-        .with_target(false);
-    let level = match detail {
-        Detail::Runs => LevelFilter::INFO,
-        Detail::Everything => LevelFilter::DEBUG,
-    };
-    let ours = Targets::new().with_target("mcpz", level);
-    tracing_subscriber::registry().with(lines).with(ours).init();
+/// The form of all that is said.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    #[default]
+    Text,
+    Json,
 }
 
-/// Says something to whoever started us, whether or not there is a log.
-pub fn warn(text: &str) {
-    let _ = writeln!(Hasty(io::stderr()), "mcpz: warning: {text}");
+impl Format {
+    /// Starts logging what mcpz itself does. Without this, nothing is logged.
+    pub fn start(self, detail: Detail) {
+        let lines = match self {
+            Self::Json => json::Lines.boxed(),
+            Self::Text => tracing_subscriber::fmt::layer()
+                .with_writer(|| Hasty(io::stderr()))
+                .with_ansi(false)
+                .with_target(false)
+                .fmt_fields(Message)
+                .boxed(),
+        };
+        let level = match detail {
+            Detail::Runs => LevelFilter::INFO,
+            Detail::Everything => LevelFilter::DEBUG,
+        };
+        let ours = Targets::new().with_target("mcpz", level);
+        tracing_subscriber::registry().with(lines).with(ours).init();
+    }
+
+    /// Says something to whoever started us, whether or not there is a log.
+    pub fn say(self, text: &str) {
+        let _ = Hasty(io::stderr()).write_all(&self.line(Level::INFO, "", text));
+    }
+
+    pub fn warn(self, text: &str) {
+        let _ = Hasty(io::stderr()).write_all(&self.line(Level::WARN, "warning: ", text));
+    }
+
+    /// Says why we end, with all causes.
+    pub fn complain(self, error: &dyn Error) {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        // Nobody is kept waiting any more.
+        let _ = io::stderr().write_all(&self.line(Level::ERROR, "", &text));
+    }
+
+    fn line(self, level: Level, kind: &str, text: &str) -> Vec<u8> {
+        match self {
+            Self::Text => format!("mcpz: {kind}{text}\n").into_bytes(),
+            Self::Json => json::line(level, "mcpz", text, Default::default()),
+        }
+    }
+}
+
+/// Shows of an event what it says, on one line. Its other fields say the same to programs.
+struct Message;
+
+impl<'w> FormatFields<'w> for Message {
+    fn format_fields<R: RecordFields>(&self, mut writer: Writer<'w>, fields: R) -> fmt::Result {
+        let (message, _) = json::read(&fields);
+        writer.write_str(&visible(&message))
+    }
 }
 
 /// Writes what there is room for.

@@ -28,12 +28,12 @@ mod server;
 mod settings;
 mod size;
 
-use std::error::Error;
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::args::{Args, Command, PolicyCommand, Server};
+use crate::log::Format;
 
 fn main() -> ExitCode {
     let result = match Args::parse().command {
@@ -57,18 +57,7 @@ fn main() -> ExitCode {
         Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
     };
     result.unwrap_or_else(|error| {
-        complain(error.as_ref());
+        Format::Text.complain(error.as_ref());
         ExitCode::FAILURE
     })
-}
-
-#[expect(clippy::print_stderr, reason = "this is where errors reach people")]
-fn complain(error: &dyn Error) {
-    eprint!("mcpz: {error}");
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        eprint!(": {error}");
-        cause = error.source();
-    }
-    eprintln!();
 }

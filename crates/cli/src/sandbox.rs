@@ -14,6 +14,7 @@ use mcpz_sandbox::{Ground, Layout, Mode, Network, Obstacle, Rung, Terms, View, V
 
 use crate::args::SandboxMode;
 use crate::config::{Net, Sandbox};
+use crate::log::Format;
 
 /// How often a sandbox is tried out while what it stands on changes.
 const TRIES: usize = 10;
@@ -55,6 +56,7 @@ pub struct Wanted {
     pub file: Sandbox,
     /// What of ours is hidden in any case.
     pub hidden: Vec<PathBuf>,
+    pub log: Format,
 }
 
 impl Wanted {
@@ -79,7 +81,11 @@ impl Wanted {
             Rung::Seals => {
                 // What only mounts can protect is an error, too.
                 layout.terms_alone(&std::env::temp_dir())?;
-                warn(&ground.obstacles);
+                self.log.warn(&format!(
+                    "commands are confined by Landlock and seccomp alone: they have no network, and \
+                     see what else runs on this machine.{}",
+                    list(&ground.obstacles)
+                ));
             }
             Rung::Both if net == "on" && !ground.can_share_network() => {
                 return Err(SandboxError::NoSharing);
@@ -162,15 +168,6 @@ pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
 fn bwrap() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join("bwrap")).find(|path| path.is_file())
-}
-
-#[expect(clippy::print_stderr, reason = "whoever starts the server is to see it")]
-fn warn(obstacles: &[Obstacle]) {
-    eprintln!(
-        "mcpz: warning: commands are confined by Landlock and seccomp alone: they have no network, and \
-         see what else runs on this machine.{}",
-        list(obstacles)
-    );
 }
 
 /// Tries what must not be possible, from inside. Says what was.

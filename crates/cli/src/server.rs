@@ -10,21 +10,31 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ServerFlags;
-use crate::config;
+use crate::config::{self, Config};
 use crate::http::{self, Http};
-use crate::log::{self, Detail};
+use crate::log::{Detail, Format};
 use crate::settings::Settings;
 
 pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
-    let config = config::load(flags.shell.config.as_deref())?;
+    let config = config::load(flags.shell.config.as_deref());
+    let file = config.as_ref().ok().and_then(|config| config.shell_tool.log_format);
+    let log = flags.shell.log_format.or(file).unwrap_or_default();
+    // Whoever reads our words as JSON can read why there will be none.
+    config.map_err(Into::into).and_then(|config| serve(flags, config)).or_else(|error| {
+        log.complain(error.as_ref());
+        Ok(ExitCode::FAILURE)
+    })
+}
+
+fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>> {
     let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
     let made = http.as_ref().and_then(|http| http.made.clone());
     let settings = Settings::load(&flags.shell, config, made)?.confined()?;
-    warn_of_doors(&settings.engine.policy);
+    warn_of_doors(settings.log, &settings.engine.policy);
     match (settings.verbose, &http) {
-        (true, _) => log::start(Detail::Everything),
+        (true, _) => settings.log.start(Detail::Everything),
         // A service that serves many is watched by its log.
-        (false, Some(_)) => log::start(Detail::Runs),
+        (false, Some(_)) => settings.log.start(Detail::Runs),
         (false, None) => {}
     }
     hide();
@@ -43,12 +53,11 @@ pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-#[expect(clippy::print_stderr, reason = "whoever starts the server is to see it")]
-fn warn_of_doors(policy: &mcpz_policy::Policy) {
+fn warn_of_doors(log: Format, policy: &mcpz_policy::Policy) {
     let doors = policy.open_doors();
     if !doors.is_empty() {
         let doors = doors.join(", ");
-        eprintln!("mcpz: warning: the allow list has programs that can run any other: {doors}");
+        log.warn(&format!("the allow list has programs that can run any other: {doors}"));
     }
 }
 

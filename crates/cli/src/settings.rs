@@ -13,6 +13,7 @@ use crate::args::ShellFlags;
 use crate::around::{Around, NoShell};
 use crate::config::{self, Config};
 use crate::environment::{NotAName, Sieve};
+use crate::log::Format;
 use crate::policy::{self, PolicyError};
 use crate::sandbox::{SandboxError, Wanted};
 use crate::size::Size;
@@ -41,6 +42,7 @@ pub struct Settings {
     pub sandbox: Wanted,
     pub no_stderr: bool,
     pub verbose: bool,
+    pub log: Format,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -89,12 +91,14 @@ impl Settings {
     ) -> Result<Self, SettingsError> {
         let policy = policy::load(flags, &config)?;
         let Config { shell_tool: file, limits, audit, http, sandbox, .. } = config;
+        let log = flags.log_format.or(file.log_format).unwrap_or_default();
         let around = Around {
             sieve: Sieve::load(&file, &policy)?,
             shell: flags.shell.clone().or(file.shell.clone()).unwrap_or(DEFAULT_SHELL.into()),
             masks: file.mask_secrets.unwrap_or(true),
             secrets: file.secrets.clone().unwrap_or_default(),
             tokens: http.tokens.clone().unwrap_or_default().into_values().chain(made).collect(),
+            log,
         };
         let login = flags.login_env || file.login_env.unwrap_or(false);
         let environment: Vec<_> = std::env::vars_os().collect();
@@ -133,7 +137,7 @@ impl Settings {
         };
         let hidden = hidden(&engine, &http, flags);
         let (mode, net) = (flags.sandbox, flags.net.clone());
-        let sandbox = Wanted { mode, net, file: sandbox, hidden };
+        let sandbox = Wanted { mode, net, file: sandbox, hidden, log };
         Ok(Self {
             engine,
             sandbox,
@@ -149,6 +153,7 @@ impl Settings {
             },
             no_stderr: flags.no_stderr || file.no_stderr.unwrap_or(false),
             verbose: flags.verbose || file.verbose.unwrap_or(false),
+            log,
         })
     }
 

@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 pub use clock::rfc3339;
-pub use escape::visible;
+pub use escape::{Escaping, visible};
 pub use reader::{AuditTail, audit_lines};
 pub use record::{Asked, Discretion};
 pub use typing::Entered;

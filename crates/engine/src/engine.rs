@@ -422,16 +422,20 @@ impl Engine {
             return;
         }
         let Settings { log_commands, secrets, .. } = self.settings();
+        if !log_commands {
+            self.shared.later.add(|| tracing::info!("executing a command"));
+            return;
+        }
         // Debug formatting leaves no control character.
         let what = match command {
-            _ if !log_commands => "a command".to_owned(),
             Command::Script { text, .. } => format!("{:?}", secrets.mask(text)),
             Command::Argv(words) => {
                 let words: Vec<_> = words.iter().map(|word| secrets.mask(word)).collect();
                 format!("{words:?}")
             }
         };
-        self.shared.later.add(move || tracing::info!("executing {what}"));
+        let command = self.shown(command);
+        self.shared.later.add(move || tracing::info!(command, "executing {what}"));
     }
 
     /// Ends every command and the agent, and waits until they are gone.

@@ -44,7 +44,8 @@ mod variables;
 mod zip;
 
 pub use audit::{
-    AuditSettings, AuditTail, Defect, Fault, Verified, audit_lines, rfc3339, verify, visible,
+    AuditSettings, AuditTail, Defect, Escaping, Fault, Verified, audit_lines, rfc3339, verify,
+    visible,
 };
 pub use desk::{Listed, Tell, Visit, Wanted};
 pub use detached::{Card, Ending, Shelf, Standing, record};

@@ -17,7 +17,8 @@ pub const TOKEN: &str = "0123456789abcdef-token";
 pub struct HttpServer {
     pub child: Child,
     pub address: SocketAddr,
-    /// What the server says on stderr.
+    /// What the server says first on stderr, and then.
+    pub first: String,
     pub said: Mutex<Receiver<String>>,
     /// Where it keeps its records, unless the test has said where.
     pub state: TempDir,
@@ -50,7 +51,7 @@ impl HttpServer {
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut first = String::new();
         stderr.read_line(&mut first).unwrap();
-        let address = first.strip_prefix("mcpz: listening on ").expect(&first);
+        let (_, address) = first.split_once("listening on ").expect(&first);
         let address = address.split(',').next().unwrap().parse().unwrap();
         let (sender, said) = sync_channel(0);
         std::thread::spawn(move || {
@@ -61,7 +62,7 @@ impl HttpServer {
                 }
             }
         });
-        Self { child, address, said: Mutex::new(said), state, _config: file }
+        Self { child, address, first, said: Mutex::new(said), state, _config: file }
     }
 
     pub fn connect(&self) -> TcpStream {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::{Exit, Happening, Process, Started, Status, Usage};
+use mcpz_agent::{Exit, Happening, Limit, Process, Started, Status, Usage};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -246,11 +246,10 @@ impl Minder {
     fn answer_outcome(&mut self, background: Vec<i32>) {
         let outcome = self.outcome(background);
         let (end, limit) = (outcome.end, outcome.limit);
-        self.later.add(move || match (end, limit) {
-            (end, Some(limit)) => tracing::info!("ended: {end:?}, at its limit: {limit:?}"),
-            (End::Exited(code), None) => tracing::info!("exit code {code}"),
-            (other, None) => tracing::info!("ended: {other:?}"),
-        });
+        if tracing::enabled!(tracing::Level::INFO) {
+            let (run, wall) = (self.id.clone(), outcome.usage.wall);
+            self.later.add(move || log(&run, end, limit, wall));
+        }
         self.output.settle();
         self.answer_with(Ok(outcome));
     }
@@ -296,6 +295,16 @@ impl Minder {
             let _ = sender.send(answer);
         }
     }
+}
+
+fn log(run: &str, end: End, limit: Option<Limit>, wall: Duration) {
+    let text = match (end, limit) {
+        (end, Some(limit)) => format!("ended: {end:?}, at its limit: {limit:?}"),
+        (End::Exited(code), None) => format!("exit code {code}"),
+        (other, None) => format!("ended: {other:?}"),
+    };
+    let (exit_code, duration_ms) = (end.exit_code(), wall.as_millis() as u64);
+    tracing::info!(run, exit_code, duration_ms, "{text}");
 }
 
 impl Drop for Minder {
