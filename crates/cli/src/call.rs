@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::args::CallFlags;
 use crate::log::Detail;
 use crate::settings::Settings;
-use crate::{config, pairs, server};
+use crate::{colours, config, pairs, server};
 
 /// How much may be under way between client and server.
 const PIPE: usize = 64 << 10;
@@ -125,7 +125,7 @@ struct Terminal {
 
 impl Terminal {
     fn new() -> Self {
-        Self { shows: std::io::stderr().is_terminal() }
+        Self { shows: std::io::stderr().is_terminal() && !colours::is_dumb() }
     }
 
     fn show(&self, line: &str) {

@@ -1,7 +1,7 @@
 //! `mcpz check` and `mcpz policy test`: the policy without running anything.
 
 use std::error::Error;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::args::{CheckFlags, ShellFlags};
 use crate::settings::Settings;
-use crate::{config, policy};
+use crate::{colours, config, policy};
 
 const DENIED: u8 = 1;
 
@@ -58,7 +58,7 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
     let judgement = engine.policy.judge(command, &engine.shell.to_string_lossy(), &scene);
     let text = match flags.json {
         true => format!("{:#}", as_json(&judgement)),
-        false => drawn(command, &judgement, std::io::stdout().is_terminal()),
+        false => drawn(command, &judgement, colours::suit(&std::io::stdout())),
     };
     writeln!(std::io::stdout(), "{text}")?;
     Ok(match judgement.verdict {
@@ -130,7 +130,6 @@ fn as_json(judgement: &Judgement) -> serde_json::Value {
 
 /// The command with marks under the parts that are spoken of.
 fn drawn(command: &str, judgement: &Judgement, coloured: bool) -> String {
-    let coloured = coloured && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let paint = |code: &str, text: &str| match coloured {
         true => format!("\x1b[{code}m{text}\x1b[0m"),
         false => text.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs::DirBuilder;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,9 +12,9 @@ use mcpz_sandbox::{Ground, Mode, Rung};
 use serde::Serialize;
 
 use crate::args::{DoctorFlags, SandboxMode};
-use crate::config;
 use crate::sandbox::{self, SandboxError};
 use crate::settings::{self, Settings};
+use crate::{colours, config};
 
 /// Shells that models write for.
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "fish"];
@@ -83,15 +83,14 @@ pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
 
 fn print(findings: &[Finding]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-    let colours = stdout.is_terminal() && !plain;
+    let coloured = colours::suit(&stdout);
     for Finding { about, mark, found, fix } in findings {
         let (sign, colour) = match mark {
             Mark::Good => ("ok", 32),
             Mark::Fair => ("--", 33),
             Mark::Bad => ("!!", 31),
         };
-        match colours {
+        match coloured {
             true => write!(stdout, "\x1b[{colour}m{sign}\x1b[0m")?,
             false => write!(stdout, "{sign}")?,
         }

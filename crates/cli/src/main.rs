@@ -5,6 +5,7 @@ mod around;
 mod audit;
 mod call;
 mod check;
+mod colours;
 mod config;
 mod doctor;
 mod environment;
@@ -30,13 +31,15 @@ mod size;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::args::{Args, Command, PolicyCommand, Server};
 use crate::log::Format;
 
 fn main() -> ExitCode {
-    let result = match Args::parse().command {
+    let matches = Args::command().color(colours::choice()).get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let result = match args.command {
         Command::Server { server: Server::Shell(flags) } => server::run(&flags),
         Command::Call(flags) => call::run(&flags),
         Command::Check(flags) => check::run(&flags),
