@@ -7,6 +7,7 @@ use mcpz_policy::glob;
 
 use crate::config::ShellTool;
 use crate::http::TOKEN_VARIABLE;
+use crate::secrets::is_headers;
 
 /// What hardly any program can do without: passed whatever `env_pass` names.
 const NEEDED: &[&str] = &[
@@ -72,10 +73,11 @@ impl Sieve {
         let name = name.to_string_lossy();
         let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| glob(pattern, &name));
         let is_named = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, &name));
-        name != TOKEN_VARIABLE
-            && !(self.judged && is_in(CHANGE_SHELL))
-            && !is_named(&self.drop)
-            && self.pass.as_ref().is_none_or(|pass| is_in(NEEDED) || is_named(pass))
+        let is_held = name == TOKEN_VARIABLE
+            || is_headers(&name)
+            || self.judged && is_in(CHANGE_SHELL)
+            || is_named(&self.drop);
+        !is_held && self.pass.as_ref().is_none_or(|pass| is_in(NEEDED) || is_named(pass))
     }
 }
 

@@ -1,16 +1,17 @@
-//! One document from an address, over HTTP or HTTPS.
+//! One request to an address, over HTTP or HTTPS.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::HOST;
-use hyper::{Request, Uri};
+use hyper::{Method, Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
@@ -20,42 +21,79 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Whatever is at an address, if it comes soon and is not longer than it may be.
 pub async fn fetch(uri: Uri, limit: usize) -> io::Result<Vec<u8>> {
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
-    tokio::time::timeout(PATIENCE, connect(uri, limit)).await.map_err(late)?
+    let mut request = Request::new(Full::default());
+    *request.uri_mut() = uri;
+    let asking = Client::default();
+    let response = tokio::time::timeout(PATIENCE, asking.send(request, limit)).await;
+    let response = response.map_err(late)??;
+    match response.status().is_success() {
+        true => Ok(response.into_body().into()),
+        false => Err(io::Error::other(format!("the answer was {}", response.status()))),
+    }
 }
 
-async fn connect(uri: Uri, limit: usize) -> io::Result<Vec<u8>> {
-    // An address of IPv6 stands in brackets, which are not part of it.
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    let safe = uri.scheme_str() == Some("https");
-    let port = uri.port_u16().unwrap_or(if safe { 443 } else { 80 });
-    let socket = TcpStream::connect((host.as_str(), port)).await?;
-    if !safe {
-        return get(socket, uri, limit).await;
+/// A request that takes something to an address.
+pub fn post(uri: Uri, body: Vec<u8>) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::from(body));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = uri;
+    request
+}
+
+/// Sends requests, each over a connection of its own.
+#[derive(Default)]
+pub struct Client {
+    /// What it trusts, which is read once.
+    tls: OnceCell<TlsConnector>,
+}
+
+impl Client {
+    /// The response to a request, whose body is not longer than it may be.
+    pub async fn send(
+        &self,
+        request: Request<Full<Bytes>>,
+        limit: usize,
+    ) -> io::Result<Response<Bytes>> {
+        let uri = request.uri();
+        // An address of IPv6 stands in brackets, which are not part of it.
+        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let safe = uri.scheme_str() == Some("https");
+        let port = uri.port_u16().unwrap_or(if safe { 443 } else { 80 });
+        let socket = TcpStream::connect((host.as_str(), port)).await?;
+        if !safe {
+            return exchange(socket, request, limit).await;
+        }
+        let connector = self.tls.get_or_init(async || trust()).await;
+        let name = ServerName::try_from(host).map_err(io::Error::other)?;
+        exchange(connector.connect(name, socket).await?, request, limit).await
     }
+}
+
+/// Trusts whom the system does.
+fn trust() -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-    let name = ServerName::try_from(host).map_err(io::Error::other)?;
-    let stream = TlsConnector::from(Arc::new(config)).connect(name, socket).await?;
-    get(stream, uri, limit).await
+    TlsConnector::from(Arc::new(config))
 }
 
-async fn get(
+async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    uri: Uri,
+    mut request: Request<Full<Bytes>>,
     limit: usize,
-) -> io::Result<Vec<u8>> {
+) -> io::Result<Response<Bytes>> {
     let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = shaken.map_err(io::Error::other)?;
     tokio::spawn(connection);
+    let uri = std::mem::take(request.uri_mut());
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    // Who asks is no part of whom.
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    request.headers_mut().insert(HOST, host.parse().map_err(io::Error::other)?);
     let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let host = uri.authority().map_or("", |authority| authority.as_str());
-    let request = Request::get(path).header(HOST, host).body(Empty::<Bytes>::new());
-    let response = sender.send_request(request.map_err(io::Error::other)?).await;
-    let response = response.map_err(io::Error::other)?;
-    if !response.status().is_success() {
-        return Err(io::Error::other(format!("the answer was {}", response.status())));
-    }
-    let body = Limited::new(response.into_body(), limit).collect().await;
-    Ok(body.map_err(io::Error::other)?.to_bytes().into())
+    *request.uri_mut() = path.parse().map_err(io::Error::other)?;
+    let response = sender.send_request(request).await.map_err(io::Error::other)?;
+    let (head, body) = response.into_parts();
+    let body = Limited::new(body, limit).collect().await.map_err(io::Error::other)?;
+    Ok(Response::from_parts(head, body.to_bytes()))
 }

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -183,7 +182,7 @@ fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
     load().map(Arc::new).map_err(|source| HttpError::Tls { cert, key, source })
 }
 
-pub fn run(settings: Settings, http: Http) -> Result<ExitCode, Box<dyn Error>> {
+pub fn run(settings: Settings, http: Http) -> Result<(), Box<dyn Error>> {
     make_room(http.settings.limits.connections);
     let later = Later::default();
     let runtime = runtime(&later)?;
@@ -203,8 +202,7 @@ pub fn run(settings: Settings, http: Http) -> Result<ExitCode, Box<dyn Error>> {
         Ok(())
     });
     runtime.shutdown_background();
-    served?;
-    Ok(ExitCode::SUCCESS)
+    served
 }
 
 /// Lets as many connections be open as may be.

@@ -28,6 +28,7 @@ mod secrets;
 mod server;
 mod settings;
 mod size;
+mod traces;
 
 use std::process::ExitCode;
 

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use mcpz_engine::Secrets;
 
+use crate::traces::pairs;
+
 /// What the name of a secret has in it.
 const PARTS: &[&str] =
     &["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY"];
@@ -27,9 +29,30 @@ pub fn find(environment: &[(OsString, OsString)], others: &[String], tokens: &[S
         .filter(|(name, value)| others.iter().any(|other| other == name) || is_secret(name, value))
         .collect();
     variables.sort();
+    let headers: Vec<_> =
+        environment.iter().filter_map(|(name, value)| headers(name, value)).collect();
+    let headers = headers
+        .iter()
+        .flat_map(|(name, values)| values.iter().map(move |value| (*name, value.as_bytes())));
     let variables = variables.into_iter().map(|(name, value)| (name, value.as_bytes()));
     let tokens = tokens.iter().map(|token| (TOKENS, token.as_bytes()));
-    Secrets::new(variables.chain(tokens))
+    Secrets::new(variables.chain(headers).chain(tokens))
+}
+
+/// Whether a variable has headers for a collector of telemetry, which let us in there.
+pub fn is_headers(name: &str) -> bool {
+    name.starts_with("OTEL_EXPORTER_OTLP_") && name.ends_with("HEADERS")
+}
+
+/// What is secret of such headers: their values, with and without what kind of secret it is.
+fn headers<'a>(name: &'a OsStr, list: &OsStr) -> Option<(&'a str, Vec<String>)> {
+    let name = name.to_str().filter(|name| is_headers(name))?;
+    let list = list.to_str()?;
+    let mut values: Vec<_> = pairs(list).into_iter().flatten().map(|(_, value)| value).collect();
+    values.extend(list.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.to_owned())));
+    let bare: Vec<_> =
+        values.iter().filter_map(|value| Some(value.split_once(' ')?.1.to_owned())).collect();
+    Some((name, [vec![list.to_owned()], values, bare].concat()))
 }
 
 fn is_secret(name: &str, value: &OsStr) -> bool {

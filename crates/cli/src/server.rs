@@ -14,6 +14,7 @@ use crate::config::{self, Config};
 use crate::http::{self, Http};
 use crate::log::{Detail, Format};
 use crate::settings::Settings;
+use crate::traces::Traces;
 
 pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref());
@@ -29,7 +30,7 @@ pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
 fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>> {
     let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
     let made = http.as_ref().and_then(|http| http.made.clone());
-    let settings = Settings::load(&flags.shell, config, made)?.confined()?;
+    let mut settings = Settings::load(&flags.shell, config, made)?.confined()?;
     warn_of_doors(settings.log, &settings.engine.policy);
     match (settings.verbose, &http) {
         (true, _) => settings.log.start(Detail::Everything),
@@ -38,9 +39,17 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
         (false, None) => {}
     }
     hide();
-    if let Some(http) = http {
-        return http::run(settings, http);
-    }
+    let traces = Traces::begin(settings.log);
+    settings.spans = traces.as_ref().map(|traces| traces.spans.clone());
+    let served = match http {
+        Some(http) => http::run(settings, http),
+        None => run_stdio(settings),
+    };
+    traces.into_iter().for_each(Traces::finish);
+    served.map(|()| ExitCode::SUCCESS)
+}
+
+fn run_stdio(settings: Settings) -> Result<(), Box<dyn Error>> {
     let later = Later::default();
     let runtime = runtime(&later)?;
     let served = runtime.block_on(async {
@@ -49,8 +58,7 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
     });
     // A thread may still wait for a terminal's input; there is nothing to wait for.
     runtime.shutdown_background();
-    served?;
-    Ok(ExitCode::SUCCESS)
+    Ok(served?)
 }
 
 fn warn_of_doors(log: Format, policy: &mcpz_policy::Policy) {

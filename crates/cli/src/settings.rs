@@ -2,12 +2,15 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{
     AuditSettings, Engine, Later, Limits, Memory, RunLimits, SpillSettings, Surroundings, Together,
 };
-use mcpz_server::{ExecuteSettings, FaceSettings, Shell, ShellSettings, ToolSet, UnknownTool};
+use mcpz_server::{
+    ExecuteSettings, FaceSettings, Shell, ShellSettings, Spans, ToolSet, UnknownTool,
+};
 
 use crate::args::ShellFlags;
 use crate::around::{Around, NoShell};
@@ -43,6 +46,8 @@ pub struct Settings {
     pub no_stderr: bool,
     pub verbose: bool,
     pub log: Format,
+    /// Where calls are traced, if they are.
+    pub spans: Option<Arc<Spans>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -154,6 +159,7 @@ impl Settings {
             no_stderr: flags.no_stderr || file.no_stderr.unwrap_or(false),
             verbose: flags.verbose || file.verbose.unwrap_or(false),
             log,
+            spans: None,
         })
     }
 
@@ -166,7 +172,11 @@ impl Settings {
     /// The server these settings describe. Must be called within a tokio runtime.
     pub fn shell(self, later: Later) -> Shell {
         let shell = Shell::new(Engine::new(self.engine, later), self.tools, self.faces);
-        if self.no_stderr { shell.without_stderr() } else { shell }
+        let shell = if self.no_stderr { shell.without_stderr() } else { shell };
+        match self.spans {
+            Some(spans) => shell.traced(spans),
+            None => shell,
+        }
     }
 }
 

@@ -34,6 +34,7 @@ use crate::store::{Owner, Store};
 use crate::surroundings::Login;
 use crate::turns::{RunLimits, Turn, Turns};
 use crate::variables::Variables;
+use crate::witness::Waiting;
 
 /// The longest timeout there is: a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -251,7 +252,7 @@ impl Engine {
     ) -> Result<Run, Error> {
         let asked = Instant::now();
         self.log(&request.command);
-        let max_output = request.max_output;
+        let (max_output, witness) = (request.max_output, self.witness(origin, &request));
         let stats = &self.shared.stats;
         let cleared = self.gate().clear(owner, origin, request).await?;
         let turn = self.turn(owner, &cleared).await;
@@ -266,7 +267,7 @@ impl Engine {
         match ready {
             Ok((turn, process)) => {
                 let output = Output::new(self.shared.spill.quota(max_output));
-                let books = Books::open(stats.clone(), turn, asked);
+                let books = Books::open(stats.clone(), turn, asked, witness);
                 let later = self.shared.later.clone();
                 Ok(Run::start(process, pending, recorded, output, Some(books), later))
             }
@@ -298,6 +299,7 @@ impl Engine {
         let _use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let (text, max_output) = (text.clone(), request.max_output);
+        let witness = self.witness(origin, &request);
         let request = RunRequest { before: Some(session.said()), ..request };
         let cleared = self.gate().clear(owner, origin, request).await?;
         // Before whatever comes at the same time is judged.
@@ -313,7 +315,7 @@ impl Engine {
                 return Err(error);
             }
         };
-        let books = Books::open(self.shared.stats.clone(), turn, asked);
+        let books = Books::open(self.shared.stats.clone(), turn, asked, witness);
         let output = Output::new(self.shared.spill.quota(max_output));
         let later = self.shared.later.clone();
         let order = Order { session, _use, text, pending, recorded, output, books, later };
@@ -414,6 +416,13 @@ impl Engine {
             Command::Script { text, .. } => secrets.mask(text).into(),
             Command::Argv(words) => secrets.mask(&words.join(" ")).into(),
         }
+    }
+
+    /// Who is to be told what becomes of a request, if anybody is.
+    fn witness(&self, origin: &Origin, request: &RunRequest) -> Option<Waiting> {
+        let witness = origin.witness.clone()?;
+        let command = self.settings().log_commands.then(|| self.shown(&request.command));
+        Some(Waiting { witness, command })
     }
 
     /// Has it logged what is asked for.

@@ -111,7 +111,7 @@ impl Gate<'_> {
             environment: login.environment.clone(),
             ..RunRequest::new(Command::Argv(login.command.clone()))
         };
-        let origin = Origin { tool: LOGIN.to_owned(), client: None };
+        let origin = Origin { tool: LOGIN.to_owned(), ..Origin::default() };
         let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
         let asked = Asked {
             request: &request,

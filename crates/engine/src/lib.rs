@@ -41,6 +41,7 @@ mod surroundings;
 mod text;
 mod turns;
 mod variables;
+mod witness;
 mod zip;
 
 pub use audit::{
@@ -61,7 +62,7 @@ pub use mime::mime;
 pub use outcome::{End, Outcome, Usage, signal_name, signal_number};
 pub use output::{Excerpt, Output, Stream};
 pub use page::{Data, Page, PageRequest, Reader, Stop};
-pub use random::random_name;
+pub use random::{random_bits, random_name};
 pub use render::{Newline, View};
 pub use request::{Command, Input, Origin, RunRequest, Size};
 pub use run::{Life, Remote, Run, Saying};
@@ -75,4 +76,5 @@ pub use store::{Found, Owner};
 pub use surroundings::{Login, Settle, Surroundings, tell};
 pub use turns::RunLimits;
 pub use variables::Variables;
+pub use witness::{Account, Witness};
 pub use zip::zip;

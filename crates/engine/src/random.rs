@@ -10,17 +10,21 @@ static READY: Mutex<Vec<u128>> = Mutex::new(Vec::new());
 
 /// 128 random bits as text.
 pub fn random_name() -> io::Result<String> {
+    Ok(format!("{:032x}", random_bits()?))
+}
+
+/// 128 random bits.
+pub fn random_bits() -> io::Result<u128> {
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
-    let name = match ready.pop() {
-        Some(name) => name,
+    match ready.pop() {
+        Some(bits) => Ok(bits),
         None => {
             let mut bytes = [0; 256];
             // So few are never given in parts.
             getrandom(&mut bytes, GetRandomFlags::empty())?;
             let (names, _) = bytes.as_chunks();
             ready.extend(names[1..].iter().map(|name| u128::from_ne_bytes(*name)));
-            u128::from_ne_bytes(names[0])
+            Ok(u128::from_ne_bytes(names[0]))
         }
-    };
-    Ok(format!("{name:032x}"))
+    }
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::witness::Witness;
+
 /// One command. What is left out is taken from the engine's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
@@ -47,12 +49,14 @@ pub struct Size {
 }
 
 /// Where a request comes from, for the record.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Origin {
     /// The tool that was called.
     pub tool: String,
     /// The program that called it, as it names itself.
     pub client: Option<String>,
+    /// Who is told what becomes of it.
+    pub witness: Option<Witness>,
 }
 
 /// What is executed.

@@ -76,6 +76,10 @@ impl Reception for Guests {
         }
     }
 
+    fn is_traced(&self) -> bool {
+        self.shell.is_traced()
+    }
+
     fn metrics(&self) -> String {
         let mut text = String::new();
         one(&mut text, "mcpz_calls_total", "counter", "Calls of tools", self.shell.calls());

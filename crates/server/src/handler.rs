@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mcpz_engine::{Engine, Origin, Owner, Stream};
+use mcpz_engine::{Engine, Origin, Owner, Stream, Witness};
 #[expect(
     deprecated,
     reason = "clients of all revisions but the newest log and subscribe this way"
@@ -27,6 +27,7 @@ use crate::subscriptions::{self, Followed, MAX_FOLLOWED, Subscriptions};
 use crate::tasks::{self, PATIENCE, Seen, Tasks, Work};
 use crate::telling::{Threshold, Voice};
 use crate::tool::{Call, FaceSettings, Tool, ToolSet};
+use crate::trace::{Spans, Traced};
 use crate::{prompts, resources};
 
 /// The name of whoever has started us and speaks over our standard input.
@@ -46,6 +47,8 @@ pub struct Shell {
     calls: Arc<AtomicU64>,
     threshold: Threshold,
     subscriptions: Arc<Subscriptions>,
+    /// Where calls are traced, if they are.
+    spans: Option<Arc<Spans>>,
 }
 
 impl Shell {
@@ -62,6 +65,7 @@ impl Shell {
             calls: Arc::default(),
             threshold: Threshold::default(),
             subscriptions: Arc::default(),
+            spans: None,
         }
     }
 
@@ -81,12 +85,26 @@ impl Shell {
         Self { streams: &[Stream::Stdout], ..self }
     }
 
+    /// Has all calls traced.
+    pub fn traced(self, spans: Arc<Spans>) -> Self {
+        Self { spans: Some(spans), ..self }
+    }
+
+    pub(crate) fn is_traced(&self) -> bool {
+        self.spans.is_some()
+    }
+
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    fn watcher(&self, tool: Tool, context: &RequestContext<RoleServer>) -> Watcher {
-        let origin = Origin { tool: tool.name().to_owned(), client: client(context) };
+    fn watcher(
+        &self,
+        tool: Tool,
+        context: &RequestContext<RoleServer>,
+        witness: Option<Witness>,
+    ) -> Watcher {
+        let origin = Origin { tool: tool.name().to_owned(), client: client(context), witness };
         let (voice, secrets) = (Voice::new(context), self.engine.settings().secrets.clone());
         let teller = self.threshold.teller(context, voice.clone(), secrets);
         Watcher::new(context, origin, (voice, teller), self.streams)
@@ -104,6 +122,38 @@ impl Shell {
             tool.call(Call { engine, owner, faces, arguments, watcher }).await
         });
         Work { call, cancelled, output, streams: self.streams }
+    }
+
+    async fn answer(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+        witness: Option<Witness>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(tool) = self.tools.find(&request.name) else {
+            let message = format!("Unknown tool: {}", request.name);
+            return Err(ErrorData::invalid_params(message, None));
+        };
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let arguments = request.arguments.unwrap_or_default();
+        let watcher = self.watcher(tool, &context, witness);
+        if tasks::declares(&context.meta)
+            && let Some(place) = self.tasks.place()
+        {
+            let patience = self.faces.background_after.unwrap_or(PATIENCE);
+            let voice = watcher.voice.clone();
+            let work = self.work(tool, arguments, watcher);
+            return Ok(match self.tasks.see_through(place, work, &context.ct, patience).await {
+                Seen::Done(answer) => answer.into(),
+                Seen::GoesOn(task) => {
+                    // Nothing about a call may follow its answer.
+                    voice.fall_silent().await;
+                    task.handle().into()
+                }
+            });
+        }
+        let Self { engine, owner, faces, .. } = self;
+        Ok(tool.call(Call { engine, owner, faces, arguments, watcher }).await.into())
     }
 
     fn definitions(&self) -> &[rmcp::model::Tool] {
@@ -156,30 +206,16 @@ impl ServerHandler for Shell {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(tool) = self.tools.find(&request.name) else {
-            let message = format!("Unknown tool: {}", request.name);
-            return Err(ErrorData::invalid_params(message, None));
-        };
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let arguments = request.arguments.unwrap_or_default();
-        let watcher = self.watcher(tool, &context);
-        if tasks::declares(&context.meta)
-            && let Some(place) = self.tasks.place()
-        {
-            let patience = self.faces.background_after.unwrap_or(PATIENCE);
-            let voice = watcher.voice.clone();
-            let work = self.work(tool, arguments, watcher);
-            return Ok(match self.tasks.see_through(place, work, &context.ct, patience).await {
-                Seen::Done(answer) => answer.into(),
-                Seen::GoesOn(task) => {
-                    // Nothing about a call may follow its answer.
-                    voice.fall_silent().await;
-                    task.handle().into()
-                }
-            });
+        let Some(spans) = &self.spans else { return self.answer(request, context, None).await };
+        let named = (&*request.name, self.tools.find(&request.name));
+        let secrets = self.engine.settings().secrets.clone();
+        let traced = Traced::begin(spans, &context, named, secrets);
+        let witness = traced.as_ref().and_then(Traced::witness);
+        let answer = self.answer(request, context, witness).await;
+        if let Some(traced) = traced {
+            traced.answered(&answer);
         }
-        let Self { engine, owner, faces, .. } = self;
-        Ok(tool.call(Call { engine, owner, faces, arguments, watcher }).await.into())
+        answer
     }
 
     async fn on_initialized(&self, _: NotificationContext<RoleServer>) {

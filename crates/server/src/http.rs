@@ -44,6 +44,11 @@ pub trait Reception: Send + Sync + 'static {
     /// Lets go of what belongs to principals who were not heard of for so long.
     fn tend(&self, _limit: Duration) {}
 
+    /// Whether messages are to say where they come from.
+    fn is_traced(&self) -> bool {
+        false
+    }
+
     /// What is told about what is behind the handlers, in the text form of Prometheus.
     fn metrics(&self) -> String {
         String::new()

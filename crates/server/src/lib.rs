@@ -18,6 +18,7 @@ mod subscriptions;
 mod tasks;
 mod telling;
 mod tool;
+mod trace;
 
 pub use guests::Guests;
 pub use handler::Shell;
@@ -30,3 +31,4 @@ pub use serve::{serve, serve_stdio};
 pub use tool::execute::ExecuteSettings;
 pub use tool::shell::ShellSettings;
 pub use tool::{FaceSettings, Tool, ToolSet, UnknownTool};
+pub use trace::{Attribute, Kind, Place, Span, Spans};

@@ -8,6 +8,7 @@
 )]
 
 pub mod audit;
+pub mod collector;
 pub mod http;
 pub mod install;
 pub mod sandbox;

@@ -189,7 +189,7 @@ impl Minder {
             // What it took to start is not the command's time.
             self.timer = self.pending.timeout.map(|timeout| Instant::now() + timeout);
         }
-        self.books.iter().for_each(Books::note_start);
+        self.books.iter_mut().for_each(Books::note_start);
         if let (Some(direction), Some(waiting)) = (started.direction, self.pending.directing.take())
         {
             let _ = waiting.send(direction);

@@ -11,7 +11,8 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
 use rmcp::model::{
-    ClientRequest, ErrorCode, ErrorData, GetMeta, JsonRpcMessage, ProtocolVersion, RequestId,
+    ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion,
+    RequestId,
 };
 use rmcp::service::serve_directly;
 use rmcp::{ServerHandler, serve_server};
@@ -30,6 +31,7 @@ use super::stream::Reading;
 use super::{HttpSettings, Reception, alone};
 use crate::lines::Line;
 use crate::message::{self, Fault, Message};
+use crate::trace::Carried;
 
 /// How long an answer may take to be sent as a document. Later, or with something to say before,
 /// it comes as events, which can be resumed and keep the connection alive.
@@ -128,14 +130,24 @@ impl<R: Reception> Endpoint<R> {
         let bytes = self.read(body).await?;
         let messages: Result<Vec<_>, Fault> =
             message::read(Line::Whole(bytes)).into_iter().collect();
-        let messages = messages.map_err(rules::refuse)?;
+        let mut messages = messages.map_err(rules::refuse)?;
         let Some(first) = messages.first() else {
             return Err(Refusal::Plain(
                 StatusCode::BAD_REQUEST,
                 "Bad Request: there is no message",
             ));
         };
-        match Era::of(&head.headers, first) {
+        let era = Era::of(&head.headers, first);
+        if self.reception.is_traced() {
+            let session = rules::text(&head.headers, &SESSION_ID);
+            let carried = Carried::read(&head.headers, session.filter(|_| era == Era::Sessions));
+            for message in &mut messages {
+                if let JsonRpcMessage::Request(request) = message {
+                    request.request.extensions_mut().insert(carried.clone());
+                }
+            }
+        }
+        match era {
             Era::Alone => match <[_; 1]>::try_from(messages) {
                 Ok([message]) => self.alone(&head.headers, message, principal).await,
                 Err(_) => Err(no_batches()),

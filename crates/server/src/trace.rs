@@ -1,0 +1,112 @@
+//! Traces: a span for each call, and one below it for each command that it runs.
+//!
+//!     tools/call ─▶ Traced ──────────────┬─▶ Spans ─▶ whoever sends them
+//!                     └─ witness ─▶ run ─┘
+//!
+//! Names and attributes are those of OpenTelemetry's conventions for the Model Context Protocol, as far
+//! as there are any.
+
+mod context;
+mod run;
+mod spans;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use mcpz_engine::{Secrets, Witness};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResponse, ErrorData};
+use rmcp::service::RequestContext;
+
+pub use context::{Carried, Place};
+pub use spans::{Attribute, Kind, Span, Spans};
+
+use crate::tool::Tool;
+
+const METHOD: &str = "tools/call";
+
+/// A call that is traced. Its span is noted when it was answered, or given up.
+pub struct Traced {
+    spans: Arc<Spans>,
+    secrets: Secrets,
+    span: Option<Span>,
+}
+
+impl Traced {
+    /// Begins the span of a call, unless its caller does not want it traced.
+    pub fn begin(
+        spans: &Arc<Spans>,
+        context: &RequestContext<RoleServer>,
+        (name, tool): (&str, Option<Tool>),
+        secrets: Secrets,
+    ) -> Option<Self> {
+        let carried = context.extensions.get::<Carried>();
+        let meta = context.meta.get_traceparent().map(|parent| {
+            let state = context.meta.get_tracestate().unwrap_or_default();
+            Place::read(parent, state)
+        });
+        let caller = meta.unwrap_or_else(|| carried.and_then(|carried| carried.caller.clone()));
+        if caller.as_ref().is_some_and(|caller| !caller.sampled) {
+            return None;
+        }
+        let name = secrets.mask(name);
+        let mut span = Span::begin(Kind::Server, caller.as_ref())?;
+        // What a client makes up is no name to count by.
+        span.name = tool.map_or(METHOD.into(), |tool| format!("{METHOD} {}", tool.name()).into());
+        span.add("mcp.method.name", METHOD);
+        span.add("gen_ai.operation.name", "execute_tool");
+        span.add("gen_ai.tool.name", &*name);
+        span.add("jsonrpc.request.id", context.id.to_string());
+        if let Some(version) = context.protocol_version() {
+            span.add("mcp.protocol.version", version.as_str());
+        }
+        if let Some(session) = carried.and_then(|carried| carried.session.as_deref()) {
+            span.add("mcp.session.id", session);
+        }
+        match carried {
+            Some(_) => {
+                span.add("network.transport", "tcp");
+                span.add("network.protocol.name", "http");
+            }
+            None => span.add("network.transport", "pipe"),
+        }
+        Some(Self { spans: spans.clone(), secrets, span: Some(span) })
+    }
+
+    /// Notes the commands the call runs, also those that go on when it was answered.
+    pub fn witness(&self) -> Option<Witness> {
+        let (spans, place) = (self.spans.clone(), self.span.as_ref()?.place.clone());
+        Some(Arc::new(move |account| {
+            if let Some(span) = run::span(&place, account) {
+                spans.add(span);
+            }
+        }))
+    }
+
+    pub fn answered(mut self, answer: &Result<CallToolResponse, ErrorData>) {
+        let Some(mut span) = self.span.take() else { return };
+        match answer {
+            Err(error) => {
+                let code = error.code.0.to_string();
+                span.add("rpc.response.status_code", code.as_str());
+                span.fail(code, &self.secrets.mask(&error.message));
+            }
+            Ok(CallToolResponse::Complete(result)) if result.is_error == Some(true) => {
+                span.fail("tool_error", "");
+            }
+            Ok(_) => {}
+        }
+        span.end = SystemTime::now();
+        self.spans.add(span);
+    }
+}
+
+impl Drop for Traced {
+    fn drop(&mut self) {
+        if let Some(mut span) = self.span.take() {
+            span.fail("cancelled", "");
+            span.end = SystemTime::now();
+            self.spans.add(span);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Spans, and where they wait for whoever sends them.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use mcpz_engine::random_bits;
+use tokio::sync::Notify;
+
+use super::Place;
+
+/// The longest text of an attribute, in bytes.
+const MAX_TEXT: usize = 1024;
+
+/// What was done, from when to when.
+#[derive(Debug, Clone)]
+pub struct Span {
+    pub name: Cow<'static, str>,
+    pub kind: Kind,
+    pub place: Place,
+    /// The span above.
+    pub parent: Option<u64>,
+    pub start: SystemTime,
+    pub end: SystemTime,
+    pub attributes: Vec<(&'static str, Attribute)>,
+    /// What there is to say about it, if it failed.
+    pub failure: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Server,
+    Client,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Attribute {
+    Text(String),
+    Number(i64),
+    Seconds(Duration),
+    Yes,
+}
+
+impl<T: Into<String>> From<T> for Attribute {
+    fn from(text: T) -> Self {
+        Self::Text(cut(text.into()))
+    }
+}
+
+impl Span {
+    /// One that begins now, below another or at the top of a new trace.
+    pub(super) fn begin(kind: Kind, above: Option<&Place>) -> Option<Self> {
+        let (ids, now) = (random_bits().ok()?, SystemTime::now());
+        // None is all zeros.
+        let span = (ids as u64) | 1;
+        let place = match above {
+            Some(above) => Place { span, ..above.clone() },
+            None => {
+                Place { trace: random_bits().ok()? | 1, span, state: String::new(), sampled: true }
+            }
+        };
+        Some(Self {
+            name: Cow::Borrowed(""),
+            kind,
+            place,
+            parent: above.map(|above| above.span),
+            start: now,
+            end: now,
+            attributes: Vec::new(),
+            failure: None,
+        })
+    }
+
+    pub(super) fn add(&mut self, name: &'static str, value: impl Into<Attribute>) {
+        self.attributes.push((name, value.into()));
+    }
+
+    pub(super) fn fail(&mut self, kind: impl Into<String>, message: &str) {
+        self.add("error.type", kind.into());
+        self.failure = Some(cut(message.to_owned()));
+    }
+}
+
+fn cut(mut text: String) -> String {
+    if text.len() > MAX_TEXT {
+        let end = text.floor_char_boundary(MAX_TEXT);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+/// Spans that wait to be sent. Adding one never waits: when there are too many, it is dropped.
+#[derive(Debug, Default)]
+pub struct Spans {
+    waiting: Mutex<VecDeque<Span>>,
+    dropped: AtomicU64,
+    arrived: Notify,
+}
+
+impl Spans {
+    /// How many are sent together.
+    pub const BATCH: usize = 512;
+
+    /// How many may wait.
+    const MOST: usize = 4 * Self::BATCH;
+
+    pub(super) fn add(&self, span: Span) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() >= Self::MOST {
+            self.drop_more(1);
+            return;
+        }
+        waiting.push_back(span);
+        // In between nobody is woken: that would cost more than the span.
+        if waiting.len() == 1 || waiting.len() == Self::BATCH {
+            self.arrived.notify_one();
+        }
+    }
+
+    /// Done when there are some, and again when there are enough for a batch.
+    pub async fn arrived(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// The oldest of those that wait, at most a batch.
+    pub fn take(&self) -> Vec<Span> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = waiting.len().min(Self::BATCH);
+        let batch = waiting.drain(..length).collect();
+        if waiting.is_empty() {
+            waiting.shrink_to(0);
+        }
+        batch
+    }
+
+    /// Counts what nobody will send.
+    pub fn drop_more(&self, count: usize) {
+        self.dropped.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// How many were dropped since this was last asked.
+    pub fn take_dropped(&self) -> u64 {
+        self.dropped.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_wait_as_may_and_the_rest_is_counted() {
+        let (spans, span) = (Spans::default(), Span::begin(Kind::Server, None).unwrap());
+        for number in 0..Spans::MOST as u64 + 3 {
+            let place = Place { span: number + 1, ..span.place.clone() };
+            spans.add(Span { place, ..span.clone() });
+        }
+        assert_eq!((spans.take_dropped(), spans.take_dropped()), (3, 0));
+        let mut taken = Vec::new();
+        while let batch @ [_, ..] = &spans.take()[..] {
+            assert!(batch.len() <= Spans::BATCH);
+            taken.extend(batch.iter().map(|span| span.place.span));
+        }
+        assert!(taken.iter().copied().eq(1..=Spans::MOST as u64));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_two_characters() {
+        let Attribute::Text(text) = Attribute::from("é".repeat(2000) + "x") else { panic!() };
+        assert_eq!(text, "é".repeat(512) + "…");
+    }
+}
