@@ -152,7 +152,7 @@ pub enum Audit {
     /// Print the last records, a line each
     Tail {
         /// How many
-        #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20)]
+        #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20, value_parser = number)]
         lines: usize,
 
         /// Go on with new ones as they are written
@@ -231,7 +231,7 @@ pub struct ShellFlags {
 
     /// Command execution timeout in seconds [default: 30]
     #[arg(short, long, value_name = "SECONDS", help_heading = RUNNING)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    #[arg(value_parser = seconds)]
     pub timeout: Option<u64>,
 
     /// Shell to use for command execution [default: /bin/sh]
@@ -244,7 +244,7 @@ pub struct ShellFlags {
 
     /// Seconds until a call that still runs is handed over as a job
     #[arg(long, value_name = "SECONDS", help_heading = RUNNING)]
-    #[arg(value_parser = clap::value_parser!(u64).range(1..=MAX_TIMEOUT))]
+    #[arg(value_parser = seconds)]
     pub background_after: Option<u64>,
 
     /// Give commands PATH and variables of your login shell
@@ -274,6 +274,16 @@ pub struct ShellFlags {
     /// Most memory a command may use, such as 2GB; 0 for all [default: 80 %]
     #[arg(long, value_name = "SIZE", help_heading = BOUNDS)]
     pub memory: Option<Size>,
+}
+
+fn seconds(text: &str) -> Result<u64, String> {
+    let fits = |time: &u64| (1..=MAX_TIMEOUT).contains(time);
+    let wrong = || format!("it must be a number of seconds from 1 to {MAX_TIMEOUT}");
+    text.parse().ok().filter(fits).ok_or_else(wrong)
+}
+
+fn number(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "it must be a number, such as 20".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]

@@ -69,7 +69,12 @@ impl Around {
     pub fn find_shell(&self, environment: &[(OsString, OsString)]) -> Result<PathBuf, NoShell> {
         let find = || {
             let found = match self.names_shell() {
-                true => self.on_path(environment).ok_or(io::ErrorKind::NotFound)?,
+                true => self.on_path(environment).ok_or_else(|| {
+                    io::Error::new(
+                        io::ErrorKind::NotFound,
+                        "it is not on PATH; name its whole path",
+                    )
+                })?,
                 false => std::path::absolute(&self.shell)?,
             };
             rustix::fs::access(&found, Access::EXEC_OK)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::error::Error;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -26,8 +26,12 @@ const PACE: Duration = Duration::from_millis(200);
 enum AuditError {
     #[error("there is no record of `{0}`")]
     NoSuchRun(String),
-    #[error("`{id}` is the beginning of {} runs, such as {} and {}", runs.len(), runs[0], runs[1])]
+    #[error(
+        "`{id}` is the beginning of {} runs, such as {} and {}; give more of it", runs.len(), runs[0], runs[1]
+    )]
     Ambiguous { id: String, runs: Vec<String> },
+    #[error("the records in {} cannot be read; --folder or --config names others", folder.display())]
+    Unread { folder: PathBuf, source: mcpz_engine::Error },
 }
 
 pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
@@ -48,15 +52,20 @@ pub fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-fn folder(flags: AuditFlags) -> Result<PathBuf, Box<dyn Error>> {
-    match flags.folder {
-        Some(folder) => Ok(folder),
-        None => Ok(settings::audit_folder(&config::load(flags.config.as_deref())?.audit)?),
-    }
+/// What is read from the folder of the records.
+fn read<T>(
+    flags: AuditFlags,
+    how: impl FnOnce(&Path) -> Result<T, mcpz_engine::Error>,
+) -> Result<T, Box<dyn Error>> {
+    let folder = match flags.folder {
+        Some(folder) => folder,
+        None => settings::audit_folder(&config::load(flags.config.as_deref())?.audit)?,
+    };
+    Ok(how(&folder).map_err(|source| AuditError::Unread { folder, source })?)
 }
 
 fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
-    let Verified { records, files, first, torn, faults } = verify(&folder(flags)?)?;
+    let Verified { records, files, first, torn, faults } = read(flags, verify)?;
     let count = |number: u64, what: &str| match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),
@@ -84,7 +93,8 @@ fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn tail(flags: AuditFlags, count: usize, follow: bool) -> Result<(), Box<dyn Error>> {
-    let (mut tail, lines) = AuditTail::last(&folder(flags)?, count.saturating_add(LOOK_BACK))?;
+    let (mut tail, lines) =
+        read(flags, |folder| AuditTail::last(folder, count.saturating_add(LOOK_BACK)))?;
     let mut printer = Printer { runs: HashMap::new() };
     let earlier = lines.len().saturating_sub(count);
     for line in &lines[..earlier] {
@@ -200,7 +210,7 @@ fn shorten(line: &str) -> String {
 fn show(flags: AuditFlags, id: &str) -> Result<(), Box<dyn Error>> {
     let mut records: Vec<Map<String, Value>> = Vec::new();
     // A text that is nowhere in a line is not its id.
-    for line in audit_lines(&folder(flags)?)?.filter(|line| line.contains(id)) {
+    for line in read(flags, audit_lines)?.filter(|line| line.contains(id)) {
         match serde_json::from_str(&line) {
             Ok(Value::Object(record)) if text(&record, "id").starts_with(id) => {
                 records.push(record);

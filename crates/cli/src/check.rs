@@ -67,11 +67,21 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "line {number} of the batch is not a case such as {{\"policy\": {{}}, \"command\": \"ls\"}}"
+)]
+struct NoCase {
+    number: usize,
+    source: serde_json::Error,
+}
+
 /// Judges one case a line until there are no more.
 fn batch() -> Result<ExitCode, Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
-    for line in std::io::stdin().lock().lines() {
-        let case: Case = serde_json::from_str(&line?)?;
+    for (number, line) in (1..).zip(std::io::stdin().lock().lines()) {
+        let case = serde_json::from_str::<Case>(&line?);
+        let case = case.map_err(|source| NoCase { number, source })?;
         let policy = case.policy.read()?;
         let answer = match policy.judge(&case.command, &case.shell, &BATCH).verdict {
             Verdict::Allow => "allow",

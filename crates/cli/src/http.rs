@@ -15,7 +15,7 @@ use mcpz_server::{
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio_rustls::rustls::ServerConfig;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::args::{AuthKind, HttpFlags};
@@ -51,17 +51,22 @@ pub enum HttpError {
     Bind(String),
     #[error("the path is `{0}`, but must begin with a slash")]
     Path(String),
-    #[error("a token must have at least 16 characters, all of them visible ASCII")]
-    Token,
-    #[error("`{0}` cannot be the name of a token in the file")]
+    #[error(
+        "the token {name} has {length} characters; a token must have at least 16 characters, all of them \
+         visible ASCII"
+    )]
+    Token { name: String, length: usize },
+    #[error("`{0}` cannot be the name of a token in the file: choose another")]
     TokenName(String),
     #[error("there are tokens, but --auth none lets everybody in: keep one of them")]
     OpenWithTokens,
-    #[error("TLS needs both a certificate and a key")]
-    HalfTls,
-    #[error("cannot use the certificate {} and the key {}", cert.display(), key.display())]
-    Tls { cert: PathBuf, key: PathBuf, source: Box<dyn Error + Send + Sync> },
-    #[error("cannot listen on {address}")]
+    #[error("TLS needs both a certificate and a key: add {missing}")]
+    HalfTls { missing: &'static str },
+    #[error("cannot use the {what} {}, which must be a file in PEM", path.display())]
+    Pem { what: &'static str, path: PathBuf, source: pem::Error },
+    #[error("cannot use the certificate {} with the key {}", cert.display(), key.display())]
+    Tls { cert: PathBuf, key: PathBuf, source: tokio_rustls::rustls::Error },
+    #[error("cannot listen on {address}; --bind names another address")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("{name} is 0, but must be at least 1")]
     Nothing { name: &'static str },
@@ -89,7 +94,10 @@ impl Http {
         let tls = match (cert, key) {
             (None, None) => None,
             (Some(cert), Some(key)) => Some(tls(&cert, &key)?),
-            _ => return Err(HttpError::HalfTls.into()),
+            (cert, _) => {
+                let missing = if cert.is_some() { "--tls-key" } else { "--tls-cert" };
+                return Err(HttpError::HalfTls { missing }.into());
+            }
         };
         let open = matches!(auth, Auth::Open);
         let settings = HttpSettings { path, allowed, auth, limits: limits(&file)? };
@@ -130,7 +138,8 @@ fn auth(
     let mut keys = Keys::default();
     for (name, token) in named.into_iter().chain(unnamed) {
         if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(HttpError::Token.into());
+            let length = token.chars().count();
+            return Err(HttpError::Token { name, length }.into());
         }
         keys = keys.with_token(&name, &token);
     }
@@ -173,13 +182,20 @@ fn limits(file: &config::Http) -> Result<HttpLimits, HttpError> {
 }
 
 fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
-    let load = || -> Result<ServerConfig, Box<dyn Error + Send + Sync>> {
-        let chain = CertificateDer::pem_file_iter(cert)?.collect::<Result<Vec<_>, _>>()?;
-        let key = PrivateKeyDer::from_pem_file(key)?;
-        Ok(ServerConfig::builder().with_no_client_auth().with_single_cert(chain, key)?)
+    let unread = |what, path: &Path| {
+        let path = path.to_owned();
+        move |source| HttpError::Pem { what, path, source }
     };
+    let chain = CertificateDer::pem_file_iter(cert).and_then(Iterator::collect);
+    let chain = chain.and_then(|chain: Vec<_>| match chain.is_empty() {
+        true => Err(pem::Error::NoItemsFound),
+        false => Ok(chain),
+    });
+    let chain = chain.map_err(unread("certificate", cert))?;
+    let secret = PrivateKeyDer::from_pem_file(key).map_err(unread("key", key))?;
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, secret);
     let (cert, key) = (cert.to_owned(), key.to_owned());
-    load().map(Arc::new).map_err(|source| HttpError::Tls { cert, key, source })
+    config.map(Arc::new).map_err(|source| HttpError::Tls { cert, key, source })
 }
 
 pub fn run(settings: Settings, http: Http) -> Result<(), Box<dyn Error>> {

@@ -39,7 +39,7 @@ pub enum InstallError {
     NotThere { label: &'static str, folder: PathBuf, programs: String },
     #[error("{0} has no file for a project: leave out --project")]
     NoProject(&'static str),
-    #[error("{} is not a folder", .0.display())]
+    #[error("{} is not a folder: --project names the one of a project", .0.display())]
     NoFolder(PathBuf),
     #[error(
         "Claude Desktop's file is for servers it starts itself: add this one in its settings, under \
@@ -52,7 +52,7 @@ pub enum InstallError {
     Name(String),
     #[error("`{0}` is not an address of a server, such as http://127.0.0.1:8000/mcp")]
     Url(String),
-    #[error("a token is made of visible ASCII")]
+    #[error("the token of --token is empty, or has other characters than visible ASCII")]
     Token,
     #[error("{} is not UTF-8, and cannot be written into a client's file", .0.display())]
     NotText(PathBuf),
@@ -60,7 +60,7 @@ pub enum InstallError {
     Program(#[source] io::Error),
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot write {}", path.display())]
+    #[error("cannot write {}; --print shows what belongs into it", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error("{} was changed by somebody else just now; nothing was written, try again", path.display())]
     Changed { path: PathBuf },

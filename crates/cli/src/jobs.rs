@@ -28,15 +28,15 @@ pub enum JobsError {
     NoSuchJob(String),
     #[error("there are several jobs `{id}`; name one by its run: {}", runs.join(", "))]
     Ambiguous { id: String, runs: Vec<String> },
-    #[error("the job {0} has ended")]
+    #[error("the job {0} has ended; `mcpz jobs logs {0}` shows what it printed")]
     Ended(String),
-    #[error("the job {0} reads nothing: there is nothing to attach to")]
+    #[error("the job {0} reads nothing; `mcpz jobs logs -f {0}` follows what it prints")]
     Deaf(String),
     #[error("a person is needed for this: standard input and output must be a terminal")]
     NoTerminal,
-    #[error("whoever keeps the job {0} does not answer")]
+    #[error("whoever keeps the job {0} does not answer; try again, or end its server")]
     Silent(String),
-    #[error("the job {0} does not end")]
+    #[error("the job {0} does not end; `ps` shows what is left of it")]
     StillRunning(String),
 }
 

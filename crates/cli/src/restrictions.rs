@@ -27,11 +27,14 @@ pub struct Restrictions {
 
 #[derive(Debug, thiserror::Error)]
 pub enum RestrictionsError {
-    #[error("cannot read the settings file {}", path.display())]
+    #[error("cannot read the settings file {}, which --settings or `settings` names", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    #[error("the settings file {} has an entry that is not understood: {entry}", path.display())]
+    #[error(
+        "the settings file {} has an entry that is not understood: {entry}; write it as {TOOL} or \
+         {TOOL}(COMMAND)", path.display()
+    )]
     Entry { path: PathBuf, entry: String },
-    #[error("the settings file {} is not right", path.display())]
+    #[error("the settings file {} is not the JSON it should be", path.display())]
     Content { path: PathBuf, source: serde_json::Error },
 }
 

@@ -23,11 +23,11 @@ const TRIES: usize = 10;
 pub enum SandboxError {
     #[error("--net is for commands in a sandbox: add --sandbox workspace, or read-only")]
     NetAlone,
-    #[error("--net is not right: {0}")]
+    #[error("--net is not right")]
     Net(#[from] RulesError),
     #[error(transparent)]
     View(#[from] ViewError),
-    #[error("the sandbox cannot be tried out")]
+    #[error("the sandbox cannot be tried out; `mcpz doctor` shows what this machine can do")]
     Trial(#[source] std::io::Error),
     #[error("this machine cannot enforce the sandbox that was asked for:{}", list(.0))]
     Impossible(Vec<Obstacle>),

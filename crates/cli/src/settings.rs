@@ -60,8 +60,11 @@ pub enum SettingsError {
     Sandbox(#[from] SandboxError),
     #[error(transparent)]
     Environment(#[from] NotAName),
-    #[error("the default_timeout is longer than the max_timeout")]
-    TimeoutOrder,
+    #[error(
+        "the default_timeout is {} seconds, longer than the max_timeout of {}: change one of them",
+        default.as_secs(), max.as_secs()
+    )]
+    TimeoutOrder { default: Duration, max: Duration },
     #[error("{name} is `{text}`, but must be a number of bytes")]
     Number { name: &'static str, text: String },
     #[error("the {name} is {seconds} seconds, but must be from 1 to {MAX_TIMEOUT}")]
@@ -76,8 +79,11 @@ pub enum SettingsError {
         "there is no place for the audit records: set HOME or XDG_STATE_HOME, or folder in [audit]"
     )]
     NoAuditFolder,
-    #[error("the max_size of [audit] must be at least {} bytes", AuditSettings::MIN_SIZE)]
-    AuditSize,
+    #[error(
+        "the max_size of [audit] is {bytes} bytes, but must be at least {}",
+        AuditSettings::MIN_SIZE
+    )]
+    AuditSize { bytes: u64 },
     #[error("cannot use {} as the folder of the audit records", path.display())]
     AuditFolder { path: PathBuf, source: io::Error },
     #[error("cannot use {} as the working directory", path.display())]
@@ -191,7 +197,7 @@ fn audit_settings(file: &config::Audit) -> Result<AuditSettings, SettingsError> 
     let default = AuditSettings::new(audit_folder(file)?);
     let max_size = file.max_size.map_or(default.max_size, |size| size.0);
     if max_size < AuditSettings::MIN_SIZE {
-        return Err(SettingsError::AuditSize);
+        return Err(SettingsError::AuditSize { bytes: max_size });
     }
     Ok(AuditSettings { max_size, keep: file.keep.unwrap_or(default.keep), ..default })
 }
@@ -282,7 +288,8 @@ fn shell_face(file: &config::ShellTool) -> Result<ShellSettings, SettingsError> 
     let default_timeout = default.default_timeout.min(max_timeout);
     let default_timeout = time("default_timeout", file.default_timeout, default_timeout)?;
     if default_timeout > max_timeout {
-        return Err(SettingsError::TimeoutOrder);
+        let (default, max) = (default_timeout, max_timeout);
+        return Err(SettingsError::TimeoutOrder { default, max });
     }
     let max_output = file.max_output_size.map_or(default.max_output, |size| Some(size.0));
     Ok(ShellSettings { default_timeout, max_timeout, max_output })

@@ -63,7 +63,7 @@ pub enum Match {
 
 #[derive(Debug, thiserror::Error)]
 pub enum RuleError {
-    #[error("the rule is empty")]
+    #[error("a rule is empty: leave it out, or name a command, such as `git push`")]
     Empty,
     #[error("the rule `{rule}` is not a regular expression")]
     Regex { rule: String, source: Box<regex::Error> },

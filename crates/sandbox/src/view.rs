@@ -87,11 +87,11 @@ impl View {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    #[error("{} is not there", .0.display())]
+    #[error("{} is not there: make it, or leave it out of the settings", .0.display())]
     Missing(PathBuf, #[source] io::Error),
     #[error("{} is too much to be written: name a folder of your work", .0.display())]
     TooWide(PathBuf),
-    #[error("{} is to be hidden: it cannot be written", .0.display())]
+    #[error("{} is to be hidden, and cannot be written: take it out of one list", .0.display())]
     Hidden(PathBuf),
     #[error(
         "{} is a link, which cannot be protected: replace it by what it leads to, or name it in `unprotected`",

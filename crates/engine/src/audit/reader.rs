@@ -11,7 +11,7 @@ use super::unreadable;
 use crate::error::Error;
 
 /// Every whole line of a trail, oldest first.
-pub fn audit_lines(folder: &Path) -> Result<impl Iterator<Item = String>, Error> {
+pub fn audit_lines(folder: &Path) -> Result<impl Iterator<Item = String> + use<>, Error> {
     let files = open_all(folder)?.into_iter();
     Ok(files.flat_map(|(_, file)| Lines(BufReader::new(file))))
 }

@@ -111,7 +111,8 @@ impl<R: Reception> Endpoint<R> {
             return Ok(document("text/plain; version=0.0.4", text));
         }
         if path != self.settings.path {
-            return Err(Refusal::Plain(StatusCode::NOT_FOUND, "Not Found"));
+            let text = "Not Found: the endpoint is at /mcp, or where --path says";
+            return Err(Refusal::Plain(StatusCode::NOT_FOUND, text));
         }
         match (&head.method, Era::of_head(&head.headers)) {
             (&Method::POST, _) => self.post(head, body, &principal).await,

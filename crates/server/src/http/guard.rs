@@ -55,9 +55,10 @@ impl Allowed {
         self.check_host(head, local)?;
         let Some(origin) = head.headers.get(ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().ok();
+        let text = "Forbidden: not from this origin; --allowed-origin names more";
         match origin.is_some_and(|origin| self.allows_origin(origin, local)) {
             true => Ok(()),
-            false => Err(Refusal::Plain(StatusCode::FORBIDDEN, "Forbidden: not from this origin")),
+            false => Err(Refusal::Plain(StatusCode::FORBIDDEN, text)),
         }
     }
 

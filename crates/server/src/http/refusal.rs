@@ -39,7 +39,7 @@ impl Refusal {
 
     /// The same for everything that is not there or not one's own.
     pub fn no_session() -> Self {
-        let text = "Not Found: there is no such session";
+        let text = "Not Found: there is no such session; begin one with initialize";
         Self::protocol(StatusCode::NOT_FOUND, ErrorCode::INVALID_REQUEST, text, None)
     }
 
@@ -54,7 +54,13 @@ impl Refusal {
                 (StatusCode::METHOD_NOT_ALLOWED, Bytes::from_static(b"Method Not Allowed"))
             }
             Self::Unknown { status, .. } => {
-                (*status, Bytes::from_static(status.canonical_reason().unwrap_or("").as_bytes()))
+                let text = match *status {
+                    StatusCode::FORBIDDEN => "Forbidden: the token has not the scope this needs",
+                    _ => {
+                        "Unauthorized: send a token this server knows, as Authorization: Bearer TOKEN"
+                    }
+                };
+                (*status, Bytes::from_static(text.as_bytes()))
             }
             Self::Busy => {
                 let text = "Service Unavailable: the server is busy; try again later";
