@@ -61,6 +61,15 @@ impl Format {
         tracing_subscriber::registry().with(lines).with(ours).init();
     }
 
+    /// Has panics said in the same form.
+    pub fn catch_panics(self) {
+        if self == Self::Json {
+            std::panic::set_hook(Box::new(move |panic| {
+                let _ = io::stderr().write_all(&self.line(Level::ERROR, "", &panic.to_string()));
+            }));
+        }
+    }
+
     /// Says something to whoever started us, whether or not there is a log.
     pub fn say(self, text: &str) {
         let _ = Hasty(io::stderr()).write_all(&self.line(Level::INFO, "", text));

@@ -31,6 +31,7 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
     let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
     let made = http.as_ref().and_then(|http| http.made.clone());
     let mut settings = Settings::load(&flags.shell, config, made)?.confined()?;
+    settings.log.catch_panics();
     warn_of_doors(settings.log, &settings.engine.policy);
     match (settings.verbose, &http) {
         (true, _) => settings.log.start(Detail::Everything),
