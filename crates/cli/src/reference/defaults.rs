@@ -19,6 +19,7 @@ pub fn of(path: &str) -> String {
         "shell_tool.timeout" => plain(settings::DEFAULT_TIMEOUT),
         "shell_tool.shell" => plain(settings::DEFAULT_SHELL),
         "shell_tool.no_stderr" | "shell_tool.verbose" | "shell_tool.login_env" => plain(false),
+        "shell_tool.log_format" => plain("\"text\""),
         "shell_tool.background_after" => "never".to_owned(),
         "shell_tool.tools" => plain("[\"default\"]"),
         "shell_tool.default_timeout" => seconds(shell.default_timeout),
