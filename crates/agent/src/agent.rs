@@ -29,7 +29,7 @@ use crate::frame::{Confinement, Event, Failure, FrameError, Order, Report, Stage
 use crate::keeper::Keeper;
 use crate::limits::Limits;
 use crate::wire::{self, Inbox};
-use crate::{signals, tree};
+use crate::{code, signals, tree};
 
 /// How long processes of a killed keeper are hunted.
 const SWEEP_TIME: Duration = Duration::from_secs(3);
@@ -135,6 +135,7 @@ impl Agent {
                 let cgroups = groups.paths();
                 self.report(&Report::Hello { version: VERSION, cgroups, port }, &sent);
                 self.ward = Some(Ward { limits: *limits, groups });
+                code::forget();
             }
             Order::Hello { version, .. } => return Err(AgentError::Version { theirs: *version }),
             Order::Keep { keeper, owner } => {

@@ -9,6 +9,7 @@ mod agent;
 mod alone;
 mod cgroup;
 mod child;
+mod code;
 mod ends;
 mod frame;
 mod keeper;
@@ -23,6 +24,7 @@ mod wire;
 pub use agent::{AgentError, serve_stdin};
 pub use alone::{Given, Keep, stand_alone};
 pub use cgroup::Groups;
+pub use code::forget as forget_code;
 pub use frame::{
     ANSWERS_FD, Confinement, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD,
     Program, Spawn, Stage, Status, Stdin, Usage, decode, encode,

@@ -8,7 +8,6 @@ use clap_complete::Shell;
 
 use crate::install::Client;
 use crate::log::Format;
-use crate::login;
 use crate::settings::MAX_TIMEOUT;
 use crate::size::Size;
 
@@ -86,18 +85,9 @@ pub enum Command {
         /// Folder to write them to
         dir: Option<PathBuf>,
     },
-    /// Start and end processes for a server
-    #[command(hide = true)]
-    Agent,
-    /// Keep a detached job
-    #[command(hide = true)]
-    Record,
     /// Try to get out of a sandbox
     #[command(hide = true)]
     Trial { terms: String },
-    /// Tell a server the environment of a login shell
-    #[command(hide = true, name = login::SUBCOMMAND)]
-    Environment,
 }
 
 #[derive(Debug, Subcommand)]

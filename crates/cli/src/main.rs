@@ -30,6 +30,7 @@ mod settings;
 mod size;
 mod traces;
 
+use std::error::Error;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -38,9 +39,34 @@ use crate::args::{Args, Command, PolicyCommand, Server};
 use crate::log::Format;
 
 fn main() -> ExitCode {
+    let result = serve_a_server().unwrap_or_else(run);
+    result.unwrap_or_else(|error| {
+        Format::Text.complain(error.as_ref());
+        ExitCode::FAILURE
+    })
+}
+
+/// What a server starts us for, if it does: it waits for that, and the agent stays. What reads flags is
+/// large, and not needed.
+fn serve_a_server() -> Option<Result<ExitCode, Box<dyn Error>>> {
+    let mut arguments = std::env::args_os().skip(1);
+    let (what, None) = (arguments.next()?, arguments.next()) else { return None };
+    let done: Result<(), Box<dyn Error>> = match what.to_str()? {
+        "agent" => mcpz_agent::serve_stdin().map_err(Into::into),
+        "record" => mcpz_engine::record().map_err(Into::into),
+        login::SUBCOMMAND => {
+            let variables = mcpz_engine::Variables::new(std::env::vars_os());
+            mcpz_engine::tell(&variables).map_err(Into::into)
+        }
+        _ => return None,
+    };
+    Some(done.map(|()| ExitCode::SUCCESS))
+}
+
+fn run() -> Result<ExitCode, Box<dyn Error>> {
     let matches = Args::command().color(colours::choice()).get_matches();
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let result = match args.command {
+    match args.command {
         Command::Server { server: Server::Shell(flags) } => server::run(&flags),
         Command::Call(flags) => call::run(&flags),
         Command::Check(flags) => check::run(&flags),
@@ -49,19 +75,9 @@ fn main() -> ExitCode {
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Install(flags) => install::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),
-        Command::Environment => {
-            let variables = mcpz_engine::Variables::new(std::env::vars_os());
-            mcpz_engine::tell(&variables).map_err(Into::into).map(|()| ExitCode::SUCCESS)
-        }
         Command::Health { url } => health::run(url.as_deref()),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { dir } => manual::pages(dir.as_deref()),
-        Command::Record => mcpz_engine::record().map_err(Into::into).map(|()| ExitCode::SUCCESS),
         Command::Trial { terms } => sandbox::run_trial(&terms),
-        Command::Agent => mcpz_agent::serve_stdin().map_err(Into::into).map(|()| ExitCode::SUCCESS),
-    };
-    result.unwrap_or_else(|error| {
-        Format::Text.complain(error.as_ref());
-        ExitCode::FAILURE
-    })
+    }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::{Limits, Link, Spawn};
+use mcpz_agent::{Limits, Link, Spawn, forget_code};
 use mcpz_policy::Policy;
 use tokio::sync::{SetOnce, oneshot};
 use tokio::time::timeout;
@@ -71,6 +71,9 @@ pub struct Settings {
     /// Where jobs are kept that outlive us, and where we can be asked for the others.
     pub jobs_folder: Option<PathBuf>,
 }
+
+/// When a server has told its client all that clients ask at first.
+const STARTED: Duration = Duration::from_millis(200);
 
 /// Runs commands. Clones share everything. Needs a tokio runtime.
 #[derive(Clone)]
@@ -198,6 +201,10 @@ impl Engine {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
             tokio::task::spawn_blocking(move || spill.sweep());
+            tokio::spawn(async {
+                tokio::time::sleep(STARTED).await;
+                forget_code();
+            });
         });
         if self.begin_settling() {
             return;
