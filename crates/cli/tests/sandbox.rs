@@ -118,7 +118,8 @@ fn what_is_replaced_outside_is_protected_in_the_next_command() {
             place.git(&["config", name, &round.to_string()]);
         }
         let before = fs::read(place.work().join(".git/config")).unwrap();
-        fails(&mut server, "echo x >> .git/config");
+        let reply = fails(&mut server, "echo x >> .git/config");
+        assert!(warnings(&reply).contains("sandbox: made anew"), "{reply}");
         assert_eq!(fs::read(place.work().join(".git/config")).unwrap(), before);
     }
     fs::remove_dir(place.work().join(".vscode")).unwrap();

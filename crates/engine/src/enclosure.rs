@@ -15,6 +15,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpz_agent::{Confinement, Limits, Link};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
@@ -58,6 +59,8 @@ pub struct Enclosure {
     layout: Layout,
     mode: Mode,
     way_out: Option<WayOut>,
+    /// Whether it is in the place of another, and nobody was told.
+    anew: AtomicBool,
     _placeholders: Placeholders,
     _tmp: Option<PrivateFolder>,
 }
@@ -82,8 +85,8 @@ impl Enclosure {
                 Err(error) => return Err(error),
                 Ok((link, way_out, tmp)) => {
                     let (_placeholders, _tmp) = (placeholders, tmp);
-                    let mode = confining.view.mode;
-                    return Ok(Self { link, layout, mode, way_out, _placeholders, _tmp });
+                    let (mode, anew) = (confining.view.mode, AtomicBool::new(false));
+                    return Ok(Self { link, layout, mode, way_out, anew, _placeholders, _tmp });
                 }
             }
         }
@@ -103,6 +106,11 @@ impl Enclosure {
         Ok((link, way_out, tmp))
     }
 
+    /// Notes that it is in the place of another.
+    pub fn note_anew(&self) {
+        self.anew.store(true, Ordering::Relaxed);
+    }
+
     pub fn link(&self) -> &Link {
         &self.link
     }
@@ -120,7 +128,7 @@ impl Enclosure {
     }
 
     /// What a run that ended so was refused, as far as that is known: where it wanted to connect to and, from what it
-    /// printed, which files it wanted. What git was led to read is told, too.
+    /// printed, which files it wanted. What git was led to read is told, too, and that files are gone.
     pub fn refused(&self, run: &str, end: End, output: &Output, directory: &Path) -> Vec<String> {
         let printed = match end {
             End::Exited(0) => String::new(),
@@ -135,7 +143,11 @@ impl Enclosure {
                 path.display()
             )
         });
-        network.chain(files).chain(intrusion).collect()
+        let anew = self.anew.swap(false, Ordering::Relaxed).then(|| {
+            "sandbox: made anew, as what it stands on has changed: what was in /tmp is gone"
+                .to_owned()
+        });
+        network.chain(files).chain(intrusion).chain(anew).collect()
     }
 
     /// Why a file cannot be written or seen here, if it is the sandbox that keeps it.

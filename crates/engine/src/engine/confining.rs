@@ -47,6 +47,9 @@ impl Engine {
         let Settings { variables, limits, .. } = self.settings();
         let inside = enclosure::Agent { program: &program, variables, limits: *limits };
         let made = Enclosure::make(confining, &inside).await?;
+        if own.is_some() {
+            made.note_anew();
+        }
         let made = Arc::new(made);
         let mut all = self.shared.enclosures.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.strong_count() > 0);
