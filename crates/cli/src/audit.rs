@@ -35,21 +35,12 @@ enum AuditError {
 }
 
 pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
-    let done = match audit {
+    match audit {
         Audit::Verify(flags) => return check(flags),
-        Audit::Tail { lines, follow, audit } => tail(audit, lines, follow),
-        Audit::Show { id, audit } => show(audit, &id),
-    };
-    match done {
-        // Whoever reads us has seen enough.
-        Err(error) if is_closed_pipe(error.as_ref()) => Ok(ExitCode::SUCCESS),
-        done => done.map(|()| ExitCode::SUCCESS),
+        Audit::Tail { lines, follow, audit } => tail(audit, lines, follow)?,
+        Audit::Show { id, audit } => show(audit, &id)?,
     }
-}
-
-pub fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
-    let io = error.downcast_ref::<io::Error>();
-    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What is read from the folder of the records.

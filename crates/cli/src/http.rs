@@ -49,6 +49,8 @@ pub struct Http {
 pub enum HttpError {
     #[error("`{0}` is not an address to listen on, such as 127.0.0.1:8000")]
     Bind(String),
+    #[error("`{0}` is no host that a request can name: allow one such as mcp.example.org")]
+    Host(String),
     #[error("the path is `{0}`, but must begin with a slash")]
     Path(String),
     #[error(
@@ -89,6 +91,10 @@ impl Http {
             hosts: list(&flags.allowed_host, file.allowed_hosts.clone()),
             origins: list(&flags.allowed_origin, file.allowed_origins.clone()),
         };
+        let odd = |host: &&String| host.is_empty() || host.contains(['/', ' ', '@']);
+        if let Some(host) = allowed.hosts.iter().find(odd) {
+            return Err(HttpError::Host(host.clone()).into());
+        }
         let cert = flags.tls_cert.clone().or(file.tls_cert.clone());
         let key = flags.tls_key.clone().or(file.tls_key.clone());
         let tls = match (cert, key) {

@@ -54,11 +54,7 @@ pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
     });
     // A thread may still wait for somebody to type.
     runtime.shutdown_background();
-    match done {
-        // Whoever reads us has seen enough.
-        Err(error) if crate::audit::is_closed_pipe(error.as_ref()) => Ok(ExitCode::SUCCESS),
-        done => done,
-    }
+    done
 }
 
 async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {

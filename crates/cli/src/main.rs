@@ -31,6 +31,7 @@ mod size;
 mod traces;
 
 use std::error::Error;
+use std::io;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
@@ -41,9 +42,18 @@ use crate::log::Format;
 fn main() -> ExitCode {
     let result = serve_a_server().unwrap_or_else(run);
     result.unwrap_or_else(|error| {
+        if is_closed_pipe(error.as_ref()) {
+            return ExitCode::SUCCESS;
+        }
         Format::Text.complain(error.as_ref());
         ExitCode::FAILURE
     })
+}
+
+/// Whether whoever reads us has seen enough.
+fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// What a server starts us for, if it does: it waits for that, and the agent stays. What reads flags is

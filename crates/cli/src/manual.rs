@@ -47,8 +47,7 @@ fn shown() -> Command {
 
 fn print(text: &[u8]) -> Result<ExitCode, Box<dyn Error>> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text).and_then(|()| stdout.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    stdout.write_all(text)?;
+    stdout.flush()?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -115,6 +115,8 @@ fn a_server_over_http_that_cannot_start() {
     let taken = [&http[..], &[&address]].concat();
     let listening = format!("cannot listen on {address}");
     check(&[(&taken, &[&listening, "--bind names another", "already in use"])], &[], 1);
+    let odd = with(&["--allowed-host", "http://x"]);
+    check(&[(&odd, &["`http://x` is no host", "such as mcp.example.org"])], &[], 1);
     check(&[(&with(&["--tls-cert", "x"]), &["a certificate and a key", "add --tls-key"])], &[], 1);
     check(&[(&with(&["--tls-key", "x"]), &["a certificate and a key", "add --tls-cert"])], &[], 1);
     let pair = |cert, key| [&with(&[])[..], &["--tls-cert", cert, "--tls-key", key]].concat();
@@ -268,5 +270,17 @@ fn requests_over_http_that_are_not_served() {
         let response = server.send(&request);
         let text = response.text();
         assert!(response.status == status && text.contains(part), "{}: {text}", response.status);
+    }
+}
+
+#[test]
+fn who_has_read_enough_hears_no_complaint() {
+    let policy = "for i in $(seq 400); do set -- \"$@\" 'rm -rf /tmp/x'; done; \
+        \"$MCPZ\" check --deny rm \"$(printf '%s;' \"$@\")\"";
+    for command in ["\"$MCPZ\" man", "\"$MCPZ\" completions bash", policy] {
+        // Nobody reads from the beginning.
+        let script = format!("{{ sleep 0.1; {command}; }} | true");
+        let output = Command::new("bash").args(["-c", &script]).env("MCPZ", MCPZ).output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "", "{command}");
     }
 }
