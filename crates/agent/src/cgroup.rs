@@ -4,7 +4,7 @@
 //!                                        o0/     what the first owner's runs may have together
 //!                                          k0/   the processes of keeper 0's run
 //!                                          k1/
-//!                      mcpz-<server's pid>-0/    all of an owner's sandbox
+//!                      mcpz-<server's pid>-<n>/  all of an owner's sandbox
 //!
 //! They hold runs to their memory and their number of processes. Version 2 has one folder for all that,
 //! and runs start inside it; version 1 has one for each, and the keeper is inside as well. Where the
@@ -15,10 +15,10 @@
 //! signals can do to a program that forks faster than it is looked at. All of it is an addition:
 //! without, keepers look and signal until nothing is left.
 
-mod common;
 mod group;
 mod meters;
 mod place;
+mod whole;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -26,12 +26,12 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-pub use common::Common;
 use group::Folder;
 pub use group::Group;
 pub use meters::Alarm;
 pub use place::thaw;
 use place::{Kind, put};
+pub use whole::Whole;
 
 use crate::limits::{Limits, Memory, Together};
 
@@ -51,7 +51,7 @@ pub struct Bounds {
 
 /// What each level is held to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Levels {
+pub struct Levels {
     run: Bounds,
     owner: Bounds,
     /// All runs together leave room for whoever minds them.
@@ -59,6 +59,15 @@ struct Levels {
 }
 
 impl Levels {
+    /// Whether a keeper must be in a folder of this kind for what is above it.
+    fn hold_above(&self, kind: Kind) -> bool {
+        match kind {
+            Kind::Unified => true,
+            Kind::Memory => self.owner.memory.or(self.all.memory).is_some(),
+            Kind::Processes => self.owner.processes.or(self.all.processes).is_some(),
+        }
+    }
+
     fn of(limits: &Limits) -> Self {
         let (there, processes) = (place::memory(), place::processes());
         let memory = |wanted| match wanted {
@@ -90,7 +99,10 @@ impl Groups {
     /// Makes what folders can be made here, and clears away what a killed agent left behind.
     pub fn create(limits: &Limits) -> Self {
         let (levels, name) = (Levels::of(limits), format!("{PREFIX}{}", std::process::id()));
-        Self { trees: Tree::plant(&name, levels.all), levels, made: 0 }
+        // Only x86_64 has a way to start a process inside a cgroup of version 2 so far.
+        let kinds =
+            KINDS.into_iter().filter(|it| it.holds_keeper() || cfg!(target_arch = "x86_64"));
+        Self { trees: Tree::plant(&name, levels.all, kinds), levels, made: 0 }
     }
 
     pub fn paths(&self) -> Vec<PathBuf> {
@@ -102,7 +114,7 @@ impl Groups {
         let name = format!("k{}", self.made);
         self.made += 1;
         let below = |tree: &Tree| Some(tree.of_owner(owner, self.levels.owner)?.below(&name));
-        Group::create(self.trees.iter().filter_map(below).collect(), self.levels.run)
+        Group::create(self.trees.iter().filter_map(below).collect(), self.levels)
     }
 
     /// Removes the folders of an owner who has no keepers.
@@ -121,30 +133,33 @@ struct Tree {
 
 impl Tree {
     /// Makes those that can be made.
-    fn plant(name: &str, bounds: Bounds) -> Vec<Self> {
+    fn plant(name: &str, bounds: Bounds, kinds: impl IntoIterator<Item = Kind>) -> Vec<Self> {
         let grow = |kind| {
-            let tree =
-                place::parents(kind).iter().find_map(|parent| Self::grow(kind, parent, name))?;
+            let parents = place::parents(kind);
+            let tree = parents.iter().find_map(|parent| Self::grow(kind, parent, name))?;
             tree.folder.bind(bounds);
             Some(tree)
         };
-        KINDS.into_iter().filter_map(grow).collect()
+        kinds.into_iter().filter_map(grow).collect()
     }
 
     fn grow(kind: Kind, parent: &Path, name: &str) -> Option<Self> {
         sweep(parent);
-        let path = parent.join(name);
-        fs::create_dir(&path).ok()?;
-        let folder = Folder { kind, path };
-        match lock(&folder.path) {
-            Some(_lock) if kind != Kind::Unified || folder.path.join("cgroup.kill").exists() => {
-                Some(Self { folder, _lock })
-            }
-            _ => {
+        let folder = Folder { kind, path: parent.join(name) };
+        // Until it is locked, somebody else may take it for one that was left.
+        for _ in 0..3 {
+            fs::create_dir(&folder.path).ok()?;
+            let _lock = lock(&folder.path).filter(|_| folder.path.exists());
+            if kind == Kind::Unified && !folder.path.join("cgroup.kill").exists() {
                 remove(&folder.path);
-                None
+                return None;
             }
+            if let Some(_lock) = _lock {
+                return Some(Self { folder, _lock });
+            }
+            remove(&folder.path);
         }
+        None
     }
 
     /// The folder of an owner, made if it is not there.

@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -24,9 +24,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::cgroup::{self, Common};
+use crate::cgroup::{self, Whole};
 use crate::frame::{self, Confinement, FrameError, Order, Report, Spawn, VERSION};
 use crate::limits::Limits;
 use crate::process::{Letter, Process};
@@ -71,7 +72,7 @@ struct Shared {
     /// Whether what it starts lives in namespaces of its own.
     confined: bool,
     /// What all of it is in, if it can make nothing like that itself.
-    common: Option<Common>,
+    whole: Mutex<Option<Whole>>,
     state: Mutex<State>,
     /// Told when there are more idle keepers than need to be.
     surplus: Notify,
@@ -80,9 +81,8 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    idle: Vec<Connection>,
-    /// The fewest that were idle at a time since the last look.
-    least_idle: usize,
+    /// With the time since when they are; the last one is the one that is idle for the shortest.
+    idle: Vec<(Connection, Instant)>,
     all: HashMap<u64, Entry>,
     made: u64,
     closed: bool,
@@ -126,9 +126,12 @@ impl Link {
         limits: Limits,
         confinement: Confinement,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
-        let common = limits.own_namespace.then(|| Common::create(&limits));
-        common.iter().for_each(|common| common.enclose(&mut command));
-        let (link, greeted) = Self::connect(command, limits, Some(confinement), common)?;
+        let whole = match limits.own_namespace {
+            true => spawn_blocking(move || Whole::create(&limits)).await.ok(),
+            false => None,
+        };
+        whole.iter().for_each(|whole| whole.enclose(&mut command));
+        let (link, greeted) = Self::connect(command, limits, Some(confinement), whole)?;
         match greeted.await {
             Ok(Ok(listener)) => Ok((link, listener)),
             Ok(Err(why)) => Err(LinkError::Confinement(why)),
@@ -141,7 +144,7 @@ impl Link {
         mut command: Command,
         limits: Limits,
         confinement: Option<Confinement>,
-        common: Option<Common>,
+        whole: Option<Whole>,
     ) -> Result<(Self, oneshot::Receiver<Greeting>), LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Start)?;
         let agent = command
@@ -155,7 +158,7 @@ impl Link {
             agent: Pid::from_child(&agent),
             control,
             confined: confinement.is_some(),
-            common,
+            whole: Mutex::new(whole),
             state: Mutex::default(),
             surplus: Notify::new(),
             closed,
@@ -165,7 +168,7 @@ impl Link {
         link.order(&Order::Hello { version: VERSION, limits, confinement }, None)?;
         for _ in 0..SPARE {
             let keeper = link.make_keeper(FIRST_OWNER)?;
-            link.shared.lock().idle.push(keeper);
+            link.shared.lock().idle.push((keeper, Instant::now()));
         }
         let (greeting, greeted) = oneshot::channel();
         let reader = Reader {
@@ -220,7 +223,7 @@ impl Link {
         if state.closed {
             return;
         }
-        state.idle.push(keeper);
+        state.idle.push((keeper, Instant::now()));
         if state.idle.len() > SPARE {
             self.shared.surplus.notify_one();
         }
@@ -228,16 +231,16 @@ impl Link {
 
     /// How many processes were killed for want of memory where all of the agent is.
     pub(crate) fn kills(&self) -> u64 {
-        self.shared.common.as_ref().map_or(0, Common::kills)
+        let whole = self.shared.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        whole.as_ref().map_or(0, Whole::kills)
     }
 
     /// A keeper of this owner that is idle and alive.
     fn take_idle(&self, owner: u64) -> Option<Connection> {
         let mut state = self.shared.lock();
         loop {
-            let last = state.idle.iter().rposition(|keeper| keeper.owner == owner)?;
-            let keeper = state.idle.remove(last);
-            state.least_idle = state.least_idle.min(state.idle.len());
+            let last = state.idle.iter().rposition(|(keeper, _)| keeper.owner == owner)?;
+            let (keeper, _) = state.idle.remove(last);
             if keeper.is_alive() {
                 return Some(keeper);
             }
@@ -313,10 +316,11 @@ impl Shared {
     async fn trim(&self) {
         loop {
             self.surplus.notified().await;
-            self.lock().least_idle = usize::MAX;
             tokio::time::sleep(IDLE_TIME).await;
             let mut state = self.lock();
-            let unneeded = state.least_idle.min(state.idle.len()).saturating_sub(SPARE);
+            let beyond = state.idle.len().saturating_sub(SPARE);
+            let unneeded = state.idle.iter().take(beyond);
+            let unneeded = unneeded.take_while(|(_, since)| since.elapsed() >= IDLE_TIME).count();
             state.idle.drain(..unneeded);
             if state.idle.len() > SPARE {
                 self.surplus.notify_one();
@@ -348,6 +352,8 @@ impl Reader {
         let _ = agent.kill();
         let _ = agent.wait();
         self.cgroups.iter().for_each(|folder| cgroup::clear(folder));
+        let whole = self.shared.whole.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = spawn_blocking(move || drop(whole)).await;
         self.shared.lock().all.clear();
     }
 

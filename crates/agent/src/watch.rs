@@ -98,8 +98,6 @@ impl Watch {
             None => (false, None),
         };
         let counted = group.filter(|_| alarmed || round).and_then(Group::reached);
-        // Whoever can make no more processes because others have so many is told when it fails.
-        let counted = counted.filter(|limit| *limit != Limit::SharedProcesses);
         let time = || self.time.as_mut().and_then(|clock| clock.look(now));
         self.reached = counted.or_else(time).or_else(|| census.and_then(Census::look));
         self.reached.is_some()
@@ -127,9 +125,10 @@ impl Watch {
     ) -> Option<Limit> {
         if self.reached.is_none() && (status != Status::Code(0) || left > 0) {
             let many = self.limits.processes.filter(|most| left as u64 > *most);
-            let counted = group.and_then(Group::reached);
-            let failed = status != Status::Code(0);
-            let counted = counted.filter(|limit| failed || *limit != Limit::SharedProcesses);
+            let counted = group.and_then(|group| match status {
+                Status::Code(0) => group.reached(),
+                _ => group.behind(),
+            });
             let counted = counted.or(many.map(Limit::Processes));
             self.reached = counted.or_else(|| self.limit_behind(status, usage));
         }

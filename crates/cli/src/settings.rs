@@ -32,6 +32,9 @@ const LEAST_MEMORY: u64 = 4_000_000;
 /// With less, there is no room for the descriptors a session has.
 const LEAST_FILES: u64 = 64;
 
+/// With less, there is no room for the processes that mind commands.
+const LEAST_TOGETHER: u64 = 32;
+
 /// How long outputs can be read after their commands ended, in seconds.
 pub const DEFAULT_SPILL_TIME: u64 = 3600;
 
@@ -265,7 +268,12 @@ fn usage(memory: Option<Size>, limits: &config::Limits) -> Result<Limits, Settin
         processes,
         together: Together {
             memory: memory_of("memory_per_client", limits.memory_per_client, all)?,
-            processes: at_least("processes_per_client", 1, limits.processes_per_client, most)?,
+            processes: at_least(
+                "processes_per_client",
+                LEAST_TOGETHER,
+                limits.processes_per_client,
+                most,
+            )?,
         },
         open_files: at_least("open_files", LEAST_FILES, limits.open_files, default.open_files)?,
         file_size: at_least("file_size", 1, file_size, default.file_size)?,

@@ -354,6 +354,21 @@ fn what_commands_of_one_client_use_together_has_a_limit() {
 }
 
 #[test]
+fn a_limit_for_all_holds_where_there_is_none_for_each() {
+    let limits =
+        "memory = 0\nmemory_per_client = \"100MB\"\nprocesses = 0\nprocesses_per_client = 40\n";
+    let (mut server, _folder) = limited(&format!("[limits]\n{limits}"));
+    if !is_counted(&mut server) {
+        return;
+    }
+    let told = server.run(&holding(200_000_000, 0));
+    assert_eq!(told["limit"], "oom_killed", "{told}");
+    let told = server.run("for i in $(seq 60); do sleep 300 & done; wait");
+    assert_eq!(told["limit"], "pids_limit", "{told}");
+    assert_eq!(server.run("echo fine")["output"], "fine\n");
+}
+
+#[test]
 fn how_many_processes_commands_of_one_client_have_together_has_a_limit() {
     let (mut server, _folder) = limited("[limits]\nprocesses_per_client = 60\n");
     if !is_counted(&mut server) {

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::enclosure::Enclosure;
@@ -26,6 +26,8 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 pub struct Store {
     outputs: Mutex<HashMap<String, Kept>>,
     owners: AtomicU64,
+    /// How many of them have run something.
+    runners: AtomicU64,
     time: Duration,
 }
 
@@ -52,6 +54,8 @@ pub struct Found {
 #[derive(Debug)]
 pub struct Owner {
     id: u64,
+    /// From when it first runs something.
+    number: OnceLock<u64>,
     name: Arc<str>,
     /// What it is found again by when this process is gone.
     estate: String,
@@ -67,13 +71,15 @@ pub struct Owner {
 impl Store {
     /// A store that forgets after some time.
     pub fn new(time: Duration) -> Self {
-        Self { outputs: Mutex::default(), owners: AtomicU64::new(0), time }
+        let (outputs, owners, runners) = (Mutex::default(), AtomicU64::new(0), AtomicU64::new(0));
+        Self { outputs, owners, runners, time }
     }
 
     pub fn owner(self: &Arc<Self>, name: &str, estate: String, share: Share, jobs: Jobs) -> Owner {
         let id = self.owners.fetch_add(1, Ordering::Relaxed);
         Owner {
             id,
+            number: OnceLock::new(),
             name: name.into(),
             estate,
             store: self.clone(),
@@ -124,9 +130,9 @@ impl Owner {
         &self.name
     }
 
-    /// Tells it apart from others that are there at the same time.
+    /// Tells it apart from others that run something.
     pub(crate) fn number(&self) -> u64 {
-        self.id
+        *self.number.get_or_init(|| self.store.runners.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Lets go of what its commands are confined in, with its temporary files, once none runs there.

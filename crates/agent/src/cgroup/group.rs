@@ -5,14 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
 use super::meters::{Alarm, Meters};
-use super::place::{Kind, put};
-use super::{Bounds, remove};
+use super::place::{Kind, put, share_out};
+use super::{Bounds, Levels, remove};
 use crate::limits::Limit;
 
 /// One keeper's folders. They are empty between runs, but for the keeper.
 pub struct Group {
     folders: Vec<Folder>,
-    wanted: Bounds,
+    levels: Levels,
     held: Bounds,
     killed: bool,
     /// What the keeper has open.
@@ -27,20 +27,20 @@ pub struct Folder {
 }
 
 impl Group {
-    pub fn create(mut folders: Vec<Folder>, wanted: Bounds) -> Option<Self> {
+    pub fn create(mut folders: Vec<Folder>, levels: Levels) -> Option<Self> {
         folders.retain(|folder| fs::create_dir(&folder.path).is_ok());
         let mut held = Bounds::default();
         folders.retain(|folder| {
-            let Bounds { memory, processes } = folder.bind(wanted);
+            let Bounds { memory, processes } = folder.bind(levels.run);
             folder.bind_together();
             held.memory = held.memory.or(memory);
             held.processes = held.processes.or(processes);
-            let useful = !folder.kind.holds_keeper() || memory.or(processes).is_some();
+            let useful = memory.or(processes).is_some() || levels.hold_above(folder.kind);
             useful || !remove(&folder.path)
         });
         let meters = Meters::default();
         let any = !folders.is_empty();
-        any.then_some(Self { folders, wanted, held, killed: false, handle: None, meters })
+        any.then_some(Self { folders, levels, held, killed: false, handle: None, meters })
     }
 
     /// Goes inside where the keeper has to be, and opens what it needs. Only limits that hold are
@@ -81,9 +81,14 @@ impl Group {
         self.meters.alarms()
     }
 
-    /// The limit that was reached since the run began, if one was.
+    /// The limit that was reached since the run began and is to end it, if there is one.
     pub fn reached(&mut self) -> Option<Limit> {
         self.meters.reached(&self.held)
+    }
+
+    /// The limit that a run which failed may have failed of.
+    pub fn behind(&mut self) -> Option<Limit> {
+        self.meters.behind(&self.held)
     }
 
     /// Kills everything inside, where that can be done.
@@ -108,9 +113,9 @@ impl Group {
         for folder in self.folders.iter().filter(|folder| folder.kind.holds_keeper()) {
             folder.path.parent().map(|above| put(&above.join("tasks"), "0"));
         }
-        let (folders, wanted) = (self.folders.clone(), self.wanted);
+        let (folders, levels) = (self.folders.clone(), self.levels);
         self.remove();
-        let mut group = Self::create(folders, wanted)?;
+        let mut group = Self::create(folders, levels)?;
         group.enter();
         Some(group)
     }
@@ -137,9 +142,7 @@ impl Folder {
     /// Lets folders below hold what is inside them to less.
     pub fn share_out(&self) {
         if self.kind == Kind::Unified {
-            for controller in ["+memory", "+pids"] {
-                put(&self.path.join("cgroup.subtree_control"), controller);
-            }
+            share_out(&self.path);
         }
     }
 

@@ -20,8 +20,11 @@ pub struct Meters {
     refusals: Option<File>,
     /// Whether that file is made ready when it says more.
     told: bool,
-    /// Say how many processes there are in the folders above, which may have so many.
-    above: Vec<(File, u64)>,
+    /// Says how many there are.
+    processes: Option<File>,
+    above: Vec<Crowd>,
+    /// Whether it was others' processes for which none could be made.
+    crowded: bool,
     kills: Option<Kills>,
     /// Says how often there was no memory left of the folder's own. Version 1 only tells the most that
     /// was ever used.
@@ -38,8 +41,32 @@ pub struct Meters {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Counts {
     refusals: u64,
+    refusals_above: u64,
     kills: u64,
     shortages: u64,
+}
+
+/// A folder above that has a limit.
+struct Crowd {
+    /// Says how many processes there are.
+    processes: File,
+    most: u64,
+    /// Says how often there were too many. Before Linux 6.11, and in version 1, only where the one was
+    /// that wanted another.
+    refusals: Option<File>,
+}
+
+impl Crowd {
+    fn open(folder: &Path) -> Option<Self> {
+        let most = std::fs::read_to_string(folder.join("pids.max")).ok()?.trim().parse().ok()?;
+        let open = |file| File::open(folder.join(file));
+        let (processes, refusals) = (open("pids.current").ok()?, open("pids.events").ok());
+        Some(Self { processes, most, refusals })
+    }
+
+    fn is_full(&self) -> bool {
+        nearly(number(&self.processes, ""), self.most)
+    }
 }
 
 /// Says how many were killed for want of memory.
@@ -66,25 +93,26 @@ impl Meters {
         let mut meters = Self::default();
         for folder @ Folder { kind, path } in folders {
             let open = |file| File::open(path.join(file)).ok();
-            if held.processes.is_some() && *kind != Kind::Memory {
-                meters.above = path.ancestors().skip(1).take(2).filter_map(crowd).collect();
+            if *kind != Kind::Memory {
+                meters.above = path.ancestors().skip(1).take(2).filter_map(Crowd::open).collect();
+                meters.processes = open("pids.current");
                 meters.refusals = open("pids.events");
                 meters.told = *kind == Kind::Unified && meters.refusals.is_some();
             }
             match kind {
-                Kind::Unified if held.memory.is_some() => {
+                Kind::Unified => {
                     meters.kills = Kills::open(folder);
                     meters.shortages = open("memory.events");
                     meters.usage = open("memory.current");
                 }
-                Kind::Memory if held.memory.is_some() => {
+                Kind::Memory => {
                     meters.kills = Kills::open(folder);
                     let peak = path.join("memory.max_usage_in_bytes");
                     meters.peak = File::options().read(true).write(true).open(peak).ok();
                     meters.usage = open("memory.usage_in_bytes");
                     meters.bell = meters.kills.as_ref().and_then(|kills| bell(path, &kills.0));
                 }
-                _ => {}
+                Kind::Processes => {}
             }
         }
         meters.settle(held);
@@ -102,29 +130,40 @@ impl Meters {
         ]
     }
 
-    /// The limit that was reached since the last run. The bell of version 1 rings for all of an owner's
-    /// runs when they have no memory left together; only one of them is ended.
+    /// The limit that was reached since the last run, and ends this one. The bell of version 1 rings for
+    /// all of an owner's runs when they have no memory left together; only one of them is ended. Who can
+    /// make no more processes because others have so many goes on.
     pub fn reached(&mut self, held: &Bounds) -> Option<Limit> {
         let (rung, now, before) = (self.hear_bell(), self.count(), self.before);
         let killed = now.kills > before.kills;
         let own = |most: &u64| now.shortages > before.shortages || self.came_near(*most);
         let memory = held.memory.filter(|_| killed || rung).filter(own).map(Limit::Memory);
-        let processes = held.processes.filter(|_| now.refusals > before.refusals);
-        let processes = processes.map(|most| match self.is_crowded() {
-            true => Limit::SharedProcesses,
-            false => Limit::Processes(most),
-        });
-        memory.or(killed.then_some(Limit::SharedMemory)).or(processes)
+        let memory = memory.or(killed.then_some(Limit::SharedMemory));
+        let refused = now.refusals > before.refusals;
+        let full = |most: &u64| {
+            self.processes.as_ref().is_some_and(|file| nearly(number(file, ""), *most))
+        };
+        let processes = held.processes.filter(|most| refused && full(most)).map(Limit::Processes);
+        if processes.is_none() && refused && self.above.iter().any(Crowd::is_full) {
+            self.crowded = true;
+            self.before.refusals = now.refusals;
+        }
+        memory.or(processes)
+    }
+
+    /// The same for a run that has failed, of which less may be left by now.
+    pub fn behind(&mut self, held: &Bounds) -> Option<Limit> {
+        let reached = self.reached(held);
+        let (now, before) = (self.count(), self.before);
+        let refused = now.refusals > before.refusals;
+        let own = held.processes.filter(|_| refused).map(Limit::Processes);
+        let shared = self.crowded || now.refusals_above > before.refusals_above;
+        reached.or(own).or(shared.then_some(Limit::SharedProcesses))
     }
 
     /// Whether nearly that much memory was used, where nothing better is told.
     fn came_near(&self, most: u64) -> bool {
         self.peak.as_ref().is_some_and(|file| number(file, "") >= most / 100 * 99)
-    }
-
-    /// Whether all together have about as many processes as they may.
-    fn is_crowded(&self) -> bool {
-        self.above.iter().any(|(file, most)| number(file, "") >= most / 10 * 9)
     }
 
     /// Forgets what happened so far.
@@ -133,6 +172,7 @@ impl Meters {
         if held.memory.is_some_and(|most| self.came_near(most)) {
             let _ = self.peak.as_ref().map(|file| file.write_at(b"0", 0));
         }
+        self.crowded = false;
         self.before = self.count();
     }
 
@@ -143,7 +183,13 @@ impl Meters {
     /// Reading is what makes the kernel tell us of the next change.
     fn count(&self) -> Counts {
         Counts {
-            refusals: self.refusals.as_ref().map_or(0, |file| number(file, "max")),
+            refusals: self.refusals.as_ref().map_or(0, refusals),
+            refusals_above: self
+                .above
+                .iter()
+                .filter_map(|it| it.refusals.as_ref())
+                .map(refusals)
+                .sum(),
             kills: self.kills.as_ref().map_or(0, Kills::count),
             shortages: self.shortages.as_ref().map_or(0, |file| number(file, "oom")),
         }
@@ -155,10 +201,13 @@ impl Meters {
     }
 }
 
-/// What says how many processes there are in a folder that has a limit, and that.
-fn crowd(folder: &Path) -> Option<(File, u64)> {
-    let most = std::fs::read_to_string(folder.join("pids.max")).ok()?.trim().parse().ok()?;
-    Some((File::open(folder.join("pids.current")).ok()?, most))
+fn refusals(file: &File) -> u64 {
+    number(file, "max")
+}
+
+/// Whether there are about as many as there may be.
+fn nearly(number: u64, most: u64) -> bool {
+    number.saturating_mul(10) >= most.saturating_mul(9)
 }
 
 /// The number that has this name in a file, or all that the file says.
@@ -189,12 +238,16 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let write = |file: &str, text: &str| std::fs::write(place.path().join(file), text).unwrap();
         write("pids.events", "max 3\n");
+        write("pids.current", "2\n");
         write("memory.events", "oom 9\noom_kill 2\noom_group_kill 1\n");
         write("memory.current", "4096\n");
         let folder = Folder { kind: Kind::Unified, path: place.path().to_owned() };
         let mut meters = Meters::open(&[folder], &HELD);
         assert_eq!((meters.reached(&HELD), meters.used()), (None, 4096));
         write("pids.events", "max 4\n");
+        assert_eq!(meters.reached(&HELD), None, "there are few by now");
+        assert_eq!(meters.behind(&HELD), Some(Limit::Processes(7)));
+        write("pids.current", "7\n");
         assert_eq!(meters.reached(&HELD), Some(Limit::Processes(7)));
         write("memory.events", "oom 9\noom_kill 3\noom_group_kill 1\n");
         assert_eq!(meters.reached(&HELD), Some(Limit::SharedMemory));
@@ -202,5 +255,26 @@ mod tests {
         assert_eq!(meters.reached(&HELD), Some(Limit::Memory(5000)));
         meters.settle(&HELD);
         assert_eq!(meters.reached(&HELD), None);
+    }
+
+    #[test]
+    fn who_is_refused_for_others_is_told_so_if_it_fails_and_not_ended() {
+        let place = tempfile::tempdir().unwrap();
+        let own = place.path().join("k0");
+        std::fs::create_dir(&own).unwrap();
+        let write = |file: &str, text: &str| std::fs::write(place.path().join(file), text).unwrap();
+        write("pids.max", "20\n");
+        write("pids.current", "20\n");
+        write("k0/pids.events", "max 0\n");
+        write("k0/pids.current", "3\n");
+        let folder = Folder { kind: Kind::Processes, path: own };
+        let mut meters = Meters::open(&[folder], &HELD);
+        write("k0/pids.events", "max 1\n");
+        assert_eq!(meters.reached(&HELD), None);
+        write("pids.current", "4\n");
+        assert_eq!(meters.reached(&HELD), None, "the others have left");
+        assert_eq!(meters.behind(&HELD), Some(Limit::SharedProcesses));
+        meters.settle(&HELD);
+        assert_eq!(meters.behind(&HELD), None);
     }
 }

@@ -25,9 +25,7 @@ impl Kind {
 /// Folders below which one of ours may be made, the best first.
 pub fn parents(kind: Kind) -> Vec<PathBuf> {
     match kind {
-        // Only x86_64 has a way to start a process inside a cgroup so far.
-        Kind::Unified if cfg!(target_arch = "x86_64") => own_unified().map_or(Vec::new(), unified),
-        Kind::Unified => Vec::new(),
+        Kind::Unified => own_unified().map_or(Vec::new(), unified),
         Kind::Memory => own_folder("memory").into_iter().collect(),
         Kind::Processes => own_folder("pids").into_iter().collect(),
     }
@@ -36,15 +34,20 @@ pub fn parents(kind: Kind) -> Vec<PathBuf> {
 /// A cgroup of version 2 that has processes cannot share out memory among others below it; the one
 /// above, which does, may be ours as well.
 fn unified(own: PathBuf) -> Vec<PathBuf> {
-    for controller in ["+memory", "+pids"] {
-        put(&own.join("cgroup.subtree_control"), controller);
-    }
+    share_out(&own);
     let above = own.parent().filter(|above| {
         let shares = own.join("memory.max").exists() || own.join("pids.max").exists();
         // What starts a process beside us needs the right to move it there.
         shares && access(above.join("cgroup.procs"), Access::WRITE_OK).is_ok()
     });
     above.map(Path::to_owned).into_iter().chain([own]).collect()
+}
+
+/// Lets folders of version 2 below this one hold what is inside them to less.
+pub fn share_out(folder: &Path) {
+    for controller in ["+memory", "+pids"] {
+        put(&folder.join("cgroup.subtree_control"), controller);
+    }
 }
 
 /// How much memory there is for us, in bytes: what the machine has, or less if our own cgroup may

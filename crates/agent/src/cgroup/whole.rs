@@ -3,31 +3,31 @@
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::meters::Kills;
 use super::place::Kind;
-use super::{Bounds, Levels, PREFIX, Tree};
+use super::{Bounds, KINDS, Levels, PREFIX, Tree};
 use crate::limits::Limits;
 
-/// What an owner's runs may use together is what the whole sandbox may. Gone when this is dropped.
-pub struct Common {
+/// What an owner's runs may use together is what the whole sandbox may. Gone when this is dropped, which
+/// may take a moment.
+pub struct Whole {
     trees: Vec<Tree>,
     kills: Option<Kills>,
 }
 
-impl Common {
+impl Whole {
     pub fn create(limits: &Limits) -> Self {
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}-{number}", std::process::id());
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos());
         let Levels { owner, all, .. } = Levels::of(limits);
         let least = |one: Option<u64>, other| one.into_iter().chain(other).min();
         let bounds = Bounds {
             memory: least(owner.memory, all.memory),
             processes: least(owner.processes, all.processes),
         };
-        let trees = Tree::plant(&name, bounds);
+        let trees = Tree::plant(&name, bounds, KINDS);
         let kills = trees.iter().find_map(|tree| Kills::open(&tree.folder));
         Self { trees, kills }
     }
