@@ -44,23 +44,35 @@ pub fn is_headers(name: &str) -> bool {
     name.starts_with("OTEL_EXPORTER_OTLP_") && name.ends_with("HEADERS")
 }
 
-/// What is secret of such headers: their values, with and without what kind of secret it is.
+/// What is secret of such headers: all of them together, and the values of those that let us in, with and
+/// without what kind of secret it is.
 fn headers<'a>(name: &'a OsStr, list: &OsStr) -> Option<(&'a str, Vec<String>)> {
     let name = name.to_str().filter(|name| is_headers(name))?;
     let list = list.to_str()?;
-    let mut values: Vec<_> = pairs(list).into_iter().flatten().map(|(_, value)| value).collect();
-    values.extend(list.split(',').filter_map(|pair| Some(pair.split_once('=')?.1.to_owned())));
+    let lets_in = |header: &str| {
+        let header = header.trim().to_ascii_lowercase();
+        header.ends_with("authorization") || sounds_secret(&header.replace('-', "_"))
+    };
+    let known = pairs(list).into_iter().flatten();
+    let known = known.filter(|(header, _)| lets_in(header)).map(|(_, value)| value);
+    let raw = list.split(',').filter_map(|pair| pair.split_once('='));
+    let raw = raw.filter(|(header, _)| lets_in(header)).map(|(_, value)| value.to_owned());
+    let values: Vec<_> = known.chain(raw).collect();
     let bare: Vec<_> =
         values.iter().filter_map(|value| Some(value.split_once(' ')?.1.to_owned())).collect();
     Some((name, [vec![list.to_owned()], values, bare].concat()))
 }
 
 fn is_secret(name: &str, value: &OsStr) -> bool {
+    let counted = name.to_ascii_uppercase();
+    sounds_secret(name) && !is_place(value) && !is_count(&counted, value)
+}
+
+fn sounds_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let sounds_so = name == "KEY"
+    name == "KEY"
         || PARTS.iter().any(|part| name.contains(part))
-        || ENDINGS.iter().any(|ending| name.ends_with(ending));
-    sounds_so && !is_place(value) && !is_count(&name, value)
+        || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// Where a secret is, is none: `GOOGLE_APPLICATION_CREDENTIALS=/home/me/key.json`.
@@ -98,6 +110,17 @@ mod tests {
         for name in ["PATH", "PWD", "OLDPWD", "SSH_AUTH_SOCK", "KEYBOARD", "MONKEY", "COMPASS"] {
             assert!(!is_secret(name, "something".as_ref()), "{name}");
         }
+    }
+
+    #[test]
+    fn of_headers_only_those_are_secret_that_let_us_in() {
+        let list = "x-scope=frontend,Authorization=Bearer%20letmein,x-api-key=opensesame";
+        let (name, values) = headers("OTEL_EXPORTER_OTLP_HEADERS".as_ref(), list.as_ref()).unwrap();
+        assert_eq!(name, "OTEL_EXPORTER_OTLP_HEADERS");
+        for secret in [list, "Bearer letmein", "Bearer%20letmein", "letmein", "opensesame"] {
+            assert!(values.iter().any(|value| value == secret), "{secret}: {values:?}");
+        }
+        assert!(!values.iter().any(|value| value == "frontend"), "{values:?}");
     }
 
     #[test]

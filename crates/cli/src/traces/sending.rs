@@ -73,8 +73,8 @@ impl Sending {
                     break;
                 }
                 self.send(&batch).await;
+                self.tell_dropped();
             }
-            self.tell_dropped();
             if self.is_closing() {
                 return;
             }

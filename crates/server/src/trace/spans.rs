@@ -88,6 +88,8 @@ fn cut(mut text: String) -> String {
         let end = text.floor_char_boundary(MAX_TEXT);
         text.truncate(end);
         text.push('…');
+        // Many may wait.
+        text.shrink_to_fit();
     }
     text
 }
@@ -150,6 +152,13 @@ impl Spans {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_text_takes_no_more_than_what_is_shown_of_it() {
+        let text = cut("é".repeat(1 << 20));
+        assert!(text.ends_with('…') && text.len() <= MAX_TEXT + 3, "{}", text.len());
+        assert!(text.capacity() < 2 * MAX_TEXT, "{}", text.capacity());
+    }
 
     #[test]
     fn as_many_wait_as_may_and_the_rest_is_counted() {
