@@ -9,6 +9,7 @@ mod json;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Stderr, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpz_engine::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -110,6 +111,9 @@ impl<'w> FormatFields<'w> for Message {
     }
 }
 
+/// Whether the last line on stderr, of which there is one, has no end.
+static TORN: AtomicBool = AtomicBool::new(false);
+
 /// Writes what there is room for.
 struct Hasty(Stderr);
 
@@ -122,7 +126,11 @@ impl Write for Hasty {
             if poll(&mut room, Some(&at_once)).unwrap_or(0) == 0 {
                 break;
             }
+            if TORN.load(Ordering::Relaxed) && piece.as_ptr() == line.as_ptr() {
+                stderr.write_all(b"\n")?;
+            }
             stderr.write_all(piece)?;
+            TORN.store(!piece.ends_with(b"\n"), Ordering::Relaxed);
         }
         Ok(line.len())
     }

@@ -74,5 +74,11 @@ fn an_empty_no_color_says_nothing_and_clicolor_force_wants_colours_anywhere() {
     for arguments in ["--help", "check ls"] {
         assert!(is_coloured(&printed(arguments, &[("NO_COLOR", "")], true)), "{arguments}");
         assert!(is_coloured(&printed(arguments, &[("CLICOLOR_FORCE", "1")], false)), "{arguments}");
+        assert!(
+            !is_coloured(&printed(arguments, &[("CLICOLOR_FORCE", "0")], false)),
+            "{arguments}"
+        );
+        let nowhere = [("CLICOLOR_FORCE", "1"), ("TERM", "")];
+        assert!(is_coloured(&printed(arguments, &nowhere, false)), "{arguments}");
     }
 }
