@@ -98,6 +98,9 @@ fn a_line_that_came_with_the_first_answer_is_found_once() {
     let none = json!({
         "job_id": job["job_id"], "wait_for": "text", "pattern": "ready", "timeout": 0.1,
     });
+    // What is not understood is no visit.
+    let odd = json!({"job_id": job["job_id"], "wait_for": "text", "pattern": "("});
+    assert_eq!(server.tool("read_job", odd)["isError"], true);
     assert_eq!(tool(&mut server, "read_job", wait)["matched"], "ready");
     assert_eq!(tool(&mut server, "read_job", none)["timed_out"], true);
     assert_eq!(tool(&mut server, "read_job", begun)["output"], "ready\n");

@@ -3,7 +3,8 @@
 //! The kernel tells in which system call each thread is. One that reads the terminal waits for
 //! sure. One that waits for any of several things may wait for something else, so only a program
 //! that has nothing else to wait for counts. Where the kernel does not tell us, as we are no ancestor
-//! of a detached job, it does tell where in itself a thread sleeps. Where not even that, nobody waits.
+//! of a detached job, it does tell where in itself a thread sleeps, which is less: a program that waits for
+//! several things may as well wait for nothing but time. Where not even that, nobody waits.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,18 +47,9 @@ fn waits(pid: i32) -> Vec<Wait> {
     threads.flatten().filter_map(told).collect()
 }
 
-/// What a thread may wait for by where it sleeps: in what reads terminals, among others, or in what
-/// waits for several things.
+/// What a thread may wait for by where it sleeps: in what reads terminals, among others.
 fn sleeps(place: &str) -> Option<Wait> {
-    let places = [
-        "wait_woken",
-        "n_tty_read",
-        "do_select",
-        "do_poll",
-        "do_sys_poll",
-        "poll_schedule_timeout",
-    ];
-    places.iter().any(|known| place.starts_with(known)).then_some(Wait::Several)
+    matches!(place, "wait_woken" | "n_tty_read").then_some(Wait::Several)
 }
 
 /// What a thread waits for by the call it is in: the number in decimal, its six arguments in

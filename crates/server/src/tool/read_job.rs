@@ -63,9 +63,11 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
     let limit = limit(params.limit_bytes)?;
+    let condition = params.wait.condition()?;
+    // Nothing is wrong with what is asked for.
     let revisited: Vec<_> = jobs.iter().map(|job| job.revisit()).collect();
     let from = |job: &Job| cursor.unwrap_or_else(|| job.told());
-    let met = match params.wait.condition()? {
+    let met = match condition {
         Some((condition, time)) => {
             let begin = |(job, first): (&Arc<Job>, _)| match (cursor, &condition) {
                 (None, Condition::Text(_)) => (job.clone(), first),
