@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use support::audit::{audit, folder, read, records, settled, start, verify};
-use support::http::{HttpServer, Request, TOKEN, call};
+use support::http::{HttpServer, TOKEN};
 use support::wait_until;
 
 #[test]
@@ -332,10 +332,8 @@ fn over_http_the_record_says_who_it_was() {
     let server = HttpServer::start_with(&[], "[http.tokens]\nada = \"ada-s-secret-token\"\n");
     let session = server.open_session();
     server.call(&session, "execute_command", json!({"command": "true"}));
-    let request = Request::alone(call(1, "execute_command", json!({"command": "true"})));
-    let request = request.without("authorization");
-    let request = request.with("authorization", "Bearer ada-s-secret-token");
-    assert_eq!(server.send(&request).status, 200);
+    let command = json!({"command": "true"});
+    assert_eq!(server.tool_by("ada-s-secret-token", "execute_command", command)["isError"], false);
     let starts = settled(&server.state).into_iter().filter(|record| record["event"] == "start");
     let who: Vec<_> =
         starts.map(|record| (record["owner"].clone(), record["client"].clone())).collect();

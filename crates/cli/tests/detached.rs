@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::http::{HttpServer, Request, call};
+use support::http::HttpServer;
 use support::{Gate, MCPZ, Server, audit, children, kill, mark, survivors, wait_until};
 use tempfile::TempDir;
 
@@ -333,10 +333,7 @@ fn nobody_else_finds_a_detached_job() {
         HttpServer::start_command(command.env("XDG_STATE_HOME", state.path()), &[], tokens)
     };
     let ask = |server: &HttpServer, who: &str, name: &str, arguments: Value| {
-        let token = format!("Bearer {who}-0123456789abcdef");
-        let request = Request::alone(call(1, name, arguments)).without("authorization");
-        let answer = server.send(&request.with("authorization", &token)).messages().pop().unwrap();
-        answer["result"].clone()
+        server.tool_by(&format!("{who}-0123456789abcdef"), name, arguments)
     };
     let server = start();
     let command = json!({"command": "sleep 300", "detach": true});

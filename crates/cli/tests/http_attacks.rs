@@ -23,11 +23,11 @@ fn serves(server: &HttpServer) {
 }
 
 fn as_bob(request: Request) -> Request {
-    request.without("authorization").with("authorization", "Bearer bob-0123456789abcdef")
+    request.by("bob-0123456789abcdef")
 }
 
 fn as_ada(request: Request) -> Request {
-    request.without("authorization").with("authorization", "Bearer ada-0123456789abcdef")
+    request.by("ada-0123456789abcdef")
 }
 
 #[test]

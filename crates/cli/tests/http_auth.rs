@@ -22,9 +22,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 fn with_token(token: &str) -> Request {
-    Request::post(&initialize("2025-11-25"))
-        .without("authorization")
-        .with("authorization", &format!("Bearer {token}"))
+    Request::post(&initialize("2025-11-25")).by(token)
 }
 
 #[test]

@@ -300,10 +300,7 @@ fn a_job_is_nobody_elses() {
     let tokens = "[http.tokens]\nada = \"ada-0123456789abcdef\"\nbob = \"bob-0123456789abcdef\"\n";
     let server = HttpServer::start_with(&[], tokens);
     let ask = |who: &str, name: &str, arguments: Value| {
-        let token = format!("Bearer {who}-0123456789abcdef");
-        let request = Request::alone(call(1, name, arguments));
-        let answer = server.send(&request.without("authorization").with("authorization", &token));
-        answer.messages().pop().unwrap()["result"].clone()
+        server.tool_by(&format!("{who}-0123456789abcdef"), name, arguments)
     };
     let job = ask("ada", "execute_command", json!({"command": "sleep 300", "background": true}));
     let id = &job["structuredContent"]["job_id"];

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::http::{HttpServer, Request, TOKEN, call};
+use support::http::{HttpServer, TOKEN};
 use support::{MCPZ, Server, mark, survivors, wait_until};
 use tempfile::TempDir;
 
@@ -260,11 +260,8 @@ fn others_hardly_notice() {
     command.env("MCP_HTTP_TOKEN", TOKEN);
     let server = HttpServer::start_command(&mut command, &[], &tokens);
     let ask = |command: &str, token: &str| {
-        let arguments = json!({"command": command});
-        let request = Request::alone(call(1, "execute_command", arguments));
-        let request = request.without("authorization");
-        let request = request.with("authorization", &format!("Bearer {token}"));
-        server.send(&request).messages().pop().unwrap()["result"]["structuredContent"].clone()
+        let answer = server.tool_by(token, "execute_command", json!({"command": command}));
+        answer["structuredContent"].clone()
     };
     let usual = median(20, || drop(ask("true", TOKEN)));
     let filler = format!("cat /dev/zero > {}/filler", folder.path().display());
@@ -396,9 +393,7 @@ fn what_others_use_is_taken_from_nobody() {
     let tokens = format!("{TOGETHER}[http.tokens]\nada = \"the-token-of-ada-lovelace\"\n");
     let server = HttpServer::start_command(&mut command, &[], &tokens);
     let ask = |name: &str, arguments: Value, token: &str| {
-        let request = Request::alone(call(1, name, arguments)).without("authorization");
-        let request = request.with("authorization", &format!("Bearer {token}"));
-        server.send(&request).messages().pop().unwrap()["result"]["structuredContent"].clone()
+        server.tool_by(token, name, arguments)["structuredContent"].clone()
     };
     let job = json!({"command": holding(90_000_000, 300), "background": true});
     let id = ask("execute_command", job, TOKEN)["job_id"].clone();

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use support::MCPZ;
-use support::http::{HttpServer, Request, call};
+use support::http::HttpServer;
 use support::sandbox::{Place, fails, tool, warnings, works};
 
 const COMMIT: &str = "git -c user.name=a -c user.email=a@b commit -q";
@@ -132,10 +132,8 @@ fn owners_share_neither_processes_nor_temporary_files_nor_loopback() {
     command.current_dir(place.work());
     let server = HttpServer::start_command(&mut command, &["--sandbox", "workspace"], tokens);
     let ask = |who: &str, name: &str, arguments: Value| {
-        let token = format!("Bearer {who}-0123456789abcdef");
-        let request = Request::alone(call(1, name, arguments)).without("authorization");
-        let answer = server.send(&request.with("authorization", &token)).messages().pop().unwrap();
-        answer["result"]["structuredContent"].clone()
+        let answer = server.tool_by(&format!("{who}-0123456789abcdef"), name, arguments);
+        answer["structuredContent"].clone()
     };
     let run = |who: &str, command: &str| ask(who, "execute_command", json!({"command": command}));
     let job = ask("ada", "execute_command", json!({"command": SERVE, "background": true}));

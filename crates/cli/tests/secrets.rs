@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use support::http::{HttpServer, Request, TOKEN, call};
+use support::http::{HttpServer, TOKEN};
 use support::{MCPZ, Server, exec, read, wait_until};
 
 /// As long as a name in brackets is not.
@@ -242,10 +242,7 @@ fn a_token_the_server_made_is_secret() {
     let said = server.said.lock().unwrap().recv().unwrap();
     let token = said.strip_prefix("mcpz: the token is ").unwrap().split(',').next().unwrap();
     let command = json!({"command": format!("echo {token}")});
-    let request = Request::alone(call(1, "execute_command", command));
-    let authorization = format!("Bearer {token}");
-    let request = request.without("authorization").with("authorization", &authorization);
-    let result = server.send(&request).messages().pop().unwrap()["result"].clone();
+    let result = server.tool_by(token, "execute_command", command);
     assert_eq!(result["structuredContent"]["output"], "[http.tokens]\n", "{result}");
 }
 

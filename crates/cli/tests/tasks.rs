@@ -334,9 +334,7 @@ fn over_http_a_task_outlives_its_connection_and_is_nobody_elses() {
     let command = json!({"command": format!("{}; echo done", gate.wait())});
     let handle = server.send(&alone(call(1, "execute_command", command))).messages().pop().unwrap();
     let id = handle["result"]["taskId"].clone();
-    let as_bob = |request: Request| {
-        request.without("authorization").with("authorization", "Bearer bob-0123456789abcdef")
-    };
+    let as_bob = |request: Request| request.by("bob-0123456789abcdef");
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let refused = server.send(&as_bob(about(method, &id))).json()["error"].clone();
         let text = format!("there is no task {}", id.as_str().unwrap());

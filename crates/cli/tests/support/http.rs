@@ -84,6 +84,12 @@ impl HttpServer {
         self.raw(request.bytes().as_slice())
     }
 
+    /// What a tool answers somebody who has this token.
+    pub fn tool_by(&self, token: &str, name: &str, arguments: Value) -> Value {
+        let request = Request::alone(call(1, name, arguments)).by(token);
+        self.send(&request).messages().pop().unwrap()["result"].clone()
+    }
+
     /// Opens a session and returns its id.
     pub fn open_session(&self) -> String {
         self.open_session_in("2025-11-25")
@@ -190,6 +196,11 @@ impl Request {
     pub fn without(mut self, name: &str) -> Self {
         self.headers.retain(|(known, _)| known != name);
         self
+    }
+
+    /// By somebody else than the owner of [`TOKEN`].
+    pub fn by(self, token: &str) -> Self {
+        self.without("authorization").with("authorization", &format!("Bearer {token}"))
     }
 
     pub fn session(self, id: &str) -> Self {
