@@ -85,7 +85,9 @@ pub struct ShellTool {
 pub struct Limits {
     /// The most that is kept of one command's output.
     pub spill_per_run: Option<Size>,
-    /// The most that is kept of all outputs; the oldest goes first.
+    /// The most that is kept of one client's outputs; its oldest goes first.
+    pub spill_per_client: Option<Size>,
+    /// The most that is kept of all outputs; the oldest of the client that has the most goes first.
     pub spill_total: Option<Size>,
     /// Seconds an output can be read after its command ended.
     pub spill_time: Option<u64>,

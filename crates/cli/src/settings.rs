@@ -124,7 +124,6 @@ impl Settings {
         let Surroundings { variables, shell, secrets } = around.surroundings(&environment, shell);
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
-        let spill = SpillSettings::new(std::env::temp_dir());
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
             variables,
@@ -137,11 +136,7 @@ impl Settings {
             home: std::env::var_os("HOME").map(PathBuf::from),
             runs: runs(&limits)?,
             limits: usage(flags.memory, &limits)?,
-            spill: SpillSettings {
-                per_run: limits.spill_per_run.map_or(spill.per_run, |size| size.0),
-                total: limits.spill_total.map_or(spill.total, |size| size.0),
-                ..spill
-            },
+            spill: spill(&limits),
             keep_time: seconds("spill_time", limits.spill_time.unwrap_or(DEFAULT_SPILL_TIME))?,
             allowed_directories: file.allowed_directories.clone().unwrap_or_default(),
             log_commands: file.log_commands.unwrap_or(true),
@@ -234,6 +229,20 @@ fn runs(limits: &config::Limits) -> Result<RunLimits, SettingsError> {
             wanted => wanted.map(Duration::from_secs).or(default.idle),
         },
     })
+}
+
+/// How much output is kept on the disk. Who sets no limit for each client has one that leaves room for
+/// others.
+fn spill(limits: &config::Limits) -> SpillSettings {
+    let default = SpillSettings::new(std::env::temp_dir());
+    let size = |wanted: Option<Size>, otherwise| wanted.map_or(otherwise, |size| size.0);
+    let total = size(limits.spill_total, default.total);
+    SpillSettings {
+        per_run: size(limits.spill_per_run, default.per_run),
+        per_owner: size(limits.spill_per_client, total / 2),
+        total,
+        ..default
+    }
 }
 
 /// What each command may use; 0 stands for all there is.

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
+use support::http::{HttpServer, TOKEN};
 use support::{MCPZ, Server, exec, read, wait_until};
 
 fn start() -> Server {
@@ -162,8 +163,15 @@ fn is_readable(server: &mut Server, uri: &Value) -> bool {
 
 #[test]
 fn when_all_room_is_used_the_oldest_output_that_has_ended_goes() {
+    for limits in ["spill_per_client = \"2MB\"", "spill_total = \"4MB\""] {
+        the_oldest_goes(&format!("[limits]\n{limits}\n"));
+    }
+}
+
+/// Where there is room for 2 MB.
+fn the_oldest_goes(config: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = start_in(folder.path(), "[limits]\nspill_total = \"2MB\"\n");
+    let mut server = start_in(folder.path(), config);
     let mut print = |number: u64| {
         let command = format!("yes {number} | head -c 800000");
         exec(&mut server, json!({"cmd": command}))["spill_uri"].clone()
@@ -179,6 +187,30 @@ fn when_all_room_is_used_the_oldest_output_that_has_ended_goes() {
     let over = exec(&mut server, json!({"cmd": "yes | head -c 3000000"}));
     assert!(over["lost_bytes"].as_u64().unwrap() > 900_000, "there is no more room to be made");
     assert!(!is_readable(&mut server, &uris[2]));
+}
+
+#[test]
+fn who_prints_much_pushes_out_nothing_of_others() {
+    let limits =
+        "[limits]\nspill_total = \"4MB\"\n[http.tokens]\nada = \"the-token-of-ada-lovelace\"\n";
+    let server = HttpServer::start_with(&["--tools", "shell_exec,read_file_chunk"], limits);
+    let print = |bytes: u64, token: &str| {
+        let command = json!({"cmd": format!("yes | head -c {bytes}")});
+        server.tool_by(token, "shell_exec", command)["structuredContent"].clone()
+    };
+    let is_kept = |uri: &Value, token: &str| {
+        server.tool_by(token, "read_file_chunk", json!({"uri": uri}))["isError"] == false
+    };
+    let ada = "the-token-of-ada-lovelace";
+    let hers = print(800_000, ada)["spill_uri"].clone();
+    let ours = print(800_000, TOKEN)["spill_uri"].clone();
+    // One alone that is too much is cut, more of them go one after the other.
+    assert!(print(5_000_000, TOKEN)["lost_bytes"].as_u64().unwrap() >= 2_900_000);
+    assert!(!is_kept(&ours, TOKEN) && is_kept(&hers, ada));
+    for _ in 0..8 {
+        assert_eq!(print(1_000_000, TOKEN)["lost_bytes"], Value::Null);
+    }
+    assert!(is_kept(&hers, ada));
 }
 
 #[test]

@@ -22,7 +22,6 @@ use crate::gate::{Cleared, Gate};
 use crate::jobs::{Job, Jobs};
 use crate::later::Later;
 use crate::outcome::Outcome;
-use crate::output::Output;
 use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Books, Run};
 use crate::secrets::Secrets;
@@ -120,8 +119,9 @@ impl Engine {
     pub fn new(settings: Settings, later: Later) -> Self {
         let store = Arc::new(Store::new(settings.keep_time));
         let make_room = Arc::downgrade(&store);
-        let spill = Spill::new(settings.spill.clone())
-            .making_room(move || make_room.upgrade().is_some_and(|store| store.forget_oldest()));
+        let spill = Spill::new(settings.spill.clone()).making_room(move |of| {
+            make_room.upgrade().is_some_and(|store| store.forget_oldest(of))
+        });
         let (spill, link) = (Arc::new(spill), Mutex::new(Agent::NotNeededYet));
         let (turns, stats) = (Turns::new(settings.runs), Arc::default());
         let discretion =
@@ -171,7 +171,8 @@ impl Engine {
         });
         let estate = format!("{kind} {name}");
         let jobs = Jobs::new(self.settings().runs.idle);
-        let owner = self.shared.store.owner(name, estate, self.shared.turns.share(), jobs);
+        let (account, share) = (self.shared.spill.account(), self.shared.turns.share());
+        let owner = self.shared.store.owner(name, estate, account, share, jobs);
         let jobs = Arc::downgrade(&owner.jobs);
         let mut owners = self.shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.retain(|(_, jobs)| jobs.strong_count() > 0);
@@ -188,11 +189,6 @@ impl Engine {
     /// How much of the quota for spilled output is used.
     pub fn spilled(&self) -> u64 {
         self.shared.spill.used()
-    }
-
-    /// An empty output to put something into, such as a smaller form of another.
-    pub fn new_output(&self) -> Output {
-        Output::new(self.shared.spill.quota(None))
     }
 
     /// Does what can be done before the first command: has the login shell asked, or the agent started
@@ -273,7 +269,7 @@ impl Engine {
         };
         match ready {
             Ok((turn, process)) => {
-                let output = Output::new(self.shared.spill.quota(max_output));
+                let output = owner.new_output(max_output);
                 let books = Books::open(stats.clone(), turn, asked, witness);
                 let later = self.shared.later.clone();
                 Ok(Run::start(process, pending, recorded, output, Some(books), later))
@@ -323,7 +319,7 @@ impl Engine {
             }
         };
         let books = Books::open(self.shared.stats.clone(), turn, asked, witness);
-        let output = Output::new(self.shared.spill.quota(max_output));
+        let output = owner.new_output(max_output);
         let later = self.shared.later.clone();
         let order = Order { session, _use, text, pending, recorded, output, books, later };
         Ok(Run::in_session(order))
@@ -364,7 +360,7 @@ impl Engine {
         pending.directing = Some(directing);
         let spawn = Spawn { directed: true, ..spawn };
         let process = self.spawn(owner, spawn, &mut pending, recorded.id()).await?;
-        let (output, later) = (self.new_output(), self.shared.later.clone());
+        let (output, later) = (owner.new_output(None), self.shared.later.clone());
         let enclosure = pending.enclosure.clone();
         let mut run = Run::start(process, pending, recorded, output, None, later);
         if run.started().await.is_none() {

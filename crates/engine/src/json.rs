@@ -193,7 +193,7 @@ mod tests {
     fn look_up(pieces: impl IntoIterator<Item = Vec<u8>>, path: &str) -> Result<String, Error> {
         let folder = tempfile::tempdir().unwrap();
         let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
-        let output = Output::new(spill.quota(None));
+        let output = Output::new(spill.account().quota(None));
         for piece in pieces {
             output.append(Stream::Stdout, &piece);
         }

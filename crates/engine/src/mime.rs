@@ -44,7 +44,7 @@ mod tests {
             (b"a\0b", "application/octet-stream"),
         ] {
             let spill = Arc::new(Spill::new(SpillSettings::new("/nonexistent")));
-            let output = Output::new(spill.quota(None));
+            let output = Output::new(spill.account().quota(None));
             output.append(Stream::Stdout, bytes);
             assert_eq!(mime(&output, Stream::Stdout), expected, "{bytes:?}");
         }

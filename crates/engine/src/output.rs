@@ -178,10 +178,9 @@ impl Output {
         }
     }
 
-    /// Whether any of it is on disk.
-    pub(crate) fn has_spilled(&self) -> bool {
-        let kept = self.kept();
-        kept.stdout.file.is_some() || kept.stderr.file.is_some()
+    /// How much of it is on the disk, if that is ours to remove.
+    pub(crate) fn spilled(&self) -> u64 {
+        self.shared.quota.used()
     }
 
     /// The length of what is seen of a finished stream, if it was counted before.
@@ -355,7 +354,7 @@ mod tests {
 
     fn output_in(parent: &Path, per_run: u64) -> Output {
         let settings = SpillSettings { per_run, ..SpillSettings::new(parent) };
-        Output::new(Arc::new(Spill::new(settings)).quota(None))
+        Output::new(Arc::new(Spill::new(settings)).account().quota(None))
     }
 
     /// The one file below the folder.

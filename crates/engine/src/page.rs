@@ -272,7 +272,8 @@ mod tests {
     use crate::spill::{Spill, SpillSettings};
 
     fn output(folder: &std::path::Path, pieces: &[&[u8]]) -> Output {
-        let output = Output::new(Arc::new(Spill::new(SpillSettings::new(folder))).quota(None));
+        let output =
+            Output::new(Arc::new(Spill::new(SpillSettings::new(folder))).account().quota(None));
         for piece in pieces {
             output.append(Stream::Stdout, piece);
         }
@@ -325,7 +326,7 @@ mod tests {
             (b"one\ntwo", b" three\n", "one\ntwo three\n"),
         ] {
             let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
-            let output = Output::new(spill.quota(None));
+            let output = Output::new(spill.account().quota(None));
             let reader = reader(&output, View::default());
             let wanted = |offset| PageRequest { offset, limit_bytes: 99, limit_lines: 99 };
             output.append(Stream::Stdout, before);

@@ -180,7 +180,7 @@ mod tests {
     fn reader(bytes: &[u8]) -> (Reader, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
-        let output = Output::new(spill.quota(None));
+        let output = Output::new(spill.account().quota(None));
         output.append(Stream::Stdout, bytes);
         output.finish();
         (Reader::new(output, Stream::Stdout, View::default()), folder)

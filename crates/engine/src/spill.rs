@@ -23,24 +23,30 @@ pub struct SpillSettings {
     pub parent: PathBuf,
     /// The most that is kept of one run.
     pub per_run: u64,
+    /// The most that is kept of one owner's runs.
+    pub per_owner: u64,
     /// The most that is kept of all.
     pub total: u64,
 }
 
 impl SpillSettings {
     pub fn new(parent: impl Into<PathBuf>) -> Self {
-        Self { parent: parent.into(), per_run: 1 << 30, total: 8 << 30 }
+        Self { parent: parent.into(), per_run: 1 << 30, per_owner: 4 << 30, total: 8 << 30 }
     }
 }
 
 pub struct Spill {
     settings: SpillSettings,
     used: AtomicU64,
+    accounts: AtomicU64,
     folder: Mutex<Option<Folder>>,
-    make_room: Box<dyn Fn() -> bool + Send + Sync>,
+    make_room: Box<MakeRoom>,
     /// Held by whoever looks something up that takes much memory.
     lookups: Mutex<()>,
 }
+
+/// Gives back some of what an account has, or anybody; says whether there was something to give.
+type MakeRoom = dyn Fn(Option<u64>) -> bool + Send + Sync;
 
 impl std::fmt::Debug for Spill {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -48,10 +54,18 @@ impl std::fmt::Debug for Spill {
     }
 }
 
+/// What is kept of one owner's runs.
+#[derive(Debug)]
+pub struct Account {
+    spill: Arc<Spill>,
+    number: u64,
+    used: AtomicU64,
+}
+
 /// One run's quota, shared by its files.
 #[derive(Debug)]
 pub struct Quota {
-    spill: Arc<Spill>,
+    account: Arc<Account>,
     used: AtomicU64,
     /// How much of each stream's beginning may be in memory.
     pub in_memory: usize,
@@ -83,14 +97,23 @@ pub struct SpillFile {
 
 impl Spill {
     pub fn new(settings: SpillSettings) -> Self {
-        let make_room = Box::new(|| false);
-        let (used, folder) = (AtomicU64::new(0), Mutex::new(None));
-        Self { settings, used, folder, make_room, lookups: Mutex::default() }
+        let (used, accounts, folder) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(None));
+        let (make_room, lookups) = (Box::new(|_| false), Mutex::default());
+        Self { settings, used, accounts, folder, make_room, lookups }
     }
 
-    /// Has `make_room` called when all quota is used; it says whether it could give some back.
-    pub fn making_room(self, make_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+    /// Has `make_room` called with the number of an account that is used up, or none if all is.
+    pub fn making_room(
+        self,
+        make_room: impl Fn(Option<u64>) -> bool + Send + Sync + 'static,
+    ) -> Self {
         Self { make_room: Box::new(make_room), ..self }
+    }
+
+    /// For the runs of somebody new.
+    pub fn account(self: &Arc<Self>) -> Arc<Account> {
+        let number = self.accounts.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Account { spill: self.clone(), number, used: AtomicU64::new(0) })
     }
 
     /// How much is spilled now.
@@ -107,29 +130,6 @@ impl Spill {
     pub fn close(&self) {
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(folder);
-    }
-
-    /// The quota of one run: the usual one, or less.
-    pub fn quota(self: &Arc<Self>, wanted: Option<u64>) -> Arc<Quota> {
-        let wanted = wanted.unwrap_or(u64::MAX);
-        let in_memory = wanted.min(HEAD as u64) as usize;
-        let limit = (wanted - in_memory as u64).min(self.settings.per_run);
-        self.place(Place::Folder, in_memory, limit)
-    }
-
-    /// For an output that is written to a file of its own as it comes, up to the quota of one run.
-    pub fn recording(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
-        self.place(Place::Kept(file), 0, self.settings.per_run)
-    }
-
-    /// For an output that another process writes to a file.
-    pub fn recorded(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
-        self.place(Place::Elsewhere(file), HEAD, 0)
-    }
-
-    fn place(self: &Arc<Self>, place: Place, in_memory: usize, limit: u64) -> Arc<Quota> {
-        let (spill, used) = (self.clone(), AtomicU64::new(0));
-        Arc::new(Quota { spill, used, in_memory, limit, place })
     }
 
     fn folder(&self) -> io::Result<PathBuf> {
@@ -208,6 +208,51 @@ fn sweep(parent: &Path) {
     }
 }
 
+impl Account {
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The quota of one run: the usual one, or less.
+    pub fn quota(self: &Arc<Self>, wanted: Option<u64>) -> Arc<Quota> {
+        let wanted = wanted.unwrap_or(u64::MAX);
+        let in_memory = wanted.min(HEAD as u64) as usize;
+        let limit = (wanted - in_memory as u64).min(self.spill.settings.per_run);
+        self.place(Place::Folder, in_memory, limit)
+    }
+
+    /// For an output that is written to a file of its own as it comes, up to the quota of one run.
+    pub fn recording(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
+        self.place(Place::Kept(file), 0, self.spill.settings.per_run)
+    }
+
+    /// For an output that another process writes to a file.
+    pub fn recorded(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
+        self.place(Place::Elsewhere(file), HEAD, 0)
+    }
+
+    fn place(self: &Arc<Self>, place: Place, in_memory: usize, limit: u64) -> Arc<Quota> {
+        let (account, used) = (self.clone(), AtomicU64::new(0));
+        Arc::new(Quota { account, used, in_memory, limit, place })
+    }
+
+    /// Takes up to `wanted` bytes off the owner's and everybody's quota; returns how many.
+    fn take(&self, wanted: u64) -> u64 {
+        let (spill, settings) = (&self.spill, &self.spill.settings);
+        let own = || (spill.make_room)(Some(self.number));
+        let granted = take_with_room(&self.used, settings.per_owner, wanted, own);
+        let all = || (spill.make_room)(None);
+        let granted_of_all = take_with_room(&spill.used, settings.total, granted, all);
+        self.used.fetch_sub(granted - granted_of_all, Ordering::Relaxed);
+        granted_of_all
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.spill.used.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
 impl Quota {
     pub fn create(self: &Arc<Self>, stream: Stream) -> io::Result<SpillFile> {
         let quota = self.clone();
@@ -234,7 +279,7 @@ impl Quota {
 
     fn create_private(self: &Arc<Self>) -> io::Result<SpillFile> {
         let create = || {
-            let path = self.spill.folder()?.join(random_name()?);
+            let path = self.account.spill.folder()?.join(random_name()?);
             let mut new = OpenOptions::new();
             new.read(true).write(true).create_new(true).mode(0o600);
             new.custom_flags(OFlags::NOFOLLOW.bits() as i32);
@@ -243,7 +288,7 @@ impl Quota {
         let (file, path) = match create() {
             // Somebody has removed our folder.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.spill.close();
+                self.account.spill.close();
                 create()?
             }
             other => other?,
@@ -252,31 +297,31 @@ impl Quota {
     }
 
     pub fn lookups(&self) -> &Mutex<()> {
-        &self.spill.lookups
+        &self.account.spill.lookups
     }
 
-    /// Takes up to `wanted` bytes off the run's and everybody's quota; returns how many.
+    /// How much of the run is on the disk, if we have put it there.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Takes up to `wanted` bytes off the run's, its owner's and everybody's quota; returns how many.
     fn take(&self, wanted: u64) -> u64 {
         let granted = take(&self.used, self.limit, wanted);
-        let all = || take(&self.spill.used, self.spill.settings.total, granted);
-        let mut granted_of_all = all();
-        while granted_of_all < granted && (self.spill.make_room)() {
-            self.spill.used.fetch_sub(granted_of_all, Ordering::Relaxed);
-            granted_of_all = all();
-        }
+        let granted_of_all = self.account.take(granted);
         self.used.fetch_sub(granted - granted_of_all, Ordering::Relaxed);
         granted_of_all
     }
 
     fn give_back(&self, bytes: u64) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
-        self.spill.used.fetch_sub(bytes, Ordering::Relaxed);
+        self.account.give_back(bytes);
     }
 }
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        self.spill.used.fetch_sub(*self.used.get_mut(), Ordering::Relaxed);
+        self.account.give_back(*self.used.get_mut());
     }
 }
 
@@ -311,6 +356,16 @@ impl Drop for SpillFile {
             let _ = fs::remove_file(path);
         }
     }
+}
+
+/// The same as [`take`], as long as room can be made for all of it.
+fn take_with_room(used: &AtomicU64, limit: u64, wanted: u64, make_room: impl Fn() -> bool) -> u64 {
+    let mut granted = take(used, limit, wanted);
+    while granted < wanted && make_room() {
+        used.fetch_sub(granted, Ordering::Relaxed);
+        granted = take(used, limit, wanted);
+    }
+    granted
 }
 
 /// Adds up to `wanted` to `used` without passing `limit`; returns how much.

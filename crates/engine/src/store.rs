@@ -3,6 +3,7 @@
 //! An output is kept under an id nobody can guess, until its owner goes, its time is over or room is
 //! needed. An id that is not there, is somebody else's or is no id at all: the answer is the same.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -14,6 +15,7 @@ use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::request::RunRequest;
 use crate::sessions::Sessions;
+use crate::spill::Account;
 use crate::turns::Share;
 
 /// The most outputs one owner may have; the oldest go first.
@@ -25,14 +27,14 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Store {
     outputs: Mutex<HashMap<String, Kept>>,
-    owners: AtomicU64,
-    /// How many of them have run something.
+    /// How many owners have run something.
     runners: AtomicU64,
     time: Duration,
 }
 
 #[derive(Debug)]
 struct Kept {
+    /// The number of its owner's account.
     owner: u64,
     /// Counts up: the newest has the highest.
     number: u64,
@@ -53,7 +55,7 @@ pub struct Found {
 /// Whoever runs commands and may read what they printed. What is kept goes with it.
 #[derive(Debug)]
 pub struct Owner {
-    id: u64,
+    pub(crate) account: Arc<Account>,
     /// From when it first runs something.
     number: OnceLock<u64>,
     name: Arc<str>,
@@ -71,14 +73,19 @@ pub struct Owner {
 impl Store {
     /// A store that forgets after some time.
     pub fn new(time: Duration) -> Self {
-        let (outputs, owners, runners) = (Mutex::default(), AtomicU64::new(0), AtomicU64::new(0));
-        Self { outputs, owners, runners, time }
+        Self { outputs: Mutex::default(), runners: AtomicU64::new(0), time }
     }
 
-    pub fn owner(self: &Arc<Self>, name: &str, estate: String, share: Share, jobs: Jobs) -> Owner {
-        let id = self.owners.fetch_add(1, Ordering::Relaxed);
+    pub fn owner(
+        self: &Arc<Self>,
+        name: &str,
+        estate: String,
+        account: Arc<Account>,
+        share: Share,
+        jobs: Jobs,
+    ) -> Owner {
         Owner {
-            id,
+            account,
             number: OnceLock::new(),
             name: name.into(),
             estate,
@@ -90,13 +97,21 @@ impl Store {
         }
     }
 
-    /// Lets go of the oldest output whose command has ended. False if there is none.
-    pub fn forget_oldest(&self) -> bool {
+    /// Lets go of an owner's oldest output whose command has ended; of that owner's who has the most
+    /// on the disk, if it is for everybody. False if there is none.
+    pub fn forget_oldest(&self, owner: Option<u64>) -> bool {
         let mut outputs = self.lock();
-        let finished = outputs
-            .iter()
-            .filter(|(_, kept)| kept.found.output.is_finished() && kept.found.output.has_spilled());
-        let oldest = finished.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone());
+        let mut all: HashMap<u64, u64> = HashMap::new();
+        for kept in outputs.values() {
+            *all.entry(kept.owner).or_default() += kept.found.output.spilled();
+        }
+        let gives = |(_, kept): &(_, &Kept)| {
+            let output = &kept.found.output;
+            owner.is_none_or(|it| it == kept.owner) && output.is_finished() && output.spilled() > 0
+        };
+        let oldest_of_most = |(_, kept): &(_, &Kept)| (Reverse(all[&kept.owner]), kept.number);
+        let oldest = outputs.iter().filter(gives).min_by_key(oldest_of_most);
+        let oldest = oldest.map(|(id, _)| id.clone());
         let forgotten = oldest.and_then(|id| outputs.remove(&id));
         // Not under the lock: its file is removed with it.
         drop(outputs);
@@ -148,6 +163,11 @@ impl Owner {
         &self.estate
     }
 
+    /// An empty output for a run, or for another form of one: of the usual size, or less.
+    pub fn new_output(&self, wanted: Option<u64>) -> Output {
+        Output::new(self.account.quota(wanted))
+    }
+
     /// Keeps what a command that ended has printed, under the id of its run.
     pub fn keep(&self, outcome: Outcome) {
         let id = outcome.id.to_string();
@@ -180,7 +200,7 @@ impl Owner {
     pub fn find(&self, id: &str) -> Option<Found> {
         self.store.forget_expired();
         let outputs = self.store.lock();
-        let kept = outputs.get(id).filter(|kept| kept.owner == self.id)?;
+        let kept = outputs.get(id).filter(|kept| kept.owner == self.account.number())?;
         Some(kept.found.clone())
     }
 
@@ -188,7 +208,9 @@ impl Owner {
     pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Found)> {
         self.store.forget_expired();
         let outputs = self.store.lock();
-        let same = |kept: &&Kept| kept.owner == self.id && kept.request.as_ref() == Some(request);
+        let same = |kept: &&Kept| {
+            kept.owner == self.account.number() && kept.request.as_ref() == Some(request)
+        };
         let (id, kept) =
             outputs.iter().filter(|(_, kept)| same(kept)).max_by_key(|(_, kept)| kept.number)?;
         Some((id.clone(), kept.found.clone()))
@@ -198,7 +220,8 @@ impl Owner {
     pub fn list(&self) -> Vec<(String, Output)> {
         self.store.forget_expired();
         let outputs = self.store.lock();
-        let mut own: Vec<_> = outputs.iter().filter(|(_, kept)| kept.owner == self.id).collect();
+        let mut own: Vec<_> =
+            outputs.iter().filter(|(_, kept)| kept.owner == self.account.number()).collect();
         own.sort_by_key(|(_, kept)| kept.number);
         own.into_iter().map(|(id, kept)| (id.clone(), kept.found.output.clone())).collect()
     }
@@ -206,10 +229,11 @@ impl Owner {
     fn insert(&self, id: String, request: Option<RunRequest>, found: Found) {
         let mut outputs = self.store.lock();
         let number = outputs.values().map(|kept| kept.number).max().unwrap_or(0) + 1;
-        let kept = Kept { owner: self.id, number, since: Instant::now(), request, found };
-        let own = outputs.values().filter(|kept| kept.owner == self.id).count();
+        let kept =
+            Kept { owner: self.account.number(), number, since: Instant::now(), request, found };
+        let own = outputs.values().filter(|kept| kept.owner == self.account.number()).count();
         let surplus = (own >= MAX_OUTPUTS).then(|| {
-            let own = outputs.iter().filter(|(_, kept)| kept.owner == self.id);
+            let own = outputs.iter().filter(|(_, kept)| kept.owner == self.account.number());
             own.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone())
         });
         let surplus = surplus.flatten().and_then(|id| outputs.remove(&id));
@@ -222,7 +246,8 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let own: Vec<_> = self.store.lock().extract_if(|_, kept| kept.owner == self.id).collect();
+        let own: Vec<_> =
+            self.store.lock().extract_if(|_, kept| kept.owner == self.account.number()).collect();
         drop(own);
     }
 }
@@ -244,8 +269,7 @@ mod tests {
     }
 
     fn running_outcome() -> Outcome {
-        let spill = Arc::new(Spill::new(SpillSettings::new("/nonexistent")));
-        let output = Output::new(spill.quota(None));
+        let output = Output::new(spill().account().quota(None));
         Outcome {
             id: random_name().unwrap().into(),
             end: End::Exited(0),
@@ -270,15 +294,20 @@ mod tests {
         RunRequest::script(text)
     }
 
-    fn owner(store: &Arc<Store>) -> Owner {
+    fn spill() -> Arc<Spill> {
+        Arc::new(Spill::new(SpillSettings::new("/nonexistent")))
+    }
+
+    fn owner(store: &Arc<Store>, spill: &Arc<Spill>) -> Owner {
         let share = Turns::new(RunLimits::default()).share();
-        store.owner("somebody", String::new(), share, Jobs::default())
+        store.owner("somebody", String::new(), spill.account(), share, Jobs::default())
     }
 
     #[test]
     fn only_its_owner_finds_an_output() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
-        let (one, other) = (owner(&store), owner(&store));
+        let spill = spill();
+        let (one, other) = (owner(&store, &spill), owner(&store, &spill));
         let id = keep(&one, "x", output("text"));
         assert_eq!(id.len(), 32);
         assert!(one.find(&id).is_some() && other.find(&id).is_none());
@@ -290,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_newest_of_the_same_request_is_found() {
-        let owner = owner(&Arc::new(Store::new(Duration::from_secs(60))));
+        let owner = owner(&Arc::new(Store::new(Duration::from_secs(60))), &spill());
         keep(&owner, "x", output("old"));
         let newer = keep(&owner, "x", output("new"));
         keep(&owner, "y", output("other"));
@@ -300,12 +329,12 @@ mod tests {
     #[test]
     fn outputs_go_with_their_owner_and_after_their_time() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
-        let one = owner(&store);
+        let one = owner(&store, &spill());
         keep(&one, "x", output("text"));
         drop(one);
         assert!(store.lock().is_empty());
         let hasty = Arc::new(Store::new(Duration::ZERO));
-        let other = owner(&hasty);
+        let other = owner(&hasty, &spill());
         let id = keep(&other, "x", output("text"));
         assert!(other.find(&id).is_none());
     }
@@ -313,22 +342,40 @@ mod tests {
     #[test]
     fn when_room_is_needed_the_oldest_that_has_ended_goes() {
         let store = Arc::new(Store::new(Duration::from_secs(60)));
-        let owner = owner(&store);
-        let running = keep(&owner, "running", running_outcome());
         let folder = tempfile::tempdir().unwrap();
-        let spilled = || {
-            let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
-            let output = Output::new(spill.quota(None));
-            output.append(Stream::Stdout, &[b'x'; 100_000]);
-            output.finish();
-            Outcome { output, ..running_outcome() }
-        };
+        let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
+        let owner = owner(&store, &spill);
+        let running = keep(&owner, "running", running_outcome());
         let small = keep(&owner, "small", output(""));
-        let old = keep(&owner, "old", spilled());
-        let new = keep(&owner, "new", spilled());
-        assert!(store.forget_oldest());
+        let old = keep(&owner, "old", spilled(&owner, 1));
+        let new = keep(&owner, "new", spilled(&owner, 1));
+        assert!(store.forget_oldest(None));
         assert!(owner.find(&old).is_none() && owner.find(&new).is_some());
-        assert!(store.forget_oldest() && !store.forget_oldest());
+        assert!(store.forget_oldest(None) && !store.forget_oldest(None));
         assert!(owner.find(&running).is_some() && owner.find(&small).is_some());
+    }
+
+    #[test]
+    fn whoever_has_the_most_makes_room_for_all_and_each_for_themselves() {
+        let store = Arc::new(Store::new(Duration::from_secs(60)));
+        let folder = tempfile::tempdir().unwrap();
+        let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
+        let (one, other) = (owner(&store, &spill), owner(&store, &spill));
+        let older = keep(&one, "x", spilled(&one, 1));
+        let newer = [0, 1].map(|_| keep(&other, "x", spilled(&other, 2)));
+        let left = || newer.each_ref().map(|id| other.find(id).is_some());
+        assert!(store.forget_oldest(None));
+        assert_eq!((one.find(&older).is_some(), left()), (true, [false, true]));
+        assert!(store.forget_oldest(Some(one.account.number())));
+        assert_eq!((one.find(&older).is_some(), left()), (false, [false, true]));
+        assert!(!store.forget_oldest(Some(one.account.number())));
+    }
+
+    /// The output of a command that ended and has printed so much more than memory holds.
+    fn spilled(owner: &Owner, times: usize) -> Outcome {
+        let output = owner.new_output(None);
+        output.append(Stream::Stdout, &vec![b'x'; 100_000 * times]);
+        output.finish();
+        Outcome { output, ..running_outcome() }
     }
 }

@@ -39,6 +39,7 @@ pub fn of(path: &str) -> String {
         }),
         "policy.write_dirs" => "everywhere".to_owned(),
         "limits.spill_per_run" => size(spill.per_run),
+        "limits.spill_per_client" => "half of `spill_total`".to_owned(),
         "limits.spill_total" => size(spill.total),
         "limits.spill_time" => plain(settings::DEFAULT_SPILL_TIME),
         "limits.runs" => plain(run.total),

@@ -73,9 +73,10 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
     let discretion = Discretion { commands: order.log_commands, secrets: secrets.clone() };
     let audit = Audit::new(order.audit, discretion, later.clone());
     let recorded = audit.resume(&standing.card.run);
-    let (per_run, total) = (order.limit, order.limit);
-    let settings = SpillSettings { per_run, total, ..SpillSettings::new(&standing.folder) };
-    let output = Output::new(Arc::new(Spill::new(settings)).recording(standing.output()));
+    let (per_run, per_owner, total) = (order.limit, order.limit, order.limit);
+    let settings = SpillSettings { parent: standing.folder.clone(), per_run, per_owner, total };
+    let spill = Arc::new(Spill::new(settings));
+    let output = Output::new(spill.account().recording(standing.output()));
     let mut pending = Pending {
         program: order.program,
         directory: order.directory,

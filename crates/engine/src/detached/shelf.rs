@@ -1,5 +1,6 @@
 //! Where detached jobs are kept: a folder each, named by its run.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -13,6 +14,7 @@ use serde::de::DeserializeOwned;
 use super::{Card, Ending};
 use crate::desk::{self, private_folder};
 use crate::random::random_name;
+use crate::spill::SpillSettings;
 
 const CARD: &str = "job.json";
 const END: &str = "end.json";
@@ -99,12 +101,14 @@ impl Shelf {
         Ok(folder)
     }
 
-    /// Removes what has ended long ago, and of each owner's what is more than can be kept; then the
-    /// oldest that have ended while all take more than `total`. Returns how much more there may be.
-    pub fn tidy(&self, total: u64) -> u64 {
+    /// Removes what has ended long ago, and of each owner's what is more than can be kept, oldest
+    /// first; then the oldest of who has the most, while all is too much. Returns how much more there
+    /// may be of an estate.
+    pub fn tidy(&self, estate: &str, most: &SpillSettings) -> u64 {
         self.sweep();
         let jobs = self.jobs();
-        let mut used: u64 = jobs.iter().map(Standing::size).sum();
+        let mut used = Used::default();
+        jobs.iter().for_each(|job| used.add(job));
         let mut ended: Vec<_> = jobs.iter().filter(|job| job.is_over()).collect();
         let mut kept: HashMap<&str, usize> = HashMap::new();
         // From the newest on: the oldest are those that are too many.
@@ -114,18 +118,58 @@ impl Shelf {
             *own += 1;
             let old = age(&job.output()).is_some_and(|age| age > KEEP_TIME);
             if *own > MAX_ENDED || old {
-                used = used.saturating_sub(job.size());
-                job.remove();
+                used.remove(job);
             }
             *own <= MAX_ENDED && !old
         });
-        while used > total
-            && let Some(oldest) = ended.pop()
+        // From the oldest on.
+        ended.reverse();
+        ended.retain(|job| {
+            let stays = used.of(&job.card.estate) <= most.per_owner;
+            if !stays {
+                used.remove(job);
+            }
+            stays
+        });
+        while used.all > most.total
+            && let Some(next) = (0..ended.len()).max_by_key(|&at| {
+                let used = used.of(&ended[at].card.estate);
+                (used, Reverse(at))
+            })
         {
-            used = used.saturating_sub(oldest.size());
-            oldest.remove();
+            used.remove(ended.remove(next));
         }
-        total.saturating_sub(used)
+        let own = most.per_owner.saturating_sub(used.of(estate));
+        own.min(most.total.saturating_sub(used.all))
+    }
+}
+
+/// How much is on the disk.
+#[derive(Debug, Default)]
+struct Used {
+    all: u64,
+    of_each: HashMap<String, u64>,
+}
+
+impl Used {
+    fn of(&self, estate: &str) -> u64 {
+        self.of_each.get(estate).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, job: &Standing) {
+        let size = job.size();
+        self.all += size;
+        *self.of_each.entry(job.card.estate.clone()).or_default() += size;
+    }
+
+    /// Removes a job with its folder.
+    fn remove(&mut self, job: &Standing) {
+        let size = job.size();
+        self.all = self.all.saturating_sub(size);
+        if let Some(own) = self.of_each.get_mut(&job.card.estate) {
+            *own = own.saturating_sub(size);
+        }
+        job.remove();
     }
 }
 
@@ -254,13 +298,17 @@ mod tests {
         assert_eq!(standing.ending().unwrap(), ending);
     }
 
+    fn at_most(total: u64) -> SpillSettings {
+        SpillSettings { per_owner: total, total, ..SpillSettings::new("") }
+    }
+
     #[test]
     fn of_each_owners_jobs_the_newest_are_kept_whoever_has_the_oldest() {
         let folder = tempfile::tempdir().unwrap();
         let shelf = Shelf::new(folder.path());
         end(&add(&shelf, "ann", 0, 0));
         (1..=MAX_ENDED + 5).for_each(|number| end(&add(&shelf, "bob", number, 0)));
-        shelf.tidy(u64::MAX);
+        shelf.tidy("ann", &at_most(u64::MAX));
         let left: Vec<_> = shelf.jobs().into_iter().map(|job| job.card.run).collect();
         assert_eq!(left.len(), 1 + MAX_ENDED);
         assert!(left.contains(&"ann0000".to_owned()) && !left.contains(&"bob0005".to_owned()));
@@ -276,9 +324,25 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(old.folder.join("desk")).unwrap());
         let new = add(&shelf, "ann", 2, 100_000);
         end(&new);
-        let room = shelf.tidy(250_000);
+        let room = shelf.tidy("ann", &at_most(250_000));
         assert!(room > 0 && old.folder.exists() && new.folder.exists());
-        shelf.tidy(150_000);
+        shelf.tidy("ann", &at_most(150_000));
         assert!(!old.folder.exists() && new.folder.exists());
+    }
+
+    #[test]
+    fn whoever_has_the_most_makes_room_and_nobody_for_who_has_too_much() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path());
+        let ann = add(&shelf, "ann", 1, 100_000);
+        end(&ann);
+        let bobs = [2, 3, 4].map(|number| add(&shelf, "bob", number, 100_000));
+        bobs.iter().for_each(end);
+        let left = || bobs.each_ref().map(|job| job.folder.exists());
+        shelf.tidy("ann", &at_most(350_000));
+        assert_eq!((ann.folder.exists(), left()), (true, [false, true, true]));
+        let room = shelf.tidy("bob", &SpillSettings { per_owner: 150_000, ..at_most(1 << 20) });
+        assert_eq!((ann.folder.exists(), left()), (true, [false, false, true]));
+        assert!(room > 0 && room <= 50_000, "{room}");
     }
 }

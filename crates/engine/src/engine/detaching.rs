@@ -106,7 +106,7 @@ impl Engine {
         if let Some(known) = known {
             return (known, false);
         }
-        let output = Output::new(self.shared.spill.recorded(standing.output()));
+        let output = Output::new(owner.account.recorded(standing.output()));
         let card = standing.card.clone();
         let job = owner.jobs.add_detached(follow(standing, output), &card);
         owner.follow(&job.run, None, job.output.clone());
@@ -167,9 +167,9 @@ fn begin(
     spawn: Spawn,
     pending: Pending,
 ) -> Result<Result<Standing, String>, Error> {
-    let limit = settings.spill.per_run.min(shelf.tidy(settings.spill.total));
+    let limit = settings.spill.per_run.min(shelf.tidy(&card.estate, &settings.spill));
     if limit == 0 {
-        return Err(Error::ShelfFull { limit: settings.spill.total });
+        return Err(Error::ShelfFull { limit: settings.spill.per_owner });
     }
     let folder = shelf.add(&card.run).map_err(|source| {
         let path = settings.jobs_folder.clone().unwrap_or_default();

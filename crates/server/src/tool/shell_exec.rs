@@ -261,7 +261,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 
 /// Keeps a compressed form of what was printed and returns its name.
 async fn zipped(call: &Call<'_>, found: &Found) -> Result<(String, Output), Complaint> {
-    let (source, target) = (found.output.clone(), call.engine.new_output());
+    let (source, target) = (found.output.clone(), call.owner.new_output(None));
     let zipped = target.clone();
     off_thread(&call.watcher.cancelled, move |stop| {
         mcpz_engine::zip(&source, Stream::Stdout, &zipped, &stop).map_err(Error::Read)
