@@ -6,7 +6,7 @@
 //!                                          k1/
 //!                      mcpz-<server's pid>-<n>/  all of an owner's sandbox
 //!
-//! They hold runs to their memory and their number of processes. Version 2 has one folder for all that,
+//! They hold runs to their memory and their number of processes, and share out CPU time. Version 2 has one folder for all that,
 //! and runs start inside it; version 1 has one for each, and the keeper is inside as well. Where the
 //! one above shares out memory and ours does not, the agent's folder of version 2 is beside our own.
 //! In a sandbox no agent can make any: its server puts all of it into one.
@@ -37,7 +37,7 @@ use crate::limits::{Limits, Memory, Together};
 
 const PREFIX: &str = "mcpz-";
 
-const KINDS: [Kind; 3] = [Kind::Unified, Kind::Memory, Kind::Processes];
+const KINDS: [Kind; 4] = [Kind::Unified, Kind::Memory, Kind::Processes, Kind::Cpu];
 
 /// What sizes are rounded to.
 const MIB: u64 = 1 << 20;
@@ -56,6 +56,8 @@ pub struct Levels {
     owner: Bounds,
     /// All runs together leave room for whoever minds them.
     all: Bounds,
+    /// Whether all on one level have the same share of CPU time.
+    even_cpu: bool,
 }
 
 impl Levels {
@@ -65,7 +67,12 @@ impl Levels {
             Kind::Unified => true,
             Kind::Memory => self.owner.memory.or(self.all.memory).is_some(),
             Kind::Processes => self.owner.processes.or(self.all.processes).is_some(),
+            Kind::Cpu => self.even_cpu,
         }
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = Kind> {
+        KINDS.into_iter().filter(|kind| self.even_cpu || *kind != Kind::Cpu)
     }
 
     fn of(limits: &Limits) -> Self {
@@ -75,7 +82,7 @@ impl Levels {
             Memory::Bytes(bytes) => Some(bytes),
             Memory::Unlimited => None,
         };
-        let Limits { together: Together { memory: shared, processes: most }, .. } = *limits;
+        let Together { memory: shared, processes: most, even_cpu } = limits.together;
         let run = Bounds { memory: memory(limits.memory), processes: limits.processes };
         let owner = Bounds { memory: memory(shared), processes: most };
         let any = run.memory.or(owner.memory).and(there);
@@ -84,7 +91,7 @@ impl Levels {
             memory: any.map(|all| all / 10 * 9),
             processes: any_processes.map(|all| all / 2),
         };
-        Self { run, owner, all }
+        Self { run, owner, all, even_cpu }
     }
 }
 
@@ -100,9 +107,9 @@ impl Groups {
     pub fn create(limits: &Limits) -> Self {
         let (levels, name) = (Levels::of(limits), format!("{PREFIX}{}", std::process::id()));
         // Only x86_64 has a way to start a process inside a cgroup of version 2 so far.
-        let kinds =
-            KINDS.into_iter().filter(|it| it.holds_keeper() || cfg!(target_arch = "x86_64"));
-        Self { trees: Tree::plant(&name, levels.all, kinds), levels, made: 0 }
+        let kinds = levels.kinds().filter(|it| it.holds_keeper() || cfg!(target_arch = "x86_64"));
+        let trees = Tree::plant(&name, levels.all, levels.even_cpu, kinds);
+        Self { trees, levels, made: 0 }
     }
 
     pub fn paths(&self) -> Vec<PathBuf> {
@@ -113,7 +120,7 @@ impl Groups {
     pub fn add(&mut self, owner: u64) -> Option<Group> {
         let name = format!("k{}", self.made);
         self.made += 1;
-        let below = |tree: &Tree| Some(tree.of_owner(owner, self.levels.owner)?.below(&name));
+        let below = |tree: &Tree| Some(tree.of_owner(owner, &self.levels)?.below(&name));
         Group::create(self.trees.iter().filter_map(below).collect(), self.levels)
     }
 
@@ -133,14 +140,20 @@ struct Tree {
 
 impl Tree {
     /// Makes those that can be made.
-    fn plant(name: &str, bounds: Bounds, kinds: impl IntoIterator<Item = Kind>) -> Vec<Self> {
+    fn plant(
+        name: &str,
+        bounds: Bounds,
+        even_cpu: bool,
+        kinds: impl Iterator<Item = Kind>,
+    ) -> Vec<Self> {
         let grow = |kind| {
-            let parents = place::parents(kind);
+            let parents = place::parents(kind, even_cpu);
             let tree = parents.iter().find_map(|parent| Self::grow(kind, parent, name))?;
             tree.folder.bind(bounds);
+            tree.folder.weigh();
             Some(tree)
         };
-        kinds.into_iter().filter_map(grow).collect()
+        kinds.filter_map(grow).collect()
     }
 
     fn grow(kind: Kind, parent: &Path, name: &str) -> Option<Self> {
@@ -163,13 +176,13 @@ impl Tree {
     }
 
     /// The folder of an owner, made if it is not there.
-    fn of_owner(&self, owner: u64, bounds: Bounds) -> Option<Folder> {
+    fn of_owner(&self, owner: u64, levels: &Levels) -> Option<Folder> {
         let folder = self.folder.below(&owner_name(owner));
         if !folder.path.exists() {
-            self.folder.share_out();
+            self.folder.share_out(levels.even_cpu);
             fs::create_dir(&folder.path).ok()?;
-            folder.bind(bounds);
-            folder.share_out();
+            folder.bind(levels.owner);
+            folder.share_out(levels.even_cpu);
         }
         Some(folder)
     }

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{Limit, Limits};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;

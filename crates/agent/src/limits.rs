@@ -37,6 +37,9 @@ pub struct Together {
     pub memory: Memory,
     /// Processes and threads.
     pub processes: Option<u64>,
+    /// Whether owners, and their runs, are to have the same share of CPU time each when there is not
+    /// enough for all: who starts many processes has no more of it than who starts one.
+    pub even_cpu: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -124,7 +127,7 @@ impl Default for Limits {
             file_size: None,
             cpu_time: None,
             nice: 0,
-            together: Together { memory: Memory::Most, processes: Some(8192) },
+            together: Together { memory: Memory::Most, processes: Some(8192), even_cpu: false },
             own_namespace: false,
         }
     }
@@ -176,7 +179,7 @@ mod tests {
         file_size: None,
         cpu_time: None,
         nice: 0,
-        together: Together { memory: Memory::Unlimited, processes: None },
+        together: Together { memory: Memory::Unlimited, processes: None, even_cpu: false },
         own_namespace: false,
     };
 

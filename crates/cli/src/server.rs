@@ -31,6 +31,8 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
     let http = flags.http.http.then(|| Http::load(&flags.http, config.http.clone())).transpose()?;
     let made = http.as_ref().and_then(|http| http.made.clone());
     let mut settings = Settings::load(&flags.shell, config, made)?.confined()?;
+    // Over HTTP there are several clients, and none is to have more than another.
+    settings.engine.limits.together.even_cpu = http.is_some();
     settings.log.catch_panics();
     warn_of_doors(settings.log, &settings.engine.policy);
     match (settings.verbose, &http) {

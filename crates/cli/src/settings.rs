@@ -283,6 +283,7 @@ fn usage(memory: Option<Size>, limits: &config::Limits) -> Result<Limits, Settin
                 limits.processes_per_client,
                 most,
             )?,
+            ..default.together
         },
         open_files: at_least("open_files", LEAST_FILES, limits.open_files, default.open_files)?,
         file_size: at_least("file_size", 1, file_size, default.file_size)?,

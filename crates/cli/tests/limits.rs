@@ -419,3 +419,42 @@ fn all_of_a_sandbox_has_what_its_owner_may_have() {
     assert_eq!(told["limit"], "oom_killed", "{told}");
     assert_eq!(server.run("echo fine")["output"], "fine\n");
 }
+
+/// Keeps two processes busy for three seconds of the clock.
+const BUSY: &str = "for i in 1 2; do timeout 3 sh -c 'while :; do :; done' & done; wait";
+
+/// Whether CPU time is shared out in what `cgroups` names.
+fn shares_out_cpu(cgroups: &str) -> bool {
+    let ours = cgroups.lines().filter(|line| line.contains("mcpz-"));
+    let mut ours = ours.filter_map(|line| line.split_once(':')?.1.split_once(":/"));
+    ours.any(|(controllers, folder)| match controllers {
+        "" => Path::new("/sys/fs/cgroup").join(folder).join("cpu.weight").exists(),
+        _ => controllers.split(',').any(|name| name == "cpu"),
+    })
+}
+
+#[test]
+fn who_runs_much_has_no_more_cpu_time_than_others() {
+    let (place, ada) = (open_folder(), "the-token-of-ada-lovelace");
+    let directory = place.path().to_str().unwrap();
+    for flags in [&[][..], &["--sandbox", "workspace", "--working-dir", directory]] {
+        let server = HttpServer::start_with(flags, &format!("[http.tokens]\nada = \"{ada}\"\n"));
+        let run = |token: &str, command: &str| {
+            let answer = server.tool_by(token, "execute_command", json!({"command": command}));
+            answer["structuredContent"].clone()
+        };
+        let cgroups = run(ada, "cat /proc/self/cgroup")["output"].clone();
+        // From within a sandbox nobody sees where it is.
+        if flags.is_empty() && !shares_out_cpu(cgroups.as_str().unwrap()) {
+            return;
+        }
+        let cpu = |token: &str| run(token, BUSY)["cpu_ms"].as_f64().unwrap();
+        let (greedy, modest) = std::thread::scope(|scope| {
+            let greedy = [0; 10].map(|_| scope.spawn(|| cpu(TOKEN)));
+            let modest = cpu(ada);
+            (greedy.into_iter().map(|run| run.join().unwrap()).sum::<f64>(), modest)
+        });
+        // Without, it would be a tenth.
+        assert!(modest > greedy / 3.0, "{modest} {greedy}");
+    }
+}

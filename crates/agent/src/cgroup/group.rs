@@ -55,6 +55,7 @@ impl Group {
                 Kind::Processes if !put(&folder.path.join("tasks"), "0") => {
                     self.held.processes = None;
                 }
+                Kind::Cpu => drop(put(&folder.path.join("tasks"), "0")),
                 Kind::Memory | Kind::Processes => {}
             }
         }
@@ -140,9 +141,18 @@ impl Folder {
     }
 
     /// Lets folders below hold what is inside them to less.
-    pub fn share_out(&self) {
+    pub fn share_out(&self, cpu: bool) {
         if self.kind == Kind::Unified {
-            share_out(&self.path);
+            share_out(&self.path, cpu);
+        }
+    }
+
+    /// Has all inside compete with others as if there were one of them for each processor. Version 1
+    /// would count all of them for one.
+    pub fn weigh(&self) {
+        if self.kind == Kind::Cpu {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            put(&self.path.join("cpu.shares"), &(1024 * processors).to_string());
         }
     }
 
@@ -168,6 +178,7 @@ impl Folder {
                 Bounds { memory, processes: None }
             }
             Kind::Processes => Bounds { memory: None, processes: processes() },
+            Kind::Cpu => Bounds::default(),
         }
     }
 }

@@ -78,7 +78,7 @@ impl Kills {
         let name = match folder.kind {
             Kind::Unified => "memory.events",
             Kind::Memory => "memory.oom_control",
-            Kind::Processes => return None,
+            Kind::Processes | Kind::Cpu => return None,
         };
         File::open(folder.path.join(name)).ok().map(Self)
     }
@@ -93,7 +93,7 @@ impl Meters {
         let mut meters = Self::default();
         for folder @ Folder { kind, path } in folders {
             let open = |file| File::open(path.join(file)).ok();
-            if *kind != Kind::Memory {
+            if matches!(kind, Kind::Unified | Kind::Processes) {
                 meters.above = path.ancestors().skip(1).take(2).filter_map(Crowd::open).collect();
                 meters.processes = open("pids.current");
                 meters.refusals = open("pids.events");
@@ -112,7 +112,7 @@ impl Meters {
                     meters.usage = open("memory.usage_in_bytes");
                     meters.bell = meters.kills.as_ref().and_then(|kills| bell(path, &kills.0));
                 }
-                Kind::Processes => {}
+                Kind::Processes | Kind::Cpu => {}
             }
         }
         meters.settle(held);

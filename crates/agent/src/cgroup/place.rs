@@ -13,6 +13,7 @@ pub enum Kind {
     /// Version 1: a folder for each controller.
     Memory,
     Processes,
+    Cpu,
 }
 
 impl Kind {
@@ -22,30 +23,35 @@ impl Kind {
     }
 }
 
-/// Folders below which one of ours may be made, the best first.
-pub fn parents(kind: Kind) -> Vec<PathBuf> {
+/// Folders below which one of ours may be made, the best first. They share out CPU time only if that is
+/// wanted.
+pub fn parents(kind: Kind, cpu: bool) -> Vec<PathBuf> {
     match kind {
-        Kind::Unified => own_unified().map_or(Vec::new(), unified),
+        Kind::Unified => own_unified().map_or(Vec::new(), |own| unified(own, cpu)),
         Kind::Memory => own_folder("memory").into_iter().collect(),
         Kind::Processes => own_folder("pids").into_iter().collect(),
+        Kind::Cpu => own_folder("cpu").into_iter().collect(),
     }
 }
 
 /// A cgroup of version 2 that has processes cannot share out memory among others below it; the one
 /// above, which does, may be ours as well.
-fn unified(own: PathBuf) -> Vec<PathBuf> {
-    share_out(&own);
+fn unified(own: PathBuf, cpu: bool) -> Vec<PathBuf> {
+    share_out(&own, cpu);
     let above = own.parent().filter(|above| {
         let shares = own.join("memory.max").exists() || own.join("pids.max").exists();
         // What starts a process beside us needs the right to move it there.
         shares && access(above.join("cgroup.procs"), Access::WRITE_OK).is_ok()
     });
+    if cpu && let Some(above) = above {
+        share_out(above, cpu);
+    }
     above.map(Path::to_owned).into_iter().chain([own]).collect()
 }
 
 /// Lets folders of version 2 below this one hold what is inside them to less.
-pub fn share_out(folder: &Path) {
-    for controller in ["+memory", "+pids"] {
+pub fn share_out(folder: &Path, cpu: bool) {
+    for controller in ["+memory", "+pids"].into_iter().chain(cpu.then_some("+cpu")) {
         put(&folder.join("cgroup.subtree_control"), controller);
     }
 }
@@ -199,9 +205,9 @@ mod tests {
     fn where_the_folder_above_shares_out_memory_ours_is_beside_us() {
         let folder = tempfile::tempdir().unwrap();
         let own = shared_out(folder.path());
-        assert_eq!(unified(own.clone()), [folder.path(), &own]);
+        assert_eq!(unified(own.clone(), false), [folder.path(), &own]);
         fs::remove_file(own.join("memory.max")).unwrap();
-        assert_eq!(unified(own.clone()), [own]);
+        assert_eq!(unified(own.clone(), false), [own]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::meters::Kills;
 use super::place::Kind;
-use super::{Bounds, KINDS, Levels, PREFIX, Tree};
+use super::{Bounds, Levels, PREFIX, Tree};
 use crate::limits::Limits;
 
 /// What an owner's runs may use together is what the whole sandbox may. Gone when this is dropped, which
@@ -21,13 +21,14 @@ impl Whole {
     pub fn create(limits: &Limits) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos());
-        let Levels { owner, all, .. } = Levels::of(limits);
+        let levels = Levels::of(limits);
+        let Levels { owner, all, .. } = levels;
         let least = |one: Option<u64>, other| one.into_iter().chain(other).min();
         let bounds = Bounds {
             memory: least(owner.memory, all.memory),
             processes: least(owner.processes, all.processes),
         };
-        let trees = Tree::plant(&name, bounds, KINDS);
+        let trees = Tree::plant(&name, bounds, levels.even_cpu, levels.kinds());
         let kills = trees.iter().find_map(|tree| Kills::open(&tree.folder));
         Self { trees, kills }
     }
