@@ -124,6 +124,23 @@ impl Shell {
         Work { call, cancelled, output, streams: self.streams }
     }
 
+    async fn answer_traced(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(spans) = &self.spans else { return self.answer(request, context, None).await };
+        let named = (&*request.name, self.tools.find(&request.name));
+        let secrets = self.engine.settings().secrets.clone();
+        let traced = Traced::begin(spans, &context, named, secrets);
+        let witness = traced.as_ref().and_then(Traced::witness);
+        let answer = self.answer(request, context, witness).await;
+        if let Some(traced) = traced {
+            traced.answered(&answer);
+        }
+        answer
+    }
+
     async fn answer(
         &self,
         request: CallToolRequestParams,
@@ -201,21 +218,14 @@ impl ServerHandler for Shell {
         self.definitions().iter().find(|tool| tool.name == name).cloned()
     }
 
-    async fn call_tool(
+    /// On the heap: a task that holds all a call may need is moved several times before it runs, and
+    /// once it is done.
+    fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let Some(spans) = &self.spans else { return self.answer(request, context, None).await };
-        let named = (&*request.name, self.tools.find(&request.name));
-        let secrets = self.engine.settings().secrets.clone();
-        let traced = Traced::begin(spans, &context, named, secrets);
-        let witness = traced.as_ref().and_then(Traced::witness);
-        let answer = self.answer(request, context, witness).await;
-        if let Some(traced) = traced {
-            traced.answered(&answer);
-        }
-        answer
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> {
+        Box::pin(self.answer_traced(request, context))
     }
 
     async fn on_initialized(&self, _: NotificationContext<RoleServer>) {
@@ -241,7 +251,7 @@ impl ServerHandler for Shell {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if tasks::is_asked(&request, &context.meta) {
-            return tasks::answer(request, context, &self.tasks, &self.owner).await;
+            return Box::pin(tasks::answer(request, context, &self.tasks, &self.owner)).await;
         }
         let method = request.method;
         Err(match message::is_known_method(&method) {
