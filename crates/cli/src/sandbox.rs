@@ -31,6 +31,8 @@ pub enum SandboxError {
     Trial(#[source] std::io::Error),
     #[error("this machine cannot enforce the sandbox that was asked for:{}", list(.0))]
     Impossible(Vec<Obstacle>),
+    #[error("{view}; bubblewrap cannot be used here:{}", list(.obstacles))]
+    NoMounts { view: ViewError, obstacles: Vec<Obstacle> },
     #[error("without bubblewrap, commands have no network at all; --net needs it:{}", list(.0))]
     NoNetwork(Vec<Obstacle>),
     #[error(
@@ -80,7 +82,9 @@ impl Wanted {
             Rung::Seals if net != "off" => return Err(SandboxError::NoNetwork(ground.obstacles)),
             Rung::Seals => {
                 // What only mounts can protect is an error, too.
-                layout.terms_alone(&std::env::temp_dir())?;
+                let alone = layout.terms_alone(&std::env::temp_dir());
+                let obstacles = ground.obstacles.clone();
+                alone.map_err(|view| SandboxError::NoMounts { view, obstacles })?;
                 self.log.warn(&format!(
                     "commands are confined by Landlock and seccomp alone: they have no network, and \
                      see what else runs on this machine.{}",

@@ -218,6 +218,7 @@ fn without_bubblewrap_there_is_less_which_is_said_or_nothing() {
     };
     let said = refused(&mut command(&WORKSPACE));
     assert!(said.contains("can only be protected by bubblewrap"), "{said}");
+    assert!(said.contains("there is no bwrap on PATH: install the package bubblewrap"), "{said}");
     let said = refused(&mut command(&["--sandbox", "read-only", "--net", "github.com"]));
     assert!(said.contains("--net needs it"), "{said}");
     assert!(said.contains("there is no bwrap on PATH: install the package bubblewrap"), "{said}");
