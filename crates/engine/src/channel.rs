@@ -2,12 +2,14 @@
 //!
 //! What fits in memory is kept by whoever polls. What has to go to disk is moved by a thread that
 //! may block, which reads on as long as the pipe has more, so that neither a slow disk nor a flood
-//! of output holds up anybody else.
+//! of output holds up anybody else. Meanwhile the runtime does not listen: it would wake up for every
+//! piece that somebody else reads.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::unix::pipe::Receiver;
 use tokio::task::JoinHandle;
 
@@ -21,6 +23,9 @@ const LARGE_READ: usize = 64 << 10;
 
 /// How much a pipe holds whose output is large: its writer and we take turns less often.
 const LARGE_PIPE: usize = 1 << 20;
+
+/// How long a thread waits for more before it comes back: much output comes with short breaks.
+const LULL: Duration = Duration::from_millis(2);
 
 /// How much a thread moves before it comes back, so that it does come back in a flood.
 const STINT: usize = 32 << 20;
@@ -43,9 +48,9 @@ struct Intake {
 }
 
 enum State {
-    /// Nobody listens yet: most commands have ended before that is worth it.
+    /// Nobody listens, or not any more: most commands have ended before that is worth it.
     New(OwnedFd),
-    Open(Arc<Receiver>),
+    Open(Receiver),
     /// A thread has the intake.
     Moving(JoinHandle<Moved>),
     Closed,
@@ -57,7 +62,7 @@ struct Moved {
     intake: Intake,
     bytes: usize,
     /// The pipe, unless it has ended.
-    pipe: Option<Arc<Receiver>>,
+    pipe: Option<OwnedFd>,
 }
 
 impl Channel {
@@ -74,7 +79,7 @@ impl Channel {
     /// Makes the runtime listen.
     fn listen(&mut self) -> io::Result<()> {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
-            State::New(pipe) => State::Open(Arc::new(Receiver::from_owned_fd_unchecked(pipe)?)),
+            State::New(pipe) => State::Open(Receiver::from_owned_fd_unchecked(pipe)?),
             other => other,
         };
         Ok(())
@@ -117,7 +122,7 @@ impl Channel {
         }
         let left = match &self.state {
             State::New(pipe) => rustix::io::ioctl_fionread(pipe),
-            State::Open(pipe) => rustix::io::ioctl_fionread(pipe.as_ref()),
+            State::Open(pipe) => rustix::io::ioctl_fionread(pipe),
             _ => Ok(0),
         };
         let mut left = left.unwrap_or(0) as usize;
@@ -161,13 +166,9 @@ impl Channel {
 
     /// Nothing more is read.
     fn end(&mut self) {
-        match self.state {
-            State::New(_) => self.spend(),
-            State::Open(_) => {
-                self.intake.finish();
-                self.keep(None);
-            }
-            State::Moving(_) | State::Closed => {}
+        if let State::New(_) | State::Open(_) = self.state {
+            self.intake.finish();
+            self.keep(None);
         }
     }
 
@@ -183,7 +184,6 @@ impl Channel {
     /// Keeps what was read. Where that takes a thread, it reads on for a stint, if there is one;
     /// without, the channel is closed.
     fn keep(&mut self, stint: Option<usize>) {
-        let State::Open(pipe) = &self.state else { return };
         if self.output.has_room(self.stream, self.intake.shown().len()) {
             self.intake.keep(&self.output, self.stream);
             if stint.is_none() {
@@ -191,12 +191,17 @@ impl Channel {
             }
             return;
         }
-        let (pipe, stream, output) = (pipe.clone(), self.stream, self.output.clone());
+        let pipe = match std::mem::replace(&mut self.state, State::Closed) {
+            State::New(pipe) => Some(pipe),
+            State::Open(pipe) => pipe.into_nonblocking_fd().ok(),
+            State::Moving(_) | State::Closed => None,
+        };
+        let (stream, output) = (self.stream, self.output.clone());
         let intake = std::mem::take(&mut self.intake);
         self.state = State::Moving(tokio::task::spawn_blocking(move || {
             intake.keep(&output, stream);
-            match stint {
-                Some(stint) => move_on(pipe, &output, stream, intake, stint),
+            match pipe.zip(stint) {
+                Some((pipe, stint)) => move_on(pipe, &output, stream, intake, stint),
                 None => Moved { intake, bytes: 0, pipe: None },
             }
         }));
@@ -210,7 +215,7 @@ impl Channel {
         let Ok(Moved { intake, bytes, pipe }) = moved else { return 0 };
         self.intake = intake;
         if let Some(pipe) = pipe {
-            self.state = State::Open(pipe);
+            self.state = State::New(pipe);
         }
         bytes
     }
@@ -250,13 +255,19 @@ impl Intake {
 }
 
 /// Reads whether or not the runtime has heard that there is something: it may not have listened yet.
-fn read_now(pipe: &Receiver, buffer: &mut [u8]) -> io::Result<usize> {
+fn read_now(pipe: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut *buffer))?)
+}
+
+/// Waits a moment for more. Whether there is, or never will be.
+fn is_worth_another_look(pipe: &OwnedFd) -> bool {
+    let lull = Timespec::try_from(LULL).ok();
+    poll(&mut [PollFd::new(pipe, PollFlags::IN)], lull.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
 /// Goes on reading while there is more, up to `stint` bytes, and keeps it.
 fn move_on(
-    pipe: Arc<Receiver>,
+    pipe: OwnedFd,
     output: &Output,
     stream: Stream,
     mut intake: Intake,
@@ -265,7 +276,7 @@ fn move_on(
     if intake.buffer.len() < LARGE_READ {
         intake.buffer.resize(LARGE_READ, 0);
         // There is a limit for all pipes of a user; a small one does as well.
-        let _ = rustix::pipe::fcntl_setpipe_size(&*pipe, LARGE_PIPE);
+        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, LARGE_PIPE);
     }
     let mut bytes = 0;
     while bytes < stint {
@@ -274,7 +285,11 @@ fn move_on(
                 intake.keep(output, stream);
                 bytes += length;
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if !is_worth_another_look(&pipe) {
+                    break;
+                }
+            }
             Ok(0) | Err(_) => {
                 intake.finish();
                 intake.keep(output, stream);
