@@ -6,6 +6,7 @@ mod support;
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::http::{HttpServer, TOKEN};
@@ -240,6 +241,20 @@ fn a_process_that_is_killed_in_the_middle_of_a_page_leaves_every_byte_it_printed
     let numbers: String = (1..=100_000).map(|n| format!("{n}\n")).collect();
     assert_eq!(all.strip_prefix(&numbers), Some("half a line \u{fffd}"));
     assert!(reply["lost_bytes"].is_null());
+}
+
+#[test]
+fn who_goes_on_writing_a_little_does_not_hold_up_the_answer() {
+    let mut server = start();
+    let writer = "import os, time\nos.write(1, b'x' * 400000)\nif os.fork(): os._exit(0)\n\
+                  while True: os.write(1, b'0123456789'); time.sleep(0.0002)";
+    let asked = Instant::now();
+    let reply = exec(&mut server, json!({"cmd": format!("python3 -c \"{writer}\"")}));
+    assert_eq!(reply["exit_code"], 0);
+    assert!(
+        asked.elapsed() < Duration::from_secs(5),
+        "it would be held for half a minute and more"
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! piece that somebody else reads.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,13 +18,15 @@ use crate::secrets::Masker;
 
 const SMALL_READ: usize = 8 << 10;
 
-/// Little enough to be in the cache still when it is written.
-const LARGE_READ: usize = 64 << 10;
+/// Little enough to be in the cache still when it is written, and much for the file system to take at
+/// once.
+const LARGE_READ: usize = 256 << 10;
 
 /// How much a pipe holds whose output is large: its writer and we take turns less often.
 const LARGE_PIPE: usize = 1 << 20;
 
-/// How long a thread waits for more before it comes back: much output comes with short breaks.
+/// How long a thread that has moved much waits for more before it comes back: such output comes with
+/// short breaks.
 const LULL: Duration = Duration::from_millis(2);
 
 /// How much a thread moves before it comes back, so that it does come back in a flood.
@@ -56,8 +58,6 @@ enum State {
     Closed,
 }
 
-type Read = fn(&Receiver, &mut [u8]) -> io::Result<usize>;
-
 struct Moved {
     intake: Intake,
     bytes: usize,
@@ -86,12 +86,11 @@ impl Channel {
     }
 
     /// Has what comes from now on kept elsewhere.
-    pub async fn switch(&mut self, output: Output) -> io::Result<()> {
-        let drained = self.drain().await;
+    pub async fn switch(&mut self, output: Output) {
+        self.drain().await;
         self.intake.finish();
         self.intake.keep(&self.output, self.stream);
         self.output = output;
-        drained
     }
 
     pub fn is_open(&self) -> bool {
@@ -107,7 +106,10 @@ impl Channel {
                 self.finish_moving().await;
             }
             State::Open(pipe) => match pipe.readable().await {
-                Ok(()) => drop(self.read(Receiver::try_read, usize::MAX)),
+                Ok(()) => {
+                    let read = self.intake.read(|buffer| pipe.try_read(buffer), usize::MAX);
+                    self.take_in(read, usize::MAX);
+                }
                 Err(_) => self.end(),
             },
         }
@@ -116,42 +118,50 @@ impl Channel {
 
     /// Keeps all that was written until now, and no more: a process that is still writing could
     /// hold us forever.
-    pub async fn drain(&mut self) -> io::Result<()> {
+    pub async fn drain(&mut self) {
         if let State::Moving(_) = self.state {
             self.finish_moving().await;
         }
-        let left = match &self.state {
-            State::New(pipe) => rustix::io::ioctl_fionread(pipe),
-            State::Open(pipe) => rustix::io::ioctl_fionread(pipe),
-            _ => Ok(0),
-        };
+        let left = self.pipe().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok());
         let mut left = left.unwrap_or(0) as usize;
-        if left > 0 {
-            self.listen()?;
-        }
         while left > 0 {
-            let read = self.read(read_now, left);
+            let read = self.read_now(left);
             let moved = self.finish_moving().await;
             if read == 0 {
                 break;
             }
             left = left.saturating_sub(read + moved);
         }
-        Ok(())
+    }
+
+    fn pipe(&self) -> Option<BorrowedFd<'_>> {
+        match &self.state {
+            State::New(pipe) => Some(pipe.as_fd()),
+            State::Open(pipe) => Some(pipe.as_fd()),
+            State::Moving(_) | State::Closed => None,
+        }
     }
 
     /// Drains and closes: whatever else is written, nobody will read it.
-    pub async fn close(&mut self) -> io::Result<()> {
-        let drained = self.drain().await;
+    pub async fn close(&mut self) {
+        self.drain().await;
         self.end();
         self.finish_moving().await;
-        drained
     }
 
-    /// Reads once, at most `limit` bytes. Returns how many.
-    fn read(&mut self, read: Read, limit: usize) -> usize {
-        let State::Open(pipe) = &self.state else { return 0 };
-        match self.intake.read(|buffer| read(pipe, buffer), limit) {
+    /// Reads once, at most `limit` bytes, whether or not the runtime listens. Returns how many.
+    fn read_now(&mut self, limit: usize) -> usize {
+        let read = match &self.state {
+            State::New(pipe) => self.intake.read(|buffer| read_now(pipe, buffer), limit),
+            State::Open(pipe) => self.intake.read(|buffer| read_now(pipe, buffer), limit),
+            State::Moving(_) | State::Closed => return 0,
+        };
+        self.take_in(read, limit)
+    }
+
+    /// Sees to what was read, of at most `limit` bytes. Returns how much it was.
+    fn take_in(&mut self, read: io::Result<usize>, limit: usize) -> usize {
+        match read {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Ok(0) | Err(_) => {
                 self.end();
@@ -254,7 +264,6 @@ impl Intake {
     }
 }
 
-/// Reads whether or not the runtime has heard that there is something: it may not have listened yet.
 fn read_now(pipe: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut *buffer))?)
 }
@@ -278,7 +287,7 @@ fn move_on(
         // There is a limit for all pipes of a user; a small one does as well.
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe, LARGE_PIPE);
     }
-    let mut bytes = 0;
+    let (mut bytes, mut rested) = (0, 0);
     while bytes < stint {
         match intake.read(|buffer| read_now(&pipe, buffer), stint - bytes) {
             Ok(length @ 1..) => {
@@ -286,9 +295,11 @@ fn move_on(
                 bytes += length;
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                if !is_worth_another_look(&pipe) {
+                // Whoever writes little is left to the runtime: somebody may wait for us.
+                if bytes - rested < LARGE_READ || !is_worth_another_look(&pipe) {
                     break;
                 }
+                rested = bytes;
             }
             Ok(0) | Err(_) => {
                 intake.finish();

@@ -218,21 +218,17 @@ impl Minder {
     }
 
     async fn drain(&mut self) {
-        let (stdout, stderr) = tokio::join!(self.stdout.drain(), self.stderr.drain());
-        self.check(stdout.and(stderr));
+        tokio::join!(self.stdout.drain(), self.stderr.drain());
     }
 
     async fn close(&mut self) {
-        let (stdout, stderr) = tokio::join!(self.stdout.close(), self.stderr.close());
-        self.check(stdout.and(stderr));
+        tokio::join!(self.stdout.close(), self.stderr.close());
         let spent = (self.stdout.take_spent(), self.stderr.take_spent());
         self.later.add(move || drop(spent));
     }
 
     async fn switch(&mut self, output: Output) {
-        let (stdout, stderr) =
-            tokio::join!(self.stdout.switch(output.clone()), self.stderr.switch(output));
-        self.check(stdout.and(stderr));
+        tokio::join!(self.stdout.switch(output.clone()), self.stderr.switch(output));
     }
 
     /// A command whose output cannot be read is ended.
