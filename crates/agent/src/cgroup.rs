@@ -6,9 +6,10 @@
 //!                                          k1/
 //!                      mcpz-<server's pid>-<n>/  all of an owner's sandbox
 //!
-//! They hold runs to their memory and their number of processes, and share out CPU time. Version 2 has one folder for all that,
-//! and runs start inside it; version 1 has one for each, and the keeper is inside as well. Where the
-//! one above shares out memory and ours does not, the agent's folder of version 2 is beside our own.
+//! They hold runs to their memory and their number of processes, and share out CPU time. Version 2 has
+//! one folder for all that, and runs start inside it; version 1 has one for each, and the keeper is
+//! inside as well. Where the one above shares out memory and ours does not, the agent's folder of
+//! version 2 is beside our own.
 //! In a sandbox no agent can make any: its server puts all of it into one.
 //!
 //! In version 2, writing to `cgroup.kill` ends all of a run's processes at once, which no number of
@@ -33,7 +34,7 @@ pub use place::thaw;
 use place::{Kind, put};
 pub use whole::Whole;
 
-use crate::limits::{Limits, Memory, Together};
+use crate::limits::{CpuShare, Limits, Memory, Together};
 
 const PREFIX: &str = "mcpz-";
 
@@ -50,14 +51,13 @@ pub struct Bounds {
 }
 
 /// What each level is held to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Levels {
     run: Bounds,
     owner: Bounds,
     /// All runs together leave room for whoever minds them.
     all: Bounds,
-    /// Whether all on one level have the same share of CPU time.
-    even_cpu: bool,
+    cpu: CpuShare,
 }
 
 impl Levels {
@@ -67,12 +67,16 @@ impl Levels {
             Kind::Unified => true,
             Kind::Memory => self.owner.memory.or(self.all.memory).is_some(),
             Kind::Processes => self.owner.processes.or(self.all.processes).is_some(),
-            Kind::Cpu => self.even_cpu,
+            Kind::Cpu => self.shares_cpu(),
         }
     }
 
     fn kinds(&self) -> impl Iterator<Item = Kind> {
-        KINDS.into_iter().filter(|kind| self.even_cpu || *kind != Kind::Cpu)
+        KINDS.into_iter().filter(|kind| self.shares_cpu() || *kind != Kind::Cpu)
+    }
+
+    fn shares_cpu(&self) -> bool {
+        self.cpu != CpuShare::Any
     }
 
     fn of(limits: &Limits) -> Self {
@@ -82,7 +86,7 @@ impl Levels {
             Memory::Bytes(bytes) => Some(bytes),
             Memory::Unlimited => None,
         };
-        let Together { memory: shared, processes: most, even_cpu } = limits.together;
+        let Together { memory: shared, processes: most, cpu } = limits.together;
         let run = Bounds { memory: memory(limits.memory), processes: limits.processes };
         let owner = Bounds { memory: memory(shared), processes: most };
         let any = run.memory.or(owner.memory).and(there);
@@ -91,7 +95,7 @@ impl Levels {
             memory: any.map(|all| all / 10 * 9),
             processes: any_processes.map(|all| all / 2),
         };
-        Self { run, owner, all, even_cpu }
+        Self { run, owner, all, cpu }
     }
 }
 
@@ -108,7 +112,7 @@ impl Groups {
         let (levels, name) = (Levels::of(limits), format!("{PREFIX}{}", std::process::id()));
         // Only x86_64 has a way to start a process inside a cgroup of version 2 so far.
         let kinds = levels.kinds().filter(|it| it.holds_keeper() || cfg!(target_arch = "x86_64"));
-        let trees = Tree::plant(&name, levels.all, levels.even_cpu, kinds);
+        let trees = Tree::plant(&name, levels.all, &levels, kinds);
         Self { trees, levels, made: 0 }
     }
 
@@ -143,14 +147,14 @@ impl Tree {
     fn plant(
         name: &str,
         bounds: Bounds,
-        even_cpu: bool,
+        levels: &Levels,
         kinds: impl Iterator<Item = Kind>,
     ) -> Vec<Self> {
         let grow = |kind| {
-            let parents = place::parents(kind, even_cpu);
+            let parents = place::parents(kind, levels.shares_cpu());
             let tree = parents.iter().find_map(|parent| Self::grow(kind, parent, name))?;
             tree.folder.bind(bounds);
-            tree.folder.weigh();
+            tree.folder.weigh(levels.cpu);
             Some(tree)
         };
         kinds.filter_map(grow).collect()
@@ -179,10 +183,10 @@ impl Tree {
     fn of_owner(&self, owner: u64, levels: &Levels) -> Option<Folder> {
         let folder = self.folder.below(&owner_name(owner));
         if !folder.path.exists() {
-            self.folder.share_out(levels.even_cpu);
+            self.folder.share_out(levels.shares_cpu());
             fs::create_dir(&folder.path).ok()?;
             folder.bind(levels.owner);
-            folder.share_out(levels.even_cpu);
+            folder.share_out(levels.shares_cpu());
         }
         Some(folder)
     }

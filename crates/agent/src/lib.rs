@@ -29,7 +29,7 @@ pub use frame::{
     ANSWERS_FD, Confinement, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD,
     Program, Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
-pub use limits::{Limit, Limits, Memory, Together};
+pub use limits::{CpuShare, Limit, Limits, Memory, Together};
 pub use link::{FIRST_OWNER, Link, LinkError};
 pub use process::{Happening, Process, Started};
 pub use tree::{descendants, known_inside_as};

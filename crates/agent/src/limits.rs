@@ -37,9 +37,28 @@ pub struct Together {
     pub memory: Memory,
     /// Processes and threads.
     pub processes: Option<u64>,
-    /// Whether owners, and their runs, are to have the same share of CPU time each when there is not
-    /// enough for all: who starts many processes has no more of it than who starts one.
-    pub even_cpu: bool,
+    pub cpu: CpuShare,
+}
+
+/// How much CPU time owners have when there is not enough for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CpuShare {
+    /// As the scheduler has it: who starts many processes has more.
+    Any,
+    /// Owners, and their runs, have the same each, however many processes there are.
+    Even,
+    /// What others leave.
+    Least,
+}
+
+impl CpuShare {
+    /// For what is counted beside all owners: it must not weigh as much as all of them.
+    pub fn of_detached(self) -> Self {
+        match self {
+            Self::Any => Self::Any,
+            Self::Even | Self::Least => Self::Least,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +146,7 @@ impl Default for Limits {
             file_size: None,
             cpu_time: None,
             nice: 0,
-            together: Together { memory: Memory::Most, processes: Some(8192), even_cpu: false },
+            together: Together { memory: Memory::Most, processes: Some(8192), cpu: CpuShare::Any },
             own_namespace: false,
         }
     }
@@ -179,7 +198,7 @@ mod tests {
         file_size: None,
         cpu_time: None,
         nice: 0,
-        together: Together { memory: Memory::Unlimited, processes: None, even_cpu: false },
+        together: Together { memory: Memory::Unlimited, processes: None, cpu: CpuShare::Any },
         own_namespace: false,
     };
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use mcpz_engine::Later;
+use mcpz_engine::{CpuShare, Later};
 use mcpz_server::serve_stdio;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::runtime::{Builder, Runtime};
@@ -32,7 +32,7 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
     let made = http.as_ref().and_then(|http| http.made.clone());
     let mut settings = Settings::load(&flags.shell, config, made)?.confined()?;
     // Over HTTP there are several clients, and none is to have more than another.
-    settings.engine.limits.together.even_cpu = http.is_some();
+    settings.engine.limits.together.cpu = http.as_ref().map_or(CpuShare::Any, |_| CpuShare::Even);
     settings.log.catch_panics();
     warn_of_doors(settings.log, &settings.engine.policy);
     match (settings.verbose, &http) {

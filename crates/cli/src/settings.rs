@@ -239,7 +239,7 @@ fn spill(limits: &config::Limits) -> SpillSettings {
     let total = size(limits.spill_total, default.total);
     SpillSettings {
         per_run: size(limits.spill_per_run, default.per_run),
-        per_owner: size(limits.spill_per_client, total / 2),
+        per_owner: size(limits.spill_per_client, total / 2).min(total),
         total,
         ..default
     }

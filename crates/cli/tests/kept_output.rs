@@ -215,6 +215,32 @@ fn who_prints_much_pushes_out_nothing_of_others() {
 }
 
 #[test]
+fn when_all_is_used_whoever_has_the_most_makes_room() {
+    let ada = "the-token-of-ada-lovelace";
+    let limits = "[limits]\nspill_total = \"4MB\"\nspill_per_client = \"4MB\"\n";
+    let limits = format!("{limits}[http.tokens]\nada = \"{ada}\"\n");
+    let server = HttpServer::start_with(&["--tools", "all"], &limits);
+    let print = |bytes: u64, token: &str| {
+        let command = json!({"cmd": format!("yes | head -c {bytes}")});
+        server.tool_by(token, "shell_exec", command)["structuredContent"].clone()
+    };
+    let is_kept = |uri: &Value, token: &str| {
+        server.tool_by(token, "read_file_chunk", json!({"uri": uri}))["isError"] == false
+    };
+    let hers = print(800_000, ada)["spill_uri"].clone();
+    // What a job has printed makes room as well, although the job is still listed.
+    let job = json!({"command": "yes | head -c 1400000", "background": true});
+    let job = server.tool_by(TOKEN, "execute_command", job)["structuredContent"]["job_id"].clone();
+    let wait = json!({"job_id": job, "wait_for": "exit"});
+    server.tool_by(TOKEN, "read_job", wait.clone());
+    let ours = print(1_400_000, TOKEN)["spill_uri"].clone();
+    assert_eq!(print(1_000_000, ada)["lost_bytes"], Value::Null);
+    assert!(is_kept(&hers, ada) && is_kept(&ours, TOKEN));
+    let job = server.tool_by(TOKEN, "read_job", wait)["structuredContent"].clone();
+    assert_eq!((&job["state"], &job["exit_code"]), (&json!("exited"), &json!(0)), "{job}");
+}
+
+#[test]
 fn an_output_goes_when_its_time_is_over_with_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = start_in(folder.path(), "[limits]\nspill_time = 1\n");

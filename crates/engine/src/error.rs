@@ -93,9 +93,10 @@ pub enum Error {
     #[error("cannot keep a detached job in {}", path.display())]
     Shelf { path: PathBuf, source: io::Error },
     #[error(
-        "detached jobs have filled what they may take, {limit} bytes; stop one that prints much"
+        "detached jobs have filled what they may take of the disk (`spill_per_client`, `spill_total`); \
+         stop one that prints much"
     )]
-    ShelfFull { limit: u64 },
+    ShelfFull,
     #[error("the session has ended before it was this command's turn; the next one begins anew")]
     SessionEnded,
     #[error("there are {limit} sessions, which is the limit; end one with `exit`")]

@@ -56,7 +56,7 @@ pub use error::Error;
 pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, Typing, wait};
 pub use keys::{KEY_NAMES, key_bytes};
 pub use later::Later;
-pub use mcpz_agent::{Limit, Limits, Memory, Together};
+pub use mcpz_agent::{CpuShare, Limit, Limits, Memory, Together};
 pub use mcpz_policy::{Denial, Policy};
 pub use mime::mime;
 pub use outcome::{End, Outcome, Usage, signal_name, signal_number};

@@ -183,6 +183,19 @@ impl Output {
         self.shared.quota.used()
     }
 
+    /// Lets go of what is on the disk: it is lost from now on, whoever holds the rest.
+    pub(crate) fn release(&self) {
+        let files = {
+            let mut kept = self.kept();
+            let Kept { stdout, stderr, .. } = &mut *kept;
+            [stdout.release(), stderr.release()]
+        };
+        self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.quota.release();
+        drop(files);
+    }
+
     /// The length of what is seen of a finished stream, if it was counted before.
     pub(crate) fn known_length(&self, stream: Stream, view: View) -> Option<u64> {
         let lengths = self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner);

@@ -213,6 +213,11 @@ impl Account {
         self.number
     }
 
+    /// How much there is of this owner's runs.
+    pub fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
     /// The quota of one run: the usual one, or less.
     pub fn quota(self: &Arc<Self>, wanted: Option<u64>) -> Arc<Quota> {
         let wanted = wanted.unwrap_or(u64::MAX);
@@ -305,6 +310,11 @@ impl Quota {
         self.used.load(Ordering::Relaxed)
     }
 
+    /// Gives all of it back.
+    pub fn release(&self) {
+        self.account.give_back(self.used.swap(0, Ordering::Relaxed));
+    }
+
     /// Takes up to `wanted` bytes off the run's, its owner's and everybody's quota; returns how many.
     fn take(&self, wanted: u64) -> u64 {
         let granted = take(&self.used, self.limit, wanted);
@@ -321,7 +331,7 @@ impl Quota {
 
 impl Drop for Quota {
     fn drop(&mut self) {
-        self.account.give_back(*self.used.get_mut());
+        self.release();
     }
 }
 

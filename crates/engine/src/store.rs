@@ -34,8 +34,7 @@ pub struct Store {
 
 #[derive(Debug)]
 struct Kept {
-    /// The number of its owner's account.
-    owner: u64,
+    owner: Arc<Account>,
     /// Counts up: the newest has the highest.
     number: u64,
     since: Instant,
@@ -101,21 +100,18 @@ impl Store {
     /// on the disk, if it is for everybody. False if there is none.
     pub fn forget_oldest(&self, owner: Option<u64>) -> bool {
         let mut outputs = self.lock();
-        let mut all: HashMap<u64, u64> = HashMap::new();
-        for kept in outputs.values() {
-            *all.entry(kept.owner).or_default() += kept.found.output.spilled();
-        }
         let gives = |(_, kept): &(_, &Kept)| {
             let output = &kept.found.output;
-            owner.is_none_or(|it| it == kept.owner) && output.is_finished() && output.spilled() > 0
+            let whose = owner.is_none_or(|number| number == kept.owner.number());
+            whose && output.is_finished() && output.spilled() > 0
         };
-        let oldest_of_most = |(_, kept): &(_, &Kept)| (Reverse(all[&kept.owner]), kept.number);
+        let oldest_of_most = |(_, kept): &(_, &Kept)| (Reverse(kept.owner.used()), kept.number);
         let oldest = outputs.iter().filter(gives).min_by_key(oldest_of_most);
         let oldest = oldest.map(|(id, _)| id.clone());
         let forgotten = oldest.and_then(|id| outputs.remove(&id));
-        // Not under the lock: its file is removed with it.
         drop(outputs);
-        forgotten.is_some()
+        // A job that has ended may have it as well.
+        forgotten.inspect(|kept| kept.found.output.release()).is_some()
     }
 
     /// Lets go of what was kept long enough. Returns when to look again, if there is more.
@@ -200,7 +196,7 @@ impl Owner {
     pub fn find(&self, id: &str) -> Option<Found> {
         self.store.forget_expired();
         let outputs = self.store.lock();
-        let kept = outputs.get(id).filter(|kept| kept.owner == self.account.number())?;
+        let kept = outputs.get(id).filter(|kept| Arc::ptr_eq(&kept.owner, &self.account))?;
         Some(kept.found.clone())
     }
 
@@ -209,7 +205,7 @@ impl Owner {
         self.store.forget_expired();
         let outputs = self.store.lock();
         let same = |kept: &&Kept| {
-            kept.owner == self.account.number() && kept.request.as_ref() == Some(request)
+            Arc::ptr_eq(&kept.owner, &self.account) && kept.request.as_ref() == Some(request)
         };
         let (id, kept) =
             outputs.iter().filter(|(_, kept)| same(kept)).max_by_key(|(_, kept)| kept.number)?;
@@ -221,7 +217,7 @@ impl Owner {
         self.store.forget_expired();
         let outputs = self.store.lock();
         let mut own: Vec<_> =
-            outputs.iter().filter(|(_, kept)| kept.owner == self.account.number()).collect();
+            outputs.iter().filter(|(_, kept)| Arc::ptr_eq(&kept.owner, &self.account)).collect();
         own.sort_by_key(|(_, kept)| kept.number);
         own.into_iter().map(|(id, kept)| (id.clone(), kept.found.output.clone())).collect()
     }
@@ -230,10 +226,10 @@ impl Owner {
         let mut outputs = self.store.lock();
         let number = outputs.values().map(|kept| kept.number).max().unwrap_or(0) + 1;
         let kept =
-            Kept { owner: self.account.number(), number, since: Instant::now(), request, found };
-        let own = outputs.values().filter(|kept| kept.owner == self.account.number()).count();
+            Kept { owner: self.account.clone(), number, since: Instant::now(), request, found };
+        let own = outputs.values().filter(|kept| Arc::ptr_eq(&kept.owner, &self.account)).count();
         let surplus = (own >= MAX_OUTPUTS).then(|| {
-            let own = outputs.iter().filter(|(_, kept)| kept.owner == self.account.number());
+            let own = outputs.iter().filter(|(_, kept)| Arc::ptr_eq(&kept.owner, &self.account));
             own.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone())
         });
         let surplus = surplus.flatten().and_then(|id| outputs.remove(&id));
@@ -246,8 +242,11 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let own: Vec<_> =
-            self.store.lock().extract_if(|_, kept| kept.owner == self.account.number()).collect();
+        let own: Vec<_> = self
+            .store
+            .lock()
+            .extract_if(|_, kept| Arc::ptr_eq(&kept.owner, &self.account))
+            .collect();
         drop(own);
     }
 }

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use super::meters::{Alarm, Meters};
 use super::place::{Kind, put, share_out};
 use super::{Bounds, Levels, remove};
-use crate::limits::Limit;
+use crate::limits::{CpuShare, Limit};
+
+/// What the kernel takes in version 2; version 1 takes more.
+const MOST_WEIGHT: usize = 10_000;
 
 /// One keeper's folders. They are empty between runs, but for the keeper.
 pub struct Group {
@@ -147,13 +150,21 @@ impl Folder {
         }
     }
 
-    /// Has all inside compete with others as if there were one of them for each processor. Version 1
-    /// would count all of them for one.
-    pub fn weigh(&self) {
-        if self.kind == Kind::Cpu {
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
-            put(&self.path.join("cpu.shares"), &(1024 * processors).to_string());
-        }
+    /// Has all inside compete with what is beside this folder as if there were one process of them for
+    /// each processor, or give way to it. Without, all of them would count for one.
+    pub fn weigh(&self, share: CpuShare) {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let (file, usual, least) = match self.kind {
+            Kind::Unified => ("cpu.weight", 100, 1),
+            Kind::Cpu => ("cpu.shares", 1024, 2),
+            Kind::Memory | Kind::Processes => return,
+        };
+        let weight = match share {
+            CpuShare::Any => return,
+            CpuShare::Even => (usual * processors).min(MOST_WEIGHT),
+            CpuShare::Least => least,
+        };
+        put(&self.path.join(file), &weight.to_string());
     }
 
     /// Holds all inside to what is wanted, as far as this folder can. Says what it holds.
@@ -231,5 +242,19 @@ mod tests {
         assert_eq!(memory.bind(WANTED), Bounds { processes: None, ..WANTED });
         assert_eq!(processes.bind(WANTED), Bounds { memory: None, ..WANTED });
         assert_eq!(files.map(|file| said(place.path(), file)), ["5000", "5000", "8"]);
+    }
+
+    #[test]
+    fn what_is_beside_all_owners_gives_way() {
+        let place = tempfile::tempdir().unwrap();
+        for (kind, file, least) in
+            [(Kind::Unified, "cpu.weight", "1"), (Kind::Cpu, "cpu.shares", "2")]
+        {
+            let folder = folder(kind, place.path(), &[file]);
+            folder.weigh(CpuShare::Any);
+            assert_eq!(said(place.path(), file), "");
+            folder.weigh(CpuShare::Least);
+            assert_eq!(said(place.path(), file), least);
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
+use rustix::process::geteuid;
 
 /// What a folder is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,10 +44,21 @@ fn unified(own: PathBuf, cpu: bool) -> Vec<PathBuf> {
         // What starts a process beside us needs the right to move it there.
         shares && access(above.join("cgroup.procs"), Access::WRITE_OK).is_ok()
     });
-    if cpu && let Some(above) = above {
+    if cpu && let Some(above) = above.filter(|above| is_delegated(above)) {
         share_out(above, cpu);
     }
     above.map(Path::to_owned).into_iter().chain([own]).collect()
+}
+
+/// Whether a folder is ours to change: who is not root can write only to what was given to them, and
+/// systemd marks what it gives to root. Where there is nobody above, nobody minds.
+fn is_delegated(folder: &Path) -> bool {
+    let marked = |name| {
+        let mut value = [0; 1];
+        rustix::fs::getxattr(folder, name, &mut value).is_ok() && value == *b"1"
+    };
+    let outermost = !folder.join("cgroup.type").exists();
+    !geteuid().is_root() || outermost || marked("trusted.delegate") || marked("user.delegate")
 }
 
 /// Lets folders of version 2 below this one hold what is inside them to less.

@@ -28,7 +28,7 @@ impl Whole {
             memory: least(owner.memory, all.memory),
             processes: least(owner.processes, all.processes),
         };
-        let trees = Tree::plant(&name, bounds, levels.even_cpu, levels.kinds());
+        let trees = Tree::plant(&name, bounds, &levels, levels.kinds());
         let kills = trees.iter().find_map(|tree| Kills::open(&tree.folder));
         Self { trees, kills }
     }

@@ -101,9 +101,9 @@ impl Shelf {
         Ok(folder)
     }
 
-    /// Removes what has ended long ago, and of each owner's what is more than can be kept, oldest
-    /// first; then the oldest of who has the most, while all is too much. Returns how much more there
-    /// may be of an estate.
+    /// Removes what has ended long ago, what is more of each owner's than can be kept, and what takes
+    /// too much room: of this estate's, oldest first, then of whose is most. Returns how much more there
+    /// may be of it.
     pub fn tidy(&self, estate: &str, most: &SpillSettings) -> u64 {
         self.sweep();
         let jobs = self.jobs();
@@ -125,7 +125,7 @@ impl Shelf {
         // From the oldest on.
         ended.reverse();
         ended.retain(|job| {
-            let stays = used.of(&job.card.estate) <= most.per_owner;
+            let stays = job.card.estate != estate || used.of(estate) <= most.per_owner;
             if !stays {
                 used.remove(job);
             }

@@ -169,13 +169,15 @@ fn begin(
 ) -> Result<Result<Standing, String>, Error> {
     let limit = settings.spill.per_run.min(shelf.tidy(&card.estate, &settings.spill));
     if limit == 0 {
-        return Err(Error::ShelfFull { limit: settings.spill.per_owner });
+        return Err(Error::ShelfFull);
     }
     let folder = shelf.add(&card.run).map_err(|source| {
         let path = settings.jobs_folder.clone().unwrap_or_default();
         Error::Shelf { path, source }
     })?;
     let (spawn, directory) = enclose(spawn);
+    let mut limits = settings.limits;
+    limits.together.cpu = limits.together.cpu.of_detached();
     let order = Order {
         folder: folder.clone(),
         card,
@@ -183,7 +185,7 @@ fn begin(
         program: pending.program,
         directory: pending.directory,
         timeout: pending.timeout,
-        limits: settings.limits,
+        limits,
         stdin: pending.stdin,
         secrets: pending.secrets.values(),
         limit,

@@ -31,6 +31,14 @@ impl Lane {
         self.length - self.lost
     }
 
+    /// What is only in the file is lost with it.
+    pub fn release(&mut self) -> Option<Arc<SpillFile>> {
+        let file = self.file.take()?;
+        self.lost = self.length - self.head.len() as u64;
+        self.full = true;
+        Some(file)
+    }
+
     /// The last bytes, at most so many, and how many there were in all.
     pub fn end(&self, limit: usize) -> (&[u8], u64) {
         let end = if self.tail.is_empty() { &self.head } else { &self.tail };
