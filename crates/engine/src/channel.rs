@@ -15,12 +15,9 @@ use tokio::task::JoinHandle;
 
 use crate::output::{Output, Stream};
 use crate::secrets::Masker;
+use crate::spill::LARGE_PIECE;
 
 const SMALL_READ: usize = 8 << 10;
-
-/// Little enough to be in the cache still when it is written, and much for the file system to take at
-/// once.
-const LARGE_READ: usize = 256 << 10;
 
 /// How much a pipe holds whose output is large: its writer and we take turns less often.
 const LARGE_PIPE: usize = 1 << 20;
@@ -47,6 +44,8 @@ struct Intake {
     masker: Masker,
     buffer: Vec<u8>,
     length: usize,
+    /// Whether the pipe was made to hold much.
+    widened: bool,
 }
 
 enum State {
@@ -262,6 +261,41 @@ impl Intake {
             output.append(stream, shown);
         }
     }
+
+    /// Reads and keeps while there is more, up to `stint` bytes. Returns how many, and whether the pipe
+    /// has ended.
+    fn take_all(
+        &mut self,
+        pipe: &OwnedFd,
+        output: &Output,
+        stream: Stream,
+        stint: usize,
+    ) -> (usize, bool) {
+        let (mut bytes, mut rested) = (0, 0);
+        while bytes < stint {
+            match self.read(|buffer| read_now(pipe, buffer), stint - bytes) {
+                Ok(length @ 1..) => {
+                    self.keep(output, stream);
+                    bytes += length;
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    // Whoever writes little is left to the runtime: somebody may wait for us.
+                    if bytes - rested < LARGE_PIECE || !is_worth_another_look(pipe) {
+                        break;
+                    }
+                    rested = bytes;
+                }
+                Ok(0) | Err(_) => {
+                    self.finish();
+                    self.keep(output, stream);
+                    return (bytes, true);
+                }
+            }
+        }
+        // All of it is kept.
+        self.length = 0;
+        (bytes, false)
+    }
 }
 
 fn read_now(pipe: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
@@ -282,31 +316,13 @@ fn move_on(
     mut intake: Intake,
     stint: usize,
 ) -> Moved {
-    if intake.buffer.len() < LARGE_READ {
-        intake.buffer.resize(LARGE_READ, 0);
+    if !intake.widened {
         // There is a limit for all pipes of a user; a small one does as well.
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe, LARGE_PIPE);
+        intake.widened = true;
     }
-    let (mut bytes, mut rested) = (0, 0);
-    while bytes < stint {
-        match intake.read(|buffer| read_now(&pipe, buffer), stint - bytes) {
-            Ok(length @ 1..) => {
-                intake.keep(output, stream);
-                bytes += length;
-            }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                // Whoever writes little is left to the runtime: somebody may wait for us.
-                if bytes - rested < LARGE_READ || !is_worth_another_look(&pipe) {
-                    break;
-                }
-                rested = bytes;
-            }
-            Ok(0) | Err(_) => {
-                intake.finish();
-                intake.keep(output, stream);
-                return Moved { intake, bytes, pipe: None };
-            }
-        }
-    }
-    Moved { intake, bytes, pipe: Some(pipe) }
+    let small = std::mem::replace(&mut intake.buffer, output.quota().take_buffer());
+    let (bytes, ended) = intake.take_all(&pipe, output, stream, stint);
+    output.quota().give_buffer(std::mem::replace(&mut intake.buffer, small));
+    Moved { intake, bytes, pipe: (!ended).then_some(pipe) }
 }

@@ -115,6 +115,11 @@ impl Output {
         kept.stdout.length = length;
     }
 
+    /// What large pieces are read into on their way to the disk.
+    pub(crate) fn quota(&self) -> &Quota {
+        &self.shared.quota
+    }
+
     pub(crate) fn lookups(&self) -> &Mutex<()> {
         self.shared.quota.lookups()
     }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
@@ -16,6 +16,13 @@ use crate::output::{HEAD, Stream};
 use crate::random::random_name;
 
 const PREFIX: &str = "mcpz-spill-";
+
+/// Little enough to be in the cache still when it is written, and much for the file system to take at
+/// once.
+pub const LARGE_PIECE: usize = 256 << 10;
+
+/// How many of them have room when nobody moves any.
+const MOST_BUFFERS: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillSettings {
@@ -43,6 +50,8 @@ pub struct Spill {
     make_room: Box<MakeRoom>,
     /// Held by whoever looks something up that takes much memory.
     lookups: Mutex<()>,
+    /// Room for large pieces, for the next who needs some: memory that is new each time is slow.
+    buffers: Mutex<Vec<Vec<u8>>>,
 }
 
 /// Gives back some of what an account has, or anybody; says whether there was something to give.
@@ -98,8 +107,9 @@ pub struct SpillFile {
 impl Spill {
     pub fn new(settings: SpillSettings) -> Self {
         let (used, accounts, folder) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::new(None));
-        let (make_room, lookups) = (Box::new(|_| false), Mutex::default());
-        Self { settings, used, accounts, folder, make_room, lookups }
+        let (make_room, lookups, buffers) =
+            (Box::new(|_| false), Mutex::default(), Mutex::default());
+        Self { settings, used, accounts, folder, make_room, lookups, buffers }
     }
 
     /// Has `make_room` called with the number of an account that is used up, or none if all is.
@@ -303,6 +313,22 @@ impl Quota {
 
     pub fn lookups(&self) -> &Mutex<()> {
         &self.account.spill.lookups
+    }
+
+    /// Room for a large piece, to be given back.
+    pub fn take_buffer(&self) -> Vec<u8> {
+        self.buffers().pop().unwrap_or_else(|| vec![0; LARGE_PIECE])
+    }
+
+    pub fn give_buffer(&self, buffer: Vec<u8>) {
+        let mut buffers = self.buffers();
+        if buffers.len() < MOST_BUFFERS {
+            buffers.push(buffer);
+        }
+    }
+
+    fn buffers(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.account.spill.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How much of the run is on the disk, if we have put it there.
