@@ -196,7 +196,7 @@ impl Owner {
     pub fn find(&self, id: &str) -> Option<Found> {
         self.store.forget_expired();
         let outputs = self.store.lock();
-        let kept = outputs.get(id).filter(|kept| Arc::ptr_eq(&kept.owner, &self.account))?;
+        let kept = outputs.get(id).filter(|kept| self.owns(kept))?;
         Some(kept.found.clone())
     }
 
@@ -204,9 +204,7 @@ impl Owner {
     pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Found)> {
         self.store.forget_expired();
         let outputs = self.store.lock();
-        let same = |kept: &&Kept| {
-            Arc::ptr_eq(&kept.owner, &self.account) && kept.request.as_ref() == Some(request)
-        };
+        let same = |kept: &&Kept| self.owns(kept) && kept.request.as_ref() == Some(request);
         let (id, kept) =
             outputs.iter().filter(|(_, kept)| same(kept)).max_by_key(|(_, kept)| kept.number)?;
         Some((id.clone(), kept.found.clone()))
@@ -216,10 +214,13 @@ impl Owner {
     pub fn list(&self) -> Vec<(String, Output)> {
         self.store.forget_expired();
         let outputs = self.store.lock();
-        let mut own: Vec<_> =
-            outputs.iter().filter(|(_, kept)| Arc::ptr_eq(&kept.owner, &self.account)).collect();
+        let mut own: Vec<_> = outputs.iter().filter(|(_, kept)| self.owns(kept)).collect();
         own.sort_by_key(|(_, kept)| kept.number);
         own.into_iter().map(|(id, kept)| (id.clone(), kept.found.output.clone())).collect()
+    }
+
+    fn owns(&self, kept: &Kept) -> bool {
+        Arc::ptr_eq(&kept.owner, &self.account)
     }
 
     fn insert(&self, id: String, request: Option<RunRequest>, found: Found) {
@@ -227,9 +228,9 @@ impl Owner {
         let number = outputs.values().map(|kept| kept.number).max().unwrap_or(0) + 1;
         let kept =
             Kept { owner: self.account.clone(), number, since: Instant::now(), request, found };
-        let own = outputs.values().filter(|kept| Arc::ptr_eq(&kept.owner, &self.account)).count();
+        let own = outputs.values().filter(|kept| self.owns(kept)).count();
         let surplus = (own >= MAX_OUTPUTS).then(|| {
-            let own = outputs.iter().filter(|(_, kept)| Arc::ptr_eq(&kept.owner, &self.account));
+            let own = outputs.iter().filter(|(_, kept)| self.owns(kept));
             own.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone())
         });
         let surplus = surplus.flatten().and_then(|id| outputs.remove(&id));
@@ -242,11 +243,7 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let own: Vec<_> = self
-            .store
-            .lock()
-            .extract_if(|_, kept| Arc::ptr_eq(&kept.owner, &self.account))
-            .collect();
+        let own: Vec<_> = self.store.lock().extract_if(|_, kept| self.owns(kept)).collect();
         drop(own);
     }
 }
