@@ -18,6 +18,11 @@ const MAX_LINE: usize = 32 << 20;
 /// The most memory a pattern may take.
 const MAX_PATTERN: usize = 10 << 20;
 
+/// What says that there are none.
+const NO_ERRORS: &str = r"(?i)\b(0|no|zero|without)\s+(errors?|failed|exceptions?|panics?)\b|\b(errors?|failed|exceptions?)\s*[:=]\s*0\b";
+const NO_WARNINGS: &str =
+    r"(?i)\b(0|no|zero|without)\s+(warnings?|deprecated)\b|\b(warnings?)\s*[:=]\s*0\b";
+
 /// A pattern for lines.
 #[derive(Debug, Clone)]
 pub struct Grep(Regex);
@@ -111,12 +116,21 @@ impl Reader {
         let speaks_of = |pattern| Grep::new(pattern).expect("the pattern is ours");
         let errors = speaks_of(r"(?i)\b(error|errors|fatal|panic|panicked|exception|failed)\b");
         let warnings = speaks_of(r"(?i)\b(warning|warnings|warn|deprecated)\b");
+        let none = |pattern: &str| Regex::new(pattern).expect("the pattern is ours");
+        let no_errors = none(NO_ERRORS);
+        let no_warnings = none(NO_WARNINGS);
         let mut summary = Summary::default();
         self.blocks(&mut |block| {
             summary.lines += memchr::memchr_iter(b'\n', block).count() as u64;
             summary.lines += u64::from(!block.ends_with(b"\n"));
-            errors.lines(block, |_| summary.errors += 1);
-            warnings.lines(block, |_| summary.warnings += 1);
+            errors.lines(block, |line| {
+                summary.errors +=
+                    u64::from(errors.0.is_match(&no_errors.replace_all(line, &b""[..])));
+            });
+            warnings.lines(block, |line| {
+                let rest = no_warnings.replace_all(line, &b""[..]);
+                summary.warnings += u64::from(warnings.0.is_match(&rest));
+            });
         })?;
         Ok(summary)
     }
@@ -187,7 +201,7 @@ mod tests {
     }
 
     fn all(offset: u64) -> PageRequest {
-        PageRequest { offset, limit_bytes: 1 << 20, limit_lines: 1 << 20 }
+        PageRequest::bytes(offset, 1 << 20)
     }
 
     fn grep(bytes: &[u8], pattern: &str) -> String {
@@ -230,7 +244,7 @@ mod tests {
         let mut found = String::new();
         let mut next = Some(0);
         while let Some(offset) = next {
-            let request = PageRequest { offset, limit_bytes: 100, limit_lines: 7 };
+            let request = PageRequest { limit_lines: 7, ..PageRequest::bytes(offset, 100) };
             let page = reader.grep(&grep, request).unwrap();
             next = page.next();
             let Data::Text(text) = page.data else { panic!("text") };
@@ -247,6 +261,13 @@ mod tests {
         let summary = reader(text).0.summary().unwrap();
         assert_eq!(summary, Summary { lines: 6, errors: 2, warnings: 2 });
         assert_eq!(reader(b"").0.summary().unwrap(), Summary::default());
+        let fine = b"12 passed; 0 failed\n0 errors, 0 warnings\nno errors\nerrors: 0, warnings=0\n";
+        assert_eq!(reader(fine).0.summary().unwrap(), Summary { lines: 4, errors: 0, warnings: 0 });
+        let mixed = b"0 warnings, 2 errors\n10 errors\n";
+        assert_eq!(
+            reader(mixed).0.summary().unwrap(),
+            Summary { lines: 2, errors: 2, warnings: 0 }
+        );
     }
 
     proptest! {
