@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,9 +107,16 @@ impl Http {
         };
         let open = matches!(auth, Auth::Open);
         let settings = HttpSettings { path, allowed, auth, limits: limits(&file)? };
-        let bind = bind.parse().map_err(|_| HttpError::Bind(bind))?;
+        let bind = address(&bind).ok_or(HttpError::Bind(bind))?;
         Ok(Self { bind, settings, tls, made, open })
     }
+}
+
+/// The address that is meant: itself, or what a name such as `localhost` stands for.
+fn address(bind: &str) -> Option<SocketAddr> {
+    let found: Vec<_> = bind.to_socket_addrs().ok()?.collect();
+    // Where both are there, clients that are given a number are given this one.
+    found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
 }
 
 /// Names on the command line take the place of those in the file.
