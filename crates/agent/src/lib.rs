@@ -32,4 +32,4 @@ pub use frame::{
 pub use limits::{CpuShare, Limit, Limits, Memory, Together};
 pub use link::{FIRST_OWNER, Link, LinkError};
 pub use process::{Happening, Process, Started};
-pub use tree::{descendants, known_inside_as};
+pub use tree::{descendants, descendants_as_known_to, known_inside_as};

@@ -22,12 +22,21 @@ pub fn descendants(root: i32) -> Vec<i32> {
 /// The descendant of `root` that knows itself by this number: in a namespace of its own it is another
 /// one than here.
 pub fn known_inside_as(root: i32, number: i32) -> Option<i32> {
-    descendants(root).into_iter().find(|pid| {
-        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
-        numbers.and_then(|numbers| numbers.split_ascii_whitespace().last()?.parse().ok())
-            == Some(number)
-    })
+    descendants(root).into_iter().find(|pid| numbers(*pid).last() == Some(&number))
+}
+
+/// The descendants of a process by the numbers they have where it is: in a sandbox, others than here.
+pub fn descendants_as_known_to(root: i32) -> Vec<i32> {
+    let depth = numbers(root).len().max(1);
+    let known = |pid| numbers(pid).get(depth - 1).copied().unwrap_or(pid);
+    descendants(root).into_iter().map(known).collect()
+}
+
+/// The numbers of a process, from the outermost namespace to its own.
+fn numbers(pid: i32) -> Vec<i32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+    numbers.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
 /// Kills every descendant of `root` that is there now. One that is being forked meanwhile is met

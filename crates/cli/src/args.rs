@@ -237,6 +237,10 @@ pub struct ShellFlags {
     #[arg(value_parser = seconds)]
     pub background_after: Option<u64>,
 
+    /// Most characters of an answer, as JSON [default: 24000]
+    #[arg(long, value_name = "CHARS", help_heading = RUNNING)]
+    pub max_answer: Option<usize>,
+
     /// Give commands PATH and variables of your login shell
     #[arg(long, help_heading = RUNNING)]
     pub login_env: bool,

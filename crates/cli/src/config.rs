@@ -59,8 +59,10 @@ pub struct ShellTool {
     pub default_timeout: Option<u64>,
     /// The longest timeout the tool `shell` takes, in seconds.
     pub max_timeout: Option<u64>,
-    /// The most the tool `shell` answers with.
+    /// The most output the tool `shell` shows; the rest is kept.
     pub max_output_size: Option<Size>,
+    /// The most characters of an answer, as JSON.
+    pub max_answer: Option<usize>,
     /// Commands start in one of these or below.
     pub allowed_directories: Option<Vec<PathBuf>>,
     /// More rules of what is denied.

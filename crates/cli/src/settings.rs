@@ -9,7 +9,7 @@ use mcpz_engine::{
     AuditSettings, Engine, Later, Limits, Memory, RunLimits, SpillSettings, Surroundings, Together,
 };
 use mcpz_server::{
-    ExecuteSettings, FaceSettings, Shell, ShellSettings, Spans, ToolSet, UnknownTool,
+    ExecuteSettings, FaceSettings, MaxAnswer, Shell, ShellSettings, Spans, ToolSet, UnknownTool,
 };
 
 use crate::args::ShellFlags;
@@ -72,6 +72,12 @@ pub enum SettingsError {
     Number { name: &'static str, text: String },
     #[error("the {name} is {seconds} seconds, but must be from 1 to {MAX_TIMEOUT}")]
     Time { name: &'static str, seconds: u64 },
+    #[error(
+        "max_answer is {characters} characters, but must be from {} to {}",
+        MaxAnswer::LEAST,
+        MaxAnswer::MOST
+    )]
+    Answer { characters: usize },
     #[error("{name} is 0, but must be at least 1")]
     Nothing { name: &'static str },
     #[error("the {name} of [limits] must be at least {least}, or 0 for no limit")]
@@ -154,6 +160,7 @@ impl Settings {
             faces: FaceSettings {
                 shell: shell_face(&file)?,
                 execute: execute_face()?,
+                max_answer: max_answer(flags.max_answer.or(file.max_answer))?,
                 background_after: flags
                     .background_after
                     .or(file.background_after)
@@ -309,8 +316,22 @@ fn shell_face(file: &config::ShellTool) -> Result<ShellSettings, SettingsError> 
         let (default, max) = (default_timeout, max_timeout);
         return Err(SettingsError::TimeoutOrder { default, max });
     }
-    let max_output = file.max_output_size.map_or(default.max_output, |size| Some(size.0));
+    let most = |size: Size| usize::try_from(size.0).unwrap_or(usize::MAX);
+    let max_output = file.max_output_size.map_or(default.max_output, most);
+    if max_output == 0 {
+        return Err(SettingsError::Nothing { name: "max_output_size" });
+    }
     Ok(ShellSettings { default_timeout, max_timeout, max_output })
+}
+
+fn max_answer(chosen: Option<usize>) -> Result<MaxAnswer, SettingsError> {
+    match chosen {
+        None => Ok(MaxAnswer::default()),
+        Some(characters) if (MaxAnswer::LEAST..=MaxAnswer::MOST).contains(&characters) => {
+            Ok(MaxAnswer::chosen(characters))
+        }
+        Some(characters) => Err(SettingsError::Answer { characters }),
+    }
 }
 
 fn execute_face() -> Result<ExecuteSettings, SettingsError> {

@@ -254,10 +254,13 @@ impl Engine {
         request: RunRequest,
     ) -> Result<Run, Error> {
         let asked = Instant::now();
-        self.log(&request.command);
-        let (max_output, witness) = (request.max_output, self.witness(origin, &request));
+        let (witness, logged) =
+            (self.witness(origin, &request), self.line(owner, origin, &request));
+        let description = request.description.as_deref();
+        let description = description.map(|text| self.settings().secrets.mask(text).into_owned());
         let stats = &self.shared.stats;
-        let cleared = self.gate().clear(owner, origin, request).await?;
+        let cleared = self.gate().clear(owner, origin, request).await;
+        let cleared = self.logged(logged, cleared)?;
         let turn = self.turn(owner, &cleared).await;
         let (spawn, mut pending, recorded) = cleared.into_parts();
         let ready = match turn {
@@ -269,10 +272,11 @@ impl Engine {
         };
         match ready {
             Ok((turn, process)) => {
-                let output = owner.new_output(max_output);
+                let output = owner.new_output();
                 let books = Books::open(stats.clone(), turn, asked, witness);
                 let later = self.shared.later.clone();
-                Ok(Run::start(process, pending, recorded, output, Some(books), later))
+                let run = Run::start(process, pending, recorded, output, Some(books), later);
+                Ok(run.described(description))
             }
             Err(error) => {
                 recorded.end(Err(&error));
@@ -291,7 +295,7 @@ impl Engine {
         request: RunRequest,
     ) -> Result<Run, Error> {
         let asked = Instant::now();
-        self.log(&request.command);
+        let logged = self.line(owner, origin, &request);
         let session = match owner.sessions.find(name) {
             Some(_) if request.directory.is_some() || !request.environment.is_empty() => {
                 return Err(Error::SessionRuns { name: name.to_owned() });
@@ -301,10 +305,11 @@ impl Engine {
         };
         let _use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
-        let (text, max_output) = (text.clone(), request.max_output);
+        let text = text.clone();
         let witness = self.witness(origin, &request);
         let request = RunRequest { before: Some(session.said()), ..request };
-        let cleared = self.gate().clear(owner, origin, request).await?;
+        let cleared = self.gate().clear(owner, origin, request).await;
+        let cleared = self.logged(logged, cleared)?;
         // Before whatever comes at the same time is judged.
         if self.settings().policy.restricts() {
             session.note_said(&text);
@@ -319,7 +324,7 @@ impl Engine {
             }
         };
         let books = Books::open(self.shared.stats.clone(), turn, asked, witness);
-        let output = owner.new_output(max_output);
+        let output = owner.new_output();
         let later = self.shared.later.clone();
         let order = Order { session, _use, text, pending, recorded, output, books, later };
         Ok(Run::in_session(order))
@@ -360,7 +365,7 @@ impl Engine {
         pending.directing = Some(directing);
         let spawn = Spawn { directed: true, ..spawn };
         let process = self.spawn(owner, spawn, &mut pending, recorded.id()).await?;
-        let (output, later) = (owner.new_output(None), self.shared.later.clone());
+        let (output, later) = (owner.new_output(), self.shared.later.clone());
         let enclosure = pending.enclosure.clone();
         let mut run = Run::start(process, pending, recorded, output, None, later);
         if run.started().await.is_none() {
@@ -428,26 +433,27 @@ impl Engine {
         Some(Waiting { witness, command })
     }
 
-    /// Has it logged what is asked for.
-    fn log(&self, command: &Command) {
-        if !tracing::enabled!(tracing::Level::INFO) {
-            return;
+    /// What the log says of a request, if it says anything.
+    fn line(&self, owner: &Owner, origin: &Origin, request: &RunRequest) -> Option<Executing> {
+        tracing::enabled!(tracing::Level::INFO).then(|| Executing {
+            tool: origin.tool.clone(),
+            owner: owner.name().to_owned(),
+            directory: self.directory_of(request).display().to_string(),
+            command: self.settings().log_commands.then(|| self.shown(&request.command)),
+        })
+    }
+
+    /// Has it logged what is about to run, or was not let through.
+    fn logged(
+        &self,
+        line: Option<Executing>,
+        cleared: Result<Cleared, Error>,
+    ) -> Result<Cleared, Error> {
+        if let Some(line) = line {
+            let run = cleared.as_ref().ok().map(|cleared| cleared.id().clone());
+            self.shared.later.add(move || line.say(run.as_deref()));
         }
-        let Settings { log_commands, secrets, .. } = self.settings();
-        if !log_commands {
-            self.shared.later.add(|| tracing::info!("executing a command"));
-            return;
-        }
-        // Debug formatting leaves no control character.
-        let what = match command {
-            Command::Script { text, .. } => format!("{:?}", secrets.mask(text)),
-            Command::Argv(words) => {
-                let words: Vec<_> = words.iter().map(|word| secrets.mask(word)).collect();
-                format!("{words:?}")
-            }
-        };
-        let command = self.shown(command);
-        self.shared.later.add(move || tracing::info!(command, "executing {what}"));
+        cleared
     }
 
     /// Ends every command and the agent, and waits until they are gone.
@@ -479,6 +485,25 @@ impl Engine {
 
     fn lock(&self) -> MutexGuard<'_, Agent> {
         self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the log says of a command.
+struct Executing {
+    tool: String,
+    owner: String,
+    directory: String,
+    /// Unless it must not be said.
+    command: Option<String>,
+}
+
+impl Executing {
+    fn say(self, run: Option<&str>) {
+        let Self { tool, owner, directory, command } = self;
+        // Debug formatting leaves no control character.
+        let what =
+            command.as_ref().map_or("a command".to_owned(), |command| format!("{command:?}"));
+        tracing::info!(run, tool, owner, directory, command, "executing {what}");
     }
 }
 

@@ -65,6 +65,11 @@ pub struct Pending {
 }
 
 impl Cleared {
+    /// What the run is known by.
+    pub fn id(&self) -> &Arc<str> {
+        self.recorded.id()
+    }
+
     pub fn timeout(&self) -> Option<Duration> {
         self.pending.timeout
     }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use mcpz_agent::descendants;
+use mcpz_agent::descendants_as_known_to;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -59,6 +59,8 @@ pub struct Job {
     pub run: Arc<str>,
     /// What was asked for, as it may be shown.
     pub command: String,
+    /// What it is for, as whoever asked has said it.
+    pub description: Option<String>,
     pub started_at: SystemTime,
     began: Instant,
     pub output: Output,
@@ -146,6 +148,7 @@ impl Job {
             name: String::new(),
             run: run.id().clone(),
             command,
+            description: run.description().map(str::to_owned),
             started_at: SystemTime::now(),
             began: Instant::now(),
             output: run.output().clone(),
@@ -350,13 +353,13 @@ impl Job {
         }
     }
 
-    /// All its processes.
+    /// All its processes, by the numbers they know each other by.
     pub fn pids(&self) -> Vec<i32> {
         let keeper = self.life.borrow().keeper;
         keeper
             .or(self.recorder)
             .filter(|_| self.end.borrow().survivors.is_none())
-            .map(descendants)
+            .map(descendants_as_known_to)
             .unwrap_or_default()
     }
 

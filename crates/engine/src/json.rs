@@ -199,7 +199,7 @@ mod tests {
         }
         output.finish();
         let reader = Reader::new(output, Stream::Stdout, View::default());
-        let request = PageRequest { offset: 0, limit_bytes: 1 << 20, limit_lines: 1 << 20 };
+        let request = PageRequest::bytes(0, 1 << 20);
         let path = JsonPath::new(path)?;
         match Lookup::new(&path, request, LIMIT).through(&reader)?.data {
             Data::Text(text) => Ok(text),

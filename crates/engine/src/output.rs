@@ -16,9 +16,11 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::excerpt::{Excerpt, Pieces};
 use crate::nature::Nature;
 use crate::page::Mark;
 use crate::render::View;
+use crate::room::Room;
 use crate::spill::Quota;
 use crate::text;
 
@@ -35,9 +37,6 @@ const NEWEST: usize = 2 << 10;
 
 /// After this many changes between the streams their order is not recorded any more.
 const MAX_STRETCHES: usize = 1 << 16;
-
-/// The most of a command's output that goes into one answer.
-const EXCERPT: usize = 64 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Stream {
@@ -70,12 +69,33 @@ struct Kept {
     stretches: Vec<(Stream, u64)>,
 }
 
-/// A text of limited length that stands for the whole.
+/// What stands for each stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Excerpt {
-    pub text: String,
-    /// Bytes of output that are not in the text.
-    pub omitted: u64,
+pub struct Excerpts {
+    pub stdout: Excerpt,
+    pub stderr: Excerpt,
+}
+
+impl Excerpts {
+    /// Bytes that are in neither.
+    pub fn omitted(&self) -> u64 {
+        self.stdout.omitted + self.stderr.omitted
+    }
+}
+
+/// One stream, as far as an excerpt needs it.
+enum Part {
+    Text(Pieces),
+    Binary(Excerpt),
+}
+
+impl Part {
+    fn excerpt(&self, room: Room) -> Excerpt {
+        match self {
+            Self::Text(pieces) => pieces.excerpt(room),
+            Self::Binary(announced) => announced.clone(),
+        }
+    }
 }
 
 impl Output {
@@ -257,23 +277,57 @@ impl Output {
         }
     }
 
-    /// What the streams say, one after the other, with the middle left out where it is too long.
-    pub fn excerpt(&self, streams: &[Stream]) -> Excerpt {
+    /// What the streams say, with the middle left out where it is too long. May read from the disk,
+    /// unless [`is_at_hand`](Self::is_at_hand).
+    pub fn excerpts(&self, streams: &[Stream], room: Room) -> Excerpts {
+        let part = |stream| streams.contains(&stream).then(|| self.part(stream, room.size));
+        let (stdout, stderr) = (part(Stream::Stdout), part(Stream::Stderr));
+        let within = |part: &Option<Part>, room: Room| {
+            part.as_ref().map_or_else(Excerpt::default, |part| part.excerpt(room))
+        };
+        let taken = |excerpt: &Excerpt| room.measure.of(&excerpt.text);
+        // Each has half of the room, and what the other leaves of its own.
+        let half = within(&stderr, Room { size: room.size / 2, ..room });
+        let stdout = within(&stdout, room.less(taken(&half)));
+        let stderr = match half.omitted {
+            0 => half,
+            _ => within(&stderr, room.less(taken(&stdout))),
+        };
+        Excerpts { stdout, stderr }
+    }
+
+    /// Whether an excerpt of this size needs nothing from the disk.
+    pub fn is_at_hand(&self, size: usize) -> bool {
         let kept = self.kept();
-        let lanes: Vec<_> = streams.iter().map(|stream| kept.lane(*stream)).collect();
-        let mut whole = Excerpt::default();
-        let mut room = EXCERPT as u64;
-        let mut others = lanes.iter().map(|lane| lane.length).sum::<u64>();
-        for lane in lanes {
-            others -= lane.length;
-            // The later streams need not leave more than they have, nor less than their share.
-            let share = room - others.min(room / 2);
-            let part = lane.excerpt(share as usize);
-            room -= share.min(lane.length);
-            whole.text.push_str(&part.text);
-            whole.omitted += part.omitted;
+        let at_hand = |lane: &Lane| lane.nature.binary || lane.holds(lane.reach(size));
+        at_hand(&kept.stdout) && at_hand(&kept.stderr)
+    }
+
+    fn part(&self, stream: Stream, size: usize) -> Part {
+        let (mut pieces, reach) = {
+            let kept = self.kept();
+            let lane = kept.lane(stream);
+            if let Some(text) = lane.announcement() {
+                return Part::Binary(Excerpt { text, omitted: lane.length });
+            }
+            let reach = lane.reach(size);
+            (lane.pieces(reach), reach)
+        };
+        let end = pieces.length - reach.last as u64;
+        self.fill(&mut pieces.first, stream, 0, reach.first);
+        self.fill(&mut pieces.last, stream, end, reach.last);
+        Part::Text(pieces)
+    }
+
+    /// Reads a piece from the disk that memory does not hold as a whole. If it cannot be read, what
+    /// memory has must do.
+    fn fill(&self, piece: &mut Vec<u8>, stream: Stream, at: u64, wanted: usize) {
+        if piece.len() < wanted
+            && let Ok(bytes) = self.read_at(stream, at, wanted)
+            && bytes.len() == wanted
+        {
+            *piece = bytes;
         }
-        whole
     }
 
     /// Whether more of this stream still fits in memory.
@@ -368,7 +422,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::room::Measure;
     use crate::spill::{Spill, SpillSettings};
+
+    const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
+
+    const ROOM: Room = Room { size: 24_000, measure: Measure::QuotedTwice };
 
     fn output_in(parent: &Path, per_run: u64) -> Output {
         let settings = SpillSettings { per_run, ..SpillSettings::new(parent) };
@@ -391,8 +450,9 @@ mod tests {
         let output = output_in(folder.path(), 1 << 20);
         output.append(Stream::Stderr, b"two\n");
         output.append(Stream::Stdout, b"one\n");
-        let excerpt = output.excerpt(&[Stream::Stdout, Stream::Stderr]);
-        assert_eq!(excerpt, Excerpt { text: "one\ntwo\n".into(), omitted: 0 });
+        let excerpts = output.excerpts(&BOTH, ROOM);
+        assert_eq!((&*excerpts.stdout.text, &*excerpts.stderr.text), ("one\n", "two\n"));
+        assert_eq!(excerpts.omitted(), 0);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
@@ -424,7 +484,8 @@ mod tests {
         assert_eq!(output.length(), 1_000_008);
         assert_eq!(output.lost(), 1_000_008 - HEAD as u64 - 100_000);
         assert_eq!(std::fs::read(spilled(folder.path())).unwrap(), bytes[HEAD..HEAD + 100_000]);
-        assert!(output.excerpt(&[Stream::Stdout]).text.ends_with("000099999\nthe end\n"));
+        let excerpt = output.excerpts(&BOTH, ROOM).stdout;
+        assert!(excerpt.text.ends_with("000099999\nthe end\n"));
     }
 
     #[test]
@@ -453,24 +514,30 @@ mod tests {
     }
 
     #[test]
-    fn two_long_streams_share_the_room() {
+    fn two_long_streams_share_the_room_and_a_short_one_leaves_it_to_the_other() {
         let folder = tempfile::tempdir().unwrap();
         let output = output_in(folder.path(), 1 << 30);
         output.append(Stream::Stdout, &numbered(100_000));
+        output.append(Stream::Stderr, b"one line\n");
+        let excerpts = output.excerpts(&BOTH, ROOM);
+        assert_eq!(excerpts.stderr.text, "one line\n");
+        assert!(ROOM.measure.of(&excerpts.stdout.text) > ROOM.size * 9 / 10);
         output.append(Stream::Stderr, &numbered(100_000));
-        let excerpt = output.excerpt(&[Stream::Stdout, Stream::Stderr]);
-        assert!(excerpt.text.len() < EXCERPT + 200);
-        assert_eq!(excerpt.text.matches("bytes left out").count(), 2);
-        assert_eq!(excerpt.text.matches("000099999\n").count(), 2);
+        let excerpts = output.excerpts(&BOTH, ROOM);
+        for excerpt in [excerpts.stdout, excerpts.stderr] {
+            assert!(excerpt.text.ends_with("000099999\n"));
+            assert!(ROOM.measure.of(&excerpt.text) > ROOM.size * 4 / 10);
+        }
     }
 
     #[test]
-    fn the_end_of_an_output_just_too_long_is_told_as_well() {
+    fn what_memory_does_not_hold_of_an_excerpt_is_read_from_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let output = output_in(folder.path(), 1 << 30);
-        output.append(Stream::Stdout, &numbered(HEAD / 10 + 1));
-        let excerpt = output.excerpt(&[Stream::Stdout]);
-        assert!(excerpt.omitted < 100, "{}", excerpt.omitted);
+        output.append(Stream::Stdout, &numbered(100_000));
+        assert!(output.is_at_hand(TAIL) && !output.is_at_hand(300_000));
+        let text = output.excerpts(&BOTH, Room::bytes(300_000)).stdout.text;
+        assert!(text.len() > 299_000 && text.contains("000009990\n"), "{}", text.len());
     }
 
     proptest! {
@@ -482,10 +549,11 @@ mod tests {
             let output = output_in(folder.path(), 1 << 30);
             output.append(Stream::Stdout, &numbered(stdout));
             output.append(Stream::Stderr, &numbered(stderr));
-            let excerpt = output.excerpt(&[Stream::Stdout, Stream::Stderr]);
-            let told = excerpt.text.lines().filter(|line| !line.starts_with('[')).count();
-            prop_assert_eq!(told as u64 * 10 + excerpt.omitted, (stdout + stderr) as u64 * 10);
-            prop_assert!(excerpt.text.len() <= EXCERPT + 100);
+            let excerpts = output.excerpts(&BOTH, ROOM);
+            let text = excerpts.stdout.text.clone() + &excerpts.stderr.text;
+            let told = text.lines().filter(|line| !line.starts_with('[')).count();
+            prop_assert_eq!(told as u64 * 10 + excerpts.omitted(), (stdout + stderr) as u64 * 10);
+            prop_assert!(ROOM.fits(&text));
         }
     }
 }

@@ -11,7 +11,8 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::output::{Output, Stream};
 use crate::render::{Newline, View};
-use crate::text::{partial_character, whole_characters};
+use crate::room::{Measure, Room};
+use crate::text::{NEAR, partial_character, whole_characters};
 
 pub(crate) use seen::{Mark, Seen};
 
@@ -21,8 +22,17 @@ use seen::Rendered;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     pub offset: u64,
-    pub limit_bytes: usize,
+    /// How much of it may be told. A page that is not limited to an exact number of bytes ends with
+    /// a line, if one ends nearby.
+    pub room: Room,
     pub limit_lines: usize,
+}
+
+impl PageRequest {
+    /// At most so many bytes, of any number of lines.
+    pub fn bytes(offset: u64, limit: usize) -> Self {
+        Self { offset, room: Room::bytes(limit), limit_lines: usize::MAX }
+    }
 }
 
 /// A part of an output, from `start` to just before `end`.
@@ -105,7 +115,7 @@ impl Reader {
         let mut cutter = Cutter::new(request);
         if self.shows_bytes_as_they_are() {
             let total = self.output.settled_length(self.stream);
-            let room = request.limit_bytes.saturating_add(8);
+            let room = request.room.size.saturating_add(8);
             let mut bytes = self.read(request.offset, room)?;
             if request.offset + (bytes.len() as u64) < total {
                 bytes.truncate(whole_characters(&bytes).len());
@@ -187,7 +197,12 @@ impl Reader {
     fn binary_page(&self, request: PageRequest) -> io::Result<Page> {
         let total = self.output.kept_length(self.stream);
         let start = request.offset.min(total);
-        let bytes = self.read(start, request.limit_bytes)?;
+        let limit = match request.room.measure {
+            Measure::Bytes => request.room.size,
+            // They are told in base64.
+            Measure::Quoted | Measure::QuotedTwice => (request.room.size / 4 * 3).max(1),
+        };
+        let bytes = self.read(start, limit)?;
         let end = start + bytes.len() as u64;
         let running = self.is_running();
         Ok(Page { data: Data::Binary(bytes), start, end, total, running, in_parts: false })
@@ -199,6 +214,8 @@ pub(crate) struct Cutter {
     request: PageRequest,
     start: u64,
     text: String,
+    /// What is left of the room.
+    left: Room,
     lines: usize,
     full: bool,
     /// How much there is, on the page, before it and after.
@@ -208,7 +225,7 @@ pub(crate) struct Cutter {
 impl Cutter {
     pub fn new(request: PageRequest) -> Self {
         let (start, text) = (request.offset, String::new());
-        Self { request, start, text, lines: 0, full: false, total: 0 }
+        Self { request, start, text, left: request.room, lines: 0, full: false, total: 0 }
     }
 
     /// Lets the next part of all there is pass by, and takes what belongs on the page.
@@ -227,8 +244,7 @@ impl Cutter {
 
     /// Takes what still fits.
     fn take(&mut self, text: &str) {
-        let room = self.request.limit_bytes - self.text.len();
-        let mut end = floor_boundary(text, room);
+        let mut end = self.left.beginning(text);
         self.full = end < text.len();
         // A page has at least one character, or reading would never get on.
         if self.full && end == 0 && self.text.is_empty() {
@@ -242,19 +258,22 @@ impl Cutter {
             }
         }
         self.text.push_str(&text[..end]);
+        self.left = self.left.less(self.left.measure.of(&text[..end]));
     }
 
-    pub fn page(self) -> Page {
+    pub fn page(mut self) -> Page {
+        if self.full
+            && self.left.measure != Measure::Bytes
+            && let Some(line) = self.text.rfind('\n')
+            && self.text.len() - line <= NEAR
+        {
+            self.text.truncate(line + 1);
+        }
         let start = self.start.min(self.total);
         let end = start + self.text.len() as u64;
         let (data, total) = (Data::Text(self.text), self.total);
         Page { data, start, end, total, running: false, in_parts: false }
     }
-}
-
-fn floor_boundary(text: &str, at: usize) -> usize {
-    let at = at.min(text.len());
-    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
 fn ceil_boundary(text: &str, at: usize) -> usize {
@@ -290,7 +309,9 @@ mod tests {
         let mut pages = Vec::new();
         let mut next = Some(0);
         while let Some(offset) = next {
-            let page = reader.page(PageRequest { offset, limit_bytes, limit_lines }).unwrap();
+            let page = reader
+                .page(PageRequest { limit_lines, ..PageRequest::bytes(offset, limit_bytes) })
+                .unwrap();
             assert!(page.end > offset || page.total == offset, "pages get on");
             next = page.next();
             pages.push(page);
@@ -328,7 +349,7 @@ mod tests {
             let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
             let output = Output::new(spill.account().quota(None));
             let reader = reader(&output, View::default());
-            let wanted = |offset| PageRequest { offset, limit_bytes: 99, limit_lines: 99 };
+            let wanted = |offset| PageRequest::bytes(offset, 99);
             output.append(Stream::Stdout, before);
             let first = reader.page(wanted(0)).unwrap();
             assert_eq!(first.next(), Some(first.end), "there is more to come");
@@ -344,7 +365,7 @@ mod tests {
     fn a_page_beyond_the_end_is_empty() {
         let folder = tempfile::tempdir().unwrap();
         let reader = reader(&output(folder.path(), &[b"one\n"]), View::default());
-        let request = PageRequest { offset: 99, limit_bytes: 10, limit_lines: 10 };
+        let request = PageRequest::bytes(99, 10);
         let page = reader.page(request).unwrap();
         assert_eq!((page.start, page.end, page.total, page.next()), (4, 4, 4, None));
     }
@@ -365,7 +386,7 @@ mod tests {
     fn binary_output_is_paged_as_it_came() {
         let folder = tempfile::tempdir().unwrap();
         let reader = reader(&output(folder.path(), &[b"\x00\x01\xff\r\n"]), View::default());
-        let page = reader.page(PageRequest { offset: 1, limit_bytes: 3, limit_lines: 9 }).unwrap();
+        let page = reader.page(PageRequest::bytes(1, 3)).unwrap();
         assert_eq!(page.data, Data::Binary(vec![1, 255, b'\r']));
         assert_eq!(page.next(), Some(4));
     }
@@ -382,7 +403,7 @@ mod tests {
         let last = whole.len() as u64 - 100;
         let mark = output.mark_before(Stream::Stdout, View::default(), last);
         assert!(last - mark.seen < 2 * MARK_DISTANCE);
-        let request = PageRequest { offset: last, limit_bytes: 1000, limit_lines: 100 };
+        let request = PageRequest::bytes(last, 1000);
         let page = reader.page(request).unwrap();
         assert_eq!(joined(&[page]), whole[whole.len() - 100..]);
     }
@@ -422,7 +443,7 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let reader = reader(&output(folder.path(), &[text.as_bytes()]), View::default());
-            let page = reader.page(PageRequest { offset, limit_bytes, limit_lines: 99 }).unwrap();
+            let page = reader.page(PageRequest::bytes(offset, limit_bytes)).unwrap();
             let (start, end) = (page.start as usize, page.end as usize);
             prop_assert_eq!(joined(&[page]), &text[start..end]);
         }

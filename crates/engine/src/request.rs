@@ -20,8 +20,6 @@ pub struct RunRequest {
     pub environment: Vec<(String, String)>,
     /// What it reads; without it, nothing.
     pub stdin: Option<Vec<u8>>,
-    /// The most of its output that is kept, if that is less than for others.
-    pub max_output: Option<u64>,
     /// How it can be written to while it runs, if it can.
     pub input: Option<Input>,
     /// Whether it goes on until it ends by itself, unless it has a timeout of its own.
@@ -32,6 +30,8 @@ pub struct RunRequest {
     pub session: Option<String>,
     /// What the same shell was told before.
     pub before: Option<String>,
+    /// What it is for, in words for people.
+    pub description: Option<String>,
 }
 
 /// What a command reads from while it runs.
@@ -82,12 +82,12 @@ impl RunRequest {
             timeout: None,
             environment: Vec::new(),
             stdin: None,
-            max_output: None,
             input: None,
             lasting: false,
             joined: false,
             session: None,
             before: None,
+            description: None,
         }
     }
 }

@@ -43,6 +43,7 @@ pub struct Run {
     id: Arc<str>,
     input: Option<Input>,
     output: Output,
+    description: Option<String>,
 }
 
 /// What is known of a run's processes while there are any.
@@ -110,7 +111,15 @@ impl Run {
             backlog: backlog.clone(),
         };
         tokio::spawn(minder.mind(heard));
-        Self { outcome, remote: Remote::new(words, backlog), life, id, input, output }
+        Self {
+            outcome,
+            remote: Remote::new(words, backlog),
+            life,
+            id,
+            input,
+            output,
+            description: None,
+        }
     }
 
     /// A command that a session carries out.
@@ -121,7 +130,7 @@ impl Run {
         let (id, output) = (order.recorded.id().clone(), order.output.clone());
         tokio::spawn(order.carry_out(answer, heard));
         let remote = Remote::new(words, Arc::default());
-        Self { outcome, remote, life, id, input: None, output }
+        Self { outcome, remote, life, id, input: None, output, description: None }
     }
 
     /// One that another process minds. Words are heard, and the rest is told, by whoever follows it.
@@ -132,7 +141,18 @@ impl Run {
         (id, input): (Arc<str>, Option<Input>),
         output: Output,
     ) -> Self {
-        Self { outcome, remote: Remote::new(words, backlog), life, id, input, output }
+        let remote = Remote::new(words, backlog);
+        Self { outcome, remote, life, id, input, output, description: None }
+    }
+
+    /// The same with what it is for.
+    pub(crate) fn described(self, description: Option<String>) -> Self {
+        Self { description, ..self }
+    }
+
+    /// What it is for, as whoever asked has said it.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
     }
 
     pub fn remote(&self) -> &Remote {

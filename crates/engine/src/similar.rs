@@ -5,13 +5,58 @@ use std::ffi::OsStr;
 /// How many are suggested.
 const MOST: usize = 3;
 
-/// The names on a `PATH` that differ from `name` by little, nearest first.
+/// What every shell does itself.
+const BUILTINS: [&str; 24] = [
+    "alias", "bg", "break", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export",
+    "fg", "getopts", "hash", "jobs", "read", "readonly", "return", "set", "shift", "times", "trap",
+    "ulimit", "unset",
+];
+
+/// What `bash` knows and a plain `sh` need not.
+const ONLY_BASH: [&str; 27] = [
+    "((",
+    "[[",
+    "bind",
+    "builtin",
+    "caller",
+    "compgen",
+    "complete",
+    "declare",
+    "dirs",
+    "disown",
+    "enable",
+    "function",
+    "history",
+    "let",
+    "local",
+    "logout",
+    "mapfile",
+    "popd",
+    "pushd",
+    "readarray",
+    "select",
+    "shopt",
+    "source",
+    "suspend",
+    "time",
+    "typeset",
+    "coproc",
+];
+
+/// Whether `bash` would know a word that another shell has taken for a program.
+pub fn is_only_in_bash(name: &str) -> bool {
+    ONLY_BASH.contains(&name)
+}
+
+/// The names on a `PATH`, or of what shells do themselves, that differ from `name` by little, nearest
+/// first.
 pub fn similar_commands(name: &str, path: &OsStr) -> Vec<String> {
     let allowed = if name.len() <= 3 { 1 } else { 2 };
     let mut found: Vec<(usize, String)> = std::env::split_paths(path)
         .filter_map(|folder| std::fs::read_dir(folder).ok())
         .flat_map(|folder| folder.flatten())
         .filter_map(|entry| entry.file_name().into_string().ok())
+        .chain(BUILTINS.map(str::to_owned))
         .filter(|known| known.len().abs_diff(name.len()) <= allowed)
         .map(|known| (distance(name, &known), known))
         .filter(|(distance, _)| *distance <= allowed)

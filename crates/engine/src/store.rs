@@ -49,6 +49,14 @@ pub struct Found {
     pub output: Output,
     /// How it ended, once it has.
     pub outcome: Option<Outcome>,
+    /// A compressed form of its stdout, if somebody wanted one.
+    pub zipped: Option<Output>,
+}
+
+impl Found {
+    pub fn new(output: Output, outcome: Option<Outcome>) -> Self {
+        Self { output, outcome, zipped: None }
+    }
 }
 
 /// Whoever runs commands and may read what they printed. What is kept goes with it.
@@ -159,15 +167,15 @@ impl Owner {
         &self.estate
     }
 
-    /// An empty output for a run, or for another form of one: of the usual size, or less.
-    pub fn new_output(&self, wanted: Option<u64>) -> Output {
-        Output::new(self.account.quota(wanted))
+    /// An empty output for a run, or for another form of one.
+    pub fn new_output(&self) -> Output {
+        Output::new(self.account.quota(None))
     }
 
     /// Keeps what a command that ended has printed, under the id of its run.
     pub fn keep(&self, outcome: Outcome) {
         let id = outcome.id.to_string();
-        let found = Found { output: outcome.output.clone(), outcome: Some(outcome) };
+        let found = Found::new(outcome.output.clone(), Some(outcome));
         self.insert(id, None, found);
     }
 
@@ -176,7 +184,7 @@ impl Owner {
         if self.store.lock().contains_key(id) {
             return;
         }
-        self.insert(id.to_owned(), request, Found { output, outcome: None });
+        self.insert(id.to_owned(), request, Found::new(output, None));
     }
 
     /// Notes how a command that is followed ended.
@@ -184,6 +192,13 @@ impl Owner {
         if let Some(kept) = self.store.lock().get_mut(id) {
             kept.found.outcome = Some(outcome.clone());
             kept.since = Instant::now();
+        }
+    }
+
+    /// Keeps a compressed form beside what was printed.
+    pub fn keep_zipped(&self, id: &str, zipped: Output) {
+        if let Some(kept) = self.store.lock().get_mut(id) {
+            kept.found.zipped = Some(zipped);
         }
     }
 
@@ -211,12 +226,12 @@ impl Owner {
     }
 
     /// Everything that is kept, oldest first.
-    pub fn list(&self) -> Vec<(String, Output)> {
+    pub fn list(&self) -> Vec<(String, Found)> {
         self.store.forget_expired();
         let outputs = self.store.lock();
         let mut own: Vec<_> = outputs.iter().filter(|(_, kept)| self.owns(kept)).collect();
         own.sort_by_key(|(_, kept)| kept.number);
-        own.into_iter().map(|(id, kept)| (id.clone(), kept.found.output.clone())).collect()
+        own.into_iter().map(|(id, kept)| (id.clone(), kept.found.clone())).collect()
     }
 
     fn owns(&self, kept: &Kept) -> bool {
@@ -369,7 +384,7 @@ mod tests {
 
     /// The output of a command that ended and has printed so much more than memory holds.
     fn spilled(owner: &Owner, times: usize) -> Outcome {
-        let output = owner.new_output(None);
+        let output = owner.new_output();
         output.append(Stream::Stdout, &vec![b'x'; 100_000 * times]);
         output.finish();
         Outcome { output, ..running_outcome() }

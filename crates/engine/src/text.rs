@@ -27,17 +27,7 @@ pub fn plain_within(bytes: &[u8], limit: usize) -> String {
 }
 
 /// How far from a cut a line's end is looked for: a piece of a long line is worth more than none.
-const NEAR: usize = 1024;
-
-/// What remains of a piece whose end was cut off somewhere: whole lines if one ends nearby, else
-/// whole characters.
-pub fn before_cut(bytes: &[u8]) -> &[u8] {
-    let near = bytes.len().saturating_sub(NEAR);
-    match bytes[near..].iter().rposition(|byte| *byte == b'\n') {
-        Some(line) => &bytes[..=near + line],
-        None => whole_characters(bytes),
-    }
-}
+pub const NEAR: usize = 1024;
 
 /// What remains of a piece whose beginning was cut off somewhere.
 pub fn after_cut(bytes: &[u8]) -> &[u8] {
@@ -76,11 +66,9 @@ mod tests {
 
     #[test]
     fn a_cut_leaves_whole_lines_or_whole_characters() {
-        assert_eq!(before_cut(b"one\ntwo\nthr"), b"one\ntwo\n");
         assert_eq!(after_cut(b"ne\ntwo\nthree"), b"two\nthree");
         let text = "日本".as_bytes();
-        assert_eq!(before_cut(&text[..4]), "日".as_bytes());
-        assert_eq!(before_cut(text), text);
+        assert_eq!(whole_characters(&text[..4]), "日".as_bytes());
         assert_eq!(after_cut(&text[1..]), "本".as_bytes());
     }
 

@@ -11,11 +11,18 @@ const PREFIX: &str = "mcp://tmp/exec-";
 pub struct OutputUri {
     pub id: String,
     pub stream: Stream,
+    /// Whether it is the compressed form.
+    pub zipped: bool,
 }
 
 impl OutputUri {
     pub fn new(id: &str, stream: Stream) -> Self {
-        Self { id: id.to_owned(), stream }
+        Self { id: id.to_owned(), stream, zipped: false }
+    }
+
+    /// The compressed form of a run's stdout.
+    pub fn zipped(id: &str) -> Self {
+        Self { zipped: true, ..Self::new(id, Stream::Stdout) }
     }
 
     /// The template of all such names.
@@ -28,7 +35,8 @@ impl std::fmt::Display for OutputUri {
             Stream::Stdout => "out",
             Stream::Stderr => "err",
         };
-        write!(f, "{PREFIX}{}.{ending}", self.id)
+        let zipped = if self.zipped { ".gz" } else { "" };
+        write!(f, "{PREFIX}{}.{ending}{zipped}", self.id)
     }
 }
 
@@ -41,27 +49,39 @@ impl FromStr for OutputUri {
 
     fn from_str(text: &str) -> Result<Self, NoName> {
         let (id, ending) =
-            text.strip_prefix(PREFIX).and_then(|rest| rest.rsplit_once('.')).ok_or(NoName)?;
-        let stream = match ending {
-            "out" => Stream::Stdout,
-            "err" => Stream::Stderr,
-            _ => return Err(NoName),
-        };
+            text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.')).ok_or(NoName)?;
         check_id(id)?;
-        Ok(Self::new(id, stream))
+        match ending {
+            "out" => Ok(Self::new(id, Stream::Stdout)),
+            "out.gz" => Ok(Self::zipped(id)),
+            "err" => Ok(Self::new(id, Stream::Stderr)),
+            _ => Err(NoName),
+        }
     }
 }
 
-/// A place in an output: `bytes:N`, or `bytes:N@exec-ID` where it has to say in which.
+/// A place in an output: `bytes:N`, or `bytes:N@exec-ID` where it has to say in which. Where stderr is
+/// read as well, its place is added: `bytes:N+M@exec-ID`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cursor {
     pub offset: u64,
+    pub stderr: u64,
     pub id: Option<String>,
+}
+
+impl Cursor {
+    /// A place in an output that the reader knows.
+    pub fn at(offset: u64) -> Self {
+        Self { offset, ..Self::default() }
+    }
 }
 
 impl std::fmt::Display for Cursor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "bytes:{}", self.offset)?;
+        if self.stderr > 0 {
+            write!(f, "+{}", self.stderr)?;
+        }
         match &self.id {
             Some(id) => write!(f, "@exec-{id}"),
             None => Ok(()),
@@ -74,15 +94,20 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, NoName> {
         let rest = text.strip_prefix("bytes:").ok_or(NoName)?;
-        let (offset, id) = match rest.split_once("@exec-") {
-            Some((offset, id)) => (offset, Some(id.to_owned())),
+        let (places, id) = match rest.split_once("@exec-") {
+            Some((places, id)) => (places, Some(id.to_owned())),
             None => (rest, None),
         };
-        if !offset.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(NoName);
-        }
+        let (offset, stderr) = places.split_once('+').unwrap_or((places, "0"));
         id.as_deref().map_or(Ok(()), check_id)?;
-        Ok(Self { offset: offset.parse().map_err(|_| NoName)?, id })
+        Ok(Self { offset: number(offset)?, stderr: number(stderr)?, id })
+    }
+}
+
+fn number(text: &str) -> Result<u64, NoName> {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => text.parse().map_err(|_| NoName),
+        false => Err(NoName),
     }
 }
 
@@ -99,12 +124,12 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        for stream in [Stream::Stdout, Stream::Stderr] {
-            let uri = OutputUri::new(ID, stream);
+        let streams = [Stream::Stdout, Stream::Stderr].map(|stream| OutputUri::new(ID, stream));
+        for uri in streams.into_iter().chain([OutputUri::zipped(ID)]) {
             assert_eq!(uri.to_string().parse(), Ok(uri));
         }
-        for id in [None, Some(ID.to_owned())] {
-            let cursor = Cursor { offset: 65536, id };
+        for (id, stderr) in [(None, 0), (Some(ID.to_owned()), 0), (Some(ID.to_owned()), 7)] {
+            let cursor = Cursor { offset: 65536, stderr, id };
             assert_eq!(cursor.to_string().parse(), Ok(cursor));
         }
     }
@@ -114,7 +139,9 @@ mod tests {
         for text in ["", "mcp://tmp/../etc/passwd", "mcp://tmp/exec-.out", "file:///etc/passwd"] {
             assert_eq!(text.parse::<OutputUri>(), Err(NoName), "{text}");
         }
-        for text in ["", "bytes:", "bytes:-1", "bytes:+1", "bytes:1@exec-x", "lines:3", "5"] {
+        for text in
+            ["", "bytes:", "bytes:-1", "bytes:+1", "bytes:1@exec-x", "bytes:1+", "lines:3", "5"]
+        {
             assert_eq!(text.parse::<Cursor>(), Err(NoName), "{text}");
         }
     }

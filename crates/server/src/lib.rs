@@ -2,6 +2,7 @@
 //!
 //! A face translates; the engine decides.
 
+mod arguments;
 mod guests;
 mod handler;
 mod http;
@@ -30,5 +31,5 @@ pub use mcpz_engine::random_name;
 pub use serve::{serve, serve_stdio};
 pub use tool::execute::ExecuteSettings;
 pub use tool::shell::ShellSettings;
-pub use tool::{FaceSettings, Tool, ToolSet, UnknownTool};
+pub use tool::{FaceSettings, MaxAnswer, Tool, ToolSet, UnknownTool};
 pub use trace::{Attribute, Kind, Place, Span, Spans};

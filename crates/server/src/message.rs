@@ -23,8 +23,15 @@ const MAX_BATCH: usize = 100;
 /// What is wrong with a line, and whom to tell.
 #[derive(Debug, PartialEq)]
 pub struct Fault {
-    pub error: ErrorData,
+    /// On the heap: it is large, and rare.
+    pub error: Box<ErrorData>,
     pub id: Option<RequestId>,
+}
+
+impl Fault {
+    pub fn new(error: ErrorData, id: Option<RequestId>) -> Self {
+        Self { error: Box::new(error), id }
+    }
 }
 
 const METHODS: &[&str] = &[
@@ -57,7 +64,7 @@ pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
         Line::TooLong { start, end } => {
             let id = id_at_start(&start).or_else(|| id_at_end(&end));
             let message = format!("Parse error: a message has at most {MAX_LINE} bytes");
-            return vec![Err(Fault { error: parse_error(message), id })];
+            return vec![Err(Fault::new(parse_error(message), id))];
         }
     };
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
@@ -73,15 +80,15 @@ fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
     match serde_json::from_slice::<Batch>(bytes).map(|batch| batch.0) {
         Ok(values) if values.is_empty() => {
             let error = ErrorData::invalid_request("Invalid Request: an empty batch", None);
-            vec![Err(Fault { error, id: None })]
+            vec![Err(Fault::new(error, None))]
         }
         Ok(values) if values.len() > MAX_BATCH => {
             let text = format!("Invalid Request: a batch has at most {MAX_BATCH} messages");
-            vec![Err(Fault { error: ErrorData::invalid_request(text, None), id: None })]
+            vec![Err(Fault::new(ErrorData::invalid_request(text, None), None))]
         }
         Ok(values) => values.into_iter().map(from_value).collect(),
         Err(error) => {
-            vec![Err(Fault { error: parse_error(format!("Parse error: {error}")), id: None })]
+            vec![Err(Fault::new(parse_error(format!("Parse error: {error}")), None))]
         }
     }
 }
@@ -139,7 +146,7 @@ fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
         None => Err(invalid(&error, id)),
         Some(why) => {
             let error = parse_error(format!("Parse error: {why}"));
-            Err(Fault { error, id: id.or_else(|| id_at_end(bytes)) })
+            Err(Fault::new(error, id.or_else(|| id_at_end(bytes))))
         }
     }
 }
@@ -170,7 +177,7 @@ fn read_own(bytes: &[u8]) -> Option<Message> {
 }
 
 fn invalid(error: &serde_json::Error, id: Option<RequestId>) -> Fault {
-    Fault { error: ErrorData::invalid_request(format!("Invalid Request: {error}"), None), id }
+    Fault::new(ErrorData::invalid_request(format!("Invalid Request: {error}"), None), id)
 }
 
 fn parse_error(message: String) -> ErrorData {

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Data, Error, Output, Owner, PageRequest, Reader, Stream, View, mime};
+use mcpz_engine::{Data, Error, Found, Owner, PageRequest, Reader, Stream, View, mime};
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
@@ -18,15 +18,17 @@ const MAX_READ: usize = 1 << 20;
 /// Everything the owner can read.
 pub fn list(owner: &Owner) -> Vec<Resource> {
     let outputs = owner.list().into_iter();
-    outputs.flat_map(|(id, output)| streams(&id, &output)).collect()
+    outputs.flat_map(|(id, found)| resources(&id, &found)).collect()
 }
 
-fn streams(id: &str, output: &Output) -> Vec<Resource> {
-    [Stream::Stdout, Stream::Stderr]
-        .into_iter()
-        .filter(|stream| output.kept_length(*stream) > 0)
-        .map(|stream| {
-            let uri = OutputUri::new(id, stream).to_string();
+fn resources(id: &str, found: &Found) -> Vec<Resource> {
+    let stream = |stream| (OutputUri::new(id, stream), &found.output);
+    let zipped = found.zipped.as_ref().map(|output| (OutputUri::zipped(id), output));
+    let named = [stream(Stream::Stdout), stream(Stream::Stderr)].into_iter().chain(zipped);
+    named
+        .filter(|(uri, output)| output.kept_length(uri.stream) > 0)
+        .map(|(uri, output)| {
+            let (stream, uri) = (uri.stream, uri.to_string());
             let name = uri.rsplit('/').next().unwrap_or(&uri).to_owned();
             Resource::new(uri, name)
                 .with_mime_type(mime(output, stream))
@@ -53,13 +55,17 @@ pub async fn read(
     cancelled: &CancellationToken,
 ) -> Result<ReadResourceResult, ErrorData> {
     let named = uri.parse::<OutputUri>().ok();
-    let kept = named.and_then(|named| Some((owner.find(&named.id)?, named.stream)));
-    let Some((found, stream)) = kept else {
+    let kept = named.and_then(|named| {
+        let found = owner.find(&named.id)?;
+        let output = if named.zipped { found.zipped? } else { found.output };
+        Some((output, named.stream))
+    });
+    let Some((output, stream)) = kept else {
         return Err(not_there(uri));
     };
-    let kind = mime(&found.output, stream);
-    let reader = Reader::new(found.output, stream, View::default());
-    let request = PageRequest { offset: 0, limit_bytes: MAX_READ, limit_lines: usize::MAX };
+    let kind = mime(&output, stream);
+    let reader = Reader::new(output, stream, View::default());
+    let request = PageRequest::bytes(0, MAX_READ);
     let page =
         off_thread(cancelled, move |stop| reader.until(stop).page(request).map_err(Error::Read));
     let page = page.await.map_err(|Complaint(text)| ErrorData::internal_error(text, None))?;

@@ -31,6 +31,10 @@ fn simplify(schema: &mut Schema) {
     if schema.get("minimum").and_then(Value::as_f64) == Some(0.0) {
         schema.remove("minimum");
     }
+    // What a flag is that nobody sets is clear.
+    if schema.get("default") == Some(&Value::Bool(false)) {
+        schema.remove("default");
+    }
     // What a type can hold says nothing about what makes sense.
     if schema.get("maximum").and_then(Value::as_u64) == Some(u64::from(u16::MAX)) {
         schema.remove("maximum");

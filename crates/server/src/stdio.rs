@@ -91,7 +91,7 @@ impl Stdio {
                 }
                 let text = "Invalid Request: a request with this id is still running";
                 let error = ErrorData::invalid_request(text, None);
-                Err(Fault { error, id: Some(request.id.clone()) })
+                Err(Fault::new(error, Some(request.id.clone())))
             }
             _ => Ok(self.opened),
         }
@@ -156,7 +156,7 @@ impl Transport<RoleServer> for Stdio {
 /// Tells the client what is wrong with its messages.
 async fn complain(writer: Writer, mut faults: mpsc::Receiver<Fault>) {
     while let Some(Fault { error, id }) = faults.recv().await {
-        let _ = writer.clone().write(JsonRpcMessage::error(error, id)).await;
+        let _ = writer.clone().write(JsonRpcMessage::error(*error, id)).await;
     }
 }
 

@@ -1,15 +1,19 @@
 //! The tools there are, and which of them are offered.
 
+mod advice;
 mod answer;
+mod budget;
 pub mod execute;
 pub mod execute_command;
 mod jobs;
 mod list_jobs;
+mod paging;
 pub mod read_file_chunk;
 mod read_job;
 pub mod run_shell_command;
 pub mod shell;
 pub mod shell_exec;
+mod shown;
 mod stop_job;
 mod write_job;
 
@@ -19,9 +23,12 @@ use std::time::Duration;
 use mcpz_engine::{Engine, Owner};
 use rmcp::model::{CallToolResult, JsonObject};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 pub(crate) use answer::{Complaint, off_thread};
+pub use budget::MaxAnswer;
 
+use crate::arguments::{make_whole, mistake};
 use crate::progress::Watcher;
 
 /// A tool, in the order of the list.
@@ -95,6 +102,7 @@ impl Tool {
             () = call.watcher.cancelled.cancelled() => {}
         }
         let secrets = call.engine.settings().secrets.clone();
+        let max_answer = call.faces.max_answer.of(true);
         let answer = match self {
             Self::ExecuteCommand => execute_command::call(call).await,
             Self::ReadFileChunk => read_file_chunk::call(call).await,
@@ -107,7 +115,9 @@ impl Tool {
             Self::RunShellCommand => run_shell_command::call(call).await,
             Self::ShellExec => shell_exec::call(call).await,
         };
-        answer.unwrap_or_else(|Complaint(text)| Complaint(secrets.mask(&text).into()).into())
+        answer.unwrap_or_else(|Complaint(text)| {
+            Complaint(max_answer.most(&secrets.mask(&text))).into()
+        })
     }
 }
 
@@ -118,6 +128,7 @@ pub struct FaceSettings {
     pub execute: execute::ExecuteSettings,
     /// When a command of `execute_command` that takes long becomes a job.
     pub background_after: Option<Duration>,
+    pub max_answer: MaxAnswer,
 }
 
 /// One call of a tool.
@@ -132,11 +143,28 @@ pub(crate) struct Call<'a> {
 impl Call<'_> {
     /// The arguments as the tool knows them, or the answer that says what is wrong with them.
     pub fn parse<T: DeserializeOwned>(&mut self) -> Result<T, Complaint> {
-        let arguments = std::mem::take(&mut self.arguments);
-        serde_json::from_value(arguments.into()).map_err(Complaint::invalid)
+        let mut arguments = Value::from(std::mem::take(&mut self.arguments));
+        make_whole(&mut arguments);
+        T::deserialize(&arguments).map_err(|error| {
+            let mistake = self.mistake(&arguments);
+            Complaint::invalid(mistake.unwrap_or_else(|| error.to_string()))
+        })
     }
 
-    /// A text of the client's own as it is told back: what is secret is not told at all.
+    /// Which of the arguments is wrong, if that can be told.
+    fn mistake(&self, arguments: &Value) -> Option<String> {
+        let named = |tool: &&Tool| tool.name() == self.watcher.origin.tool;
+        let definition = Tool::ALL.iter().find(named)?.definition(self.faces);
+        mistake(arguments.as_object()?, &definition.input_schema)
+    }
+
+    /// A text of the client's own as it is told back: what is secret is not told at all, and what is
+    /// long not as a whole.
+    pub fn echo(&self, text: &str) -> String {
+        self.faces.max_answer.of(true).echo(&self.masked(text))
+    }
+
+    /// A text without what is secret.
     pub fn masked(&self, text: &str) -> String {
         self.engine.settings().secrets.mask(text).into()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpz_engine::{AuditSettings, Limits, Memory, RunLimits, SpillSettings};
 use mcpz_policy::{Threats, Unresolved};
 use mcpz_sandbox::{Mode, View};
-use mcpz_server::{HttpLimits, ShellSettings};
+use mcpz_server::{HttpLimits, MaxAnswer, ShellSettings};
 
 use crate::{http, settings};
 
@@ -24,7 +24,8 @@ pub fn of(path: &str) -> String {
         "shell_tool.tools" => plain("[\"default\"]"),
         "shell_tool.default_timeout" => seconds(shell.default_timeout),
         "shell_tool.max_timeout" => seconds(shell.max_timeout),
-        "shell_tool.max_output_size" => shell.max_output.map_or("any".to_owned(), size),
+        "shell_tool.max_answer" => plain(MaxAnswer::default().characters()),
+        "shell_tool.max_output_size" => size(shell.max_output as u64),
         "shell_tool.log_commands" | "shell_tool.mask_secrets" => plain(true),
         "shell_tool.allowed_directories" | "shell_tool.env_pass" => "all".to_owned(),
         "policy.allow" => "everything".to_owned(),

@@ -80,6 +80,9 @@ pub struct Opening<'a> {
     directory: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
+    /// What it is for, as whoever asks says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<Cow<'a, str>>,
     #[serde(flatten)]
     what: What<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -183,11 +186,17 @@ impl<'a> Opening<'a> {
             source: Source::new(origin, owner),
             directory: cut(directory.to_string_lossy(), MAX_NAME),
             timeout_ms: asked.timeout.map(|timeout| timeout.as_millis() as u64),
+            description: described(request, discretion),
             what: What::new(asked, discretion),
             environment: cut_list(names.map(Cow::from)),
             stdin_bytes: request.stdin.as_ref().map(|bytes| bytes.len() as u64),
         }
     }
+}
+
+fn described<'a>(request: &'a RunRequest, discretion: &Discretion) -> Option<Cow<'a, str>> {
+    let text = request.description.as_deref().filter(|_| discretion.commands)?;
+    Some(cut(discretion.written(text), MAX_NAME))
 }
 
 impl<'a> What<'a> {

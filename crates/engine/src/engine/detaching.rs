@@ -70,11 +70,11 @@ impl Engine {
     ) -> Result<Arc<Job>, Error> {
         self.jobs(owner).await;
         self.check_jobs(owner)?;
-        self.log(&request.command);
+        let logged = self.line(owner, origin, &request);
         let shelf = self.shelf().ok_or(Error::NoShelf)?;
         let command = self.shown(&request.command);
-        let cleared = self.gate().clear(owner, origin, request).await?;
-        let (spawn, pending, recorded) = cleared.into_parts();
+        let cleared = self.gate().clear(owner, origin, request).await;
+        let (spawn, pending, recorded) = self.logged(logged, cleared)?.into_parts();
         let card = Card {
             run: recorded.id().to_string(),
             estate: owner.estate().to_owned(),

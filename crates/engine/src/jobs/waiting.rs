@@ -150,7 +150,7 @@ async fn matching_line(job: &Job, pattern: Option<&Regex>, place: &mut Place) ->
 /// The first line behind an offset that matches.
 fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut u64) -> Option<String> {
     loop {
-        let request = PageRequest { offset: *from, limit_bytes: AT_ONCE, limit_lines: usize::MAX };
+        let request = PageRequest::bytes(*from, AT_ONCE);
         let page = reader.page(request).ok()?;
         let Data::Text(text) = &page.data else { return None };
         if let Some(line) = text.lines().find(|line| matches(line)) {

@@ -4,10 +4,22 @@
 
 use std::sync::Arc;
 
-use super::Excerpt;
+use crate::excerpt::Pieces;
 use crate::nature::Nature;
 use crate::spill::SpillFile;
-use crate::text;
+
+/// How many times longer than what is shown of it text may be that is not plain.
+const RENDERED: usize = 8;
+
+/// What is looked at of the beginning, at least.
+const LITTLE: usize = 1024;
+
+/// How many bytes of a stream's beginning and of its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Reach {
+    pub first: usize,
+    pub last: usize,
+}
 
 #[derive(Debug, Default)]
 pub struct Lane {
@@ -45,25 +57,52 @@ impl Lane {
         (&end[end.len().saturating_sub(limit)..], self.length)
     }
 
-    pub fn excerpt(&self, limit: usize) -> Excerpt {
-        if self.nature.binary {
-            let kind = infer::get(&self.head).map_or("binary data", |kind| kind.mime_type());
-            let text = format!("[{} bytes of {kind}, which is no text]\n", self.length);
-            return Excerpt { text, omitted: self.length };
+    /// How much of the beginning and of the end an excerpt of some size is made from.
+    pub fn reach(&self, size: usize) -> Reach {
+        if self.length == self.head.len() as u64 {
+            return Reach { first: self.head.len(), last: 0 };
         }
-        if self.length <= limit as u64 && self.length == self.head.len() as u64 {
-            return Excerpt { text: text::plain_within(&self.head, limit), omitted: 0 };
+        // What is shown of other text can be much shorter than what came.
+        let size = if self.is_plain() { size } else { size.saturating_mul(RENDERED) };
+        if let Ok(whole) = usize::try_from(self.length)
+            && self.lost == 0
+            && whole <= size
+        {
+            return Reach { first: whole, last: 0 };
         }
-        let first = text::before_cut(&self.head[..self.head.len().min(limit / 4 * 3)]);
-        // Where little is kept, the end may reach back to the beginning.
-        let rest = usize::try_from(self.length - first.len() as u64).unwrap_or(usize::MAX);
-        let (end, _) = self.end(rest.min(limit / 4));
-        let last = text::after_cut(end);
-        let omitted = self.length - (first.len() + last.len()) as u64;
-        let (before, after) =
-            (text::plain_within(first, limit), text::plain_within(last, limit / 4));
-        let gap = if before.ends_with('\n') { "" } else { "\n" };
-        let text = format!("{before}{gap}[... {omitted} bytes left out ...]\n{after}");
-        Excerpt { text, omitted }
+        let at_most = |size: usize, length: u64| {
+            usize::try_from(length).map_or(size, |length| size.min(length))
+        };
+        // A third is for the beginning, and with little room all of it.
+        let first = at_most((size / 3).max(LITTLE), self.kept_length());
+        let last = at_most(size, self.length - first as u64);
+        // Behind a gap there is no more than what memory has.
+        let last = if self.lost > 0 { last.min(self.tail.len()) } else { last };
+        Reach { first, last }
+    }
+
+    /// Whether memory reaches that far.
+    pub fn holds(&self, reach: Reach) -> bool {
+        reach.first <= self.head.len() && reach.last <= self.tail.len()
+    }
+
+    /// What memory has of it.
+    pub fn pieces(&self, reach: Reach) -> Pieces {
+        Pieces {
+            first: self.head[..self.head.len().min(reach.first)].to_vec(),
+            last: self.tail[self.tail.len().saturating_sub(reach.last)..].to_vec(),
+            length: self.length,
+            plain: self.is_plain(),
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.nature.plain && !self.nature.is_cut()
+    }
+
+    /// What stands for bytes that cannot be shown.
+    pub fn announcement(&self) -> Option<String> {
+        let kind = || infer::get(&self.head).map_or("binary data", |kind| kind.mime_type());
+        self.nature.binary.then(|| format!("[{} bytes of {}, not shown]\n", self.length, kind()))
     }
 }

@@ -111,8 +111,7 @@ impl<R: Reception> Endpoint<R> {
             return Ok(document("text/plain; version=0.0.4", text));
         }
         if path != self.settings.path {
-            let text = "Not Found: the endpoint is at /mcp, or where --path says";
-            return Err(Refusal::Plain(StatusCode::NOT_FOUND, text));
+            return Err(Refusal::Elsewhere { path: self.settings.path.clone() });
         }
         match (&head.method, Era::of_head(&head.headers)) {
             (&Method::POST, _) => self.post(head, body, &principal).await,
@@ -365,12 +364,12 @@ fn not_taken(why: NotTaken) -> Refusal {
 fn in_use(id: RequestId) -> Refusal {
     let text = "Invalid Request: a request with this id is still running";
     let error = ErrorData::invalid_request(text, None);
-    rules::refuse(Fault { error, id: Some(id) })
+    rules::refuse(Fault::new(error, Some(id)))
 }
 
 fn no_batches() -> Refusal {
     let text = "Invalid Request: this revision of the protocol has no batches";
-    rules::refuse(Fault { error: ErrorData::invalid_request(text, None), id: None })
+    rules::refuse(Fault::new(ErrorData::invalid_request(text, None), None))
 }
 
 fn check_kinds(headers: &HeaderMap) -> Result<(), Refusal> {

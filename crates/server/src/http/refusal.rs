@@ -13,8 +13,12 @@ use crate::message::Fault;
 pub enum Refusal {
     /// In words, for people.
     Plain(StatusCode, &'static str),
-    /// As an answer of the protocol. Boxed: it is large, and rare.
-    Protocol(StatusCode, Box<Fault>),
+    /// As an answer of the protocol.
+    Protocol(StatusCode, Fault),
+    /// There is nothing at the path that was asked for; this is where we are.
+    Elsewhere {
+        path: String,
+    },
     NotAllowed {
         allow: &'static str,
     },
@@ -34,7 +38,7 @@ impl Refusal {
         id: Option<RequestId>,
     ) -> Self {
         let error = ErrorData::new(code, text.into(), None);
-        Self::Protocol(status, Box::new(Fault { error, id }))
+        Self::Protocol(status, Fault::new(error, id))
     }
 
     /// The same for everything that is not there or not one's own.
@@ -47,8 +51,12 @@ impl Refusal {
         let (status, body) = match &self {
             Self::Plain(status, text) => (*status, Bytes::from_static(text.as_bytes())),
             Self::Protocol(status, fault) => {
-                let error = JsonRpcError::new(fault.id.clone(), fault.error.clone());
+                let error = JsonRpcError::new(fault.id.clone(), (*fault.error).clone());
                 (*status, serde_json::to_vec(&error).unwrap_or_default().into())
+            }
+            Self::Elsewhere { path } => {
+                let text = format!("Not Found: the endpoint is at {path}");
+                (StatusCode::NOT_FOUND, text.into())
             }
             Self::NotAllowed { .. } => {
                 (StatusCode::METHOD_NOT_ALLOWED, Bytes::from_static(b"Method Not Allowed"))
@@ -76,7 +84,7 @@ impl Refusal {
         let headers = response.headers_mut();
         // What follows a head that is wrong cannot be trusted to be a request, and whoever did not
         // say who they are keeps no place.
-        if matches!(self, Self::Plain(..) | Self::Unknown { .. }) {
+        if matches!(self, Self::Plain(..) | Self::Elsewhere { .. } | Self::Unknown { .. }) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -92,7 +100,7 @@ impl Refusal {
             Self::Busy => {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
-            Self::Plain(..) | Self::Protocol(..) => {}
+            Self::Plain(..) | Self::Protocol(..) | Self::Elsewhere { .. } => {}
         }
         response
     }

@@ -221,5 +221,5 @@ pub fn check_session_version(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// A fault of a body, which is the client's.
 pub fn refuse(fault: Fault) -> Refusal {
-    Refusal::Protocol(StatusCode::BAD_REQUEST, Box::new(fault))
+    Refusal::Protocol(StatusCode::BAD_REQUEST, fault)
 }

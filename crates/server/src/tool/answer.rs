@@ -1,14 +1,19 @@
 //! What the definitions and the answers of all tools have in common.
 
-use mcpz_engine::{End, Error, Limit, Outcome, Output, Stop, Stream, mime, signal_name};
-use rmcp::model::{CallToolResult, ContentBlock, Resource, ToolAnnotations};
+use mcpz_engine::{End, Error, Limit, Outcome, Room, Stop, shortened, signal_name};
+use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::Call;
-use crate::kept::OutputUri;
 use crate::schema::schema;
+
+/// How many processes that were left running are told.
+pub(crate) const MOST_PIDS: usize = 100;
+
+/// How many remarks are told, and how long each may be.
+const MOST_REMARKS: usize = 10;
+const LONGEST_REMARK: usize = 300;
 
 /// What a tool does to the world.
 pub(crate) enum Effect {
@@ -71,12 +76,23 @@ impl From<&Outcome> for Used {
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
             limit: outcome.limit.map(Limit::name),
-            background_pids: Some(outcome.background.clone()).filter(|pids| !pids.is_empty()),
+            background_pids: Some(pids(outcome)).filter(|pids| !pids.is_empty()),
             background_job: outcome.job.clone(),
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
-            warnings: Some(outcome.remarks()).filter(|remarks| !remarks.is_empty()),
+            warnings: Some(remarks(outcome)).filter(|remarks| !remarks.is_empty()),
         }
     }
+}
+
+/// Processes that were left running; of very many, some.
+pub(crate) fn pids(outcome: &Outcome) -> Vec<i32> {
+    outcome.background.iter().copied().take(MOST_PIDS).collect()
+}
+
+/// What there is to say about a command beside its end and its output, in few words.
+pub(crate) fn remarks(outcome: &Outcome) -> Vec<String> {
+    let remarks = outcome.remarks().into_iter().take(MOST_REMARKS);
+    remarks.map(|remark| shortened(&remark, Room::bytes(LONGEST_REMARK)).into_owned()).collect()
 }
 
 /// How a command ended, where its exit code does not say it.
@@ -95,6 +111,11 @@ pub(crate) struct Ending {
 impl Ending {
     pub fn said(text: impl Into<String>) -> Self {
         Self { message: Some(text.into()), ..Self::default() }
+    }
+
+    /// What there is to say, in words.
+    pub fn words(&self) -> &str {
+        self.message.as_deref().or(self.signal.as_deref()).unwrap_or_default()
     }
 }
 
@@ -126,7 +147,7 @@ pub(crate) fn is_error(end: End) -> bool {
     matches!(end, End::TimedOut { .. } | End::Lost)
 }
 
-/// An answer whose structure is `reply` and whose content says the same.
+/// An answer whose structure is `reply` and whose content says the same in other words.
 pub(crate) fn answer<R: Serialize>(
     reply: &R,
     content: Vec<ContentBlock>,
@@ -138,18 +159,16 @@ pub(crate) fn answer<R: Serialize>(
     result
 }
 
-/// A reply as text.
-pub(crate) fn json<R: Serialize>(reply: &R) -> ContentBlock {
-    let text = serde_json::to_string(reply).expect("strings and numbers are always JSON");
-    ContentBlock::text(text)
-}
-
-/// What a stream says, unless it is one that is left out.
-pub(crate) fn excerpt_of(outcome: &Outcome, stream: Stream, shown: &[Stream]) -> String {
-    match shown.contains(&stream) {
-        true => outcome.output.excerpt(&[stream]).text,
-        false => String::new(),
-    }
+/// An answer whose content is its structure, to the letter: clients that show both then show one.
+pub(crate) fn answer_as_json<R: Serialize>(
+    reply: &R,
+    links: Vec<ContentBlock>,
+    is_error: bool,
+) -> CallToolResult {
+    let mut result = answer(reply, links, is_error);
+    let text = result.structured_content.as_ref().map(ToString::to_string);
+    result.content.insert(0, ContentBlock::text(text.unwrap_or_default()));
+    result
 }
 
 /// Why a command did not run, in words for whoever sent it.
@@ -191,53 +210,25 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     }
 }
 
-/// Where an output that was cut can be read as a whole.
-#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-pub(crate) struct Spilled {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub spill_uri: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stderr_spill_uri: Option<String>,
-}
-
-/// Keeps an output that is longer than its excerpt, and names what there is of it.
-pub(crate) fn keep_rest(
-    call: &Call<'_>,
-    outcome: &Outcome,
-    streams: &[Stream],
-) -> (Spilled, Vec<ContentBlock>) {
-    let omitted = outcome.output.excerpt(streams).omitted;
-    if omitted == 0 {
-        return (Spilled::default(), Vec::new());
-    }
-    call.owner.keep(outcome.clone());
-    let name = |stream| {
-        let there = streams.contains(&stream) && outcome.output.kept_length(stream) > 0;
-        there.then(|| OutputUri::new(&outcome.id, stream).to_string())
-    };
-    let (stdout, stderr) = (name(Stream::Stdout), name(Stream::Stderr));
-    let link = |uri: &Option<String>, stream| {
-        uri.as_ref().map(|uri| resource_link(uri, &outcome.output, stream))
-    };
-    let links = [link(&stdout, Stream::Stdout), link(&stderr, Stream::Stderr)];
-    let links = links.into_iter().flatten().collect();
-    (Spilled { spill_uri: stdout, stderr_spill_uri: stderr }, links)
-}
-
 /// Says what is missing and what to be careful of, in blocks of their own: the text around them
 /// stays what it is.
 pub(crate) fn notices(outcome: &Outcome) -> Vec<ContentBlock> {
     let lost = Some(outcome.output.lost()).filter(|lost| *lost > 0);
     let lost = lost.map(|lost| format!("[{lost} bytes of output could not be kept]"));
-    let remarks = outcome.remarks().into_iter().map(|remark| format!("[warning: {remark}]"));
-    lost.into_iter().chain(remarks).map(ContentBlock::text).collect()
+    let remarks = remarks(outcome).into_iter().map(|remark| format!("[warning: {remark}]"));
+    lost.into_iter().chain(left_running(outcome)).chain(remarks).map(ContentBlock::text).collect()
 }
 
-/// A pointer to kept output, for clients that can follow it.
-pub(crate) fn resource_link(uri: &str, output: &Output, stream: Stream) -> ContentBlock {
-    let name = uri.rsplit('/').next().unwrap_or(uri);
-    let resource = Resource::new(uri, name).with_mime_type(mime(output, stream));
-    ContentBlock::resource_link(resource)
+/// What a command has left running, and how to get at it.
+pub(crate) fn left_running(outcome: &Outcome) -> Option<String> {
+    let job = outcome.job.as_ref()?;
+    let pids: Vec<_> = pids(outcome).iter().map(ToString::to_string).collect();
+    let more = match outcome.background.len() - pids.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let pids = pids.join(", ");
+    Some(format!("[still running as {job}: process {pids}{more}; stop_job ends them]"))
 }
 
 /// What a call is answered with.

@@ -4,14 +4,16 @@
 use std::time::Duration;
 
 use mcpz_engine::{
-    Command, Data, End, Error, MAX_TIMEOUT, Outcome, PageRequest, Reader, RunRequest, Stop, Stream,
-    View,
+    Command, Data, End, Error, MAX_TIMEOUT, Measure, Outcome, PageRequest, Reader, Room,
+    RunRequest, Stop, Stream, View,
 };
+use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, Used, answer, define, json, off_thread, refusal};
+use super::answer::{Answer, Complaint, Effect, Used, answer_as_json, define, off_thread, refusal};
+use super::budget::{MaxAnswer, passed_on_whole, size_as_json};
 
 pub const NAME: &str = "execute";
 
@@ -80,7 +82,7 @@ struct Reply {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
+    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs))
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -97,22 +99,31 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             return Err(Complaint(refusal(&error)));
         }
         Err(error) => {
-            tracing::info!("{}", call.masked(&error.chain()));
-            return Err(Complaint("Error: execute: spawn failed".into()));
+            let why = call.faces.max_answer.of(true).most(&call.masked(&error.chain()));
+            let text =
+                [ContentBlock::text("Error: execute: spawn failed"), ContentBlock::text(why)];
+            return Ok(CallToolResult::error(text.into()));
         }
     };
     if outcome.end == End::Lost {
         return Err(Complaint("Error: execute: wait failed".into()));
     }
     let limit = call.faces.execute.max_output_bytes;
+    let max_answer = Some(call.faces.max_answer).filter(|max| max.is_chosen());
     let reading = outcome.clone();
-    let read = off_thread(&call.watcher.cancelled, move |stop| Reply::read(&reading, limit, stop));
+    let read = off_thread(&call.watcher.cancelled, move |stop| {
+        let reply = Reply::read(&reading, limit, stop)?;
+        Ok(match max_answer {
+            Some(max_answer) => reply.within(max_answer),
+            None => reply,
+        })
+    });
     let reply = read.await.map_err(|Complaint(text)| {
         tracing::info!("{text}");
         Complaint("Error: execute: read failed".into())
     })?;
     reply.log(&call.faces.execute);
-    Ok(answer(&reply, vec![json(&reply)], reply.timed_out))
+    Ok(answer_as_json(&reply, Vec::new(), reply.timed_out))
 }
 
 impl Reply {
@@ -142,6 +153,20 @@ impl Reply {
         })
     }
 
+    /// The same, in an answer of limited length.
+    fn within(mut self, max_answer: MaxAnswer) -> Self {
+        let (stdout, stderr) = (std::mem::take(&mut self.stdout), std::mem::take(&mut self.stderr));
+        let room = max_answer.of(self.timed_out).left(size_as_json(&self), Measure::QuotedTwice);
+        let half = Room { size: room.size / 2, ..room };
+        let least = half.measure.of(&stderr).min(half.size);
+        self.stdout = stdout[..room.less(least).beginning(&stdout)].to_owned();
+        let left = room.less(room.measure.of(&self.stdout));
+        self.stderr = stderr[..left.beginning(&stderr)].to_owned();
+        self.stdout_truncated |= self.stdout.len() < stdout.len();
+        self.stderr_truncated |= self.stderr.len() < stderr.len();
+        self
+    }
+
     /// Logs what was printed, or its beginning. Debug formatting leaves no control character.
     fn log(&self, settings: &ExecuteSettings) {
         let limit = match settings.log_full_output {
@@ -160,11 +185,10 @@ fn beginning(reader: &Reader, limit_bytes: usize) -> Result<(String, bool), Erro
     if limit_bytes == 0 {
         return Ok((String::new(), reader.length().map_err(Error::Read)? > 0));
     }
-    let request = PageRequest { offset: 0, limit_bytes, limit_lines: usize::MAX };
-    let page = reader.page(request).map_err(Error::Read)?;
-    let truncated = page.next().is_some();
+    let page = reader.page(PageRequest::bytes(0, limit_bytes)).map_err(Error::Read)?;
+    let truncated = page.end < page.total;
     Ok(match page.data {
         Data::Text(text) => (text, truncated),
-        Data::Binary(_) => (format!("[{} bytes that are no text]", page.total), true),
+        Data::Binary(_) => (format!("[{} bytes, not shown]", page.total), true),
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Condition, Input, Job, MAX_TIMEOUT, Outcome, Place, RunRequest, Size, Stream, wait,
+    Condition, Input, Job, MAX_TIMEOUT, Measure, Outcome, Place, RunRequest, Size, Stream, wait,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
@@ -14,16 +14,20 @@ use tokio::time::Instant;
 
 use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, Ending, Spilled, Used, answer, define, is_error, keep_rest, refusal,
-    resource_link,
+    Answer, Complaint, Effect, Ending, Used, answer, answer_as_json, define, is_error, refusal,
 };
-use super::jobs::{Look, Wanted, ended_unused, limit, output_uri, tell};
+use super::budget::{passed_on_whole, size, size_as_json};
+use super::jobs::{Look, Wanted, ended_unused, output_uri, tell};
+use super::shown::{Shown, Spilled, resource_link, show};
 use crate::progress::Ran;
 
 pub const NAME: &str = "execute_command";
 
 const DESCRIPTION: &str = "Execute a shell command and return its output. A timeout ends everything \
     it started.";
+
+/// How output is counted: the answer's text is JSON, and sent as a string.
+const MEASURE: Measure = Measure::QuotedTwice;
 
 /// The longest name of a session.
 const MAX_NAME: usize = 64;
@@ -35,19 +39,19 @@ const MAX_SECONDS: u64 = MAX_TIMEOUT.as_secs();
 struct Params {
     /// Shell command to execute
     command: String,
-    /// Directory to run it in [default: the server's]
+    /// Where to run it [default: the server's]
     working_directory: Option<String>,
     /// Seconds until it is ended [default: the server's]
     #[schemars(range(max = MAX_SECONDS), extend("exclusiveMinimum" = 0))]
     timeout: Option<f64>,
     /// Variables to set
     environment: Option<BTreeMap<String, String>>,
-    /// Text the command reads [default: none]
+    /// Text it reads
     stdin: Option<String>,
     /// Let it run as a job: see read_job
     #[serde(default)]
     background: bool,
-    /// A job that outlives this connection and the server
+    /// A job that outlives the server
     #[serde(default)]
     detach: bool,
     /// Give it a terminal
@@ -117,9 +121,6 @@ struct Reply {
     ending: Ending,
     #[serde(flatten)]
     used: Option<Used>,
-    // Left out of the middle.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    omitted_bytes: Option<u64>,
     #[serde(flatten)]
     spilled: Spilled,
     #[serde(flatten)]
@@ -144,7 +145,7 @@ struct HandedOver {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
+    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs))
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -155,7 +156,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Err(Complaint::invalid(text));
     }
     params.check_session()?;
-    let command = call.masked(&params.command);
+    let command = call.echo(&params.command);
     let (background, detach) = (params.background || params.detach, params.detach);
     let mut request = RunRequest::from(params);
     request.joined = background && call.watcher.streams.contains(&Stream::Stderr);
@@ -174,32 +175,33 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     Ok(match ran {
         Ok(Ran::HandedOver(job)) => handed_over(&call, &job, command).await?,
         Ok(Ran::Ended(outcome)) => {
-            let streams = call.watcher.streams;
-            let mut reply = Reply::ran(command, &outcome, streams);
-            let (spilled, links) = keep_rest(&call, &outcome, streams);
-            reply.spilled = spilled;
-            told(&reply, is_error(outcome.end), links)
+            let (reply, failed) = (Reply::ran(command, &outcome), is_error(outcome.end));
+            let room = call.faces.max_answer.of(failed).left(size_as_json(&reply), MEASURE);
+            let Shown { stdout, stderr, spilled, links } = show(&call, &outcome, room).await?;
+            let reply = Reply { output: stdout + &stderr, spilled, ..reply };
+            told(&call, &reply, failed, links)
         }
-        Err(error) => {
-            let output = call.masked(&refusal(&error));
-            let reply = Reply { command, output, return_code: -1, ..Reply::default() };
-            told(&reply, true, Vec::new())
-        }
+        Err(error) => not_run(&call, command, &refusal(&error)),
     })
+}
+
+/// The answer for a command that could not be run.
+fn not_run(call: &Call<'_>, command: String, why: &str) -> CallToolResult {
+    let output = call.faces.max_answer.of(true).most(&call.masked(why));
+    let reply = Reply { command, output, return_code: -1, ..Reply::default() };
+    told(call, &reply, true, Vec::new())
 }
 
 /// The answer for a command that goes on: what it has printed so far, and how to ask for more.
 async fn handed_over(call: &Call<'_>, job: &Arc<Job>, command: String) -> Answer {
     if let Err(text) = job.started().await {
-        let output = call.masked(&format!("Failed to execute: {text}"));
-        let reply = Reply { command, output, return_code: -1, ..Reply::default() };
-        return Ok(told(&reply, true, Vec::new()));
+        return Ok(not_run(call, command, &format!("Failed to execute: {text}")));
     }
     wait(job, &Condition::Output, Place::default(), Instant::now() + FIRST_OUTPUT).await;
-    let wanted = Wanted { limit: limit(None)?, ..Wanted::default() };
+    let reply = Reply { command, ..Reply::default() };
+    let wanted = Wanted { taken: size_as_json(&reply), ..Wanted::new(call) };
     let seen = tell(call, job, wanted, None).await?;
     let reply = Reply {
-        command,
         output: seen.output.unwrap_or_default(),
         return_code: seen.exit_code.unwrap_or(-1),
         job: Some(HandedOver {
@@ -209,15 +211,15 @@ async fn handed_over(call: &Call<'_>, job: &Arc<Job>, command: String) -> Answer
             next_cursor: seen.next_cursor.unwrap_or_default(),
             terminal: seen.look,
         }),
-        ..Reply::default()
+        ..reply
     };
     let link = |uri: String| resource_link(&uri, &job.output, Stream::Stdout);
-    Ok(told(&reply, false, output_uri(call, job).map(link).into_iter().collect()))
+    Ok(told(call, &reply, false, output_uri(call, job).map(link).into_iter().collect()))
 }
 
 impl Reply {
-    fn ran(command: String, outcome: &Outcome, streams: &[Stream]) -> Self {
-        let excerpt = outcome.output.excerpt(streams);
+    /// All but the output.
+    fn ran(command: String, outcome: &Outcome) -> Self {
         let session = outcome.session.as_deref();
         let mut ending = Ending::from(outcome);
         let expired = session.and_then(|session| session.expired);
@@ -235,18 +237,25 @@ impl Reply {
                 .and_then(|session| session.directory.as_ref())
                 .map(|directory| directory.to_string_lossy().into_owned()),
             command,
-            output: excerpt.text,
             return_code: outcome.end.exit_code().unwrap_or(-1),
             ending,
             used: Some(outcome.into()),
-            omitted_bytes: Some(excerpt.omitted).filter(|omitted| *omitted > 0),
             ..Self::default()
         }
     }
 }
 
-/// The same answer twice: as text and as structure.
-fn told(reply: &Reply, is_error: bool, links: Vec<ContentBlock>) -> CallToolResult {
+/// The same answer twice: as text and as structure. The text is laid out for people while it is
+/// short; a client that shows both shows a long one once, if they are the same to the letter.
+fn told(
+    call: &Call<'_>,
+    reply: &Reply,
+    is_error: bool,
+    links: Vec<ContentBlock>,
+) -> CallToolResult {
+    if size(reply) > call.faces.max_answer.characters() / 2 {
+        return answer_as_json(reply, links, is_error);
+    }
     let text = serde_json::to_string_pretty(reply).expect("strings and numbers are always JSON");
     answer(reply, [vec![ContentBlock::text(text)], links].concat(), is_error)
 }

@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Met, Outcome, PageRequest, Place,
-    Reader, Stream, View, signal_name,
+    Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Measure, Met, Outcome, PageRequest,
+    Place, Reader, Room, Stream, View, signal_name,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Complaint, LOST, off_thread};
-use super::shell_exec::PageParams;
+use super::answer::{Complaint, LOST, off_thread, remarks};
+use super::budget::{MaxAnswer, size_as_json};
 use crate::kept::OutputUri;
 
 /// How long is waited if nothing else is said, in seconds.
@@ -127,14 +127,14 @@ pub struct Look {
 }
 
 impl Look {
-    fn at(job: &Job) -> Self {
+    fn at(job: &Job, max_answer: MaxAnswer) -> Self {
         let (prompt, screen) = (job.prompt(), job.screen());
         Self {
             waiting_for_input: prompt.is_some().then_some(true),
-            prompt,
+            prompt: prompt.map(|prompt| max_answer.echo(&prompt)),
             cursor_row: screen.as_ref().map(|screen| screen.row),
             cursor_column: screen.as_ref().map(|screen| screen.column),
-            screen: screen.map(|screen| screen.text),
+            screen: screen.map(|screen| max_answer.most(&screen.text)),
         }
     }
 }
@@ -157,7 +157,7 @@ impl Told {
     }
 
     fn ended(&mut self, outcome: &Outcome) {
-        self.warnings = outcome.remarks();
+        self.warnings = remarks(outcome);
         match outcome.end {
             End::Exited(code) => self.exit_code = Some(code),
             End::Signalled(signal) => self.signal = Some(signal_name(signal)),
@@ -204,13 +204,25 @@ pub fn parse_cursor(text: &str) -> Result<Place, Complaint> {
 }
 
 /// Which part of a job's output is wanted.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Wanted {
     pub from: Place,
     /// Only the last lines.
     pub tail: Option<usize>,
-    pub limit: usize,
+    /// At most so many bytes, if that was asked for.
+    pub limit: Option<usize>,
     pub grep: Option<String>,
+    /// How long the answer may be otherwise, and what others than this job have of it.
+    pub max_answer: MaxAnswer,
+    pub taken: usize,
+}
+
+impl Wanted {
+    /// Everything, as far as it fits into one answer.
+    pub fn new(call: &Call<'_>) -> Self {
+        let (from, max_answer) = (Place::default(), call.faces.max_answer);
+        Self { from, tail: None, limit: None, grep: None, max_answer, taken: 0 }
+    }
 }
 
 /// What a job printed, and where to read on.
@@ -218,46 +230,55 @@ pub async fn read(
     call: &Call<'_>,
     job: &Job,
     wanted: Wanted,
+    room: Room,
 ) -> Result<(String, Place), Complaint> {
     let filter = Filter::new(wanted.grep.as_deref(), None)?;
     let (output, streams) = (job.output.clone(), call.watcher.streams);
     let read = off_thread(&call.watcher.cancelled, move |stop| {
         output.settle();
-        let (mut text, mut next, mut room) = (String::new(), wanted.from, wanted.limit);
+        let (mut text, mut next, mut left) = (String::new(), wanted.from, room);
         for stream in streams {
             let reader = Reader::new(output.clone(), *stream, View::default()).until(stop.clone());
             let place = match stream {
                 Stream::Stdout => &mut next.stdout,
                 Stream::Stderr => &mut next.stderr,
             };
-            if room == 0 {
+            if left.size == 0 {
                 break;
             }
-            if wanted.tail.is_some() {
-                *place = reader.length().map_err(Error::Read)?.saturating_sub(room as u64);
-            }
-            let request =
-                PageRequest { offset: *place, limit_bytes: room, limit_lines: usize::MAX };
+            let request = match wanted.tail {
+                // What is newest is wanted: what does not fit is cut off in front.
+                Some(_) => {
+                    let length = reader.length().map_err(Error::Read)?;
+                    PageRequest::bytes(length.saturating_sub(left.size as u64), left.size)
+                }
+                None => PageRequest { offset: *place, room: left, limit_lines: usize::MAX },
+            };
             let page = filter.page(&reader, request)?;
             *place = page.end;
-            match page.data {
-                Data::Text(page) => text.push_str(&page),
-                Data::Binary(bytes) => {
-                    text.push_str(&format!("[{} bytes that are no text]", bytes.len()))
-                }
-            }
-            room = wanted.limit.saturating_sub(text.len());
+            let page = match page.data {
+                Data::Text(page) => page,
+                Data::Binary(bytes) => format!("[{} bytes, not shown]", bytes.len()),
+            };
+            let page = last_lines(&page, wanted.tail, left);
+            left = left.less(left.measure.of(page));
+            text.push_str(page);
         }
         Ok((text, next))
     });
-    let (text, next) = read.await?;
-    Ok((wanted_lines(text, wanted.tail), next))
+    read.await
 }
 
-fn wanted_lines(text: String, tail: Option<usize>) -> String {
+/// The last lines that are wanted and fit.
+fn last_lines(text: &str, tail: Option<usize>, room: Room) -> &str {
     let Some(tail) = tail else { return text };
-    let skipped = text.lines().count().saturating_sub(tail);
-    text.split_inclusive('\n').skip(skipped).collect()
+    let ends = text.rmatch_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < text.len());
+    let wanted = ends.take(tail).nth(tail.saturating_sub(1)).unwrap_or(0);
+    let text = if tail == 0 { "" } else { &text[wanted..] };
+    match room.end(text) {
+        0 => text,
+        cut => text[cut..].split_once('\n').map_or(&text[cut..], |(_, rest)| rest),
+    }
 }
 
 /// The job of this name, if it is the caller's.
@@ -279,27 +300,27 @@ pub async fn tell(
     wanted: Wanted,
     met: Option<Met>,
 ) -> Result<Told, Complaint> {
-    let (output, next) = read(call, job, wanted).await?;
+    // Before the output: of a job that is told to have ended, nothing is left out.
     let mut told = Told::new(job);
-    let looked = job.clone();
-    told.look = off_thread(&call.watcher.cancelled, move |_| Ok(Look::at(&looked))).await?;
-    job.note_told(next);
-    told.output = Some(output);
-    told.next_cursor = Some(cursor(next));
+    let (looked, max_answer) = (job.clone(), wanted.max_answer);
+    let look = move |_| Ok(Look::at(&looked, max_answer));
+    told.look = off_thread(&call.watcher.cancelled, look).await?;
     if job.news_of_person() {
         let before = told.message.map(|message| format!("{message}; ")).unwrap_or_default();
         told.message = Some(format!("{before}{BY_A_PERSON}"));
     }
     match met {
-        Some(Met::Yes(line)) => told.matched = line,
+        Some(Met::Yes(line)) => told.matched = line.map(|line| max_answer.echo(&line)),
         Some(Met::TimedOut) => told.timed_out = Some(true),
         Some(Met::Ended | Met::Asked) | None => {}
     }
+    let room = match wanted.limit {
+        Some(limit) => Room::bytes(limit),
+        None => max_answer.left(wanted.taken + size_as_json(&told), Measure::QuotedTwice),
+    };
+    let (output, next) = read(call, job, wanted, room).await?;
+    job.note_told(next);
+    told.output = Some(output);
+    told.next_cursor = Some(cursor(next));
     Ok(told)
-}
-
-/// How much of a job's output is told at once, or what is wrong with what is asked for.
-pub fn limit(limit_bytes: Option<usize>) -> Result<usize, Complaint> {
-    let page = PageParams { cursor: None, limit_bytes, limit_lines: None };
-    Ok(page.request(0)?.limit_bytes)
 }

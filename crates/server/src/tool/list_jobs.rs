@@ -2,17 +2,21 @@
 
 use std::time::UNIX_EPOCH;
 
-use mcpz_engine::Job;
+use mcpz_engine::{Job, Measure, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Effect, answer, define_briefly, json};
+use super::answer::{Answer, Effect, answer_as_json, define_briefly};
+use super::budget::{MaxAnswer, size_as_json};
 use super::jobs::{Told, output_uri};
 
 pub const NAME: &str = "list_jobs";
 
 const DESCRIPTION: &str = "List background jobs";
+
+/// How many jobs with long commands fit into an answer, at least.
+const LISTED: usize = 8;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -21,6 +25,9 @@ struct Params {}
 #[derive(Debug, Serialize)]
 struct Reply {
     jobs: Vec<Listed>,
+    /// Jobs that have ended and are too many to be listed
+    #[serde(skip_serializing_if = "Option::is_none")]
+    omitted_jobs: Option<usize>,
 }
 
 #[derive(Debug, Serialize)]
@@ -30,6 +37,8 @@ struct Listed {
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<i32>,
     command: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
     /// Seconds since 1970
     started_at: u64,
     duration_ms: u64,
@@ -51,17 +60,42 @@ pub fn definition() -> rmcp::model::Tool {
 pub async fn call(mut call: Call<'_>) -> Answer {
     let Params {} = call.parse()?;
     let jobs = call.engine.jobs(call.owner).await;
-    let reply = Reply { jobs: jobs.iter().map(|job| Listed::new(&call, job)).collect() };
-    Ok(answer(&reply, vec![json(&reply)], false))
+    let jobs = jobs.iter().map(|job| Listed::new(&call, job)).collect();
+    let reply = Reply::within(call.faces.max_answer, jobs);
+    Ok(answer_as_json(&reply, Vec::new(), false))
+}
+
+impl Reply {
+    /// As many jobs as fit into an answer: those that ended first are left out.
+    fn within(max_answer: MaxAnswer, mut jobs: Vec<Listed>) -> Self {
+        let mut surplus = jobs.iter().map(size_as_json).sum::<usize>();
+        let all = jobs.len();
+        let room = max_answer.left(0, Measure::QuotedTwice).size;
+        let leave_out = |job: &Listed, surplus: &mut usize| {
+            let left_out = *surplus > room;
+            *surplus -= if left_out { size_as_json(job) } else { 0 };
+            left_out
+        };
+        jobs.retain(|job| job.is_running() || !leave_out(job, &mut surplus));
+        jobs.retain(|job| !leave_out(job, &mut surplus));
+        let omitted_jobs = Some(all - jobs.len()).filter(|omitted| *omitted > 0);
+        Self { jobs, omitted_jobs }
+    }
 }
 
 impl Listed {
+    fn is_running(&self) -> bool {
+        self.told.state == State::Running.name()
+    }
+
     fn new(call: &Call<'_>, job: &Job) -> Self {
         let started_at = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let brief = |text: &str| call.faces.max_answer.shared_by(LISTED).echo(text);
         Self {
             told: Told::new(job),
             pid: job.pid(),
-            command: job.command.clone(),
+            command: brief(&job.command),
+            description: job.description.as_deref().map(brief),
             started_at,
             duration_ms: job.duration().as_millis() as u64,
             session: job.session().map(str::to_owned),

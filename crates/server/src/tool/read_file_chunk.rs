@@ -2,13 +2,16 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Data, Filter, Reader, View, mime};
+use mcpz_engine::{
+    Data, Filter, Found, Measure, Output, Page, PageRequest, Reader, Room, Stream, View, mime,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, IN_PARTS, answer, define, json, off_thread};
-use super::shell_exec::PageParams;
+use super::answer::{Answer, Complaint, Effect, IN_PARTS, answer_as_json, define, off_thread};
+use super::budget::{passed_on_whole, size_as_json};
+use super::paging::{checked_limit, next_page, parse_cursor};
 use crate::kept::{Cursor, OutputUri};
 
 pub const NAME: &str = "read_file_chunk";
@@ -23,7 +26,7 @@ struct Params {
     uri: String,
     /// next_cursor of the chunk before
     cursor: Option<String>,
-    /// [default: 65536]
+    /// [default: what fits]
     #[schemars(range(min = 1, max = 262_144))]
     limit_bytes: Option<usize>,
     /// Only lines that match this regex
@@ -32,10 +35,10 @@ struct Params {
     json_path: Option<String>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 struct Reply {
     data: String,
-    /// base64 for what is no text
+    /// base64 for binary output
     #[serde(skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
     bytes_start: u64,
@@ -56,51 +59,66 @@ struct Reply {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads)
+    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads))
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
-    let page = PageParams {
-        cursor: params.cursor,
-        limit_bytes: params.limit_bytes,
-        limit_lines: Some(usize::MAX),
-    };
-    let cursor = page.cursor()?;
-    let wanted = page.request(cursor.offset)?;
+    let cursor = parse_cursor(params.cursor.as_deref())?;
+    let limit = params.limit_bytes.map(checked_limit).transpose()?;
     let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
     let uri: Option<OutputUri> = params.uri.parse().ok();
-    if let (Some(uri), Some(id)) = (&uri, cursor.id)
-        && uri.id != id
+    if let (Some(uri), Some(id)) = (&uri, &cursor.id)
+        && uri.id != *id
     {
         return Err(Complaint::invalid("`cursor` is a place in another output than `uri` names"));
     }
-    let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri.stream)));
-    let Some((found, stream)) = kept else {
-        return Err(Complaint(format!("there is no kept output {}", params.uri)));
+    let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri)));
+    // A compressed output is looked through as what it was.
+    let packed = |found: &Found, uri: &OutputUri| match (&filter, uri.zipped) {
+        (Filter::Everything, true) => found.zipped.clone(),
+        _ => Some(found.output.clone()),
     };
-    let mime = mime(&found.output, stream);
-    let lost = found.output.lost();
-    let reader = Reader::new(found.output, stream, View::default());
+    let named = kept.and_then(|(found, uri)| Some((packed(&found, &uri)?, found, uri.stream)));
+    let Some((output, found, stream)) = named else {
+        let uri = call.echo(&params.uri);
+        return Err(Complaint(format!("there is no kept output {uri}")));
+    };
+    let mut reply = Reply::about(&output, stream);
+    let room = match limit {
+        Some(limit) => Room::bytes(limit),
+        None => call.faces.max_answer.left(size_as_json(&reply), Measure::QuotedTwice),
+    };
+    let wanted = PageRequest { offset: cursor.offset, room, limit_lines: usize::MAX };
+    let reader = Reader::new(output, stream, View::default());
     let read =
         off_thread(&call.watcher.cancelled, move |stop| filter.page(&reader.until(stop), wanted));
-    let page = read.await?;
-    let next = page.next().map(|offset| Cursor { offset, id: None }.to_string());
-    let (data, encoding) = match page.data {
-        Data::Text(text) => (text, None),
-        Data::Binary(bytes) => (BASE64_STANDARD.encode(bytes), Some("base64".to_owned())),
-    };
-    let reply = Reply {
-        data,
-        encoding,
-        bytes_start: page.start,
-        bytes_end: (page.end > page.start).then(|| page.end - 1),
-        total_bytes: page.total,
-        next_cursor: next,
-        mime: mime.to_owned(),
-        lost_bytes: Some(lost).filter(|lost| *lost > 0),
-        message: page.in_parts.then(|| IN_PARTS.to_owned()),
-        running: page.running.then_some(true),
-    };
-    Ok(answer(&reply, vec![json(&reply)], false))
+    reply.tell(read.await?, found.outcome.is_some());
+    Ok(answer_as_json(&reply, Vec::new(), false))
+}
+
+impl Reply {
+    /// What is known before anything is read.
+    fn about(output: &Output, stream: Stream) -> Self {
+        let lost = output.lost();
+        Self {
+            mime: mime(output, stream).to_owned(),
+            lost_bytes: Some(lost).filter(|lost| *lost > 0),
+            ..Self::default()
+        }
+    }
+
+    /// Takes over a page of a command that has ended, or not.
+    fn tell(&mut self, page: Page, ended: bool) {
+        self.next_cursor = next_page(&page, ended).map(|offset| Cursor::at(offset).to_string());
+        (self.data, self.encoding) = match page.data {
+            Data::Text(text) => (text, None),
+            Data::Binary(bytes) => (BASE64_STANDARD.encode(bytes), Some("base64".to_owned())),
+        };
+        self.bytes_start = page.start;
+        self.bytes_end = (page.end > page.start).then(|| page.end - 1);
+        self.total_bytes = page.total;
+        self.message = page.in_parts.then(|| IN_PARTS.to_owned());
+        self.running = page.running.then_some(true);
+    }
 }

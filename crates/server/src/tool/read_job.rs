@@ -9,8 +9,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer, define_briefly, json};
-use super::jobs::{Told, WaitParams, Wanted, find, limit, parse_cursor, tell};
+use super::answer::{Answer, Complaint, Effect, answer_as_json, define_briefly};
+use super::budget::passed_on_whole;
+use super::jobs::{Told, WaitParams, Wanted, find, parse_cursor, tell};
+use super::paging::checked_limit;
 
 pub const NAME: &str = "read_job";
 
@@ -44,7 +46,7 @@ struct Reply {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define_briefly::<Params>(NAME, DESCRIPTION, Effect::Reads)
+    passed_on_whole(define_briefly::<Params>(NAME, DESCRIPTION, Effect::Reads))
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -62,7 +64,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         jobs.push(find(&call, id).await?);
     }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
-    let limit = limit(params.limit_bytes)?;
+    let limit = params.limit_bytes.map(checked_limit).transpose()?;
     let condition = params.wait.condition()?;
     // Nothing is wrong with what is asked for.
     let revisited: Vec<_> = jobs.iter().map(|job| job.revisit()).collect();
@@ -87,8 +89,10 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         let wanted = Wanted {
             from: from(job),
             tail: params.tail,
-            limit: (limit / jobs.len()).max(1),
+            limit: limit.map(|limit| (limit / jobs.len()).max(1)),
             grep: params.grep.clone(),
+            max_answer: call.faces.max_answer.shared_by(jobs.len()),
+            taken: 0,
         };
         told.push(tell(&call, job, wanted, met).await?);
     }
@@ -96,7 +100,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         Some(_) => Reply { told: told.pop(), jobs: None },
         None => Reply { told: None, jobs: Some(told) },
     };
-    Ok(answer(&reply, vec![json(&reply)], false))
+    Ok(answer_as_json(&reply, Vec::new(), false))
 }
 
 /// Waits until something has happened to any of some jobs, or to all; what became of each.

@@ -2,17 +2,23 @@
 //! and reports a line a field.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use mcpz_engine::{Command, End, Limit, Outcome, Run, RunRequest, Stream};
+use mcpz_engine::{
+    Command, Condition, End, Limit, Measure, Outcome, Place, Run, RunRequest, Stream, wait,
+};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::Call;
 use super::answer::{
-    Answer, Effect, Ending, Spilled, answer, define, excerpt_of, is_error, keep_rest, notices,
-    refusal, resource_link,
+    Answer, Effect, Ending, MOST_PIDS, answer, define, is_error, notices, off_thread, pids,
+    refusal, remarks,
 };
+use super::budget::{passed_on_whole, size, size_of_text};
+use super::shown::{Shown, Spilled, resource_link, show};
 use crate::kept::OutputUri;
 
 pub const NAME: &str = "run_shell_command";
@@ -20,6 +26,9 @@ pub const NAME: &str = "run_shell_command";
 const DESCRIPTION: &str = "Runs a command with bash -c. Set is_background to true for processes \
     that keep running, such as servers and watchers, which are shown as [background]; to false \
     for commands to wait for.";
+
+/// How long it is looked whether a command in the background ends at once.
+const AT_ONCE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -46,6 +55,7 @@ impl From<&Params> for RunRequest {
             directory: params.directory.as_ref().map(PathBuf::from),
             stays_within: true,
             environment: vec![("QWEN_CODE".into(), "1".into())],
+            description: description(params),
             ..Self::new(Command::Script { text, shell })
         }
     }
@@ -65,6 +75,9 @@ struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
     background_pids: Vec<i32>,
+    /// The job a command in the background is
+    #[serde(skip_serializing_if = "Option::is_none")]
+    job_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     duration_ms: u64,
@@ -83,54 +96,56 @@ struct Reply {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
+    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs))
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let relative = params.directory.clone().unwrap_or_default();
     let reply = Reply {
-        command: call.masked(&params.command),
-        directory: if relative.is_empty() { "(root)".into() } else { call.masked(&relative) },
-        description: description(&params).map(|text| call.masked(&text)),
+        command: call.echo(&params.command),
+        directory: if relative.is_empty() { "(root)".into() } else { call.echo(&relative) },
+        description: description(&params).map(|text| call.echo(&text)),
         ..Reply::default()
     };
     let request = RunRequest::from(&params);
     if params.is_background {
-        return Ok(background(&call, request, reply).await);
+        return background(&call, request, reply).await;
     }
-    let streams = call.watcher.streams;
-    Ok(match call.watcher.run(call.engine, call.owner, request).await {
-        Ok(outcome) => {
-            let (spilled, links) = keep_rest(&call, &outcome, streams);
-            let reply = Reply { spilled, ..reply }.ran(&outcome, streams);
-            reply.told(is_error(outcome.end), [notices(&outcome), links].concat())
-        }
-        Err(error) => reply.failed(call.masked(&refusal(&error))),
-    })
+    match call.watcher.run(call.engine, call.owner, request).await {
+        Ok(outcome) => reply.ended(&call, &outcome, is_error(outcome.end)).await,
+        Err(error) => Ok(reply.failed(&call, &refusal(&error))),
+    }
 }
 
 /// Starts the command, answers at once and leaves it running.
-async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> CallToolResult {
+async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answer {
     if let Err(error) = call.engine.check_jobs(call.owner) {
-        return reply.failed(error.chain());
+        return Ok(reply.failed(call, &error.chain()));
     }
     let mut run = match call.watcher.start(call.engine, call.owner, request.clone()).await {
         Ok(run) => run,
-        Err(error) => return reply.failed(call.masked(&refusal(&error))),
+        Err(error) => return Ok(reply.failed(call, &refusal(&error))),
     };
-    match run.started().await {
-        Some(pid) => {
-            let command = call.engine.shown(&request.command);
-            let (spilled, links) = follow(call, request, &run);
-            call.engine.hand_over(call.owner, run, command);
-            Reply { background_pids: vec![pid], spilled, ..reply }.told(false, links)
-        }
-        None => match run.outcome().await {
-            Ok(outcome) => reply.ran(&outcome, call.watcher.streams).told(true, notices(&outcome)),
-            Err(error) => reply.failed(call.masked(&refusal(&error))),
-        },
+    if run.started().await.is_none() {
+        return match run.outcome().await {
+            Ok(outcome) => reply.ended(call, &outcome, true).await,
+            Err(error) => Ok(reply.failed(call, &refusal(&error))),
+        };
     }
+    let command = call.engine.shown(&request.command);
+    let (spilled, links) = follow(call, request, &run);
+    let job = call.engine.hand_over(call.owner, run, command);
+    wait(&job, &Condition::Exit, Place::default(), Instant::now() + AT_ONCE).await;
+    if let Some(Ok(outcome)) = job.end().outcome {
+        return reply.ended_at_once(call, &outcome).await;
+    }
+    let (job_id, first) = (job.id().to_owned(), job.pid());
+    let pids = off_thread(&call.watcher.cancelled, move |_| Ok(job.pids())).await?;
+    let others = pids.into_iter().filter(|pid| Some(*pid) != first).take(MOST_PIDS);
+    let background_pids = first.into_iter().chain(others).collect();
+    let job_id = Some(job_id);
+    Ok(Reply { background_pids, job_id, spilled, ..reply }.told(false, links))
 }
 
 /// Keeps what a command in the background prints, so that it can be read while it runs.
@@ -143,7 +158,8 @@ fn follow(call: &Call<'_>, request: RunRequest, run: &Run) -> (Spilled, Vec<Cont
         resource_link(&stdout, output, Stream::Stdout),
         resource_link(&stderr, output, Stream::Stderr),
     ];
-    (Spilled { spill_uri: Some(stdout), stderr_spill_uri: Some(stderr) }, links)
+    let (spill_uri, stderr_spill_uri) = (Some(stdout), Some(stderr));
+    (Spilled { spill_uri, stderr_spill_uri, ..Spilled::default() }, links)
 }
 
 fn description(params: &Params) -> Option<String> {
@@ -156,33 +172,54 @@ fn description(params: &Params) -> Option<String> {
 }
 
 impl Reply {
-    fn ran(self, outcome: &Outcome, streams: &[Stream]) -> Self {
-        let text = |stream| excerpt_of(outcome, stream, streams);
+    /// The answer for a command that ran.
+    async fn ended(self, call: &Call<'_>, outcome: &Outcome, is_error: bool) -> Answer {
+        let reply = self.ran(outcome);
+        let max_answer = call.faces.max_answer.of_both().of(is_error);
+        let taken = size(&reply).max(size_of_text(&reply.report()));
+        let shown = show(call, outcome, max_answer.left(taken, Measure::Quoted)).await?;
+        let notes = [notices(outcome), shown.notice().into_iter().collect()].concat();
+        let Shown { stdout, stderr, spilled, links } = shown;
+        Ok(Self { stdout, stderr, spilled, ..reply }.told(is_error, [notes, links].concat()))
+    }
+
+    /// The answer for a command that was to run in the background and did not.
+    async fn ended_at_once(self, call: &Call<'_>, outcome: &Outcome) -> Answer {
+        let error = match outcome.end {
+            End::Exited(0) => None,
+            End::Exited(code) => Some(format!("it ended at once, with exit code {code}")),
+            end => Some(format!("it ended at once: {}", Ending::from(end).words())),
+        };
+        let reply = Self { error, ..self };
+        reply.ended(call, outcome, is_error(outcome.end)).await
+    }
+
+    /// All but the output.
+    fn ran(self, outcome: &Outcome) -> Self {
         Self {
-            stdout: text(Stream::Stdout),
-            stderr: text(Stream::Stderr),
-            error: Ending::from(outcome).message,
+            error: self.error.or(Ending::from(outcome).message),
             exit_code: outcome.end.exit_code(),
             signal: match outcome.end {
                 End::Signalled(signal) => Some(signal),
                 _ => None,
             },
-            background_pids: outcome.background.clone(),
+            background_pids: pids(outcome),
             duration_ms: outcome.usage.wall.as_millis() as u64,
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,
             limit: outcome.limit.map(Limit::name),
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
-            warnings: Some(outcome.remarks()).filter(|remarks| !remarks.is_empty()),
+            warnings: Some(remarks(outcome)).filter(|remarks| !remarks.is_empty()),
             ..self
         }
     }
 
-    fn failed(self, error: String) -> CallToolResult {
+    fn failed(self, call: &Call<'_>, error: &str) -> CallToolResult {
+        let error = call.faces.max_answer.of(true).most(&call.masked(error));
         Self { error: Some(error), ..self }.told(true, Vec::new())
     }
 
-    /// A line a field, in the document's order.
+    /// A line a field, in the document's order; what the document has no line for comes last.
     fn report(&self) -> String {
         let or = |text: &str, otherwise: &str| match text.is_empty() {
             true => otherwise.to_owned(),
@@ -200,6 +237,10 @@ impl Reply {
             format!("Signal: {}", number(self.signal)),
             format!("Background PIDs: {}", or(&pids.join(", "), "(none)")),
         ]
+        .into_iter()
+        .chain(self.description.iter().map(|text| format!("Description: {text}")))
+        .chain(self.job_id.iter().map(|job| format!("Job: {job}")))
+        .collect::<Vec<_>>()
         .join("\n")
     }
 

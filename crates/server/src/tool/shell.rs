@@ -5,32 +5,32 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{End, Outcome, RunRequest, Stream, signal_name};
+use mcpz_engine::{End, Measure, Outcome, Room, RunRequest, signal_name};
 use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{
-    Answer, Complaint, Effect, LOST, Spilled, Used, answer, define, excerpt_of, keep_rest, notices,
-    refusal,
-};
+use super::advice::advice;
+use super::answer::{Answer, Complaint, Effect, LOST, Used, answer, define, notices, refusal};
+use super::budget::{passed_on_whole, size};
+use super::paging::MAX_BYTES;
+use super::shown::{Shown, Spilled, show};
 
 pub const NAME: &str = "shell";
 
 const DESCRIPTION: &str = "Execute shell commands with timeout and output capture.";
 
-/// What shells end with when a command cannot be executed or is not there.
-const NOT_EXECUTABLE: i32 = 126;
-const NOT_FOUND: i32 = 127;
+/// What the sentence of an answer takes at most, with the blocks beside it.
+const SENTENCE: usize = 600;
 
 /// Settings of this face alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellSettings {
     pub default_timeout: Duration,
     pub max_timeout: Duration,
-    /// The most of a command's output that is kept.
-    pub max_output: Option<u64>,
+    /// The most bytes of a command's output that are shown.
+    pub max_output: usize,
 }
 
 impl Default for ShellSettings {
@@ -38,7 +38,7 @@ impl Default for ShellSettings {
         Self {
             default_timeout: Duration::from_secs(300),
             max_timeout: Duration::from_secs(1800),
-            max_output: Some(10_000_000),
+            max_output: 10_000_000,
         }
     }
 }
@@ -56,6 +56,9 @@ struct Params {
     timeout: Option<u64>,
     /// Additional environment variables to set (optional)
     environment: Option<BTreeMap<String, String>>,
+    /// Bytes of output to show (optional, defaults to what fits into an answer)
+    #[schemars(range(min = 1))]
+    max_output_size: Option<usize>,
 }
 
 impl Params {
@@ -64,7 +67,6 @@ impl Params {
             directory: self.working_directory.map(PathBuf::from),
             timeout: Some(self.timeout.map_or(settings.default_timeout, Duration::from_secs)),
             environment: self.environment.unwrap_or_default().into_iter().collect(),
-            max_output: settings.max_output,
             ..RunRequest::script(self.command)
         }
     }
@@ -96,7 +98,7 @@ struct Reply {
 }
 
 pub fn definition(settings: &ShellSettings) -> rmcp::model::Tool {
-    let mut tool = define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs);
+    let mut tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
     let default = settings.default_timeout.as_secs();
     let timeout = &mut Arc::make_mut(&mut tool.input_schema)["properties"]["timeout"];
     timeout["description"] =
@@ -125,69 +127,70 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         let text = format!("`timeout` must be from 1 to {max} seconds, not {timeout}");
         return Err(Complaint::invalid(text));
     }
-    let command = call.masked(&params.command);
+    if params.max_output_size == Some(0) {
+        return Err(Complaint::invalid("`max_output_size` must be at least 1"));
+    }
+    let asked = params.max_output_size;
+    let command = call.echo(&params.command);
     let request = params.request(settings);
-    let directory = call.masked(&call.engine.directory_of(&request).display().to_string());
+    let directory = call.echo(&call.engine.directory_of(&request).display().to_string());
     let ran = call.watcher.run(call.engine, call.owner, request).await;
     let outcome = ran.map_err(|error| Complaint(refusal(&error)))?;
-    let streams = call.watcher.streams;
-    let mut reply = Reply::new(command, directory, &outcome, streams);
-    let (spilled, links) = keep_rest(&call, &outcome, streams);
-    reply.spilled = spilled;
-    let (sentence, is_error) = sentence(&call, &reply, &outcome);
-    let output = outcome.output.excerpt(streams).text;
+    let reply = Reply::new(command, directory, &outcome);
+    let shown = fitting(&call, &reply, &outcome, asked).await?;
+    let (sentence, is_error) = sentence(&call, &shown.stderr, &outcome);
+    let output = format!("{}{}", shown.stdout, shown.stderr);
     let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
-    let content = content.into_iter().chain(notices(&outcome)).chain(links).collect();
-    Ok(answer(&reply, content, is_error))
+    let notices = [notices(&outcome), shown.notice().into_iter().collect()].concat();
+    let content = [content, notices, shown.links.clone()].concat();
+    Ok(answer(&reply.with_output(&outcome, shown), content, is_error))
+}
+
+/// What is shown of the output: as many bytes as were asked for, or else what fits into an answer.
+/// Never more than is set.
+async fn fitting(
+    call: &Call<'_>,
+    reply: &Reply,
+    outcome: &Outcome,
+    asked: Option<usize>,
+) -> Result<Shown, Complaint> {
+    let most = call.faces.shell.max_output;
+    if let Some(asked) = asked {
+        return show(call, outcome, Room::bytes(asked.min(most).min(MAX_BYTES))).await;
+    }
+    let is_error = outcome.end != End::Exited(0);
+    let max_answer = call.faces.max_answer.of_both().of(is_error);
+    let room = max_answer.left(size(reply) + SENTENCE, Measure::Quoted);
+    if most >= room.size {
+        return show(call, outcome, room).await;
+    }
+    let shown = show(call, outcome, Room::bytes(most)).await?;
+    match room.fits(&shown.stdout) && room.fits(&shown.stderr) {
+        true => Ok(shown),
+        false => show(call, outcome, Room { size: most, ..room }).await,
+    }
 }
 
 /// How it went, in a sentence, and whether that is an error.
-fn sentence(call: &Call<'_>, reply: &Reply, outcome: &Outcome) -> (String, bool) {
-    let stderr = reply.stderr.as_deref().unwrap_or_default();
+fn sentence(call: &Call<'_>, stderr: &str, outcome: &Outcome) -> (String, bool) {
     if let Some(limit) = outcome.limit {
         return (format!("Command was ended: {limit}"), true);
     }
     let text = match outcome.end {
-        End::Exited(0) => return ("Command executed successfully".into(), false),
-        End::Exited(NOT_FOUND) => {
-            let hint = missing(stderr).map(|name| hint_for_missing(call, name)).unwrap_or_default();
-            format!("Command failed with exit code {NOT_FOUND}{hint}")
-        }
-        End::Exited(NOT_EXECUTABLE) => format!(
-            "Command failed with exit code {NOT_EXECUTABLE}: a file was found but may not be \
-             executed. Make it executable with chmod +x, run it with its interpreter (sh FILE, \
-             python3 FILE), or check that it is not a directory"
-        ),
+        End::Exited(0) => "Command executed successfully".into(),
         End::Exited(code) => format!("Command failed with exit code {code}"),
         End::Signalled(signal) => format!("Command was ended by signal {}", signal_name(signal)),
         End::TimedOut { after } => format!("Command timed out after {} seconds", after.as_secs()),
         End::Cancelled => "Command was cancelled".into(),
         End::Lost => format!("Command failed: {}", LOST),
     };
-    (text, true)
-}
-
-/// The name a shell did not find, out of its complaint: `sh: 1: gti: not found`.
-fn missing(stderr: &str) -> Option<&str> {
-    let line = stderr.lines().rev().find(|line| line.ends_with("not found"))?;
-    let before =
-        line.rsplit_once(": command not found").or_else(|| line.rsplit_once(": not found"))?.0;
-    let name = before.rsplit(": ").next()?;
-    (!name.is_empty()).then_some(name)
-}
-
-fn hint_for_missing(call: &Call<'_>, name: &str) -> String {
-    match call.engine.similar_commands(name) {
-        _ if name.contains('/') => format!(": there is no file `{name}`"),
-        similar if similar.is_empty() => format!(": `{name}` is not on the PATH"),
-        similar => format!(": `{name}` is not on the PATH. Did you mean {}?", similar.join(", ")),
-    }
+    let advice = advice(call, outcome.end, stderr).map(|advice| format!(": {advice}"));
+    (text + &advice.unwrap_or_default(), outcome.end != End::Exited(0))
 }
 
 impl Reply {
-    fn new(command: String, directory: String, outcome: &Outcome, streams: &[Stream]) -> Self {
-        let text = |stream| Some(excerpt_of(outcome, stream, streams));
-        let (stdout, stderr) = (text(Stream::Stdout), text(Stream::Stderr));
+    /// All but the output.
+    fn new(command: String, directory: String, outcome: &Outcome) -> Self {
         let reply = Self {
             command,
             execution_time_ms: outcome.usage.wall.as_millis() as u64,
@@ -196,33 +199,21 @@ impl Reply {
             ..Self::default()
         };
         match outcome.end {
-            End::TimedOut { after } => Self {
-                timeout_seconds: Some(after.as_secs()),
-                partial_stdout: stdout,
-                partial_stderr: stderr,
-                ..reply
-            },
-            End::Exited(code) => Self { exit_code: Some(code), stdout, stderr, ..reply },
-            End::Signalled(signal) => {
-                Self { signal: Some(signal_name(signal)), stdout, stderr, ..reply }
-            }
-            End::Cancelled | End::Lost => Self { stdout, stderr, ..reply },
+            End::TimedOut { after } => Self { timeout_seconds: Some(after.as_secs()), ..reply },
+            End::Exited(code) => Self { exit_code: Some(code), ..reply },
+            End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
+            End::Cancelled | End::Lost => reply,
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_missing_name_is_found_in_what_shells_say() {
-        for (stderr, name) in [
-            ("/bin/sh: 1: gti: not found\n", Some("gti")),
-            ("bash: line 1: gti: command not found\n", Some("gti")),
-            ("ls: x: No such file or directory\n", None),
-        ] {
-            assert_eq!(missing(stderr), name);
+    fn with_output(self, outcome: &Outcome, shown: Shown) -> Self {
+        let Shown { stdout, stderr, spilled, .. } = shown;
+        let (stdout, stderr) = (Some(stdout), Some(stderr));
+        match outcome.end {
+            End::TimedOut { .. } => {
+                Self { partial_stdout: stdout, partial_stderr: stderr, spilled, ..self }
+            }
+            _ => Self { stdout, stderr, spilled, ..self },
         }
     }
 }

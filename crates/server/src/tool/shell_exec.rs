@@ -6,17 +6,21 @@
 use std::collections::BTreeMap;
 
 use mcpz_engine::{
-    Command, Data, End, Error, Filter, Found, Output, Page, PageRequest, Reader, RunRequest, Stop,
-    Stream, Summary, View, mime, random_name,
+    Command, Data, End, Error, Filter, Found, Measure, Output, Page, PageRequest, Reader, Room,
+    RunRequest, Stop, Stream, Summary, View, mime,
 };
+use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer, define, is_error, json, off_thread,
-    refusal, resource_link,
+    Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer_as_json, define, is_error,
+    off_thread, refusal,
 };
+use super::budget::{MaxAnswer, passed_on_whole};
+use super::paging::{checked_limit, next_page, parse_cursor};
+use super::shown::resource_link;
 use crate::kept::{Cursor, OutputUri};
 
 pub const NAME: &str = "shell_exec";
@@ -24,6 +28,9 @@ pub const NAME: &str = "shell_exec";
 const DESCRIPTION: &str = "Executes shell commands in a controlled environment. Supports \
     pagination via limit_bytes and next_cursor. Automatically spills large outputs to file with \
     spill_uri.";
+
+/// What an answer takes at most beside its chunks: previews, and what became of the command.
+const FRAME: usize = 4000;
 
 /// How much of the beginning and of the end is shown of an output that does not fit.
 const PREVIEW: usize = 500;
@@ -62,15 +69,15 @@ struct Params {
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PageParams {
+struct PageParams {
     /// next_cursor of the page before
-    pub cursor: Option<String>,
+    cursor: Option<String>,
     /// [default: 65536]
     #[schemars(range(min = 1, max = 262_144))]
-    pub limit_bytes: Option<usize>,
+    limit_bytes: Option<usize>,
     /// [default: 2000]
     #[schemars(range(min = 1))]
-    pub limit_lines: Option<usize>,
+    limit_lines: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -91,34 +98,23 @@ enum Newline {
     CrLf,
 }
 
+/// How much a page has unless something else is asked for.
+const DEFAULT_BYTES: usize = 65_536;
+const DEFAULT_LINES: usize = 2000;
+
 impl PageParams {
-    pub const DEFAULT_BYTES: usize = 65_536;
-    pub const MAX_BYTES: usize = 1 << 18;
-    const DEFAULT_LINES: usize = 2000;
-
     /// What to read, from an offset on, or what is wrong with the limits.
-    pub fn request(&self, offset: u64) -> Result<PageRequest, Complaint> {
-        let limit_bytes = self.limit_bytes.unwrap_or(Self::DEFAULT_BYTES);
-        let limit_lines = self.limit_lines.unwrap_or(Self::DEFAULT_LINES);
-        if !(1..=Self::MAX_BYTES).contains(&limit_bytes) {
-            let max = Self::MAX_BYTES;
-            let text = format!("`limit_bytes` must be from 1 to {max}, not {limit_bytes}");
-            return Err(Complaint(text));
-        }
+    fn request(&self, offset: u64, max_answer: MaxAnswer) -> Result<PageRequest, Complaint> {
+        let limit_lines = self.limit_lines.unwrap_or(DEFAULT_LINES);
         if limit_lines == 0 {
-            return Err(Complaint("`limit_lines` must be at least 1".into()));
+            return Err(Complaint::invalid("`limit_lines` must be at least 1"));
         }
-        Ok(PageRequest { offset, limit_bytes, limit_lines })
-    }
-
-    /// The place to begin at.
-    pub fn cursor(&self) -> Result<Cursor, Complaint> {
-        match &self.cursor {
-            None => Ok(Cursor::default()),
-            Some(text) => text.parse().map_err(|_| {
-                Complaint(format!("`{text}` is not a cursor: pass next_cursor on as it was given"))
-            }),
-        }
+        let limit_bytes = self.limit_bytes.map(checked_limit).transpose()?;
+        let room = match limit_bytes {
+            None if max_answer.is_chosen() => max_answer.left(FRAME, Measure::QuotedTwice),
+            limit_bytes => Room::bytes(limit_bytes.unwrap_or(DEFAULT_BYTES)),
+        };
+        Ok(PageRequest { offset, room, limit_lines })
     }
 }
 
@@ -187,89 +183,113 @@ struct Counts {
 }
 
 pub fn definition() -> rmcp::model::Tool {
-    define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs)
+    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs))
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let page = params.page.clone().unwrap_or_default();
-    let cursor = page.cursor()?;
-    let wanted = page.request(cursor.offset)?;
+    let cursor = parse_cursor(page.cursor.as_deref())?;
+    let wanted = page.request(cursor.offset, call.faces.max_answer)?;
     let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
     let request = RunRequest::from(&params);
-    let started = cursor.id.is_none() && cursor.offset == 0;
-    let (id, found) = match (&cursor.id, cursor.offset) {
-        (None, 0) => {
+    let begins = cursor == Cursor::default();
+    let (id, found) = match &cursor.id {
+        _ if begins => {
             let ran = call.watcher.run_followed(call.engine, call.owner, request.clone()).await;
             let (id, outcome) = ran.map_err(|error| Complaint(refusal(&error)))?;
-            (id, Found { output: outcome.output.clone(), outcome: Some(outcome) })
+            (id, Found::new(outcome.output.clone(), Some(outcome)))
         }
-        (None, _) => call.owner.find_newest(&request).ok_or_else(gone)?,
-        (Some(id), _) => (id.clone(), call.owner.find(id).ok_or_else(gone)?),
+        None => call.owner.find_newest(&request).ok_or_else(gone)?,
+        Some(id) => (id.clone(), call.owner.find(id).ok_or_else(gone)?),
     };
-    let first = cursor.offset == 0;
-    let output = found.output.clone();
     let reading = Reading {
-        output: output.clone(),
+        output: found.output.clone(),
         wanted,
         filter,
         view: params.view(),
-        first,
-        stderr: call.watcher.streams.contains(&Stream::Stderr),
+        first: cursor.offset == 0 && cursor.stderr == 0,
+        // A place that somebody made up says nothing of stderr.
+        stderr: match cursor.id.is_some() || begins {
+            true => cursor.stderr,
+            false => u64::MAX,
+        },
+        has_stderr: call.watcher.streams.contains(&Stream::Stderr),
         summary: params.summary,
     };
     let read = off_thread(&call.watcher.cancelled, move |stop| reading.read(stop)).await?;
     let mut reply = Reply::new(&found, &read);
-    if read.stdout.in_parts {
-        reply.ending.message = Some(IN_PARTS.to_owned());
+    let failed = found.outcome.as_ref().is_some_and(|outcome| is_error(outcome.end));
+    if params.on_large_output == OnLargeOutput::Spill && (read.is_more() || !begins) {
+        let links = reply.point_to_rest(&call, &params, (&id, &found), read).await?;
+        return Ok(answer_as_json(&reply, links, failed));
     }
     let over = read.is_over();
-    let mut links = Vec::new();
-    if params.on_large_output == OnLargeOutput::Spill && (read.is_more() || !started) {
-        let cursor = |offset| Cursor { offset, id: Some(id.clone()) }.to_string();
-        reply.next_cursor = read.stdout.next().map(cursor);
-        let (uri, spilled) = match params.zip && first {
-            true => zipped(&call, &found).await?,
-            false => (OutputUri::new(&id, Stream::Stdout).to_string(), output.clone()),
-        };
-        links.push(resource_link(&uri, &spilled, Stream::Stdout));
-        reply.spill_uri = Some(uri);
-        if read.stderr.next().is_some() {
-            let uri = OutputUri::new(&id, Stream::Stderr).to_string();
-            links.push(resource_link(&uri, &output, Stream::Stderr));
-            reply.stderr_spill_uri = Some(uri);
-        }
-        if let Some((head, tail)) = read.previews {
-            (reply.head_preview, reply.tail_preview) = (Some(head), Some(tail));
-        }
-    } else {
-        reply.truncated = over;
-        let cancelled = found.outcome.as_ref().is_some_and(|outcome| outcome.end == End::Cancelled);
-        // What this call has not told, and will not tell, can still be read.
-        if started && !cancelled {
-            call.owner.forget(&id);
-        }
-        if over && params.on_large_output == OnLargeOutput::Error {
-            let (total, bytes, lines) = (read.whole, wanted.limit_bytes, wanted.limit_lines);
-            let limit = format!("the limit of {bytes} bytes and {lines} lines");
-            return Err(Complaint(format!("the output of {total} bytes is over {limit}")));
-        }
+    reply.truncated = over;
+    let cancelled = found.outcome.as_ref().is_some_and(|outcome| outcome.end == End::Cancelled);
+    // What this call has not told, and will not tell, can still be read.
+    if begins && !cancelled {
+        call.owner.forget(&id);
     }
-    let failed = found.outcome.is_some_and(|outcome| is_error(outcome.end));
-    Ok(answer(&reply, [vec![json(&reply)], links].concat(), failed))
+    if over && params.on_large_output == OnLargeOutput::Error {
+        let limit = format!("{} bytes and {} lines", wanted.room.size, wanted.limit_lines);
+        let message = format!("the output of {} bytes is over the limit of {limit}", read.whole);
+        return Ok(answer_as_json(&reply.without_output(message), Vec::new(), true));
+    }
+    Ok(answer_as_json(&reply, Vec::new(), failed))
 }
 
-/// Keeps a compressed form of what was printed and returns its name.
-async fn zipped(call: &Call<'_>, found: &Found) -> Result<(String, Output), Complaint> {
-    let (source, target) = (found.output.clone(), call.owner.new_output(None));
+impl Reply {
+    /// Says where to read on, and returns links to it.
+    async fn point_to_rest(
+        &mut self,
+        call: &Call<'_>,
+        params: &Params,
+        (id, found): (&str, &Found),
+        read: Read,
+    ) -> Result<Vec<ContentBlock>, Complaint> {
+        let cursor = |(offset, stderr)| Cursor { offset, stderr, id: Some(id.to_owned()) };
+        self.next_cursor = read.next(found.outcome.is_some()).map(|next| cursor(next).to_string());
+        let (uri, spilled) = match params.zip {
+            true => (OutputUri::zipped(id), zipped(call, id, found).await?),
+            false => (OutputUri::new(id, Stream::Stdout), found.output.clone()),
+        };
+        let uri = uri.to_string();
+        let mut links = vec![resource_link(&uri, &spilled, Stream::Stdout)];
+        self.spill_uri = Some(uri);
+        if read.has_stderr {
+            let uri = OutputUri::new(id, Stream::Stderr).to_string();
+            links.push(resource_link(&uri, &found.output, Stream::Stderr));
+            self.stderr_spill_uri = Some(uri);
+        }
+        if let Some((head, tail)) = read.previews {
+            (self.head_preview, self.tail_preview) = (Some(head), Some(tail));
+        }
+        Ok(links)
+    }
+
+    /// The same of a command whose output is too long to be told.
+    fn without_output(mut self, message: String) -> Self {
+        self.ending.message = Some(message);
+        let (stdout_chunk, stderr_chunk) = (String::new(), String::new());
+        let (bytes_end, line_count, stderr_count) = (None, 0, 0);
+        Self { stdout_chunk, stderr_chunk, bytes_end, line_count, stderr_count, ..self }
+    }
+}
+
+/// The compressed form of what was printed, which is made once.
+async fn zipped(call: &Call<'_>, id: &str, found: &Found) -> Result<Output, Complaint> {
+    if let Some(zipped) = &found.zipped {
+        return Ok(zipped.clone());
+    }
+    let (source, target) = (found.output.clone(), call.owner.new_output());
     let zipped = target.clone();
     off_thread(&call.watcher.cancelled, move |stop| {
         mcpz_engine::zip(&source, Stream::Stdout, &zipped, &stop).map_err(Error::Read)
     })
     .await?;
-    let id = random_name().map_err(Error::Read)?;
-    call.owner.follow(&id, None, target.clone());
-    Ok((OutputUri::new(&id, Stream::Stdout).to_string(), target))
+    call.owner.keep_zipped(id, target.clone());
+    Ok(target)
 }
 
 fn gone() -> Complaint {
@@ -284,13 +304,16 @@ struct Reading {
     filter: Filter,
     view: View,
     first: bool,
-    stderr: bool,
+    /// Where to read on in stderr.
+    stderr: u64,
+    has_stderr: bool,
     summary: bool,
 }
 
 struct Read {
     stdout: Page,
     stderr: Page,
+    has_stderr: bool,
     /// Bytes of stdout before any filter.
     whole: u64,
     mime: &'static str,
@@ -310,15 +333,16 @@ impl Reading {
             Err(error) => (reader.page(self.wanted).map_err(Error::Read)?, Some(error.chain())),
         };
         let preview = |offset| {
-            let limits = PageRequest { offset, limit_bytes: PREVIEW, limit_lines: usize::MAX };
-            reader.page(limits).map_err(Error::Read).map(|page| shown(&page, ""))
+            let page = reader.page(PageRequest::bytes(offset, PREVIEW)).map_err(Error::Read);
+            page.map(|page| shown(&page, ""))
         };
         let previews = match self.first {
             true => Some((preview(0)?, preview(whole.saturating_sub(PREVIEW as u64))?)),
             false => None,
         };
         Ok(Read {
-            stderr: self.stderr_page(stdout.end - stdout.start)?,
+            stderr: self.stderr_page(&stdout)?,
+            has_stderr: self.has_stderr && self.output.kept_length(Stream::Stderr) > 0,
             previews,
             summary: self.summary.then(|| reader.summary()).transpose().map_err(Error::Read)?,
             mime: mime(&self.output, Stream::Stdout),
@@ -328,13 +352,17 @@ impl Reading {
         })
     }
 
-    /// The beginning of stderr, with the first page: what stdout has left of the limit, or a
-    /// quarter of it, so that both together stay small.
-    fn stderr_page(&self, stdout: u64) -> Result<Page, Error> {
-        let limit = self.wanted.limit_bytes;
-        let limit_bytes = limit.saturating_sub(stdout as usize).max(limit / 4).max(1);
-        let offset = if self.first && self.stderr { 0 } else { u64::MAX };
-        let wanted = PageRequest { offset, limit_bytes, ..self.wanted };
+    /// A page of stderr: what stdout has left of the room, or a quarter of it, so that both together
+    /// stay small.
+    fn stderr_page(&self, stdout: &Page) -> Result<Page, Error> {
+        let room = self.wanted.room;
+        let taken = match &stdout.data {
+            Data::Text(text) => room.measure.of(text),
+            Data::Binary(_) => 0,
+        };
+        let size = room.less(taken).size.max(room.size / 4).max(1);
+        let offset = if self.has_stderr { self.stderr } else { u64::MAX };
+        let wanted = PageRequest { offset, room: Room { size, ..room }, ..self.wanted };
         let reader = Reader::new(self.output.clone(), Stream::Stderr, self.view);
         reader.page(wanted).map_err(Error::Read)
     }
@@ -344,23 +372,35 @@ impl Read {
     /// Whether there is more than fits into a page.
     fn is_over(&self) -> bool {
         let beyond = |page: &Page| page.end < page.total;
-        beyond(&self.stdout) || (self.previews.is_some() && beyond(&self.stderr))
+        beyond(&self.stdout) || (self.has_stderr && beyond(&self.stderr))
     }
 
     /// Whether there is more to read than the answer tells.
     fn is_more(&self) -> bool {
-        let binary = |page: &Page| matches!(page.data, Data::Binary(_));
         let running = self.stdout.running || self.stderr.running;
         let filtered = self.whole > self.stdout.total;
-        self.is_over() || running || filtered || binary(&self.stdout) || binary(&self.stderr)
+        self.is_over() || running || filtered || is_binary(&self.stdout) || is_binary(&self.stderr)
+    }
+
+    /// Where the next page begins in both streams, if there is one. What is binary is not paged here.
+    fn next(&self, ended: bool) -> Option<(u64, u64)> {
+        let end = |page: &Page| if is_binary(page) { page.total } else { page.end };
+        let more = |page: &Page| !is_binary(page) && next_page(page, ended).is_some();
+        let more = more(&self.stdout) || (self.has_stderr && more(&self.stderr));
+        let stderr = if self.has_stderr { end(&self.stderr) } else { 0 };
+        more.then(|| (end(&self.stdout), stderr))
     }
 }
 
-/// The text of a page; bytes that are no text are announced.
+fn is_binary(page: &Page) -> bool {
+    matches!(page.data, Data::Binary(_))
+}
+
+/// The text of a page. Binary output is announced once.
 fn shown(page: &Page, mime: &str) -> String {
     match &page.data {
         Data::Text(text) => text.clone(),
-        Data::Binary(_) if mime.is_empty() => String::new(),
+        Data::Binary(_) if page.start > 0 || mime.is_empty() => String::new(),
         Data::Binary(_) => {
             format!("[{} bytes of {mime}: read them with read_file_chunk]", page.total)
         }
@@ -375,14 +415,15 @@ impl Reply {
             Some(outcome) => Ending::from(outcome),
             None => Ending::said("the command is still running"),
         };
-        ending.message = ending.message.or_else(|| read.problem.clone());
+        let in_parts = read.stdout.in_parts.then(|| IN_PARTS.to_owned());
+        ending.message = in_parts.or(ending.message).or_else(|| read.problem.clone());
         Self {
             exit_code: end.and_then(End::exit_code),
             ending,
             stdout_chunk: shown(stdout, read.mime),
             stderr_chunk: shown(stderr, "application/octet-stream"),
             bytes_start: stdout.start,
-            bytes_end: (stdout.end > stdout.start).then(|| stdout.end - 1),
+            bytes_end: (stdout.end > stdout.start && !is_binary(stdout)).then(|| stdout.end - 1),
             total_bytes: stdout.total,
             mime: read.mime.to_owned(),
             line_count: stdout.lines(),

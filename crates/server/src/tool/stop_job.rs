@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer, define_briefly, json};
+use super::answer::{Answer, Complaint, Effect, answer_as_json, define_briefly};
 use super::jobs::{Told, find};
 
 pub const NAME: &str = "stop_job";
@@ -52,7 +52,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let survivors = job.stop(signal, grace).await.len();
     let reply = Reply { told: Told::new(&job), survivors };
-    Ok(answer(&reply, vec![json(&reply)], survivors > 0))
+    Ok(answer_as_json(&reply, Vec::new(), survivors > 0))
 }
 
 fn signal(name: &str) -> Result<i32, Complaint> {

@@ -8,8 +8,10 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer, define_briefly, json, off_thread, refusal};
-use super::jobs::{WaitParams, Wanted, find, limit, tell};
+use super::answer::{
+    Answer, Complaint, Effect, answer_as_json, define_briefly, off_thread, refusal,
+};
+use super::jobs::{WaitParams, Wanted, find, tell};
 
 pub const NAME: &str = "write_job";
 
@@ -79,7 +81,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         () = call.watcher.cancelled.cancelled() => return Err(Complaint("cancelled".into())),
     };
     let met = Some(met).filter(|_| params.wait.wait_for.is_some());
-    let wanted = Wanted { from: place, limit: limit(None)?, ..Wanted::default() };
+    let wanted = Wanted { from: place, ..Wanted::new(&call) };
     let told = tell(&call, &job, wanted, met).await?;
-    Ok(answer(&told, vec![json(&told)], false))
+    Ok(answer_as_json(&told, Vec::new(), false))
 }

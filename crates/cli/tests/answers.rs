@@ -1,0 +1,305 @@
+//! Answers that arrive: short enough for every client to pass on, with the rest one call away.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Server, exec, read};
+
+/// How long a part of an answer is as it is sent.
+fn size(part: &Value) -> usize {
+    part.to_string().chars().count()
+}
+
+fn assert_fits(result: &Value, limit: usize) {
+    let (content, structure) = (size(&result["content"]), size(&result["structuredContent"]));
+    assert!(content <= limit, "the content has {content} characters");
+    assert!(structure <= limit, "the structure has {structure} characters");
+}
+
+/// How each tool is asked to run a command.
+fn faces(command: &str) -> [(&'static str, Value); 3] {
+    [
+        ("execute_command", json!({"command": command})),
+        ("shell", json!({"command": command})),
+        ("run_shell_command", json!({"command": command, "is_background": false})),
+    ]
+}
+
+/// What is shown of a command's output in the structure of an answer.
+fn output(reply: &Value) -> String {
+    let fields = ["output", "stdout", "partial_stdout", "stderr", "partial_stderr"];
+    fields.iter().filter_map(|field| reply[field].as_str()).collect()
+}
+
+/// Outputs that take more room as JSON than as text, and how they end.
+const LONG: [(&str, &str); 6] = [
+    ("seq 2000000", "1999999\n2000000\n"),
+    ("yes '\"\\\"' | head -50000; echo end", "end\n"),
+    ("yes 日本語 | head -50000; echo end", "end\n"),
+    ("for i in $(seq 9000); do printf '\\t\\t\\tx\\n'; done; echo end", "end\n"),
+    ("head -c 300000 /dev/zero | tr '\\0' x; echo; echo end", "end\n"),
+    ("for i in $(seq 9000); do printf '\\033[1;31mred %s\\033[0m\\n' $i; done", "red 9000\n"),
+];
+
+#[test]
+fn a_long_output_arrives_with_its_beginning_and_its_end_in_every_tool() {
+    let mut server = Server::start(&["--tools", "all"]);
+    for (command, end) in LONG {
+        for (tool, arguments) in faces(command) {
+            let result = server.tool(tool, arguments);
+            assert_fits(&result, 24_000);
+            let reply = &result["structuredContent"];
+            let shown = output(reply);
+            assert!(shown.ends_with(end), "{tool} {command}: …{}", &shown[shown.len() - 40..]);
+            assert!(reply["spill_uri"].as_str().unwrap().starts_with("mcp://tmp/exec-"));
+            let text = result["content"].to_string();
+            assert!(text.contains(reply["spill_uri"].as_str().unwrap()), "{tool} names it in text");
+        }
+    }
+}
+
+#[test]
+fn a_third_of_what_is_shown_is_the_beginning_and_what_is_left_out_is_counted_exactly() {
+    let mut server = Server::start(&[]);
+    let reply = server.run("seq 2000000");
+    let shown = reply["output"].as_str().unwrap();
+    let (before, after) = shown.split_once("[... ").unwrap();
+    let (count, after) = after.split_once(" bytes left out ...]\n").unwrap();
+    assert!(before.starts_with("1\n2\n") && before.ends_with('\n') && after.starts_with('1'));
+    let whole: u64 = 14_888_896;
+    assert_eq!(reply["omitted_bytes"], whole - (before.len() + after.len()) as u64);
+    assert_eq!(count, reply["omitted_bytes"].to_string());
+    let escaped = |text: &str| text.len() + 2 * text.lines().count();
+    let share = escaped(before) as f64 / (escaped(before) + escaped(after)) as f64;
+    assert!((0.31..0.35).contains(&share), "{share}");
+    assert!(escaped(shown) > 20_000, "{}", escaped(shown));
+    let uri = reply["spill_uri"].clone();
+    let next = format!("bytes:{}", before.len());
+    let chunk = read(&mut server, json!({"uri": uri, "cursor": next, "limit_bytes": 20}));
+    let last: u64 = before.lines().last().unwrap().parse().unwrap();
+    assert!(chunk["data"].as_str().unwrap().starts_with(&format!("{}\n", last + 1)));
+}
+
+#[test]
+fn text_and_structure_of_a_long_answer_are_the_same_to_the_letter() {
+    let mut server = Server::start(&[]);
+    let result = server.call_raw(json!({"command": "seq 2000000"}));
+    assert_eq!(result["content"][0]["text"], result["structuredContent"].to_string());
+    let short = server.call_raw(json!({"command": "echo hi"}));
+    let text = short["content"][0]["text"].as_str().unwrap();
+    assert!(
+        text.starts_with("{\n  \"command\": \"echo hi\",\n  \"output\": \"hi\\n\",\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_error_is_shorter_as_clients_pass_on_less_of_it() {
+    let mut server = Server::start(&["--tools", "all", "--deny", "sudo"]);
+    for (tool, mut arguments) in faces("seq 200000; sleep 300") {
+        if tool != "run_shell_command" {
+            arguments["timeout"] = json!(1);
+            let result = server.tool(tool, arguments);
+            assert_eq!(result["isError"], true);
+            assert_fits(&result, 8_000);
+            let shown = output(&result["structuredContent"]);
+            assert!(shown.starts_with("1\n2\n") && shown.ends_with("\n200000\n"), "{tool}");
+        }
+    }
+    let long = format!("sudo {}", "x".repeat(50_000));
+    for (tool, arguments) in faces(&long) {
+        let result = server.tool(tool, arguments);
+        assert_fits(&result, 8_000);
+        assert!(result["content"].to_string().contains("denied by the rule `sudo`"), "{tool}");
+    }
+}
+
+#[test]
+fn a_long_command_is_told_back_in_part() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let command = format!(": '{}'; seq 3; echo end", "\\\"x".repeat(40_000));
+    for (tool, arguments) in faces(&command) {
+        let result = server.tool(tool, arguments);
+        assert_fits(&result, 24_000);
+        let reply = &result["structuredContent"];
+        assert_eq!(output(reply), "1\n2\n3\nend\n");
+        assert!(reply["command"].as_str().unwrap().contains("bytes left out"));
+    }
+}
+
+#[test]
+fn the_limit_can_be_set_and_then_holds_for_tools_that_have_one_of_their_own() {
+    let mut server = Server::start(&["--tools", "all", "--max-answer", "6000"]);
+    for (command, _) in LONG {
+        for (tool, arguments) in faces(command) {
+            assert_fits(&server.tool(tool, arguments), 6_000);
+        }
+        for (tool, argument) in [("execute", "command"), ("shell_exec", "cmd")] {
+            assert_fits(&server.tool(tool, json!({argument: command})), 6_000);
+        }
+    }
+    let mut large = Server::start(&["--max-answer", "200000"]);
+    let result = large.call_raw(json!({"command": "seq 2000000"}));
+    assert_fits(&result, 200_000);
+    assert!(output(&result["structuredContent"]).len() > 120_000);
+}
+
+#[test]
+fn a_limit_that_a_document_names_stands_unless_another_is_set() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let result = server.tool("execute", json!({"command": "seq 2000000"}));
+    assert_eq!(result["structuredContent"]["stdout"].as_str().unwrap().len(), 40_000);
+    let page = exec(&mut server, json!({"cmd": "head -c 300000 /dev/zero | tr '\\0' x"}));
+    assert_eq!(page["bytes_end"], 65_535);
+}
+
+#[test]
+fn tools_whose_answers_may_be_long_say_so_to_clients_that_cut() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let listed = server.request("tools/list", json!({}));
+    for tool in listed["result"]["tools"].as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let short = ["list_jobs", "write_job", "stop_job"].contains(&name);
+        let told = &tool["_meta"]["anthropic/maxResultSizeChars"];
+        assert_eq!(told.as_u64(), (!short).then_some(500_000), "{name}");
+    }
+}
+
+#[test]
+fn pages_of_kept_output_and_of_jobs_fit_unless_more_is_asked_for() {
+    let mut server = Server::start(&[]);
+    for (command, _) in LONG {
+        let started = server.call(json!({"command": command, "background": true}));
+        let job = started["job_id"].clone();
+        let wait = json!({"job_id": job, "wait_for": "exit", "cursor": "bytes:0"});
+        let result = server.tool("read_job", wait);
+        assert_fits(&result, 24_000);
+        assert!(size(&result["structuredContent"]) > 4_000, "{command}");
+        let tail = server.tool("read_job", json!({"job_id": job, "tail": 100_000}));
+        assert_fits(&tail, 24_000);
+        let asked = json!({"job_id": job, "cursor": "bytes:0", "limit_bytes": 60_000});
+        let asked = server.tool("read_job", asked);
+        assert!(asked["structuredContent"]["output"].as_str().unwrap().len() > 40_000, "{command}");
+        let uri = server.run(command)["spill_uri"].clone();
+        let mut cursor = json!("bytes:0");
+        for _ in 0..3 {
+            let result = server.tool("read_file_chunk", json!({"uri": uri, "cursor": cursor}));
+            assert_fits(&result, 24_000);
+            cursor = result["structuredContent"]["next_cursor"].clone();
+        }
+    }
+    let uri = server.run("head -c 200000 /dev/urandom")["spill_uri"].clone();
+    let result = server.tool("read_file_chunk", json!({"uri": uri}));
+    assert_eq!(result["structuredContent"]["encoding"], "base64");
+    assert_fits(&result, 24_000);
+}
+
+#[test]
+fn pages_end_with_lines_and_give_every_byte_once() {
+    let mut server = Server::start(&[]);
+    let uri = server.run("seq 30000")["spill_uri"].clone();
+    let (mut text, mut cursor, mut pages) = (String::new(), json!("bytes:0"), 0);
+    while cursor.is_string() {
+        let chunk = read(&mut server, json!({"uri": uri, "cursor": cursor}));
+        let data = chunk["data"].as_str().unwrap();
+        assert!(data.ends_with('\n'));
+        text.push_str(data);
+        (cursor, pages) = (chunk["next_cursor"].clone(), pages + 1);
+    }
+    assert_eq!(text, (1..=30_000).map(|n| format!("{n}\n")).collect::<String>());
+    assert!(pages > 3);
+}
+
+#[test]
+fn many_jobs_are_listed_as_far_as_they_fit_and_the_running_ones_are_among_them() {
+    let mut server = Server::start(&[]);
+    server.call(json!({"command": "exec sleep 300", "background": true}));
+    let long = format!(": '{}'", "\\\"".repeat(3000));
+    for _ in 0..40 {
+        let job = server.call(json!({"command": long, "background": true}))["job_id"].clone();
+        server.tool("read_job", json!({"job_id": job, "wait_for": "exit"}));
+    }
+    let result = server.tool("list_jobs", json!({}));
+    assert_fits(&result, 24_000);
+    let reply = &result["structuredContent"];
+    let listed = reply["jobs"].as_array().unwrap();
+    assert_eq!(listed[0]["state"], "running");
+    assert_eq!(listed.len() as u64 + reply["omitted_jobs"].as_u64().unwrap(), 41);
+    server.tool("stop_job", json!({"job_id": "job-1"}));
+}
+
+#[test]
+fn what_shell_shows_is_never_more_than_max_output_size_and_nothing_is_lost_by_it() {
+    let mut server = Server::start(&["--tools", "shell,read_file_chunk"]);
+    let command = "seq 20000; seq 5000 >&2";
+    let result = server.tool("shell", json!({"command": command, "max_output_size": 1000}));
+    let reply = &result["structuredContent"];
+    let length = |field: &str| reply[field].as_str().unwrap().len() as u64;
+    assert!(length("stdout") + length("stderr") <= 1000);
+    assert!(reply["omitted_bytes"].as_u64().unwrap() > 100_000);
+    let chunk = read(&mut server, json!({"uri": reply["spill_uri"], "grep": "^19999$"}));
+    assert_eq!(chunk["data"], "19999\n");
+    let more = json!({"command": command, "max_output_size": 100_000});
+    let more = server.tool("shell", more)["structuredContent"].clone();
+    assert!(output(&more).len() > 90_000 && output(&more).len() <= 100_000);
+    let exact = json!({"command": "yes | head -c 1000", "max_output_size": 1000});
+    let exact = server.tool("shell", exact)["structuredContent"].clone();
+    assert_eq!((output(&exact).len(), &exact["omitted_bytes"]), (1000, &Value::Null));
+}
+
+#[test]
+fn max_output_size_in_the_file_is_a_limit_for_every_call() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, "[shell_tool]\nmax_output_size = \"1KB\"\n").unwrap();
+    let flags = ["--tools", "shell", "--config", config.to_str().unwrap()];
+    let mut server = Server::start(&flags);
+    for arguments in [
+        json!({"command": "seq 20000"}),
+        json!({"command": "seq 20000", "max_output_size": 50_000}),
+    ] {
+        let reply = server.tool("shell", arguments)["structuredContent"].clone();
+        let length = output(&reply).len();
+        assert!((900..=1000).contains(&length), "{length}");
+        assert_eq!(reply["lost_bytes"], Value::Null);
+    }
+}
+
+#[test]
+fn truncated_means_cut_also_when_a_child_goes_on() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let command = "echo out; echo err >&2; sleep 300 &";
+    let reply = server.tool("execute", json!({"command": command}))["structuredContent"].clone();
+    assert_eq!(
+        (&reply["stdout_truncated"], &reply["stderr_truncated"]),
+        (&json!(false), &json!(false))
+    );
+    server.tool("stop_job", json!({"job_id": reply["background_job"]}));
+}
+
+#[test]
+fn the_documents_loop_ends_while_a_child_lives_and_the_answer_names_the_job() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let arguments = json!({"cmd": "seq 30000; sleep 300 &"});
+    let mut reply = exec(&mut server, arguments.clone());
+    let (mut text, mut pages) = (String::new(), 0);
+    loop {
+        text.push_str(reply["stdout_chunk"].as_str().unwrap());
+        pages += 1;
+        assert!(pages < 100, "it goes on and on");
+        let Some(cursor) = reply["next_cursor"].as_str() else { break };
+        reply = exec(&mut server, json!({"cmd": arguments["cmd"], "page": {"cursor": cursor}}));
+    }
+    assert_eq!(text.lines().count(), 30_000);
+    assert!(reply["background_job"].as_str().unwrap().starts_with("job-"));
+    let (mut chunk, mut chunks) = (read(&mut server, json!({"uri": reply["spill_uri"]})), 1);
+    while let Some(cursor) = chunk["next_cursor"].as_str() {
+        chunks += 1;
+        assert!(chunks < 100, "it goes on and on");
+        chunk = read(&mut server, json!({"uri": reply["spill_uri"], "cursor": cursor}));
+    }
+    assert_eq!(chunk["running"], true);
+    server.tool("stop_job", json!({"job_id": reply["background_job"]}));
+}

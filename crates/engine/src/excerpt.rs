@@ -1,0 +1,271 @@
+//! A text of limited size that stands for a whole output: its beginning and its end.
+//!
+//! A third of the room is for the beginning, the rest for the end, where commands say how they went.
+//! Both are cut at lines. What is left out is counted in bytes as they came, exactly.
+
+use std::borrow::Cow;
+
+use crate::room::Room;
+use crate::text::{NEAR, partial_character, plain, whole_characters};
+
+/// With less room than this there is none for saying how much was left out.
+const LEAST_FOR_NOTICE: usize = 200;
+
+/// A text that stands for an output.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Excerpt {
+    pub text: String,
+    /// Bytes of output that are not in the text.
+    pub omitted: u64,
+}
+
+/// What is at hand of an output: its first bytes, its last ones, and how many there are in all.
+#[derive(Debug, Default)]
+pub struct Pieces {
+    pub first: Vec<u8>,
+    /// Begins behind the first ones, or is empty if those are all there is.
+    pub last: Vec<u8>,
+    pub length: u64,
+    /// Whether the bytes are text that is shown as it is.
+    pub plain: bool,
+}
+
+/// A text that fits into some room, with its middle left out if need be.
+pub fn shortened(text: &str, room: Room) -> Cow<'_, str> {
+    if room.fits(text) {
+        return Cow::Borrowed(text);
+    }
+    let length = text.len() as u64;
+    let pieces = Pieces { first: text.into(), last: Vec::new(), length, plain: true };
+    Cow::Owned(pieces.excerpt(room).text)
+}
+
+impl Pieces {
+    pub fn excerpt(&self, room: Room) -> Excerpt {
+        let whole = self.first.len() as u64 == self.length;
+        // A byte of plain text takes at least one of the room.
+        if whole && (!self.plain || self.first.len() <= room.size) {
+            let text = plain(&self.first);
+            if room.fits(&text) {
+                return Excerpt { text, omitted: 0 };
+            }
+        }
+        if room.size < LEAST_FOR_NOTICE {
+            let (text, taken) = self.beginning(&self.first, room);
+            return Excerpt { text, omitted: self.length - taken as u64 };
+        }
+        let reserved = room.measure.of(&notice(u64::MAX, "\n"));
+        let beginning = Room { size: room.less(reserved).size / 3, ..room };
+        let (before, taken) = self.beginning(&self.first, beginning);
+        let rest = if whole { &self.first[taken..] } else { &self.last };
+        let (after, kept) = self.end(rest, room.less(reserved + beginning.size));
+        let omitted = self.length - (taken + kept) as u64;
+        let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
+        Excerpt { text: format!("{before}{}{after}", notice(omitted, gap)), omitted }
+    }
+
+    /// As much of the beginning as fits, and how many bytes that is.
+    fn beginning(&self, bytes: &[u8], room: Room) -> (String, usize) {
+        let whole = bytes.len() as u64 == self.length;
+        let bytes = if whole { bytes } else { whole_characters(bytes) };
+        if self.plain
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            let end = room.beginning(text);
+            let line = text[..end].rfind('\n').map_or(0, |at| at + 1);
+            let end = if end - line <= NEAR && line > 0 { line } else { end };
+            return (text[..end].to_owned(), end);
+        }
+        let (mut text, mut taken, mut left) = (String::new(), 0, room);
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let shown = plain(line);
+            if !left.fits(&shown) {
+                break;
+            }
+            left = left.less(room.measure.of(&shown));
+            text.push_str(&shown);
+            taken += line.len();
+        }
+        if taken < bytes.len() && (taken == 0 || left.size > NEAR) {
+            let (piece, length) =
+                shrunk(left, |size| whole_characters(up_to(&bytes[taken..], size)));
+            text.push_str(&piece);
+            taken += length;
+        }
+        (text, taken)
+    }
+
+    /// As much of the end as fits, and how many bytes that is.
+    fn end(&self, bytes: &[u8], room: Room) -> (String, usize) {
+        let bytes = &bytes[partial_character(bytes).min(bytes.len())..];
+        if self.plain
+            && let Ok(text) = std::str::from_utf8(bytes)
+        {
+            let start = room.end(text);
+            let whole = start == 0 || text.as_bytes()[start - 1] == b'\n';
+            let line = text.as_bytes()[start..].iter().take(NEAR).position(|byte| *byte == b'\n');
+            let start = match line {
+                Some(line) if !whole && start + line + 1 < text.len() => start + line + 1,
+                _ => start,
+            };
+            return (text[start..].to_owned(), text.len() - start);
+        }
+        let (mut lines, mut taken, mut left) = (Vec::new(), 0, room);
+        while taken < bytes.len() {
+            let before = &bytes[..bytes.len() - taken];
+            let inner = before.strip_suffix(b"\n").unwrap_or(before);
+            let line = &before[memchr::memrchr(b'\n', inner).map_or(0, |at| at + 1)..];
+            let shown = plain(line);
+            if !left.fits(&shown) {
+                break;
+            }
+            left = left.less(room.measure.of(&shown));
+            taken += line.len();
+            lines.push(shown);
+        }
+        if taken < bytes.len() && (taken == 0 || left.size > NEAR) {
+            let before = &bytes[..bytes.len() - taken];
+            let last = |size| {
+                let piece = &before[before.len().saturating_sub(size)..];
+                &piece[partial_character(piece).min(piece.len())..]
+            };
+            let (piece, length) = shrunk(left, last);
+            lines.push(piece);
+            taken += length;
+        }
+        (lines.into_iter().rev().collect(), taken)
+    }
+}
+
+/// The largest piece that fits, of those of a given size, and its length in bytes.
+fn shrunk<'a>(room: Room, piece: impl Fn(usize) -> &'a [u8]) -> (String, usize) {
+    let mut size = room.size;
+    loop {
+        let bytes = piece(size);
+        let text = plain(bytes);
+        let needed = room.measure.of(&text);
+        if needed <= room.size || size == 0 {
+            return (text, bytes.len());
+        }
+        // What is shown can be longer than what came.
+        size = (size * room.size / needed).min(size - 1);
+    }
+}
+
+fn up_to(bytes: &[u8], size: usize) -> &[u8] {
+    &bytes[..bytes.len().min(size)]
+}
+
+fn notice(omitted: u64, gap: &str) -> String {
+    format!("{gap}[... {omitted} bytes left out ...]\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::room::Measure;
+
+    fn pieces(bytes: &[u8], first: usize, last: usize) -> Pieces {
+        let mut nature = crate::nature::Nature::default();
+        nature.note(bytes);
+        let first = first.min(bytes.len());
+        let last = last.min(bytes.len() - first);
+        Pieces {
+            first: bytes[..first].to_vec(),
+            last: bytes[bytes.len() - last..].to_vec(),
+            length: bytes.len() as u64,
+            plain: nature.plain,
+        }
+    }
+
+    fn lines(count: usize) -> String {
+        (0..count).map(|n| format!("{n}\n")).collect()
+    }
+
+    const ROOM: Room = Room { size: 3000, measure: Measure::QuotedTwice };
+
+    #[test]
+    fn a_third_is_beginning_and_two_thirds_are_end_and_lines_are_whole() {
+        let text = lines(100_000);
+        let excerpt = pieces(text.as_bytes(), 5000, 5000).excerpt(ROOM);
+        let (before, after) = excerpt.text.split_once("[... ").unwrap();
+        let (count, after) = after.split_once(" bytes left out ...]\n").unwrap();
+        assert!(text.starts_with(before) && before.ends_with('\n'));
+        assert!(text.ends_with(after) && text[..text.len() - after.len()].ends_with('\n'));
+        assert_eq!(count, excerpt.omitted.to_string());
+        assert_eq!(excerpt.omitted as usize, text.len() - before.len() - after.len());
+        let share = |part: &str| ROOM.measure.of(part);
+        assert!((900..=1000).contains(&share(before)), "{}", share(before));
+        assert!((1900..=2000).contains(&share(after)), "{}", share(after));
+    }
+
+    #[test]
+    fn coloured_lines_fill_the_room_with_what_is_shown_of_them() {
+        let line = "\x1b[1m\x1b[32m   Compiling\x1b[0m serde v1.0\n";
+        let text = line.repeat(2000);
+        let excerpt = pieces(text.as_bytes(), 10_000, 10_000).excerpt(ROOM);
+        let shown = excerpt.text.matches("   Compiling serde v1.0\n").count();
+        assert_eq!(excerpt.omitted as usize, (2000 - shown) * line.len());
+        assert!(ROOM.measure.of(&excerpt.text) > ROOM.size * 9 / 10);
+    }
+
+    #[test]
+    fn a_line_longer_than_the_room_is_shown_in_pieces() {
+        let text = format!("{}end", "x".repeat(1 << 20));
+        let excerpt = pieces(text.as_bytes(), 5000, 5000).excerpt(ROOM);
+        assert!(excerpt.text.starts_with("xxx") && excerpt.text.ends_with("end"));
+        let told = excerpt.text.matches(['x', 'e', 'n', 'd']).count();
+        assert!(told > 2800, "{told}");
+    }
+
+    #[test]
+    fn without_room_for_a_notice_the_beginning_is_shown_alone() {
+        let excerpt = pieces(lines(100).as_bytes(), 5000, 0).excerpt(Room::bytes(10));
+        assert_eq!(excerpt, Excerpt { text: "0\n1\n2\n3\n4\n".into(), omitted: 280 });
+        assert_eq!(pieces(b"abc", 3, 0).excerpt(Room::bytes(0)).omitted, 3);
+    }
+
+    #[test]
+    fn a_text_that_is_too_long_loses_its_middle() {
+        assert_eq!(shortened("short", ROOM), "short");
+        let text = lines(10_000);
+        let short = shortened(&text, ROOM);
+        assert!(ROOM.fits(&short) && short.starts_with("0\n1\n") && short.ends_with("\n9999\n"));
+    }
+
+    proptest! {
+        #[test]
+        fn an_excerpt_fits_and_counts_exactly_whatever_was_printed(
+            parts in vec(prop_oneof![
+                6 => "[a-z ]{0,80}\n", 1 => Just("\x1b[31mred\x1b[0m\n".to_owned()),
+                1 => Just("\"\\\"\\".repeat(30)), 1 => Just("日本語\n".repeat(20)),
+                1 => Just("10%\r20%\r".repeat(20)), 1 => "\\PC{0,300}", 1 => Just("\u{1}".into())],
+                0..200),
+            size in 0_usize..6000,
+            measure in prop_oneof![
+                Just(Measure::Bytes), Just(Measure::Quoted), Just(Measure::QuotedTwice)],
+        ) {
+            let text = parts.concat();
+            let room = Room { size, measure };
+            let (first, last) = (8 * size + 300, 8 * size + 300);
+            let pieces = pieces(text.as_bytes(), first, last);
+            let excerpt = pieces.excerpt(room);
+            prop_assert!(room.fits(&excerpt.text), "{} > {size}", measure.of(&excerpt.text));
+            if excerpt.omitted == 0 {
+                prop_assert_eq!(&excerpt.text, &plain(text.as_bytes()));
+            } else if pieces.plain && size >= LEAST_FOR_NOTICE {
+                let notice = notice(excerpt.omitted, "");
+                let (before, after) = excerpt.text.split_once(&notice).unwrap();
+                let before = if text.starts_with(before) { before } else { before.trim_end() };
+                let told = before.len() + after.len();
+                prop_assert!(text.starts_with(before) && text.ends_with(after));
+                let gap = usize::from(!before.ends_with('\n') && !before.is_empty());
+                prop_assert!(told as u64 + excerpt.omitted <= (text.len() + gap) as u64);
+                prop_assert!(told as u64 + excerpt.omitted + 1 >= text.len() as u64);
+            }
+        }
+    }
+}
