@@ -23,6 +23,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::RecvFlags;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
+use crate::ancestry::{AGENT, KEEPER};
 use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
 use crate::frame::{Confinement, Event, Failure, FrameError, Order, Report, Stage, VERSION};
@@ -63,7 +64,7 @@ pub fn serve_stdin() -> Result<(), AgentError> {
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
-    set_name(c"mcpz-agent");
+    set_name(AGENT);
     let mut agent = Agent {
         server: socket,
         inbox: Inbox::default(),
@@ -270,7 +271,7 @@ pub fn live_as_keeper(
 ) -> ! {
     close_all_but(&[Some(socket.as_fd()), seal.as_ref().map(AsFd::as_fd)]);
     become_subreaper();
-    set_name(c"mcpz-keeper");
+    set_name(KEEPER);
     if let Ok(keeper) = Keeper::new(socket, limits, group, seal) {
         keeper.serve();
     }
@@ -302,7 +303,7 @@ fn detach_stdin() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// What `ps` and `top` show.
+/// What `ps` and `top` show, and by what a command is known to be below us.
 pub fn set_name(name: &CStr) {
     let _ = rustix::thread::set_name(name);
 }

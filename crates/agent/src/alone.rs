@@ -16,6 +16,7 @@ use rustix::process::{DumpableBehavior, WaitOptions, getpid, waitpid};
 use tokio::sync::oneshot;
 
 use crate::agent::{become_subreaper, close_all_but, live_as_keeper, set_name};
+use crate::ancestry::RECORDER;
 use crate::cgroup::Groups;
 use crate::child::close_on_exec_from;
 use crate::frame::Spawn;
@@ -64,7 +65,7 @@ pub fn stand_alone() -> io::Result<Given> {
     rustix::process::setsid()?;
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
-    set_name(c"mcpz-record");
+    set_name(RECORDER);
     Ok(given)
 }
 

@@ -7,6 +7,7 @@
 
 mod agent;
 mod alone;
+mod ancestry;
 mod cgroup;
 mod child;
 mod code;
@@ -23,6 +24,7 @@ mod wire;
 
 pub use agent::{AgentError, serve_stdin};
 pub use alone::{Given, Keep, stand_alone};
+pub use ancestry::{Ancestry, Held, Identity, Supervisor};
 pub use cgroup::Groups;
 pub use code::forget as forget_code;
 pub use frame::{

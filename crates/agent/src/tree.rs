@@ -167,19 +167,21 @@ pub fn signal(pids: &[i32], signal: Signal) {
     }
 }
 
-struct Entry {
-    pid: i32,
-    parent: i32,
+pub struct Entry {
+    pub pid: i32,
+    pub parent: i32,
     group: i32,
     session: i32,
-    state: State,
+    pub state: State,
     threads: u64,
     /// CPU time, in the kernel's own unit.
     ticks: u64,
+    /// When it was started, in the same unit.
+    pub started: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+pub enum State {
     Alive,
     /// Where signals do not reach it now.
     Asleep,
@@ -199,6 +201,15 @@ fn processes() -> impl Iterator<Item = Entry> {
     })
 }
 
+/// What there is to see of one process, and its name.
+pub fn look(pid: i32) -> Option<(Entry, String)> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let open = stat.iter().position(|byte| *byte == b'(')?;
+    let close = stat.iter().rposition(|byte| *byte == b')')?;
+    let name = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
+    Some((parse(pid, &stat)?, name))
+}
+
 /// Reads the state and the parent out of a `stat` line. The name before them is in parentheses and
 /// may itself contain anything, parentheses and newlines included, so they are found from the end.
 fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
@@ -212,13 +223,14 @@ fn parse(pid: i32, stat: &[u8]) -> Option<Entry> {
     let mut number = |skipped| fields.nth(skipped)?.parse::<u64>().ok();
     let ticks = number(7)? + number(0)? + number(0)? + number(0)?;
     let threads = number(2)?;
+    let started = number(1)?;
     let state = match letter {
         // While other threads live, one whose first thread has left is not ended.
         "Z" | "X" if threads <= 1 => State::Ended,
         "D" => State::Asleep,
         _ => State::Alive,
     };
-    Some(Entry { pid, parent, group, session, state, threads, ticks })
+    Some(Entry { pid, parent, group, session, state, threads, ticks, started })
 }
 
 #[cfg(test)]
@@ -250,7 +262,7 @@ mod tests {
     fn the_time_of_children_that_have_ended_counts_as_well() {
         let line = format!("7 (sh) S 42 {REST}").replace("0 0 0 0 20", "1 20 300 4000 20");
         let entry = parse(7, line.as_bytes()).unwrap();
-        assert_eq!((entry.ticks, entry.threads), (4321, 1));
+        assert_eq!((entry.ticks, entry.threads, entry.started), (4321, 1, 9876));
     }
 
     #[test]
