@@ -10,12 +10,12 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mcpz_engine::{STOP_GRACE, Saying, Shelf, Standing, Tell, Visit, Wanted, visible};
+use mcpz_engine::{Listed, STOP_GRACE, Saying, Shelf, Standing, Tell, Visit, Wanted, visible};
 use tokio::runtime::Builder;
 
 use crate::args::JobsCommand;
 use crate::settings;
-use find::{Place, all, find};
+use find::{Found, Place, all, find};
 
 /// How long a job that was told to stop may take beyond its grace.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -36,6 +36,8 @@ pub enum JobsError {
     NoTerminal,
     #[error("whoever keeps the job {0} does not answer; try again, or end its server")]
     Silent(String),
+    #[error("{0}")]
+    Refused(String),
     #[error("the job {0} does not end; `ps` shows what is left of it")]
     StillRunning(String),
 }
@@ -58,23 +60,27 @@ pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {
-    let jobs = all(shelf).await;
-    let mut stdout = io::stdout().lock();
+    let Found { jobs, refused } = all(shelf).await?;
     if json {
         let listed: Vec<_> = jobs.iter().map(|(_, job)| job).collect();
-        writeln!(stdout, "{}", serde_json::to_string_pretty(&listed)?)?;
-        return Ok(());
+        writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&listed)?)?;
+    } else if !jobs.is_empty() {
+        print_table(&jobs)?;
+    } else if refused.is_none() {
+        writeln!(io::stdout(), "no jobs")?;
     }
-    if jobs.is_empty() {
-        writeln!(stdout, "no jobs")?;
-        return Ok(());
-    }
+    // What was told is shown all the same.
+    refused.map_or(Ok(()), |refused| Err(refused.into()))
+}
+
+fn print_table(jobs: &[(Place, Listed)]) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
     writeln!(
         stdout,
         "{:<13} {:<9} {:<8} {:>8}  {:<10} COMMAND",
         "JOB", "RUN", "STATE", "TIME", "OWNER"
     )?;
-    for (place, job) in &jobs {
+    for (place, job) in jobs {
         let state = if let Place::Silent(_) = place { "silent" } else { job.state.name() };
         let run = job.run.get(..8).unwrap_or(&job.run);
         let mark = if job.detached { "*" } else { "" };

@@ -16,6 +16,7 @@ mod escape;
 mod files;
 mod head;
 mod line;
+mod peers;
 mod reader;
 mod record;
 mod seal;
@@ -32,6 +33,7 @@ use serde::{Deserialize, Serialize};
 
 pub use clock::rfc3339;
 pub use escape::{Escaping, visible};
+pub use peers::RefusedPeer;
 pub use reader::{AuditTail, audit_lines};
 pub use record::{Asked, Discretion};
 pub use typing::Entered;
@@ -42,6 +44,7 @@ use crate::gate::Permit;
 use crate::later::Later;
 use crate::outcome::Outcome;
 use crate::random::random_name;
+use peers::Rejection;
 use record::{Closing, Opening};
 use trail::Trail;
 use typing::Typed;
@@ -121,6 +124,12 @@ impl Audit {
     /// Records what will not be typed, on the disk.
     pub async fn refuse_typing(&self, entered: &Entered<'_>, error: &Error) -> Result<(), Error> {
         self.append_synced(&Typed::refused(entered, error, &self.shared.discretion)).await
+    }
+
+    /// Records who was refused at a control socket, on the disk.
+    pub async fn refuse_peer(&self, peer: &RefusedPeer<'_>) -> Result<(), Error> {
+        let id = self.new_id()?;
+        self.append_synced(&Rejection::new(&id, peer, &self.shared.discretion)).await
     }
 
     async fn append_synced(&self, record: &impl Serialize) -> Result<(), Error> {

@@ -4,9 +4,10 @@
 //!                 ├── Ask ──▶ desk ──────┤
 //!     server ─────┘ ◀── Tell             └── recorder: its one job
 //!
-//! A desk is a socket in a folder only its user can enter. Nothing is asked of a policy here: whoever
-//! can come here could as well attach a debugger.
+//! A desk is a socket in a folder only its user can enter. Whatever a server runs is refused ([`Access`]).
+//! No policy is asked: anybody else of that user could as well attach a debugger.
 
+mod access;
 mod letters;
 mod service;
 mod visit;
@@ -26,8 +27,9 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+pub use access::{Access, Refusal};
 pub use letters::{Listed, Tell, Wanted};
-pub use visit::Visit;
+pub use visit::{Refused, Visit};
 
 use crate::jobs::Job;
 
@@ -52,7 +54,7 @@ pub struct Desk {
 
 impl Desk {
     /// Serves whoever comes, in a task of its own that lives as long as the runtime.
-    pub fn open(folder: &Path, register: Register) -> io::Result<Self> {
+    pub fn open(folder: &Path, register: Register, access: Access) -> io::Result<Self> {
         let listener = bind(folder)?;
         let (counted, followers) = watch::channel(0);
         tokio::spawn(async move {
@@ -64,7 +66,7 @@ impl Desk {
                 // The folder is closed to others; this is the second lock.
                 let own = rustix::process::geteuid().as_raw();
                 let known = stream.peer_cred().is_ok_and(|peer| [own, 0].contains(&peer.uid()));
-                if known {
+                if known && let Some(stream) = access.admit(stream) {
                     tokio::spawn(service::serve(stream, register.clone(), counted.clone()));
                 }
             }

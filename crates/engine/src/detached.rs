@@ -17,7 +17,7 @@ mod shelf;
 
 use std::time::{Duration, SystemTime};
 
-use mcpz_agent::Limit;
+use mcpz_agent::{Identity, Limit};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use follower::follow;
@@ -45,6 +45,9 @@ pub struct Card {
     pub input: Option<Input>,
     /// The process that keeps it.
     pub recorder: i32,
+    /// The server it was started by.
+    #[serde(default)]
+    pub server: Option<Identity>,
 }
 
 /// What became of a job when nothing is left of it.

@@ -50,7 +50,7 @@ pub use audit::{
     AuditSettings, AuditTail, Defect, Escaping, Fault, Verified, audit_lines, rfc3339, verify,
     visible,
 };
-pub use desk::{Listed, Tell, Visit, Wanted};
+pub use desk::{Listed, Refusal, Refused, Tell, Visit, Wanted};
 pub use detached::{Card, Ending, Shelf, Standing, record};
 pub use enclosure::Confining;
 pub use engine::{Engine, MAX_TIMEOUT, Settings};

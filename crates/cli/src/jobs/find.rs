@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_engine::{End, Ending, Listed, Shelf, Standing, State, Visit};
+use mcpz_engine::{End, Ending, Listed, Refusal, Refused, Shelf, Standing, State, Visit};
 use tokio::time::timeout;
 
 use super::JobsError;
@@ -33,16 +33,29 @@ impl Place {
     }
 }
 
-/// All jobs, oldest first.
-pub async fn all(shelf: &Shelf) -> Vec<(Place, Listed)> {
+/// What was found.
+#[derive(Default)]
+pub struct Found {
+    /// Oldest first.
+    pub jobs: Vec<(Place, Listed)>,
+    /// Why somebody would not tell us of others.
+    pub refused: Option<JobsError>,
+}
+
+/// All jobs, unless they are none of our business.
+pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
     shelf.sweep();
-    let mut found = Vec::new();
+    let mut found = Found::default();
     for folder in shelf.folders() {
         let listed = timeout(PATIENCE, async { Visit::open(&folder)?.list().await });
-        let listed = listed.await.map_err(io::Error::from).flatten().ok();
-        match (listed, Standing::open(folder.clone())) {
+        let listed = listed.await.map_err(io::Error::from).flatten().map_err(refused);
+        if let Err(Some(refused)) = listed {
+            found.refused = Some(refused);
+            continue;
+        }
+        match (listed.ok(), Standing::open(folder.clone())) {
             (Some(jobs), _) => {
-                found.extend(jobs.into_iter().map(|job| (Place::Desk(folder.clone()), job)));
+                found.jobs.extend(jobs.into_iter().map(|job| (Place::Desk(folder.clone()), job)));
             }
             (None, Some(standing)) => {
                 let job = kept(&standing);
@@ -50,25 +63,36 @@ pub async fn all(shelf: &Shelf) -> Vec<(Place, Listed)> {
                     true => Place::Kept(standing),
                     false => Place::Silent(standing),
                 };
-                found.push((place, job));
+                found.jobs.push((place, job));
             }
             (None, None) => {}
         }
     }
-    found.sort_by_key(|(_, job)| job.started_at);
-    found
+    // What has ended is read from files, where nobody says so.
+    if let Some(own) = Refusal::own() {
+        return Err(found.refused.unwrap_or_else(|| JobsError::Refused(own.to_string())));
+    }
+    found.jobs.sort_by_key(|(_, job)| job.started_at);
+    Ok(found)
+}
+
+/// The word of somebody who does not let us in.
+fn refused(error: io::Error) -> Option<JobsError> {
+    let refused = error.downcast::<Refused>().ok()?;
+    Some(JobsError::Refused(refused.0))
 }
 
 /// The one job somebody means.
 pub async fn find(shelf: &Shelf, id: &str) -> Result<(Place, Listed), JobsError> {
     let named = |job: &Listed| job.name == id || (id.len() >= 4 && job.run.starts_with(id));
-    let mut named: Vec<_> = all(shelf).await.into_iter().filter(|(_, job)| named(job)).collect();
+    let Found { jobs, refused } = all(shelf).await?;
+    let mut named: Vec<_> = jobs.into_iter().filter(|(_, job)| named(job)).collect();
     // One that runs is meant rather than one of the same name that has ended.
     if named.iter().filter(|(_, job)| job.state == State::Running).count() == 1 {
         named.retain(|(_, job)| job.state == State::Running);
     }
     match named.len() {
-        0 => Err(JobsError::NoSuchJob(id.to_owned())),
+        0 => Err(refused.unwrap_or_else(|| JobsError::NoSuchJob(id.to_owned()))),
         1 => Ok(named.remove(0)),
         _ => {
             let runs = named.into_iter().map(|(_, job)| job.run).collect();

@@ -108,6 +108,11 @@ impl<'a> Verdict<'a> {
         Self { event, decision: "allow", rule: None, reason: None }
     }
 
+    pub fn deny_for(reason: &'a str) -> Self {
+        let reason = Some(cut(reason.into(), MAX_NAME));
+        Self { event: "refused", decision: "deny", rule: None, reason }
+    }
+
     pub fn deny(error: &'a Error, discretion: &Discretion) -> Self {
         let rule = error.rule().map(|rule| cut(rule.into(), MAX_NAME));
         let reason = Some(discretion.reason(error));

@@ -52,10 +52,16 @@ pub enum Wanted {
 pub enum Tell {
     Jobs(Vec<Listed>),
     NoSuchJob,
-    Output { stream: Stream, at: u64, bytes: Vec<u8> },
+    Output {
+        stream: Stream,
+        at: u64,
+        bytes: Vec<u8>,
+    },
     Life(Life),
     Hides(bool),
     Ended(Ending),
+    /// Nothing is told to this visitor, and why.
+    Refused(String),
 }
 
 /// A job, as it is listed.

@@ -20,6 +20,11 @@ pub struct Visit {
     sending: JoinHandle<()>,
 }
 
+/// A desk says that it has nothing to tell us, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Refused(pub String);
+
 /// Called when something was sent.
 type Done = Box<dyn FnOnce() + Send>;
 
@@ -40,10 +45,14 @@ impl Visit {
         Ok(Self { asks, told: Mailbox::new(read), sending })
     }
 
+    /// All jobs there; the error has a [`Refused`] in it where we are not told.
     pub async fn list(&mut self) -> io::Result<Vec<Listed>> {
         self.ask(&Ask::List, || ())?;
         match self.told.next().await {
             Some(Tell::Jobs(jobs)) => Ok(jobs),
+            Some(Tell::Refused(reason)) => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, Refused(reason)))
+            }
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }

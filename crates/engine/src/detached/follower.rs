@@ -34,6 +34,8 @@ struct Follower {
     backlog: Arc<AtomicUsize>,
     /// What its recorder said at last.
     ending: Option<Ending>,
+    /// Why it tells us nothing, if it does not.
+    refused: Option<String>,
 }
 
 /// Follows a detached run; `output` reads the file its recorder writes.
@@ -44,7 +46,7 @@ pub fn follow(standing: Standing, output: Output) -> Run {
     let (living, life) = watch::channel(Life::default());
     let (id, input) = (Arc::from(standing.card.run.as_str()), standing.card.input);
     let run = Run::elsewhere(outcome, (words, backlog.clone()), life, (id, input), output.clone());
-    let follower = Follower { standing, output, living, backlog, ending: None };
+    let follower = Follower { standing, output, living, backlog, ending: None, refused: None };
     tokio::spawn(follower.follow(answer, heard));
     run
 }
@@ -66,7 +68,7 @@ impl Follower {
                 // Too many stand there, or something else is not as it should be.
                 Err(_) => {}
             }
-            if self.ending.is_some() || self.standing.is_over() {
+            if self.ending.is_some() || self.refused.is_some() || self.standing.is_over() {
                 break;
             }
             tokio::select! {
@@ -95,7 +97,7 @@ impl Follower {
         let (id, output) = (Arc::from(self.standing.card.run.as_str()), self.output.clone());
         let (background, warnings) = (Vec::new(), Vec::new());
         let (refused, job, session) = (ending.refused, None, None);
-        let outcome = ending.outcome.map_err(Error::NotBegun);
+        let outcome = self.refused.take().map_or(ending.outcome, Err).map_err(Error::NotBegun);
         let limit = ending.limit;
         let _ = answer.send(outcome.map(|(end, usage)| Outcome {
             id,
@@ -133,6 +135,7 @@ impl Follower {
                     Some(Tell::Output { stream, bytes, .. }) => self.output.append(stream, &bytes),
                     Some(Tell::Life(life)) => drop(self.living.send_replace(life)),
                     Some(Tell::Ended(ending)) => self.ending = Some(ending),
+                    Some(Tell::Refused(reason)) => self.refused = Some(reason),
                     Some(Tell::Jobs(_) | Tell::Hides(_)) => {}
                     Some(Tell::NoSuchJob) | None => return Some(()),
                 },

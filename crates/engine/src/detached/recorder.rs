@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::launch::{Begun as Answer, Order};
 use super::{Ending, Standing};
 use crate::audit::{Audit, Discretion};
-use crate::desk::Desk;
+use crate::desk::{Access, Desk};
 use crate::enclosure::{self, Enclosure};
 use crate::gate::Pending;
 use crate::jobs::{Job, Jobs};
@@ -72,6 +72,8 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
     let secrets = Secrets::new(order.secrets);
     let discretion = Discretion { commands: order.log_commands, secrets: secrets.clone() };
     let audit = Audit::new(order.audit, discretion, later.clone());
+    // A server that is itself below another one is let in at its own jobs alone.
+    let access = Access::new(audit.clone()).with_server(standing.card.server);
     let recorded = audit.resume(&standing.card.run);
     let (per_run, per_owner, total) = (order.limit, order.limit, order.limit);
     let settings = SpillSettings { parent: standing.folder.clone(), per_run, per_owner, total };
@@ -117,8 +119,8 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
         let _ = &jobs;
         vec![(Arc::clone(&owner), known.clone())]
     };
-    let desk =
-        Desk::open(&standing.folder, Arc::new(register)).map_err(|error| error.to_string())?;
+    let desk = Desk::open(&standing.folder, Arc::new(register), access);
+    let desk = desk.map_err(|error| error.to_string())?;
     job.started().await?;
     // From now on it can be found, and asked for.
     let begun = Standing::begin(standing.folder, standing.card);

@@ -283,6 +283,7 @@ mod tests {
             started_at: SystemTime::UNIX_EPOCH + Duration::from_secs(number as u64),
             input: None,
             recorder: 1,
+            server: None,
         };
         fs::write(folder.join(OUTPUT), vec![b'x'; printed]).unwrap();
         Standing::begin(folder, card).unwrap()

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use mcpz_agent::Spawn;
+use mcpz_agent::{Ancestry, Identity, Spawn};
 use tokio::task::{JoinSet, spawn_blocking};
 
 use super::{Engine, Settings};
-use crate::desk::Desk;
+use crate::desk::{Access, Desk};
 use crate::detached::{Card, Order, Shelf, Standing, enclose, follow, launch};
 use crate::error::Error;
 use crate::gate::Pending;
@@ -22,8 +22,11 @@ impl Engine {
         if let Some(shelf) = self.shelf() {
             let estate = owner.estate().to_owned();
             let mine = move |job: &Standing| job.card.estate == estate;
-            let found =
-                spawn_blocking(move || shelf.jobs().into_iter().filter(mine).collect::<Vec<_>>());
+            let found = spawn_blocking(move || {
+                let mut found: Vec<_> = shelf.jobs().into_iter().filter(mine).collect();
+                keep_admitted(&mut found);
+                found
+            });
             let found = found.await.unwrap_or_default();
             let runs: Vec<_> = found.iter().map(|standing| standing.card.run.as_str()).collect();
             owner.jobs.forget_detached(&runs);
@@ -83,6 +86,7 @@ impl Engine {
             started_at: SystemTime::now(),
             input: pending.input,
             recorder: 0,
+            server: Identity::own(),
         };
         let settings = self.settings().clone();
         let started = spawn_blocking(move || begin(&settings, &shelf, card, spawn, pending)).await;
@@ -121,7 +125,8 @@ impl Engine {
             let shared = Arc::downgrade(&self.shared);
             let register = move || shared.upgrade().map_or_else(Vec::new, |all| all.all_jobs());
             let opened = shelf.add_server().and_then(|folder| {
-                Desk::open(&folder, Arc::new(register))?;
+                let access = Access::new(self.shared.audit.clone());
+                Desk::open(&folder, Arc::new(register), access)?;
                 Ok(folder)
             });
             match opened {
@@ -156,6 +161,16 @@ impl super::Shared {
             own.map(|job| (name.clone(), job)).collect::<Vec<_>>()
         };
         jobs.flat_map(each).collect()
+    }
+}
+
+/// Keeps the jobs whose recorders let this server in. They refuse one that is itself run by another server,
+/// unless it has started the job.
+fn keep_admitted(found: &mut Vec<Standing>) {
+    let own = Identity::own();
+    let admitted = |job: &Standing| job.card.server == own;
+    if !found.iter().all(admitted) && matches!(Ancestry::own(), Ancestry::Below(_)) {
+        found.retain(admitted);
     }
 }
 
