@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::limits::{Limit, Limits};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -99,7 +99,8 @@ pub enum Event {
         keeper: i32,
         fds: u8,
     },
-    /// The first process ended. With `gone`, so did everything it started.
+    /// The first process ended. With `gone`, so did everything it started. Of a run that is being ended
+    /// it is told when all of it has, or cannot be.
     Exited {
         exit: Exit,
         gone: bool,
@@ -212,7 +213,7 @@ pub enum Stage {
     Program,
 }
 
-/// How a run's first process ended, and what it used with all it waited for.
+/// How a run's first process ended, and what all of the run has used so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
     pub status: Status,

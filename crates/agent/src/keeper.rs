@@ -17,9 +17,10 @@ use rustix::process::{Pid, Signal, getppid};
 
 use crate::cgroup::Group;
 use crate::child::{Launched, Launcher, Place, resources};
-use crate::frame::{Event, Exit, Request, Spawn, Status, Usage};
+use crate::frame::{Event, Exit, Request, Spawn, Status};
 use crate::limits::Limits;
 use crate::signals::{self, Woken};
+use crate::tally::Tally;
 use crate::tree;
 use crate::watch::Watch;
 use crate::wire::{self, Inbox};
@@ -155,8 +156,9 @@ impl Keeper {
             if minding.advance(self.group.as_mut()) {
                 // The server will not use us again: we stay with them until they end.
                 let survivors = tree::children(std::process::id() as i32);
-                let limit = minding.watch.reached();
-                let _ = self.tell(&[Event::Gone { survivors, limit }], &[]);
+                let exited = minding.end_at_last(&survivors, self.group.as_mut());
+                let gone = Event::Gone { survivors, limit: minding.watch.reached() };
+                let _ = self.tell(&exited.into_iter().chain([gone]).collect::<Vec<_>>(), &[]);
                 hung_up = true;
             }
             if hung_up {
@@ -228,14 +230,23 @@ struct Minding {
     /// Until the server knows that it runs.
     launched: Option<Launched>,
     began: Instant,
-    exit: Option<(Status, Usage, Instant)>,
+    exit: Option<Ended>,
     reported: bool,
+    /// What those have used that have ended.
+    used: Tally,
     ending: Option<Ending>,
     watch: Watch,
     /// Whether no child waited to be collected at the last look.
     reaped_all: bool,
     /// How often it is still tried to make it the first to go.
     offers: u8,
+}
+
+/// How the first process ended, and when.
+#[derive(Clone, Copy)]
+struct Ended {
+    status: Status,
+    at: Instant,
 }
 
 impl Minding {
@@ -248,6 +259,7 @@ impl Minding {
             began,
             exit,
             reported: false,
+            used: Tally::default(),
             ending,
             watch,
             reaped_all: true,
@@ -268,29 +280,49 @@ impl Minding {
         self.launched.take_if(|it| over || it.is_awaited() || self.began.elapsed() >= BRIEF)
     }
 
-    /// What of the end was not told yet.
-    fn end_to_tell(&mut self, empty: bool, group: Option<&mut Group>) -> Option<Event> {
-        let Some((status, usage, ended)) = self.exit.filter(|_| !self.reported) else {
+    /// What of the end was not told yet. A run that is being ended has ended when all of it has: until
+    /// then nobody knows what it used.
+    fn end_to_tell(&mut self, empty: bool, mut group: Option<&mut Group>) -> Option<Event> {
+        let Some(ended) = self.exit.filter(|_| !self.reported) else {
             let over = empty && !matches!(self.ending, Some(Ending::GivenUp));
-            let limit = self.watch.reached();
-            return over.then(|| Event::Gone { survivors: Vec::new(), limit });
+            let limit = || self.watch.reached_by_rest(group);
+            return over.then(|| Event::Gone { survivors: Vec::new(), limit: limit() });
         };
-        let ending = self.ending.is_some();
-        if !empty && !ending && ended.elapsed() < LINGER {
+        if !empty && (self.ending.is_some() || ended.at.elapsed() < LINGER) {
             return None;
         }
-        let mut left = match empty || ending {
-            true => Vec::new(),
-            false => tree::descendants(std::process::id() as i32),
+        let (left, used) = match empty {
+            true => (Vec::new(), self.used),
+            false => self.used.with_living(),
         };
-        self.reported = true;
-        let mut group = group;
-        let limit = self.watch.verdict(status, &usage, left.len(), group.as_deref_mut());
-        if limit.is_some() && !left.is_empty() {
+        let exit = self.exit(ended, left, used, group.as_deref_mut());
+        if exit.limit.is_some() && !empty {
             self.end_now(group);
-            left.clear();
+            return None;
         }
-        Some(Event::Exited { exit: Exit { status, usage, left, limit }, gone: empty })
+        self.reported = true;
+        Some(Event::Exited { exit, gone: empty })
+    }
+
+    /// The same when some of it cannot be ended.
+    fn end_at_last(&mut self, survivors: &[i32], group: Option<&mut Group>) -> Option<Event> {
+        let ended = self.exit.filter(|_| !self.reported)?;
+        let (_, used) = self.used.with_living();
+        let exit = self.exit(ended, survivors.to_vec(), used, group);
+        self.reported = true;
+        Some(Event::Exited { exit, gone: false })
+    }
+
+    fn exit(
+        &mut self,
+        ended: Ended,
+        left: Vec<i32>,
+        used: Tally,
+        group: Option<&mut Group>,
+    ) -> Exit {
+        let usage = used.usage(ended.at - self.began);
+        let limit = self.watch.verdict(ended.status, &usage, left.len(), group);
+        Exit { status: self.watch.status(ended.status), usage, left, limit }
     }
 
     fn obey(&mut self, request: &Request) -> Result<(), Hangup> {
@@ -324,9 +356,14 @@ impl Minding {
     }
 
     /// Ends the tree without asking: it has come to a limit.
-    fn end_now(&mut self, group: Option<&mut Group>) {
-        // While a program forks as fast as it can, looking at all of it takes long.
-        tree::kill_group(self.pid);
+    fn end_now(&mut self, mut group: Option<&mut Group>) {
+        group.iter_mut().for_each(|group| group.step_out());
+        // While a program forks as fast as it can, looking at all of it takes long. Meanwhile a shell
+        // could go on after what the kernel killed for want of memory.
+        match self.exit {
+            None => tree::kill_own_group(self.pid),
+            Some(_) => tree::kill_group(self.pid),
+        }
         kill_tree(group);
         self.ending = Some(Ending::Killing { until: Instant::now() + KILL_TIME });
     }
@@ -361,8 +398,8 @@ impl Minding {
         let own = match (&self.ending, &self.exit) {
             (Some(Ending::Asked { until }), _) => Some(until.saturating_duration_since(now)),
             (Some(Ending::Killing { .. }), _) => Some(LOOK_AGAIN),
-            (None, Some((_, _, ended))) if !self.reported => {
-                Some((*ended + LINGER).saturating_duration_since(now))
+            (None, Some(ended)) if !self.reported => {
+                Some((ended.at + LINGER).saturating_duration_since(now))
             }
             (Some(Ending::GivenUp), _) => Some(LOOK_FOR_PARENT),
             (None, None) if self.launched.is_some() => {
@@ -384,7 +421,8 @@ impl Minding {
             // SAFETY: all zeroes is a valid `rusage`.
             let mut used: libc::rusage = unsafe { std::mem::zeroed() };
             // SAFETY: both pointers are to live values of the right type.
-            match unsafe { libc::wait4(-1, &mut status, libc::WNOHANG, &mut used) } {
+            let reaped = unsafe { libc::wait4(-1, &mut status, libc::WNOHANG, &mut used) };
+            match reaped {
                 0 => {
                     self.reaped_all = true;
                     return false;
@@ -392,13 +430,14 @@ impl Minding {
                 // No children: the only way this can fail.
                 -1 => return true,
                 pid if pid == self.pid && self.exit.is_none() => {
-                    let usage = usage(&used, self.began.elapsed());
-                    self.exit = Some((decode_status(status), usage, Instant::now()));
+                    let (status, at) = (decode_status(status), Instant::now());
+                    self.exit = Some(Ended { status, at });
                 }
                 // What the first process left behind.
                 _ if self.exit.is_some() => self.watch.note(decode_status(status)),
                 _ => {}
             }
+            self.used.add(&used);
         }
         false
     }
@@ -417,8 +456,4 @@ fn decode_status(status: i32) -> Status {
         true => Status::Signal(libc::WTERMSIG(status)),
         false => Status::Code(libc::WEXITSTATUS(status)),
     }
-}
-
-fn usage(used: &libc::rusage, wall: Duration) -> Usage {
-    Usage { wall, cpu: tree::cpu_time(used), max_rss_bytes: used.ru_maxrss as u64 * 1024 }
 }

@@ -18,6 +18,7 @@ mod limits;
 mod link;
 mod process;
 mod signals;
+mod tally;
 mod tree;
 mod watch;
 mod wire;

@@ -155,7 +155,12 @@ impl Process {
             },
             Event::Exited { mut exit, gone } => {
                 self.over = gone;
-                exit.limit = exit.limit.or_else(|| self.limit_outside(exit.status));
+                if exit.limit.is_none()
+                    && let Some(limit) = self.limit_outside(exit.status)
+                {
+                    (exit.limit, exit.status) =
+                        (Some(limit), Status::Signal(Signal::KILL.as_raw()));
+                }
                 Happening::Exited { exit, gone }
             }
             Event::Gone { survivors, limit } => {

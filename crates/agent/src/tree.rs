@@ -64,7 +64,14 @@ pub fn kill_descendants(root: i32) {
 pub fn kill_group(first: i32) {
     let me = getpid().as_raw_nonzero().get();
     let ours = processes().any(|entry| entry.parent == me && entry.group == first);
-    if let Some(group) = Pid::from_raw(first).filter(|_| ours) {
+    if ours {
+        kill_own_group(first);
+    }
+}
+
+/// The same for a first process that was not reaped yet, so that its number is nobody else's.
+pub fn kill_own_group(first: i32) {
+    if let Some(group) = Pid::from_raw(first) {
         let _ = kill_process_group(group, Signal::KILL);
     }
 }
@@ -90,6 +97,8 @@ pub fn kill(root: i32) {
 
 /// What all processes below one have, and have used, with children of theirs that have ended.
 pub struct Load {
+    /// Those that live.
+    pub pids: Vec<i32>,
     pub threads: u64,
     pub cpu: Duration,
 }
@@ -98,10 +107,20 @@ pub fn load(root: i32) -> Load {
     let all = below(root);
     let ticks: u64 = all.iter().map(|entry| entry.ticks).sum();
     let per_second = rustix::param::clock_ticks_per_second().max(1);
+    let living = all.iter().filter(|entry| entry.state != State::Ended);
     Load {
+        pids: living.map(|entry| entry.pid).collect(),
         threads: all.iter().map(|entry| entry.threads).sum(),
         cpu: Duration::from_millis(ticks * 1000 / per_second),
     }
+}
+
+/// The most memory a living process has had so far.
+pub fn peak_rss_bytes(pid: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = peak.and_then(|peak| peak.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
 }
 
 /// What the children of this process used that have ended.
@@ -263,6 +282,12 @@ mod tests {
         let line = format!("7 (sh) S 42 {REST}").replace("0 0 0 0 20", "1 20 300 4000 20");
         let entry = parse(7, line.as_bytes()).unwrap();
         assert_eq!((entry.ticks, entry.threads, entry.started), (4321, 1, 9876));
+    }
+
+    #[test]
+    fn a_process_has_had_some_memory_and_one_that_is_gone_none() {
+        assert!(peak_rss_bytes(std::process::id() as i32) > 0);
+        assert_eq!(peak_rss_bytes(i32::MAX), 0);
     }
 
     #[test]

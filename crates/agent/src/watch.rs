@@ -108,6 +108,24 @@ impl Watch {
         self.reached
     }
 
+    /// The same when those that the first process left have ended, too.
+    pub fn reached_by_rest(&mut self, group: Option<&mut Group>) -> Option<Limit> {
+        self.reached = self.reached.or_else(|| group.and_then(Group::reached));
+        self.reached
+    }
+
+    /// How the run has ended whose first process ended like this. The kernel kills one process for want
+    /// of memory; whether a shell still comes to say so, or goes on, is a matter of moments. A run that
+    /// came to that limit was killed, each time.
+    pub fn status(&self, status: Status) -> Status {
+        let killed = match self.reached {
+            Some(Limit::Memory(_)) => self.held.memory.is_some(),
+            Some(Limit::SharedMemory) => true,
+            _ => false,
+        };
+        if killed { Status::Signal(Signal::KILL.as_raw()) } else { status }
+    }
+
     /// Notes how a process ended that was left alone.
     pub fn note(&mut self, status: Status) {
         if matches!(status, Status::Signal(_)) && self.reached.is_none() {
@@ -123,9 +141,11 @@ impl Watch {
         left: usize,
         group: Option<&mut Group>,
     ) -> Option<Limit> {
-        if self.reached.is_none() && (status != Status::Code(0) || left > 0) {
+        if self.reached.is_none() {
             let many = self.limits.processes.filter(|most| left as u64 > *most);
             let counted = group.and_then(|group| match status {
+                // The one for which there was no memory may be one that nobody missed.
+                Status::Code(0) if left == 0 => group.reached_loudly(),
                 Status::Code(0) => group.reached(),
                 _ => group.behind(),
             });
@@ -234,6 +254,23 @@ mod tests {
             assert_eq!(watch(limits).verdict(status, &usage, 0, None), expected, "{status:?}");
             let mut unlimited = watch(Limits::default());
             assert_eq!(unlimited.verdict(status, &usage, 0, None), None, "{status:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_the_kernel_took_a_process_from_was_killed() {
+        let killed = Status::Signal(Signal::KILL.as_raw());
+        let held = Bounds { memory: Some(1000), processes: None };
+        for (reached, held, expected) in [
+            (Some(Limit::Memory(1000)), held, killed),
+            (Some(Limit::SharedMemory), Bounds::default(), killed),
+            // A program that was refused memory ends as it likes.
+            (Some(Limit::Memory(1000)), Bounds::default(), Status::Code(1)),
+            (Some(Limit::FileSize(5)), held, Status::Code(1)),
+            (None, held, Status::Code(1)),
+        ] {
+            let watch = Watch { held, reached, ..watch(Limits::default()) };
+            assert_eq!(watch.status(Status::Code(1)), expected, "{reached:?}");
         }
     }
 

@@ -18,6 +18,8 @@ pub struct Group {
     levels: Levels,
     held: Bounds,
     killed: bool,
+    /// Whether the keeper has left where memory is counted.
+    outside: bool,
     /// What the keeper has open.
     handle: Option<OwnedFd>,
     meters: Meters,
@@ -43,7 +45,8 @@ impl Group {
         });
         let meters = Meters::default();
         let any = !folders.is_empty();
-        any.then_some(Self { folders, levels, held, killed: false, handle: None, meters })
+        let (killed, outside, handle) = (false, false, None);
+        any.then_some(Self { folders, levels, held, killed, outside, handle, meters })
     }
 
     /// Goes inside where the keeper has to be, and opens what it needs. Only limits that hold are
@@ -90,13 +93,37 @@ impl Group {
         self.meters.reached(&self.held)
     }
 
+    /// The same, if the kernel has called: that costs nearly nothing to ask.
+    pub fn reached_loudly(&mut self) -> Option<Limit> {
+        self.meters.reached_loudly(&self.held)
+    }
+
     /// The limit that a run which failed may have failed of.
     pub fn behind(&mut self) -> Option<Limit> {
         self.meters.behind(&self.held)
     }
 
-    /// Kills everything inside, where that can be done.
+    /// Takes the keeper out of where the run's memory is counted, before the run is killed. While a
+    /// process lets go of its memory it cannot be killed for having it any more: if the keeper needed a
+    /// page meanwhile, it would be the only one left to be killed.
+    pub fn step_out(&mut self) {
+        if !self.outside {
+            self.outside = true;
+            self.leave(Kind::Memory);
+        }
+    }
+
+    /// Goes to where the agent is, where nothing of ours has a limit; or else up.
+    fn leave(&self, kind: Kind) {
+        for folder in self.folders.iter().filter(|folder| folder.kind == kind) {
+            let above = [3, 1].into_iter().filter_map(|levels| folder.path.ancestors().nth(levels));
+            above.map(|above| above.join("tasks")).find(|tasks| put(tasks, "0"));
+        }
+    }
+
+    /// Kills everything inside, where that can be done. The folders are not used again.
     pub fn kill(&mut self) {
+        self.step_out();
         self.killed = true;
         for folder in self.folders.iter().filter(|folder| folder.kind == Kind::Unified) {
             // By its path: the keeper may have renewed the folder since the agent made it.
@@ -114,9 +141,8 @@ impl Group {
             self.meters.settle(&self.held);
             return Some(self);
         }
-        for folder in self.folders.iter().filter(|folder| folder.kind.holds_keeper()) {
-            folder.path.parent().map(|above| put(&above.join("tasks"), "0"));
-        }
+        self.step_out();
+        [Kind::Processes, Kind::Cpu].into_iter().for_each(|kind| self.leave(kind));
         let (folders, levels) = (self.folders.clone(), self.levels);
         self.remove();
         let mut group = Self::create(folders, levels)?;

@@ -134,7 +134,17 @@ impl Meters {
     /// all of an owner's runs when they have no memory left together; only one of them is ended. Who can
     /// make no more processes because others have so many goes on.
     pub fn reached(&mut self, held: &Bounds) -> Option<Limit> {
-        let (rung, now, before) = (self.hear_bell(), self.count(), self.before);
+        let rung = self.hear_bell();
+        self.reached_since(rung, held)
+    }
+
+    /// The same, if the bell has rung.
+    pub fn reached_loudly(&mut self, held: &Bounds) -> Option<Limit> {
+        if self.hear_bell() { self.reached_since(true, held) } else { None }
+    }
+
+    fn reached_since(&mut self, rung: bool, held: &Bounds) -> Option<Limit> {
+        let (now, before) = (self.count(), self.before);
         let killed = now.kills > before.kills;
         let own = |most: &u64| now.shortages > before.shortages || self.came_near(*most);
         let memory = held.memory.filter(|_| killed || rung).filter(own).map(Limit::Memory);
