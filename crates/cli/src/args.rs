@@ -253,7 +253,7 @@ pub struct ShellFlags {
     #[arg(long, value_name = "PATTERNS", help_heading = BOUNDS)]
     pub deny: Option<String>,
 
-    /// Settings file whose coreTools and excludeTools say which commands may run
+    /// Settings of Qwen Code or Gemini CLI that say which commands may run
     #[arg(long, value_name = "FILE", help_heading = BOUNDS)]
     pub settings: Option<PathBuf>,
 

@@ -49,7 +49,7 @@ pub struct ShellTool {
     pub background_after: Option<u64>,
     /// The tools that are offered: names, `default` or `all`.
     pub tools: Option<Vec<String>>,
-    /// A coding assistant's settings, whose `coreTools` and `excludeTools` say which commands may run.
+    /// The settings file of Qwen Code or Gemini CLI that says which commands may run.
     pub settings: Option<PathBuf>,
     /// Logs everything on standard error.
     pub verbose: Option<bool>,

@@ -21,6 +21,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 
 pub use client::Client;
+pub use json::OPTIONS as JSON_OPTIONS;
 
 use crate::args::InstallFlags;
 use client::{OWN_KEYS, Reach, Token};

@@ -74,7 +74,9 @@ pub enum PolicyError {
     Rule(#[from] RuleError),
     #[error(transparent)]
     Restrictions(#[from] RestrictionsError),
-    #[error("there are two lists of what may run: keep either coreTools or the allow list")]
+    #[error(
+        "there are two lists of what may run: keep either the one of the settings file or the allow list"
+    )]
     TwoAllowLists,
     #[error("the allow list is empty: leave it out to allow everything, or say what may run")]
     NothingAllowed,
@@ -121,18 +123,16 @@ pub fn load(flags: &ShellFlags, config: &config::Config) -> Result<Policy, Polic
     if allow.is_some() && restrictions.allow.is_some() {
         return Err(PolicyError::TwoAllowLists);
     }
-    let allow = match restrictions.allow {
-        Some(list) => Some(Rule::list(&list.join(","))?),
-        None => allow,
-    };
+    let allow = restrictions.allow.or(allow);
     // A list with nothing on it is a mistake: a variable that was not set must not open the door.
     if allow.as_ref().is_some_and(Vec::is_empty) {
         return Err(PolicyError::NothingAllowed);
     }
     let mut deny = list(flags.deny.as_deref(), file.deny.as_deref())?.unwrap_or_default();
-    for text in tool.blocked_commands.iter().flatten().chain(&restrictions.deny) {
+    for text in tool.blocked_commands.iter().flatten() {
         deny.extend(Rule::list(text)?);
     }
+    deny.extend(restrictions.deny);
     Ok(Policy {
         allow: allow.unwrap_or_default(),
         deny,

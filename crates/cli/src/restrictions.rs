@@ -1,113 +1,227 @@
 //! The settings file of a coding assistant, as far as it says which commands may run.
 //!
-//! `coreTools` and `excludeTools` name tools; an entry `run_shell_command(git)` is about one command,
-//! `run_shell_command` about all.
+//! Qwen Code and Gemini CLI have `tools.core` and `tools.exclude`, older ones `coreTools` and
+//! `excludeTools`, the newest Qwen Code `permissions`. Whatever of these a file has holds together.
+//!
+//! Somebody names a file to have commands restricted, so it never fails open: what looks like a rule
+//! and is not understood is an error, and so is a file that restricts nothing.
 
+mod entry;
+mod keys;
+
+use std::fmt;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use jsonc_parser::ast::{Array, Object, Value};
+use jsonc_parser::errors::ParseError;
+use jsonc_parser::{CollectOptions, parse_to_ast};
+use mcpz_policy::{Rule, RuleError};
 
-const TOOL: &str = "run_shell_command";
+use crate::install::JSON_OPTIONS;
+use entry::{Entry, TOOL};
+use keys::{Effect, Section};
 
-/// Files of this kind say much else, which is none of our business.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct File {
-    core_tools: Option<Vec<String>>,
-    exclude_tools: Vec<String>,
-}
+/// Told to whoever is refused what a person would have to confirm.
+const NOBODY_TO_ASK: &str =
+    "the settings want a person to confirm this, and nobody can be asked here";
 
-/// Patterns for the policy.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// Told to whoever is refused because the list of what may run has no command on it.
+const NOTHING_LISTED: &str =
+    "the settings list what may run, and there is no run_shell_command among it";
+
+/// Rules for the policy.
+#[derive(Debug, Default)]
 pub struct Restrictions {
     /// What may run; everything if it is `None`.
-    pub allow: Option<Vec<String>>,
-    pub deny: Vec<String>,
+    pub allow: Option<Vec<Rule>>,
+    pub deny: Vec<Rule>,
 }
 
+#[derive(Debug)]
+pub struct RestrictionsError {
+    path: PathBuf,
+    problem: Box<Problem>,
+}
+
+impl fmt::Display for RestrictionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the settings file {}{}", self.path.display(), self.problem)
+    }
+}
+
+impl std::error::Error for RestrictionsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.problem.source()
+    }
+}
+
+/// What is wrong, in words that follow the name of the file.
 #[derive(Debug, thiserror::Error)]
-pub enum RestrictionsError {
-    #[error("cannot read the settings file {}, which --settings or `settings` names", path.display())]
-    Read { path: PathBuf, source: std::io::Error },
+pub enum Problem {
+    #[error(", which --settings or `settings` names, cannot be read")]
+    Read(#[source] std::io::Error),
+    #[error(" is not the JSON it should be")]
+    Syntax(#[source] ParseError),
     #[error(
-        "the settings file {} has an entry that is not understood: {entry}; write it as {TOOL} or \
-         {TOOL}(COMMAND)", path.display()
+        " must have an object as its `{key}`, as in {{\"tools\": {{\"core\": [\"{TOOL}(git)\"]}}}}"
     )]
-    Entry { path: PathBuf, entry: String },
-    #[error("the settings file {} is not the JSON it should be", path.display())]
-    Content { path: PathBuf, source: serde_json::Error },
+    NoObject { key: &'static str },
+    #[error(" must have a list as its `{key}`, such as [\"{TOOL}(git)\"]")]
+    NoList { key: String },
+    #[error(" has `{key}` twice, and only one of them would count; make one of them")]
+    Twice { key: String },
+    #[error(
+        " has `{key}`, which looks like a rule but is not read; write `tools.core` for what may run, or \
+         `tools.exclude` for what may not"
+    )]
+    UnknownKey { key: String },
+    #[error(" has an entry in `{key}` that is not understood: {entry}; {advice}")]
+    Entry { key: String, entry: String, advice: &'static str },
+    #[error(" has an entry in `{key}` that cannot be a rule: {entry}")]
+    Rule { key: String, entry: String, source: RuleError },
+    #[error(
+        " restricts no command; write what may run, as in {{\"tools\": {{\"core\": [\"{TOOL}(git)\"]}}}}, or \
+         what may not, as in {{\"tools\": {{\"exclude\": [\"{TOOL}(rm)\"]}}}}, or leave the file out \
+         (`tools.allowed` and `permissions.allow` only say what needs no confirmation)"
+    )]
+    NoRules,
 }
 
 impl Restrictions {
     pub fn load(path: &Path) -> Result<Self, RestrictionsError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| RestrictionsError::Read { path: path.to_owned(), source })?;
-        let file: File = serde_json::from_str(&text)
-            .map_err(|source| RestrictionsError::Content { path: path.to_owned(), source })?;
-        // A rule that is passed over would protect nobody.
-        Self::try_from(file)
-            .map_err(|entry| RestrictionsError::Entry { path: path.to_owned(), entry })
+        let text = std::fs::read_to_string(path).map_err(Problem::Read);
+        let read = text.and_then(|text| Self::read(&text));
+        read.map_err(|problem| RestrictionsError { path: path.to_owned(), problem: problem.into() })
     }
-}
 
-impl TryFrom<File> for Restrictions {
-    type Error = String;
-
-    fn try_from(file: File) -> Result<Self, String> {
-        let core = file.core_tools.map(|tools| commands(&tools)).transpose()?;
-        // A list that does not name the tool leaves nothing to run.
-        let closed = core.as_ref().is_some_and(Vec::is_empty);
-        let allow = core.filter(|commands| !closed && !commands.contains(&"*".to_owned()));
-        let mut deny = commands(&file.exclude_tools)?;
-        deny.extend(closed.then(|| "*".to_owned()));
-        Ok(Self { allow, deny })
-    }
-}
-
-/// The commands the entries are about; `*` for all. The error is an entry that is about our tool but
-/// cannot be read.
-fn commands(tools: &[String]) -> Result<Vec<String>, String> {
-    let ours = tools.iter().filter(|entry| entry.trim().starts_with(TOOL));
-    ours.map(|entry| match entry.trim().strip_prefix(TOOL) {
-        Some("") => Ok("*".to_owned()),
-        Some(rest) => {
-            let command = rest.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-            let command = command.map(str::trim).filter(|command| !command.is_empty());
-            command.map(str::to_owned).ok_or_else(|| entry.clone())
+    fn read(text: &str) -> Result<Self, Problem> {
+        let text = text.trim_start_matches('\u{feff}');
+        let file = parse_to_ast(text, &CollectOptions::default(), &JSON_OPTIONS);
+        let file = file.map_err(Problem::Syntax)?.value;
+        let Some(Value::Object(top)) = &file else { return Err(Problem::NoRules) };
+        let mut lists = Lists::default();
+        lists.read(Section::Top, top)?;
+        for section in [Section::Tools, Section::Permissions] {
+            match top.get(section.name()).map(|member| &member.value) {
+                Some(Value::Object(members)) => lists.read(section, members)?,
+                Some(_) => return Err(Problem::NoObject { key: section.name() }),
+                None => {}
+            }
         }
-        None => Err(entry.clone()),
-    })
-    .collect()
+        lists.restrictions()
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The commands of each list that was found.
+#[derive(Default)]
+struct Lists {
+    /// Each alone says what may run, so only what is on all of them may.
+    only: Vec<Vec<Rule>>,
+    deny: Vec<Rule>,
+}
 
-    fn restrictions(text: &str) -> Restrictions {
-        serde_json::from_str::<File>(text).unwrap().try_into().unwrap()
+impl Lists {
+    fn read(&mut self, section: Section, members: &Object<'_>) -> Result<(), Problem> {
+        let mut seen = Vec::new();
+        for member in &members.properties {
+            let (name, key) = (member.name.as_str(), section.key(member.name.as_str()));
+            let effect = section.effect(name);
+            if effect.is_none() && !section.has(name) {
+                if section.is_suspicious(name) || names_our_tool(&member.value) {
+                    return Err(Problem::UnknownKey { key });
+                }
+                continue;
+            }
+            if seen.contains(&name) {
+                return Err(Problem::Twice { key });
+            }
+            seen.push(name);
+            match (effect, &member.value) {
+                (Some(effect), Value::Array(list)) => self.add(effect, &key, list)?,
+                (Some(_), _) => return Err(Problem::NoList { key }),
+                (None, _) => {}
+            }
+        }
+        Ok(())
     }
 
-    fn words(words: &[&str]) -> Vec<String> {
-        words.iter().map(ToString::to_string).collect()
+    fn add(&mut self, effect: Effect, key: &str, list: &Array<'_>) -> Result<(), Problem> {
+        if effect == Effect::Unasked {
+            return Ok(());
+        }
+        let mut rules = Vec::new();
+        for element in &list.elements {
+            let Some(text) = element.as_string_lit() else {
+                return Err(Problem::NoList { key: key.to_owned() });
+            };
+            rules.extend(rule(effect, key, &text.value)?);
+        }
+        match effect {
+            Effect::Only => self.only.push(rules),
+            _ => self.deny.extend(rules),
+        }
+        Ok(())
     }
 
-    #[test]
-    fn entries_are_about_one_command_or_all() {
-        let read = restrictions(
-            r#"{"coreTools": ["run_shell_command(git)", "edit"],
-                "excludeTools": ["run_shell_command(git push)"], "theme": "dark"}"#,
-        );
-        assert_eq!(read.allow, Some(words(&["git"])));
-        assert_eq!(read.deny, words(&["git push"]));
-        let all = restrictions(r#"{"coreTools": ["run_shell_command"]}"#);
-        assert_eq!(all, Restrictions::default());
-        let file: File =
-            serde_json::from_str(r#"{"excludeTools": ["run_shell_command(rm"]}"#).unwrap();
-        assert_eq!(Restrictions::try_from(file), Err("run_shell_command(rm".into()));
-        let none = restrictions(r#"{"excludeTools": ["run_shell_command"]}"#);
-        assert_eq!(none.deny, words(&["*"]));
-        let absent = restrictions(r#"{"coreTools": ["edit"]}"#);
-        assert_eq!((absent.allow, absent.deny), (None, words(&["*"])));
+    fn restrictions(self) -> Result<Restrictions, Problem> {
+        let Self { only, mut deny } = self;
+        if only.is_empty() && deny.is_empty() {
+            return Err(Problem::NoRules);
+        }
+        let Some(allow) = only.into_iter().reduce(|a, b| on_both(&a, &b)) else {
+            return Ok(Restrictions { allow: None, deny });
+        };
+        if allow.is_empty() {
+            deny.push(everything(NOTHING_LISTED));
+        }
+        let allow =
+            Some(allow).filter(|rules| !rules.is_empty() && !rules.iter().any(Rule::is_everything));
+        Ok(Restrictions { allow, deny })
     }
+}
+
+/// The rule an entry is, if it is about commands.
+fn rule(effect: Effect, key: &str, text: &str) -> Result<Option<Rule>, Problem> {
+    let (key, entry) = (key.to_owned(), text.to_owned());
+    let read = match Entry::read(text) {
+        Ok(read) => read,
+        Err(advice) => return Err(Problem::Entry { key, entry, advice }),
+    };
+    let command = match read {
+        Entry::Command(command) => command,
+        // It may be another program's tool or a command. What is to be kept from running is kept
+        // from it either way; nothing is allowed by a guess.
+        Entry::Unknown(name) if effect != Effect::Only => name,
+        Entry::Unknown(_) | Entry::OtherTool => return Ok(None),
+    };
+    let mut rule = Rule::new(&command).map_err(|source| Problem::Rule { key, entry, source })?;
+    rule.reason = (effect == Effect::Ask).then(|| NOBODY_TO_ASK.to_owned());
+    Ok(Some(rule))
+}
+
+fn everything(reason: &str) -> Rule {
+    let mut rule = Rule::new("*").expect("it is not empty");
+    rule.reason = Some(reason.to_owned());
+    rule
+}
+
+/// The rules of either list that the other has, too, or has more broadly. Of two that overlap in
+/// another way neither is kept: rather too little may run than too much.
+fn on_both(a: &[Rule], b: &[Rule]) -> Vec<Rule> {
+    let within = |rule: &&Rule, list: &[Rule]| list.iter().any(|other| covers(other, rule));
+    let both = a.iter().filter(|rule| within(rule, b));
+    both.chain(b.iter().filter(|rule| within(rule, a))).cloned().collect()
+}
+
+/// Whether a rule begins with all the words of another.
+fn covers(broad: &Rule, rule: &Rule) -> bool {
+    let (broad_text, text) = (broad.to_string(), rule.to_string());
+    broad.is_everything() || text == broad_text || text.starts_with(&format!("{broad_text} "))
+}
+
+/// Whether a value is a list that names the tool by which assistants run commands.
+fn names_our_tool(value: &Value<'_>) -> bool {
+    let Value::Array(list) = value else { return false };
+    let mut texts = list.elements.iter().filter_map(Value::as_string_lit);
+    texts.any(|text| entry::names_our_tool(&text.value))
 }

@@ -15,7 +15,8 @@ use serde_json::Value;
 
 use super::document::{Puzzle, line_end, ordered, spliced};
 
-const OPTIONS: ParseOptions = ParseOptions {
+/// What editors and people write in such files.
+pub const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
     allow_loose_object_property_names: false,
