@@ -188,6 +188,12 @@ pub struct ServerFlags {
     #[command(flatten)]
     pub shell: ShellFlags,
 
+    // Only here: no other command has a client that could leave.
+    /// Seconds to finish calls once the input has ended [default: 1]
+    #[arg(long, value_name = "SECONDS", help_heading = RUNNING)]
+    #[arg(value_parser = seconds_or_none)]
+    pub finish_time: Option<u64>,
+
     #[command(flatten)]
     pub http: HttpFlags,
 }
@@ -273,6 +279,12 @@ pub struct ShellFlags {
 fn seconds(text: &str) -> Result<u64, String> {
     let fits = |time: &u64| (1..=MAX_TIMEOUT).contains(time);
     let wrong = || format!("it must be a number of seconds from 1 to {MAX_TIMEOUT}");
+    text.parse().ok().filter(fits).ok_or_else(wrong)
+}
+
+fn seconds_or_none(text: &str) -> Result<u64, String> {
+    let fits = |time: &u64| *time <= MAX_TIMEOUT;
+    let wrong = || format!("it must be a number of seconds from 0 to {MAX_TIMEOUT}");
     text.parse().ok().filter(fits).ok_or_else(wrong)
 }
 

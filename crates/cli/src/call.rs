@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use mcpz_engine::Later;
+use mcpz_engine::{Closing, Later};
 use mcpz_server::Shell;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, Implementation, ProgressNotificationParam,
@@ -50,7 +50,7 @@ pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
             code = call(shell, flags) => code,
             () = interrupted => Ok(INTERRUPTED),
         };
-        engine.close().await;
+        engine.close(Closing::ClientLeft).await;
         code.map(ExitCode::from)
     })
 }

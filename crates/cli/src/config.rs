@@ -47,6 +47,8 @@ pub struct ShellTool {
     pub no_stderr: Option<bool>,
     /// Seconds until a call that still runs is handed over as a job.
     pub background_after: Option<u64>,
+    /// Seconds calls may take to finish after the client on standard input closed it; 0 ends them at once.
+    pub finish_time: Option<u64>,
     /// The tools that are offered: names, `default` or `all`.
     pub tools: Option<Vec<String>>,
     /// The settings file of Qwen Code or Gemini CLI that says which commands may run.

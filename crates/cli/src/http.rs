@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::Later;
+use mcpz_engine::{Closing, Later};
 use mcpz_server::{
     Allowed, Auth, Guests, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, random_name,
     serve_http,
@@ -227,7 +227,7 @@ pub fn run(settings: Settings, http: Http) -> Result<(), Box<dyn Error>> {
         let engine = shell.engine().clone();
         engine.warm_up();
         serve_http(listener, http.tls, Guests::new(shell), http.settings, ended).await?;
-        engine.close().await;
+        engine.close(Closing::Told).await;
         Ok(())
     });
     runtime.shutdown_background();

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use mcpz_engine::{CpuShare, Later};
 use mcpz_server::serve_stdio;
@@ -33,6 +34,9 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
     let mut settings = Settings::load(&flags.shell, config, made)?.confined()?;
     // Over HTTP there are several clients, and none is to have more than another.
     settings.engine.limits.together.cpu = http.as_ref().map_or(CpuShare::Any, |_| CpuShare::Even);
+    if let Some(time) = flags.finish_time {
+        settings.finish_time = Duration::from_secs(time);
+    }
     settings.log.catch_panics();
     warn_of_doors(settings.log, &settings.engine.policy);
     match (settings.verbose, &http) {
@@ -55,9 +59,10 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
 fn run_stdio(settings: Settings) -> Result<(), Box<dyn Error>> {
     let later = Later::default();
     let runtime = runtime(&later)?;
+    let finish_time = settings.finish_time;
     let served = runtime.block_on(async {
         tracing::info!("mcpz shell server started");
-        serve_stdio(settings.shell(later), shutdown()?).await
+        serve_stdio(settings.shell(later), finish_time, shutdown()?).await
     });
     // A thread may still wait for a terminal's input; there is nothing to wait for.
     runtime.shutdown_background();

@@ -26,6 +26,9 @@ pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
 
 pub const DEFAULT_TIMEOUT: u64 = 30;
 
+/// How long calls may take to finish once the client has closed its input, in seconds.
+pub const DEFAULT_FINISH_TIME: u64 = 1;
+
 /// With less, no shell starts.
 const LEAST_MEMORY: u64 = 4_000_000;
 
@@ -48,6 +51,8 @@ pub struct Settings {
     pub sandbox: Wanted,
     pub no_stderr: bool,
     pub verbose: bool,
+    /// How long calls may take to finish once the client has closed its input.
+    pub finish_time: Duration,
     pub log: Format,
     /// Where calls are traced, if they are.
     pub spans: Option<Arc<Spans>>,
@@ -169,6 +174,7 @@ impl Settings {
             },
             no_stderr: flags.no_stderr || file.no_stderr.unwrap_or(false),
             verbose: flags.verbose || file.verbose.unwrap_or(false),
+            finish_time: finish_time(file.finish_time)?,
             log,
             spans: None,
         })
@@ -352,6 +358,14 @@ fn seconds(name: &'static str, seconds: u64) -> Result<Duration, SettingsError> 
     match (1..=MAX_TIMEOUT).contains(&seconds) {
         true => Ok(Duration::from_secs(seconds)),
         false => Err(SettingsError::Time { name, seconds }),
+    }
+}
+
+/// Unlike other times, this one may be none at all.
+fn finish_time(wanted: Option<u64>) -> Result<Duration, SettingsError> {
+    match wanted.unwrap_or(DEFAULT_FINISH_TIME) {
+        0 => Ok(Duration::ZERO),
+        time => seconds("finish_time", time),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::gate::{Cleared, Gate};
 use crate::jobs::{Job, Jobs};
 use crate::later::Later;
-use crate::outcome::Outcome;
+use crate::outcome::{Closing, Outcome};
 use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Books, Run};
 use crate::secrets::Secrets;
@@ -97,6 +97,8 @@ struct Shared {
     /// Where others can ask for our jobs, if they can.
     desk: OnceLock<PathBuf>,
     settling: Once,
+    /// Why everything ends, once it does.
+    closing: Arc<OnceLock<Closing>>,
     /// Whoever has jobs, for those who ask for them elsewhere.
     owners: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
     link: Mutex<Agent>,
@@ -141,6 +143,7 @@ impl Engine {
             opening: Once::new(),
             desk: OnceLock::new(),
             settling: Once::new(),
+            closing: Arc::default(),
             owners: Mutex::default(),
             link,
             enclosures: Mutex::default(),
@@ -457,7 +460,8 @@ impl Engine {
     }
 
     /// Ends every command and the agent, and waits until they are gone.
-    pub async fn close(&self) {
+    pub async fn close(&self, why: Closing) {
+        let _ = self.shared.closing.set(why);
         let before = std::mem::replace(&mut *self.lock(), Agent::Closed);
         if let Agent::ForLogin(link) | Agent::Linked(link) = before {
             link.close().await;

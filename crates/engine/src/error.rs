@@ -147,5 +147,6 @@ fn how(end: End) -> String {
         End::Exited(code) => format!("has ended by itself while it started, with exit code {code}"),
         End::Signalled(signal) => format!("was ended by {}", signal_name(signal)),
         End::Cancelled | End::Lost => "was lost".to_owned(),
+        End::Closed(_) => "was ended with the server".to_owned(),
     }
 }

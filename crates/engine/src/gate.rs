@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpz_agent::{Directory, Program, Spawn, Stdin};
@@ -18,6 +18,7 @@ use crate::bounds::{Bounds, directory};
 use crate::enclosure::Enclosure;
 use crate::engine::Settings;
 use crate::error::Error;
+use crate::outcome::Closing;
 use crate::request::{Command, Input, Origin, RunRequest, Size};
 use crate::secrets::Secrets;
 use crate::store::Owner;
@@ -62,6 +63,8 @@ pub struct Pending {
     pub enclosure: Option<Arc<Enclosure>>,
     /// Who waits for the ends of a program that is directed.
     pub directing: Option<oneshot::Sender<(OwnedFd, OwnedFd)>>,
+    /// Why everything ends, once it does.
+    pub closing: Arc<OnceLock<Closing>>,
 }
 
 impl Cleared {
@@ -213,6 +216,7 @@ impl Gate<'_> {
             secrets: settings.secrets.clone(),
             enclosure: None,
             directing: None,
+            closing: Arc::default(),
         };
         Cleared { spawn, pending, recorded }
     }

@@ -245,12 +245,13 @@ impl Job {
             Kind::Adopted | Kind::Detached => ended.survivors.is_some(),
             _ => ended.outcome.is_some(),
         };
-        let lost = matches!(&ended.outcome, Some(Ok(Outcome { end: End::Lost, .. })));
-        match over {
-            false => State::Running,
-            true if lost => State::Lost,
-            true if self.life.borrow().stopped => State::Stopped,
-            true => State::Exited,
+        let end = ended.outcome.as_ref().and_then(|outcome| Some(outcome.as_ref().ok()?.end));
+        match (over, end) {
+            (false, _) => State::Running,
+            (true, Some(End::Lost)) => State::Lost,
+            (true, Some(End::Closed(_))) => State::Stopped,
+            (true, _) if self.life.borrow().stopped => State::Stopped,
+            (true, _) => State::Exited,
         }
     }
 

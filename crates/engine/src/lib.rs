@@ -62,7 +62,7 @@ pub use later::Later;
 pub use mcpz_agent::{CpuShare, Limit, Limits, Memory, Together};
 pub use mcpz_policy::{Denial, Policy};
 pub use mime::mime;
-pub use outcome::{End, Outcome, Usage, signal_name, signal_number};
+pub use outcome::{Closing, End, Outcome, Usage, signal_name, signal_number};
 pub use output::{Excerpts, Output, Stream};
 pub use page::{Data, Page, PageRequest, Reader, Stop};
 pub use random::{random_bits, random_name};

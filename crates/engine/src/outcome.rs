@@ -43,6 +43,17 @@ pub enum End {
     Cancelled,
     /// The process that minded it was killed, and it with that.
     Lost,
+    /// Everything ended, and it with that.
+    Closed(Closing),
+}
+
+/// Why everything ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Closing {
+    /// The only one who could have asked for something does not any more.
+    ClientLeft,
+    /// Somebody said so.
+    Told,
 }
 
 impl Outcome {

@@ -70,7 +70,7 @@ impl Stats {
             End::Exited(_) => 1,
             End::Signalled(_) => 2,
             End::TimedOut { .. } => 3,
-            End::Cancelled => 4,
+            End::Cancelled | End::Closed(_) => 4,
             End::Lost => 5,
         };
         self.ends[at].fetch_add(1, Ordering::Relaxed);

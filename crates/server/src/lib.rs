@@ -9,6 +9,7 @@ mod http;
 mod kept;
 mod lines;
 mod message;
+mod owed;
 mod progress;
 mod prompts;
 mod resources;

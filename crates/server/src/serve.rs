@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use mcpz_engine::Closing;
 use rmcp::RoleServer;
 use rmcp::service::{RunningService, ServerInitializeError, ServiceExt};
 use rmcp::transport::IntoTransport;
@@ -10,13 +11,18 @@ use rmcp::transport::IntoTransport;
 use crate::handler::Shell;
 use crate::stdio::Stdio;
 
-/// How long answers that are under way may take once the client has closed its end.
+/// How long answers that are under way may take once all commands have ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Serves standard input and output until the client closes them or `shutdown` is done. Nothing
-/// that was started is left when this returns.
-pub async fn serve_stdio(shell: Shell, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-    let stdio = Stdio::open()?;
+/// Serves standard input and output until the client closes them or `shutdown` is done. What the
+/// client asked for may take `finish_time` longer than its input. Nothing that was started is left
+/// when this returns.
+pub async fn serve_stdio(
+    shell: Shell,
+    finish_time: Duration,
+    shutdown: impl Future<Output = ()>,
+) -> io::Result<()> {
+    let stdio = Stdio::open(finish_time)?;
     let closed = stdio.closed();
     let engine = shell.engine().clone();
     let mut session = tokio::spawn(async move {
@@ -27,12 +33,12 @@ pub async fn serve_stdio(shell: Shell, shutdown: impl Future<Output = ()>) -> io
     });
     tokio::select! {
         () = closed.cancelled() => {
-            engine.close().await;
+            engine.close(Closing::ClientLeft).await;
             // The commands are gone, so what is still to be said is said at once.
             let _ = tokio::time::timeout(LAST_WORDS, session).await;
         }
-        _ = &mut session => engine.close().await,
-        () = shutdown => engine.close().await,
+        _ = &mut session => engine.close(Closing::ClientLeft).await,
+        () = shutdown => engine.close(Closing::Told).await,
     }
     Ok(())
 }

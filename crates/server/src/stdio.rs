@@ -4,71 +4,84 @@
 //! too long and reads through a thread. Here every line that is not a message is answered, and
 //! what the service loop could not bear is kept from it: messages before the first request, and a
 //! second request with the id of one still running.
+//!
+//! The end of the input is not the end of the conversation: what was asked is still answered. The
+//! service loop is told of the end only when the client has everything, so that it goes on writing.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientRequest, ErrorData, GetMeta, JsonRpcMessage, RequestId};
+use rmcp::model::{ClientNotification, ClientRequest, ErrorData, GetMeta, JsonRpcMessage};
 use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fstat};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::lines::Lines;
 use crate::message::{self, Fault, Message};
+use crate::owed::{Owed, Unwritten};
 
 type Source = Box<dyn AsyncRead + Send + Sync + Unpin>;
 type Sink = Box<dyn AsyncWrite + Send + Sync + Unpin>;
 
+/// The request that is answered only when its client does not want to hear any more.
+const LISTEN: &str = "subscriptions/listen";
+
 /// How many complaints may wait to be written.
 const COMPLAINTS: usize = 16;
+
+/// Between two looks whether somebody can still read what we write.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 pub struct Stdio {
     lines: Lines<Source>,
     waiting: VecDeque<Result<Message, Fault>>,
     writer: Writer,
-    complaints: mpsc::Sender<Fault>,
+    complaints: mpsc::Sender<(Fault, Unwritten)>,
     /// Whether a request has opened the conversation.
     opened: bool,
+    /// How long what was asked may take once there is nothing more to read.
+    finish_time: Duration,
+    /// When that time is over, once it has begun.
+    finish_by: Option<Instant>,
 }
 
 #[derive(Clone)]
 struct Writer {
     sink: Arc<tokio::sync::Mutex<Sink>>,
-    /// Requests that were passed on and not answered yet. One that was cancelled never is, and its
-    /// id is never free again: the service loop could take an old answer for a new one.
-    running: Arc<Mutex<HashSet<RequestId>>>,
+    owed: Arc<Owed>,
     closed: CancellationToken,
 }
 
 impl Stdio {
-    pub fn new(source: Source, sink: Sink) -> Self {
+    /// This process's own standard input and output.
+    pub fn open(finish_time: Duration) -> io::Result<Self> {
         let writer = Writer {
-            sink: Arc::new(tokio::sync::Mutex::new(sink)),
-            running: Arc::default(),
+            sink: Arc::new(tokio::sync::Mutex::new(open_stdout()?)),
+            owed: Arc::default(),
             closed: CancellationToken::new(),
         };
         let (complaints, faults) = mpsc::channel(COMPLAINTS);
         tokio::spawn(complain(writer.clone(), faults));
-        let lines = Lines::new(source);
-        Self { lines, waiting: VecDeque::new(), writer, complaints, opened: false }
+        let (lines, waiting) = (Lines::new(open_stdin()?), VecDeque::new());
+        let (opened, finish_by) = (false, None);
+        Ok(Self { lines, waiting, writer, complaints, opened, finish_time, finish_by })
     }
 
-    /// This process's own standard input and output.
-    pub fn open() -> io::Result<Self> {
-        Ok(Self::new(open_stdin()?, open_stdout()?))
-    }
-
-    /// Told when the client has closed its end.
+    /// Told when the client has closed its end, and either has all it asked for or has to wait too
+    /// long for it.
     pub fn closed(&self) -> CancellationToken {
         self.writer.closed.clone()
     }
@@ -82,20 +95,59 @@ impl Stdio {
 
     /// Whether the service loop may see this message, or why not.
     fn admit(&mut self, message: &Message) -> Result<bool, Fault> {
-        let mut running = self.writer.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let owed = &self.writer.owed;
         match message {
             JsonRpcMessage::Request(request) => {
                 self.opened |= opens(&request.request);
-                if running.insert(request.id.clone()) {
+                // Who listens is answered when they stop.
+                let will_be_answered = request.request.method() != LISTEN;
+                if owed.note_request(&request.id, will_be_answered) {
                     return Ok(true);
                 }
                 let text = "Invalid Request: a request with this id is still running";
                 let error = ErrorData::invalid_request(text, None);
-                Err(Fault::new(error, Some(request.id.clone())))
+                return Err(Fault::new(error, Some(request.id.clone())));
             }
-            _ => Ok(self.opened),
+            JsonRpcMessage::Notification(notification) if self.opened => {
+                if let ClientNotification::CancelledNotification(cancelled) =
+                    &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    owed.note_cancelled(id);
+                }
+            }
+            _ => {}
+        }
+        Ok(self.opened)
+    }
+
+    /// Waits until the client has all it is owed. What takes too long is ended by whoever waits for
+    /// us to be closed, and is answered then.
+    async fn finish(&self, by: Instant) {
+        let Writer { owed, closed, .. } = &self.writer;
+        tokio::select! {
+            biased;
+            () = owed.nothing() => closed.cancel(),
+            () = over(by) => {
+                closed.cancel();
+                owed.nothing().await;
+            }
         }
     }
+}
+
+/// Done at that time, or when nobody can read what we write any more.
+async fn over(by: Instant) {
+    while Instant::now() < by && !nobody_reads(rustix::stdio::stdout()) {
+        sleep_until(by.min(Instant::now() + LOOK_AGAIN)).await;
+    }
+}
+
+/// Whether the other end of a pipe or socket is gone.
+fn nobody_reads(stdout: BorrowedFd<'_>) -> bool {
+    let mut looked = [PollFd::from_borrowed_fd(stdout, PollFlags::empty())];
+    let gone = PollFlags::ERR | PollFlags::HUP;
+    poll(&mut looked, Some(&Timespec::default())).is_ok() && looked[0].revents().intersects(gone)
 }
 
 /// Whether the service loop takes this request for the beginning of a conversation.
@@ -123,15 +175,15 @@ impl Transport<RoleServer> for Stdio {
     }
 
     async fn receive(&mut self) -> Option<Message> {
-        loop {
+        while self.finish_by.is_none() {
             // Before anything is taken, as this future may be dropped while it waits. A client that
             // does not read what is wrong with its messages is not read either.
             let Ok(complaint) = self.complaints.clone().reserve_owned().await else {
                 return None;
             };
             let Some(next) = self.next().await else {
-                self.writer.closed.cancel();
-                return None;
+                self.finish_by = Some(Instant::now() + self.finish_time);
+                break;
             };
             let admitted = match next {
                 Ok(message) => self.admit(&message).map(|fine| fine.then_some(message)),
@@ -142,10 +194,12 @@ impl Transport<RoleServer> for Stdio {
                 Ok(None) => {}
                 Err(fault) => {
                     tracing::debug!("{}", fault.error.message);
-                    complaint.send(fault);
+                    complaint.send((fault, self.writer.owed.message()));
                 }
             }
         }
+        self.finish(self.finish_by?).await;
+        None
     }
 
     async fn close(&mut self) -> io::Result<()> {
@@ -154,9 +208,9 @@ impl Transport<RoleServer> for Stdio {
 }
 
 /// Tells the client what is wrong with its messages.
-async fn complain(writer: Writer, mut faults: mpsc::Receiver<Fault>) {
-    while let Some(Fault { error, id }) = faults.recv().await {
-        let _ = writer.clone().write(JsonRpcMessage::error(*error, id)).await;
+async fn complain(writer: Writer, mut faults: mpsc::Receiver<(Fault, Unwritten)>) {
+    while let Some((Fault { error, id }, unwritten)) = faults.recv().await {
+        let _ = writer.write(JsonRpcMessage::error(*error, id), unwritten).await;
     }
 }
 
@@ -167,16 +221,26 @@ impl Writer {
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
         };
+        let unwritten = self.owed.message();
         if let Some(id) = answered {
-            self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+            self.owed.note_answered(id);
         }
-        self.write(message).await
+        self.write(message, unwritten).await
     }
 
-    async fn write(self, message: TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+    async fn write(
+        &self,
+        message: TxJsonRpcMessage<RoleServer>,
+        _unwritten: Unwritten,
+    ) -> io::Result<()> {
         let mut line = serde_json::to_vec(&message)?;
         line.push(b'\n');
-        let written = self.sink.lock().await.write_all(&line).await;
+        let mut sink = self.sink.lock().await;
+        let written = match sink.write_all(&line).await {
+            // A thread may write to a file, and has not done so before it says so.
+            Ok(()) => sink.flush().await,
+            Err(error) => Err(error),
+        };
         if written.is_err() {
             self.closed.cancel();
         }

@@ -110,6 +110,7 @@ impl Teller {
             }
             End::Cancelled => (LoggingLevel::Info, "the command was cancelled".to_owned()),
             End::Lost => (LoggingLevel::Error, "the command was lost".to_owned()),
+            End::Closed(_) => (LoggingLevel::Info, "the command ended with the server".to_owned()),
         };
         self.tell(level, text).await;
         if !outcome.background.is_empty() {

@@ -17,6 +17,7 @@ pub fn of(path: &str) -> String {
     match path {
         "shell_tool.working_dir" => "that of the server".to_owned(),
         "shell_tool.timeout" => plain(settings::DEFAULT_TIMEOUT),
+        "shell_tool.finish_time" => plain(settings::DEFAULT_FINISH_TIME),
         "shell_tool.shell" => plain(settings::DEFAULT_SHELL),
         "shell_tool.no_stderr" | "shell_tool.verbose" | "shell_tool.login_env" => plain(false),
         "shell_tool.log_format" => plain("\"text\""),

@@ -11,6 +11,7 @@ pub mod audit;
 pub mod collector;
 pub mod http;
 pub mod install;
+pub mod piped;
 pub mod sandbox;
 
 use std::collections::VecDeque;

@@ -333,6 +333,7 @@ impl<'a> Closing<'a> {
             End::TimedOut { .. } => Self { result: "timed_out", ..closing },
             End::Cancelled => Self { result: "cancelled", ..closing },
             End::Lost => Self { result: "lost", ..closing },
+            End::Closed(_) => Self { result: "server_ended", ..closing },
         }
     }
 }

@@ -89,6 +89,7 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
         secrets,
         enclosure: None,
         directing: None,
+        closing: Arc::default(),
     };
     let mut spawn = order.spawn.unpack(|| None).ok_or("its directory is gone")?;
     let process = match &order.confining {

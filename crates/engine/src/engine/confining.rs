@@ -20,6 +20,7 @@ impl Engine {
         pending: &mut Pending,
         run: &str,
     ) -> Result<Process, Error> {
+        pending.closing = self.shared.closing.clone();
         if self.settings().confining.is_none() {
             return Ok(self.link()?.spawn(owner.number(), spawn)?);
         }

@@ -50,6 +50,7 @@ impl Engine {
         let (spawn, mut pending, recorded) = self.gate().clear_login(login)?.into_parts();
         let (directing, directed) = oneshot::channel();
         pending.directing = Some(directing);
+        pending.closing = self.shared.closing.clone();
         let link = self.link_for_login()?;
         let process = link.spawn(FIRST_OWNER, Spawn { directed: true, ..spawn })?;
         let output = Output::new(self.shared.spill.account().quota(Some(0)));

@@ -257,6 +257,11 @@ impl Minder {
         });
         let usage = self.exit.as_ref().map_or(Usage::default(), |exit| exit.usage);
         let end = self.stopped.or(ended).unwrap_or(End::Lost);
+        let end = match (end, self.pending.closing.get()) {
+            // Keepers end their runs without a word when everything ends, or with a signal.
+            (End::Lost | End::Signalled(_), Some(why)) => End::Closed(*why),
+            (end, _) => end,
+        };
         let limit = self.exit.as_ref().and_then(|exit| exit.limit);
         let (id, output) = (self.id.clone(), self.output.clone());
         let warnings = self.pending.warnings.clone();

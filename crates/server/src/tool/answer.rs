@@ -1,6 +1,6 @@
 //! What the definitions and the answers of all tools have in common.
 
-use mcpz_engine::{End, Error, Limit, Outcome, Room, Stop, shortened, signal_name};
+use mcpz_engine::{Closing, End, Error, Limit, Outcome, Room, Stop, shortened, signal_name};
 use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -138,13 +138,14 @@ impl From<End> for Ending {
             }
             End::Cancelled => Self::said("cancelled"),
             End::Lost => Self::said(LOST),
+            End::Closed(why) => Self::said(closed(why)),
         }
     }
 }
 
 /// Whether an answer is an error: a command that ran and failed is none.
 pub(crate) fn is_error(end: End) -> bool {
-    matches!(end, End::TimedOut { .. } | End::Lost)
+    matches!(end, End::TimedOut { .. } | End::Lost | End::Closed(_))
 }
 
 /// An answer whose structure is `reply` and whose content says the same in other words.
@@ -186,6 +187,17 @@ pub(crate) const IN_PARTS: &str =
 /// What a run that was lost is answered with.
 pub(crate) const LOST: &str =
     "the process that minded this command was killed, and the command with it";
+
+/// What is said of a command that ends because the server does.
+pub(crate) fn closed(why: Closing) -> &'static str {
+    match why {
+        Closing::ClientLeft => {
+            "the client closed its input before this command had ended, so the server is ending, and \
+             the command with it"
+        }
+        Closing::Told => "the server was told to end, and the command with it",
+    }
+}
 
 /// Does what may wait for the disk where nobody else waits for it, until it is done or nobody wants
 /// it any more.

@@ -108,6 +108,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if outcome.end == End::Lost {
         return Err(Complaint("Error: execute: wait failed".into()));
     }
+    let cut_short = matches!(outcome.end, End::TimedOut { .. } | End::Closed(_));
     let limit = call.faces.execute.max_output_bytes;
     let max_answer = Some(call.faces.max_answer).filter(|max| max.is_chosen());
     let reading = outcome.clone();
@@ -123,7 +124,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         Complaint("Error: execute: read failed".into())
     })?;
     reply.log(&call.faces.execute);
-    Ok(answer_as_json(&reply, Vec::new(), reply.timed_out))
+    Ok(answer_as_json(&reply, Vec::new(), cut_short))
 }
 
 impl Reply {

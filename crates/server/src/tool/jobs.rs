@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Complaint, LOST, off_thread, remarks};
+use super::answer::{Complaint, LOST, closed, off_thread, remarks};
 use super::budget::{MaxAnswer, size_as_json};
 use crate::kept::OutputUri;
 
@@ -166,6 +166,7 @@ impl Told {
             }
             End::Cancelled => self.message = Some("cancelled".to_owned()),
             End::Lost => self.message = Some(LOST.to_owned()),
+            End::Closed(why) => self.message = Some(closed(why).to_owned()),
         }
         if let Some(limit) = outcome.limit {
             (self.limit, self.message) = (Some(limit.name()), Some(limit.to_string()));

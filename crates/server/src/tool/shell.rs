@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::advice::advice;
-use super::answer::{Answer, Complaint, Effect, LOST, Used, answer, define, notices, refusal};
+use super::answer::{
+    Answer, Complaint, Effect, LOST, Used, answer, closed, define, notices, refusal,
+};
 use super::budget::{passed_on_whole, size};
 use super::paging::MAX_BYTES;
 use super::shown::{Shown, Spilled, show};
@@ -183,6 +185,7 @@ fn sentence(call: &Call<'_>, stderr: &str, outcome: &Outcome) -> (String, bool) 
         End::TimedOut { after } => format!("Command timed out after {} seconds", after.as_secs()),
         End::Cancelled => "Command was cancelled".into(),
         End::Lost => format!("Command failed: {}", LOST),
+        End::Closed(why) => format!("Command was ended: {}", closed(why)),
     };
     let advice = advice(call, outcome.end, stderr).map(|advice| format!(": {advice}"));
     (text + &advice.unwrap_or_default(), outcome.end != End::Exited(0))
@@ -202,7 +205,7 @@ impl Reply {
             End::TimedOut { after } => Self { timeout_seconds: Some(after.as_secs()), ..reply },
             End::Exited(code) => Self { exit_code: Some(code), ..reply },
             End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
-            End::Cancelled | End::Lost => reply,
+            End::Cancelled | End::Lost | End::Closed(_) => reply,
         }
     }
 

@@ -44,6 +44,7 @@ fn describe(span: &mut Span, outcome: &Outcome) {
         }
         End::Cancelled => span.fail("cancelled", ""),
         End::Lost => span.fail("lost", ""),
+        End::Closed(_) => span.fail("server_ended", ""),
     }
     if let Some(limit) = outcome.limit {
         span.add("mcpz.run.limit", limit.name());
