@@ -221,7 +221,7 @@ pub struct ShellFlags {
     #[arg(long, value_name = "FORM", hide_possible_values = true)]
     pub log_format: Option<Format>,
 
-    /// Working directory for command execution [default: current one]
+    /// Commands start here or below [default: current one, or anywhere]
     #[arg(short, long, value_name = "PATH", help_heading = RUNNING)]
     pub working_dir: Option<PathBuf>,
 

@@ -37,7 +37,7 @@ pub struct Config {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ShellTool {
-    /// Where commands start.
+    /// Commands start in this directory or below, and nowhere else.
     pub working_dir: Option<PathBuf>,
     /// Seconds until a command is ended with all it started.
     pub timeout: Option<u64>,
@@ -65,7 +65,7 @@ pub struct ShellTool {
     pub max_output_size: Option<Size>,
     /// The most characters of an answer, as JSON.
     pub max_answer: Option<usize>,
-    /// Commands start in one of these or below.
+    /// Directories commands may start in, or below, besides `working_dir`.
     pub allowed_directories: Option<Vec<PathBuf>>,
     /// More rules of what is denied.
     pub blocked_commands: Option<Vec<String>>,

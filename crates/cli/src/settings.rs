@@ -134,13 +134,16 @@ impl Settings {
         };
         let Surroundings { variables, shell, secrets } = around.surroundings(&environment, shell);
         let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        let named = flags.working_dir.clone().or(file.working_dir.clone());
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
             variables,
             login: login.then(|| around.login(environment)),
             secrets,
-            working_directory: working_dir(flags.working_dir.clone().or(file.working_dir.clone()))?,
+            // Whoever names one means to keep commands there.
+            stays_within: named.is_some(),
+            working_directory: working_dir(named)?,
             shell,
             timeout: seconds("timeout", timeout)?,
             policy,

@@ -93,7 +93,7 @@ fn what_is_refused_leaves_a_line_and_does_not_run() {
             "refused by the policy: `touch {}` (at 0) is denied by the rule `touch`",
             path.display()
         ),
-        "/ is not within the allowed directories",
+        "/ is outside of /usr; add it to allowed_directories to allow it",
         "the command contains a NUL byte, which no program can be given",
         "`A=B` is not the name of an environment variable",
     ]) {

@@ -184,6 +184,24 @@ fn with_the_network_on_what_others_serve_is_reached() {
 }
 
 #[test]
+fn a_confined_command_starts_in_the_working_directory_or_below() {
+    let place = Place::new();
+    fs::create_dir(place.work().join("below")).unwrap();
+    std::os::unix::fs::symlink("/etc", place.work().join("out")).unwrap();
+    let work = place.work().to_str().unwrap().to_owned();
+    let mut server = place.start(&[&WORKSPACE[..], &["--working-dir", &work]].concat(), "");
+    let mut pwd = |directory: &str| {
+        let arguments = json!({"command": "pwd -P", "working_directory": directory});
+        server.call(arguments)["output"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(pwd("below"), format!("{work}/below\n"));
+    for outside in ["out", "..", "/etc"] {
+        let said = pwd(outside);
+        assert!(said.contains(&format!("is outside of {work}; add it to allowed_dir")), "{said}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_an_error_at_the_start() {
     let place = Place::new();
     let with = |more: &[&'static str]| [&WORKSPACE[..], more].concat();

@@ -192,8 +192,8 @@ fn global_settings() {
         assert!(sentence(&result).starts_with("Command denied by security policy"), "{result}");
     }
     let elsewhere = server.tool("shell", json!({"command": "pwd", "working_directory": "/"}));
-    let expected = "Failed to execute: / is not within the allowed directories";
-    assert_eq!(sentence(&elsewhere), expected);
+    let expected = format!("/ is outside of {path}; add it to allowed_directories to allow it");
+    assert_eq!(sentence(&elsewhere), format!("Failed to execute: {expected}"));
     std::os::unix::fs::symlink("/", allowed.join("out")).unwrap();
     let through = server.tool("shell", json!({"command": "pwd", "working_directory": "out"}));
     assert_eq!(through["isError"], true);

@@ -25,6 +25,8 @@ pub struct Bounds {
     /// Its real path, and those of all that are allowed.
     real_home: PathBuf,
     allowed: Vec<PathBuf>,
+    /// Whether the engine's own is what commands are kept within, with those that are allowed besides.
+    stays_within: bool,
 }
 
 /// Where a request is to run.
@@ -40,11 +42,13 @@ impl Bounds {
         // One that is not there yet may come, if it is no link then.
         let real = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
         let real = |path| real(path).unwrap_or_else(|_| path.clone());
-        Self {
-            home: settings.working_directory.clone(),
-            real_home: real(&settings.working_directory),
-            allowed: settings.allowed_directories.iter().map(real).collect(),
+        let (home, stays_within) = (settings.working_directory.clone(), settings.stays_within);
+        let real_home = real(&home);
+        let mut allowed: Vec<_> = settings.allowed_directories.iter().map(real).collect();
+        if stays_within {
+            allowed.insert(0, real_home.clone());
         }
+        Self { home, real_home, allowed, stays_within }
     }
 
     /// What to enter for `path`: its name where every directory may be, and else what it is now.
@@ -56,15 +60,32 @@ impl Bounds {
             })?),
             false => None,
         };
-        let refused = || Error::NotAllowedThere(path.to_owned());
+        let refused = || self.refusal(path);
         let allowed = match self.allowed.is_empty() {
-            false => Some(beneath(&self.allowed, path)?.ok_or_else(refused)?),
+            false => match beneath(&self.allowed, path) {
+                // The request names no directory that could lead elsewhere.
+                Err(Error::Boundless(_)) if self.is_home(request) => None,
+                found => Some(found?.ok_or_else(refused)?),
+            },
             true => None,
         };
         match (home, allowed) {
             (None, None) => Ok(Directory::Path(path.to_owned())),
             (Some(home), Some(allowed)) if !is_same(&home, &allowed) => Err(refused()),
             (Some(handle), _) | (None, Some(handle)) => Ok(Directory::Handle(handle)),
+        }
+    }
+
+    /// Whether it runs in the engine's own directory because that is where all commands are kept.
+    fn is_home(&self, request: &RunRequest) -> bool {
+        self.stays_within && request.directory.is_none()
+    }
+
+    fn refusal(&self, path: &Path) -> Error {
+        let path = path.to_owned();
+        match self.stays_within {
+            true => Error::NotAllowedOutside { path, root: self.home.clone() },
+            false => Error::NotAllowedThere(path),
         }
     }
 }

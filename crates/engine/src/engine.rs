@@ -60,7 +60,10 @@ pub struct Settings {
     pub spill: SpillSettings,
     /// How long outputs can be read after they were kept.
     pub keep_time: Duration,
-    /// Where commands may run, with what is below; anywhere if there are none.
+    /// Whether commands start in the working directory and below, and nowhere else.
+    pub stays_within: bool,
+    /// Where they may start besides, with what is below. Without `stays_within`, and if there are
+    /// none, they start anywhere.
     pub allowed_directories: Vec<PathBuf>,
     /// Whether the log and the audit trail say what is run.
     pub log_commands: bool,

@@ -19,8 +19,16 @@ pub enum Error {
     BadVariable(String),
     #[error("cannot enter the working directory {}", path.display())]
     Directory { path: PathBuf, source: io::Error },
-    #[error("{} is not within the allowed directories", .0.display())]
+    #[error(
+        "{} is not within the allowed directories; add it to allowed_directories to allow it",
+        .0.display()
+    )]
     NotAllowedThere(PathBuf),
+    #[error(
+        "{} is outside of {}; add it to allowed_directories to allow it",
+        path.display(), root.display()
+    )]
+    NotAllowedOutside { path: PathBuf, root: PathBuf },
     #[error("{} is outside of {}", path.display(), root.display())]
     Outside { path: PathBuf, root: PathBuf },
     #[error(

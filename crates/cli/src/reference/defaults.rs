@@ -15,7 +15,7 @@ pub fn of(path: &str) -> String {
     let (spill, audit) = (SpillSettings::new(""), AuditSettings::new(""));
     let served = HttpLimits::default();
     match path {
-        "shell_tool.working_dir" => "that of the server".to_owned(),
+        "shell_tool.working_dir" => "that of the server, and anywhere".to_owned(),
         "shell_tool.timeout" => plain(settings::DEFAULT_TIMEOUT),
         "shell_tool.finish_time" => plain(settings::DEFAULT_FINISH_TIME),
         "shell_tool.shell" => plain(settings::DEFAULT_SHELL),
