@@ -225,7 +225,7 @@ pub struct ShellFlags {
     #[arg(short, long, value_name = "PATH", help_heading = RUNNING)]
     pub working_dir: Option<PathBuf>,
 
-    /// Command execution timeout in seconds [default: 30]
+    /// Command timeout in seconds [default: 30 to 600, by the tool]
     #[arg(short, long, value_name = "SECONDS", help_heading = RUNNING)]
     #[arg(value_parser = seconds)]
     pub timeout: Option<u64>,

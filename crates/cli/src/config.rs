@@ -39,13 +39,13 @@ pub struct Config {
 pub struct ShellTool {
     /// Commands start in this directory or below, and nowhere else.
     pub working_dir: Option<PathBuf>,
-    /// Seconds until a command is ended with all it started.
+    /// Seconds until a command is ended with all it started, unless a call says otherwise.
     pub timeout: Option<u64>,
     /// The shell that runs commands.
     pub shell: Option<PathBuf>,
     /// Leaves what commands print to standard error out of answers.
     pub no_stderr: Option<bool>,
-    /// Seconds until a call that still runs is handed over as a job.
+    /// Seconds until a call that still runs is handed over as a job, if the tools for jobs are offered.
     pub background_after: Option<u64>,
     /// Seconds calls may take to finish after the client on standard input closed it; 0 ends them at once.
     pub finish_time: Option<u64>,
@@ -57,7 +57,7 @@ pub struct ShellTool {
     pub verbose: Option<bool>,
     /// How lines of the log look: `text` or `json`.
     pub log_format: Option<Format>,
-    /// Of the tool `shell`, in seconds.
+    /// The `timeout` of the tool `shell`, in seconds.
     pub default_timeout: Option<u64>,
     /// The longest timeout the tool `shell` takes, in seconds.
     pub max_timeout: Option<u64>,

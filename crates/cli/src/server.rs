@@ -39,6 +39,7 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
     }
     settings.log.catch_panics();
     warn_of_doors(settings.log, &settings.engine.policy);
+    warn_of_no_jobs(&settings);
     match (settings.verbose, &http) {
         (true, _) => settings.log.start(Detail::Everything),
         // A service that serves many is watched by its log.
@@ -74,6 +75,16 @@ fn warn_of_doors(log: Format, policy: &mcpz_policy::Policy) {
     if !doors.is_empty() {
         let doors = doors.join(", ");
         log.warn(&format!("the allow list has programs that can run any other: {doors}"));
+    }
+}
+
+/// A call is not handed over to where nobody can ask for it.
+fn warn_of_no_jobs(settings: &Settings) {
+    if settings.faces.background_after.is_some() && !settings.tools.has_jobs() {
+        settings.log.warn(
+            "background_after hands no call over as a job, as the tools for jobs are not offered: add \
+             read_job and stop_job to --tools",
+        );
     }
 }
 

@@ -24,8 +24,6 @@ use crate::size::Size;
 /// The longest timeout, in seconds.
 pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
 
-pub const DEFAULT_TIMEOUT: u64 = 30;
-
 /// How long calls may take to finish once the client has closed its input, in seconds.
 pub const DEFAULT_FINISH_TIME: u64 = 1;
 
@@ -133,7 +131,7 @@ impl Settings {
             found => found?,
         };
         let Surroundings { variables, shell, secrets } = around.surroundings(&environment, shell);
-        let timeout = flags.timeout.or(file.timeout).unwrap_or(DEFAULT_TIMEOUT);
+        let faces = faces(flags, &file)?;
         let named = flags.working_dir.clone().or(file.working_dir.clone());
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let engine = mcpz_engine::Settings {
@@ -145,7 +143,7 @@ impl Settings {
             stays_within: named.is_some(),
             working_directory: working_dir(named)?,
             shell,
-            timeout: seconds("timeout", timeout)?,
+            timeout: faces.timeout,
             policy,
             home: std::env::var_os("HOME").map(PathBuf::from),
             runs: runs(&limits)?,
@@ -165,16 +163,7 @@ impl Settings {
             engine,
             sandbox,
             tools: tools.map_or_else(|| Ok(ToolSet::default()), |list| list.parse())?,
-            faces: FaceSettings {
-                shell: shell_face(&file)?,
-                execute: execute_face()?,
-                max_answer: max_answer(flags.max_answer.or(file.max_answer))?,
-                background_after: flags
-                    .background_after
-                    .or(file.background_after)
-                    .map(|after| seconds("background_after", after))
-                    .transpose()?,
-            },
+            faces,
             no_stderr: flags.no_stderr || file.no_stderr.unwrap_or(false),
             verbose: flags.verbose || file.verbose.unwrap_or(false),
             finish_time: finish_time(file.finish_time)?,
@@ -312,15 +301,38 @@ fn usage(memory: Option<Size>, limits: &config::Limits) -> Result<Limits, Settin
     })
 }
 
-fn shell_face(file: &config::ShellTool) -> Result<ShellSettings, SettingsError> {
+/// What can be set for single tools. A timeout that is set is that of all of them.
+fn faces(flags: &ShellFlags, file: &config::ShellTool) -> Result<FaceSettings, SettingsError> {
+    let default = FaceSettings::default();
+    let time = |name, time: Option<u64>| time.map(|time| seconds(name, time)).transpose();
+    let timeout = time("timeout", flags.timeout.or(file.timeout))?;
+    Ok(FaceSettings {
+        shell: shell_face(flags, file)?,
+        execute: execute_face()?,
+        timeout: timeout.unwrap_or(default.timeout),
+        long_timeout: timeout.unwrap_or(default.long_timeout),
+        background_after: time(
+            "background_after",
+            flags.background_after.or(file.background_after),
+        )?,
+        max_answer: max_answer(flags.max_answer.or(file.max_answer))?,
+    })
+}
+
+/// The timeout of this tool: the flag's, its own of the file, that of all tools, or the default.
+fn shell_face(
+    flags: &ShellFlags,
+    file: &config::ShellTool,
+) -> Result<ShellSettings, SettingsError> {
     let default = ShellSettings::default();
     let time = |name, time: Option<u64>, otherwise| match time {
         Some(time) => seconds(name, time),
         None => Ok(otherwise),
     };
     let max_timeout = time("max_timeout", file.max_timeout, default.max_timeout)?;
-    let default_timeout = default.default_timeout.min(max_timeout);
-    let default_timeout = time("default_timeout", file.default_timeout, default_timeout)?;
+    let others = time("timeout", flags.timeout.or(file.timeout), default.default_timeout)?;
+    let own = file.default_timeout.filter(|_| flags.timeout.is_none());
+    let default_timeout = time("default_timeout", own, others.min(max_timeout))?;
     if default_timeout > max_timeout {
         let (default, max) = (default_timeout, max_timeout);
         return Err(SettingsError::TimeoutOrder { default, max });

@@ -56,7 +56,8 @@ fn the_whole_answer_is_there_as_json() {
 fn a_timeout_ends_with_124_and_a_signal_with_128_and_its_number() {
     let (stdout, stderr, code) = call(&["-t", "1", "execute_command", "command=echo a; sleep 300"]);
     assert_eq!((stdout.as_str(), code), ("a\n", 124));
-    assert_eq!(stderr, "mcpz: timed out after 1 seconds\n");
+    let advice = "pass a larger `timeout`, or run it with `background`";
+    assert_eq!(stderr, format!("mcpz: timed out after 1 second; {advice}\n"));
     assert_eq!(call(&["execute_command", "command=kill -TERM $$"]).2, 143);
 }
 

@@ -106,7 +106,10 @@ fn a_timeout_keeps_what_was_printed_and_says_so() {
 fn the_servers_own_timeout_is_used_when_none_is_given() {
     let mut server = Server::start(&["-t", "1"]);
     let reply = server.run("sleep 300");
-    assert_eq!(reply["message"], "timed out after 1 seconds");
+    assert_eq!(
+        reply["message"],
+        "timed out after 1 second; pass a larger `timeout`, or run it with `background`"
+    );
 }
 
 #[test]

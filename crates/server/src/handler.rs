@@ -116,10 +116,10 @@ impl Shell {
         let (cancelled, output) = (CancellationToken::new(), watcher.output.clone());
         watcher.cancelled = cancelled.clone();
         let (engine, owner) = (self.engine.clone(), self.owner.clone());
-        let faces = FaceSettings { background_after: None, ..(*self.faces).clone() };
+        let faces = self.faces.clone();
         let call = Box::pin(async move {
-            let (engine, owner, faces) = (&engine, &*owner, &faces);
-            tool.call(Call { engine, owner, faces, arguments, watcher }).await
+            let (engine, owner, faces) = (&engine, &*owner, &*faces);
+            tool.call(Call { engine, owner, faces, patience: None, arguments, watcher }).await
         });
         Work { call, cancelled, output, streams: self.streams }
     }
@@ -170,7 +170,8 @@ impl Shell {
             });
         }
         let Self { engine, owner, faces, .. } = self;
-        Ok(tool.call(Call { engine, owner, faces, arguments, watcher }).await.into())
+        let patience = faces.background_after.filter(|_| self.tools.has_jobs());
+        Ok(tool.call(Call { engine, owner, faces, patience, arguments, watcher }).await.into())
     }
 
     fn definitions(&self) -> &[rmcp::model::Tool] {

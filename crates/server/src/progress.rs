@@ -152,24 +152,34 @@ impl Watcher {
         started
     }
 
-    /// The same with an output its owner can read from the beginning on; returns its id too.
+    /// Runs a command to its end or hands it over, with an output its owner can read from the
+    /// beginning on; returns its id too.
     pub async fn run_followed(
         &self,
         engine: &Engine,
         owner: &Owner,
         request: RunRequest,
-    ) -> Result<(String, Outcome), Error> {
+        patience: Option<Duration>,
+    ) -> Result<(String, Ran), Error> {
         let command = engine.shown(&request.command);
         let mut run = self.start(engine, owner, request.clone()).await?;
         let id = run.id().to_string();
         owner.follow(&id, Some(request), run.output().clone());
-        let outcome = self.finish(&mut run, pending()).await.unwrap_or(Err(Error::Closed));
+        let leave = async {
+            match patience {
+                Some(patience) => tokio::time::sleep(patience).await,
+                None => pending().await,
+            }
+        };
+        let Some(outcome) = self.finish(&mut run, leave).await else {
+            return Ok((id, Ran::HandedOver(engine.hand_over(owner, run, command))));
+        };
         let outcome = self.ended(engine, owner, (run, command), outcome).await;
         match &outcome {
             Ok(outcome) => owner.note_end(&id, outcome),
             Err(_) => owner.forget(&id),
         }
-        Ok((id, outcome?))
+        Ok((id, Ran::Ended(outcome?)))
     }
 
     /// Starts a command when it is its turn, unless nobody waits for it by then.

@@ -3,8 +3,10 @@
 mod advice;
 mod answer;
 mod budget;
+mod deadline;
 pub mod execute;
 pub mod execute_command;
+mod handed_over;
 mod jobs;
 mod list_jobs;
 mod paging;
@@ -20,7 +22,7 @@ mod write_job;
 use std::str::FromStr;
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Owner};
+use mcpz_engine::{Engine, Error, Owner, RunRequest};
 use rmcp::model::{CallToolResult, JsonObject};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -29,7 +31,7 @@ pub(crate) use answer::{Complaint, off_thread};
 pub use budget::MaxAnswer;
 
 use crate::arguments::{make_whole, mistake};
-use crate::progress::Watcher;
+use crate::progress::{Ran, Watcher};
 
 /// A tool, in the order of the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,16 +83,16 @@ impl Tool {
     /// What a client is told about the tool.
     pub fn definition(self, faces: &FaceSettings) -> rmcp::model::Tool {
         match self {
-            Self::ExecuteCommand => execute_command::definition(),
+            Self::ExecuteCommand => execute_command::definition(faces),
             Self::ReadFileChunk => read_file_chunk::definition(),
             Self::ListJobs => list_jobs::definition(),
             Self::ReadJob => read_job::definition(),
             Self::WriteJob => write_job::definition(),
             Self::StopJob => stop_job::definition(),
             Self::Shell => shell::definition(&faces.shell),
-            Self::Execute => execute::definition(),
-            Self::RunShellCommand => run_shell_command::definition(),
-            Self::ShellExec => shell_exec::definition(),
+            Self::Execute => execute::definition(faces),
+            Self::RunShellCommand => run_shell_command::definition(faces),
+            Self::ShellExec => shell_exec::definition(faces),
         }
     }
 
@@ -122,13 +124,30 @@ impl Tool {
 }
 
 /// What can be set for single tools.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaceSettings {
     pub shell: shell::ShellSettings,
     pub execute: execute::ExecuteSettings,
-    /// When a command of `execute_command` that takes long becomes a job.
+    /// The timeout of `execute_command`, if a call has none.
+    pub timeout: Duration,
+    /// The same of `execute`, `run_shell_command` and `shell_exec`, which are for builds as well.
+    pub long_timeout: Duration,
+    /// When a command that takes long becomes a job, if there are tools for jobs.
     pub background_after: Option<Duration>,
     pub max_answer: MaxAnswer,
+}
+
+impl Default for FaceSettings {
+    fn default() -> Self {
+        Self {
+            shell: shell::ShellSettings::default(),
+            execute: execute::ExecuteSettings::default(),
+            timeout: Duration::from_secs(30),
+            long_timeout: Duration::from_secs(600),
+            background_after: None,
+            max_answer: MaxAnswer::default(),
+        }
+    }
 }
 
 /// One call of a tool.
@@ -136,6 +155,8 @@ pub(crate) struct Call<'a> {
     pub engine: &'a Engine,
     pub owner: &'a Owner,
     pub faces: &'a FaceSettings,
+    /// How long a command is waited for before it is handed over as a job, if it ever is.
+    pub patience: Option<Duration>,
     pub arguments: JsonObject,
     pub watcher: Watcher,
 }
@@ -156,6 +177,15 @@ impl Call<'_> {
         let named = |tool: &&Tool| tool.name() == self.watcher.origin.tool;
         let definition = Tool::ALL.iter().find(named)?.definition(self.faces);
         mistake(arguments.as_object()?, &definition.input_schema)
+    }
+
+    /// Runs a command to its end, or until nobody waits for it any longer and it is a job.
+    pub async fn run(&self, request: RunRequest) -> Result<Ran, Error> {
+        let Self { engine, owner, watcher, .. } = self;
+        match self.patience {
+            None => watcher.run(engine, owner, request).await.map(Ran::Ended),
+            patience => watcher.run_or_hand_over(engine, owner, request, patience).await,
+        }
     }
 
     /// A text of the client's own as it is told back: what is secret is not told at all, and what is
@@ -183,6 +213,11 @@ pub struct UnknownTool {
 impl ToolSet {
     pub fn tools(&self) -> &[Tool] {
         &self.0
+    }
+
+    /// Whether a job can be asked for and ended. Otherwise nothing may become one unasked.
+    pub fn has_jobs(&self) -> bool {
+        self.0.contains(&Tool::ReadJob) && self.0.contains(&Tool::StopJob)
     }
 
     pub fn find(&self, name: &str) -> Option<Tool> {

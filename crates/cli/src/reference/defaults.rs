@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpz_engine::{AuditSettings, Limits, Memory, RunLimits, SpillSettings};
 use mcpz_policy::{Threats, Unresolved};
 use mcpz_sandbox::{Mode, View};
-use mcpz_server::{HttpLimits, MaxAnswer, ShellSettings};
+use mcpz_server::{FaceSettings, HttpLimits, MaxAnswer, ShellSettings};
 
 use crate::{http, settings};
 
@@ -13,10 +13,14 @@ use crate::{http, settings};
 pub fn of(path: &str) -> String {
     let (run, limits, shell) = (RunLimits::default(), Limits::default(), ShellSettings::default());
     let (spill, audit) = (SpillSettings::new(""), AuditSettings::new(""));
-    let served = HttpLimits::default();
+    let (served, faces) = (HttpLimits::default(), FaceSettings::default());
     match path {
         "shell_tool.working_dir" => "that of the server, and anywhere".to_owned(),
-        "shell_tool.timeout" => plain(settings::DEFAULT_TIMEOUT),
+        "shell_tool.timeout" => format!(
+            "{}; {} in `execute`, `run_shell_command` and `shell_exec`",
+            seconds(faces.timeout),
+            seconds(faces.long_timeout)
+        ),
         "shell_tool.finish_time" => plain(settings::DEFAULT_FINISH_TIME),
         "shell_tool.shell" => plain(settings::DEFAULT_SHELL),
         "shell_tool.no_stderr" | "shell_tool.verbose" | "shell_tool.login_env" => plain(false),

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
+use super::deadline::timed_out;
 use crate::schema::schema;
 
 /// How many processes that were left running are told.
@@ -102,7 +103,7 @@ pub(crate) struct Ending {
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timed_out: Option<bool>,
+    pub timed_out: Option<bool>,
     // What else there is to know
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -111,6 +112,15 @@ pub(crate) struct Ending {
 impl Ending {
     pub fn said(text: impl Into<String>) -> Self {
         Self { message: Some(text.into()), ..Self::default() }
+    }
+
+    /// The same with what to do about a timeout, if it was one.
+    pub fn advising(self, advice: &str) -> Self {
+        let add = |message| match self.timed_out {
+            Some(true) => format!("{message}; {advice}"),
+            _ => message,
+        };
+        Self { message: self.message.map(add), ..self }
     }
 
     /// What there is to say, in words.
@@ -133,8 +143,7 @@ impl From<End> for Ending {
             End::Exited(_) => Self::default(),
             End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..Self::default() },
             End::TimedOut { after } => {
-                let text = format!("timed out after {} seconds", after.as_secs_f64());
-                Self { timed_out: Some(true), ..Self::said(text) }
+                Self { timed_out: Some(true), ..Self::said(timed_out(after)) }
             }
             End::Cancelled => Self::said("cancelled"),
             End::Lost => Self::said(LOST),
@@ -254,6 +263,14 @@ impl Complaint {
     /// About something that was asked for in a way it cannot be.
     pub fn invalid(text: impl std::fmt::Display) -> Self {
         Self(format!("Invalid arguments: {text}"))
+    }
+}
+
+/// Refuses a command that says nothing: it would run, and nobody would know what for.
+pub(crate) fn check_not_blank(argument: &str, command: &str) -> Result<(), Complaint> {
+    match command.trim().is_empty() {
+        true => Err(Complaint::invalid(format!("`{argument}` is empty"))),
+        false => Ok(()),
     }
 }
 

@@ -11,14 +11,23 @@ use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Call;
-use super::answer::{Answer, Complaint, Effect, Used, answer_as_json, define, off_thread, refusal};
+use super::answer::{
+    Answer, Complaint, Effect, Ending, Used, answer_as_json, define, off_thread, refusal,
+};
 use super::budget::{MaxAnswer, passed_on_whole, size_as_json};
+use super::deadline::say_default;
+use super::handed_over::{HandedOver, SoFar};
+use super::{Call, FaceSettings};
+use crate::progress::Ran;
 
 pub const NAME: &str = "execute";
 
 const DESCRIPTION: &str = "Runs a command and returns the captured output. With args, the command \
     is executed directly without a shell.";
+
+/// What to do about a timeout.
+const ADVICE: &str =
+    "pass a larger `timeout_ms`, or run it in the background with `&` (and without `args`)";
 
 /// Settings of this face alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,16 +60,17 @@ struct Params {
     timeout_ms: Option<u64>,
 }
 
-impl From<Params> for RunRequest {
-    fn from(params: Params) -> Self {
-        let command = match params.args {
-            None => Command::Script { text: params.command, shell: Some("/bin/sh".into()) },
-            Some(args) => Command::Argv([vec![params.command], args].concat()),
+impl Params {
+    fn request(self, default: Duration) -> RunRequest {
+        let command = match self.args {
+            None => Command::Script { text: self.command, shell: Some("/bin/sh".into()) },
+            Some(args) => Command::Argv([vec![self.command], args].concat()),
         };
-        Self {
-            stdin: params.stdin.map(String::into_bytes),
-            timeout: params.timeout_ms.map(|ms| Duration::from_millis(ms).min(MAX_TIMEOUT)),
-            ..Self::new(command)
+        let timeout = self.timeout_ms.map(|ms| Duration::from_millis(ms).min(MAX_TIMEOUT));
+        RunRequest {
+            stdin: self.stdin.map(String::into_bytes),
+            timeout: Some(timeout.unwrap_or(default)),
+            ..RunRequest::new(command)
         }
     }
 }
@@ -77,12 +87,18 @@ struct Reply {
     elapsed_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
+    // What else there is to know
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
     #[serde(flatten)]
-    used: Used,
+    used: Option<Used>,
+    #[serde(flatten)]
+    job: Option<HandedOver>,
 }
 
-pub fn definition() -> rmcp::model::Tool {
-    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs))
+pub fn definition(faces: &FaceSettings) -> rmcp::model::Tool {
+    let tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
+    say_default(tool, "timeout_ms", faces.long_timeout.as_millis())
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -93,8 +109,17 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if params.timeout_ms == Some(0) {
         return Err(Complaint::invalid("`timeout_ms` must be at least 1"));
     }
-    let outcome = match call.watcher.run(call.engine, call.owner, params.into()).await {
-        Ok(outcome) => outcome,
+    let limit = call.faces.execute.max_output_bytes;
+    let outcome = match call.run(params.request(call.faces.long_timeout)).await {
+        Ok(Ran::Ended(outcome)) => outcome,
+        Ok(Ran::HandedOver(job)) => {
+            let elapsed_ms = job.duration().as_millis() as u64;
+            let left = call.faces.max_answer.left(0, Measure::QuotedTwice);
+            let room = Room { size: left.size.min(limit), ..left };
+            let (reply, links) = Reply::going(SoFar::read(&call, &job, room).await?, elapsed_ms);
+            reply.log(&call.faces.execute);
+            return Ok(answer_as_json(&reply, links, false));
+        }
         Err(error @ (Error::Refused(_) | Error::Audit { .. })) => {
             return Err(Complaint(refusal(&error)));
         }
@@ -109,11 +134,10 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Err(Complaint("Error: execute: wait failed".into()));
     }
     let cut_short = matches!(outcome.end, End::TimedOut { .. } | End::Closed(_));
-    let limit = call.faces.execute.max_output_bytes;
     let max_answer = Some(call.faces.max_answer).filter(|max| max.is_chosen());
-    let reading = outcome.clone();
+    let (reading, streams) = (outcome.clone(), call.watcher.streams);
     let read = off_thread(&call.watcher.cancelled, move |stop| {
-        let reply = Reply::read(&reading, limit, stop)?;
+        let reply = Reply::read(&reading, streams, limit, stop)?;
         Ok(match max_answer {
             Some(max_answer) => reply.within(max_answer),
             None => reply,
@@ -128,14 +152,26 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 }
 
 impl Reply {
-    fn read(outcome: &Outcome, limit: usize, stop: Stop) -> Result<Self, Error> {
+    fn read(
+        outcome: &Outcome,
+        streams: &[Stream],
+        limit: usize,
+        stop: Stop,
+    ) -> Result<Self, Error> {
         let reader = |stream| {
             Reader::new(outcome.output.clone(), stream, View::default()).until(stop.clone())
         };
         let (stdout, stderr) = (reader(Stream::Stdout), reader(Stream::Stderr));
-        let wanted = stderr.length().map_err(Error::Read)?.min(limit as u64 / 2) as usize;
+        let shows_stderr = streams.contains(&Stream::Stderr);
+        let wanted = match shows_stderr {
+            true => stderr.length().map_err(Error::Read)?.min(limit as u64 / 2) as usize,
+            false => 0,
+        };
         let (stdout, stdout_truncated) = beginning(&stdout, limit - wanted)?;
-        let (stderr, stderr_truncated) = beginning(&stderr, limit.saturating_sub(stdout.len()))?;
+        let (stderr, stderr_truncated) = match shows_stderr {
+            true => beginning(&stderr, limit.saturating_sub(stdout.len()))?,
+            false => (String::new(), false),
+        };
         let (exit_code, signal) = match outcome.end {
             End::Exited(code) => (code, None),
             End::Signalled(signal) => (-1, Some(mcpz_engine::signal_name(signal))),
@@ -150,8 +186,29 @@ impl Reply {
             stderr_truncated,
             elapsed_ms: outcome.usage.wall.as_millis() as u64,
             signal,
-            used: outcome.into(),
+            message: Ending::from(outcome).advising(ADVICE).message,
+            used: Some(outcome.into()),
+            job: None,
         })
+    }
+
+    /// The answer for a command that goes on.
+    fn going(so_far: SoFar, elapsed_ms: u64) -> (Self, Vec<ContentBlock>) {
+        let SoFar { job, stdout, stderr, message, links } = so_far;
+        let reply = Self {
+            stdout,
+            stderr,
+            exit_code: -1,
+            timed_out: false,
+            stdout_truncated: false,
+            stderr_truncated: false,
+            elapsed_ms,
+            signal: None,
+            message: Some(message),
+            used: None,
+            job: Some(job),
+        };
+        (reply, links)
     }
 
     /// The same, in an answer of limited length.

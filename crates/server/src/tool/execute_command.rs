@@ -12,13 +12,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, Ending, Used, answer, answer_as_json, define, is_error, refusal,
+    Answer, Complaint, Effect, Ending, Used, answer, answer_as_json, check_not_blank, define,
+    is_error, refusal,
 };
 use super::budget::{passed_on_whole, size, size_as_json};
+use super::deadline::say_default;
+use super::handed_over::{HandedOver, how_to_go_on};
 use super::jobs::{Look, Wanted, ended_unused, output_uri, tell};
 use super::shown::{Shown, Spilled, resource_link, show};
+use super::{Call, FaceSettings};
 use crate::progress::Ran;
 
 pub const NAME: &str = "execute_command";
@@ -41,7 +44,7 @@ struct Params {
     command: String,
     /// Where to run it [default: the server's]
     working_directory: Option<String>,
-    /// Seconds until it is ended [default: the server's]
+    /// Seconds until it is ended
     #[schemars(range(max = MAX_SECONDS), extend("exclusiveMinimum" = 0))]
     timeout: Option<f64>,
     /// Variables to set
@@ -104,6 +107,11 @@ const SESSION_ENDED: &str =
 /// What is said when one was gone, and nobody was told of it.
 const SESSION_BEGUN: &str = "this command began it anew";
 
+/// What to do about a timeout.
+const ADVICE: &str = "pass a larger `timeout`, or run it with `background`";
+const ADVICE_IN_SESSION: &str =
+    "pass a larger `timeout`, or run it with `background` and without `session`";
+
 /// The terminal a command gets.
 const SIZE: Size = Size { rows: 24, columns: 80 };
 
@@ -124,7 +132,7 @@ struct Reply {
     #[serde(flatten)]
     spilled: Spilled,
     #[serde(flatten)]
-    job: Option<HandedOver>,
+    job: Option<Going>,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
     // Where the session is now.
@@ -134,18 +142,17 @@ struct Reply {
 
 /// A command that goes on as a job.
 #[derive(Debug, Serialize, JsonSchema)]
-struct HandedOver {
-    job_id: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pid: Option<i32>,
-    state: String,
+struct Going {
+    #[serde(flatten)]
+    job: HandedOver,
     next_cursor: String,
     #[serde(flatten)]
     terminal: Look,
 }
 
-pub fn definition() -> rmcp::model::Tool {
-    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs))
+pub fn definition(faces: &FaceSettings) -> rmcp::model::Tool {
+    let tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
+    say_default(tool, "timeout", faces.timeout.as_secs())
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -155,13 +162,15 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         let text = format!("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds");
         return Err(Complaint::invalid(text));
     }
+    check_not_blank("command", &params.command)?;
     params.check_session()?;
     let command = call.echo(&params.command);
     let (background, detach) = (params.background || params.detach, params.detach);
     let mut request = RunRequest::from(params);
     request.joined = background && call.watcher.streams.contains(&Stream::Stderr);
     let (engine, owner) = (call.engine, call.owner);
-    let patience = call.faces.background_after.filter(|_| request.session.is_none());
+    let patience = call.patience.filter(|_| request.session.is_none());
+    let waited = patience.filter(|_| !background && request.input.is_none());
     let ran = match background {
         true if detach => {
             call.watcher.start_detached(engine, owner, request).await.map(Ran::HandedOver)
@@ -173,7 +182,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         false => call.watcher.run(engine, owner, request).await.map(Ran::Ended),
     };
     Ok(match ran {
-        Ok(Ran::HandedOver(job)) => handed_over(&call, &job, command).await?,
+        Ok(Ran::HandedOver(job)) => handed_over(&call, &job, command, waited).await?,
         Ok(Ran::Ended(outcome)) => {
             let (reply, failed) = (Reply::ran(command, &outcome), is_error(outcome.end));
             let room = call.faces.max_answer.of(failed).left(size_as_json(&reply), MEASURE);
@@ -193,7 +202,13 @@ fn not_run(call: &Call<'_>, command: String, why: &str) -> CallToolResult {
 }
 
 /// The answer for a command that goes on: what it has printed so far, and how to ask for more.
-async fn handed_over(call: &Call<'_>, job: &Arc<Job>, command: String) -> Answer {
+/// It is said how if that was nobody's wish, but took longer than was waited for.
+async fn handed_over(
+    call: &Call<'_>,
+    job: &Arc<Job>,
+    command: String,
+    waited: Option<Duration>,
+) -> Answer {
     if let Err(text) = job.started().await {
         return Ok(not_run(call, command, &format!("Failed to execute: {text}")));
     }
@@ -204,10 +219,9 @@ async fn handed_over(call: &Call<'_>, job: &Arc<Job>, command: String) -> Answer
     let reply = Reply {
         output: seen.output.unwrap_or_default(),
         return_code: seen.exit_code.unwrap_or(-1),
-        job: Some(HandedOver {
-            job_id: seen.job_id,
-            pid: job.pid(),
-            state: seen.state,
+        ending: waited.map(|waited| Ending::said(how_to_go_on(job, waited))).unwrap_or_default(),
+        job: Some(Going {
+            job: HandedOver { job_id: seen.job_id, pid: job.pid(), state: seen.state },
             next_cursor: seen.next_cursor.unwrap_or_default(),
             terminal: seen.look,
         }),
@@ -221,7 +235,8 @@ impl Reply {
     /// All but the output.
     fn ran(command: String, outcome: &Outcome) -> Self {
         let session = outcome.session.as_deref();
-        let mut ending = Ending::from(outcome);
+        let advice = session.map_or(ADVICE, |_| ADVICE_IN_SESSION);
+        let mut ending = Ending::from(outcome).advising(advice);
         let expired = session.and_then(|session| session.expired);
         let ended = session.is_some_and(|session| session.ended);
         let told = [

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::Call;
 use super::answer::{Complaint, LOST, closed, off_thread, remarks};
 use super::budget::{MaxAnswer, size_as_json};
+use super::deadline::timed_out;
 use crate::kept::OutputUri;
 
 /// How long is waited if nothing else is said, in seconds.
@@ -20,6 +21,9 @@ const DEFAULT_WAIT: f64 = 30.0;
 
 /// What is told when somebody has typed something at the job's terminal.
 const BY_A_PERSON: &str = "[input by a person]";
+
+/// What to do about a job that was ended at its deadline.
+const LONGER: &str = "start it with a larger `timeout`, or with none";
 
 /// How long a job is silent before it counts as quiet, if nothing else is said.
 const DEFAULT_QUIET: u64 = 500;
@@ -162,7 +166,7 @@ impl Told {
             End::Exited(code) => self.exit_code = Some(code),
             End::Signalled(signal) => self.signal = Some(signal_name(signal)),
             End::TimedOut { after } => {
-                self.message = Some(format!("timed out after {} seconds", after.as_secs_f64()));
+                self.message = Some(format!("{}; {LONGER}", timed_out(after)));
             }
             End::Cancelled => self.message = Some("cancelled".to_owned()),
             End::Lost => self.message = Some(LOST.to_owned()),
@@ -226,15 +230,16 @@ impl Wanted {
     }
 }
 
-/// What a job printed, and where to read on.
+/// What a job printed to some of its streams, and where to read on.
 pub async fn read(
     call: &Call<'_>,
     job: &Job,
+    streams: &'static [Stream],
     wanted: Wanted,
     room: Room,
 ) -> Result<(String, Place), Complaint> {
     let filter = Filter::new(wanted.grep.as_deref(), None)?;
-    let (output, streams) = (job.output.clone(), call.watcher.streams);
+    let output = job.output.clone();
     let read = off_thread(&call.watcher.cancelled, move |stop| {
         output.settle();
         let (mut text, mut next, mut left) = (String::new(), wanted.from, room);
@@ -319,7 +324,7 @@ pub async fn tell(
         Some(limit) => Room::bytes(limit),
         None => max_answer.left(wanted.taken + size_as_json(&told), Measure::QuotedTwice),
     };
-    let (output, next) = read(call, job, wanted, room).await?;
+    let (output, next) = read(call, job, call.watcher.streams, wanted, room).await?;
     job.note_told(next);
     told.output = Some(output);
     told.next_cursor = Some(cursor(next));

@@ -5,27 +5,34 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Command, Condition, End, Limit, Measure, Outcome, Place, Run, RunRequest, Stream, wait,
+    Command, Condition, End, Limit, Measure, Outcome, Place, Room, Run, RunRequest, Stream, wait,
 };
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::Call;
 use super::answer::{
-    Answer, Effect, Ending, MOST_PIDS, answer, define, is_error, notices, off_thread, pids,
-    refusal, remarks,
+    Answer, Effect, Ending, MOST_PIDS, answer, check_not_blank, define, is_error, notices,
+    off_thread, pids, refusal, remarks,
 };
 use super::budget::{passed_on_whole, size, size_of_text};
+use super::deadline::say_deadline;
+use super::handed_over::{HandedOver, SoFar};
 use super::shown::{Shown, Spilled, resource_link, show};
+use super::{Call, FaceSettings};
 use crate::kept::OutputUri;
+use crate::progress::Ran;
 
 pub const NAME: &str = "run_shell_command";
 
 const DESCRIPTION: &str = "Runs a command with bash -c. Set is_background to true for processes \
     that keep running, such as servers and watchers, which are shown as [background]; to false \
     for commands to wait for.";
+
+/// What to do about a timeout.
+const ADVICE: &str =
+    "set `is_background` for what takes longer, or start the server with a larger `--timeout`";
 
 /// How long it is looked whether a command in the background ends at once.
 const AT_ONCE: Duration = Duration::from_millis(200);
@@ -43,20 +50,21 @@ struct Params {
     is_background: bool,
 }
 
-impl From<&Params> for RunRequest {
-    fn from(params: &Params) -> Self {
+impl Params {
+    fn request(&self, timeout: Duration) -> RunRequest {
         let shell = Some(PathBuf::from("bash"));
         // What is in the background already needs no second one of its own, which would be gone at
         // once and leave nobody to ask for.
-        let alone = params.command.trim_end().strip_suffix('&');
-        let alone = alone.filter(|text| params.is_background && !text.ends_with(['&', '\\']));
-        let text = alone.unwrap_or(&params.command).to_owned();
-        Self {
-            directory: params.directory.as_ref().map(PathBuf::from),
+        let alone = self.command.trim_end().strip_suffix('&');
+        let alone = alone.filter(|text| self.is_background && !text.ends_with(['&', '\\']));
+        let text = alone.unwrap_or(&self.command).to_owned();
+        RunRequest {
+            directory: self.directory.as_ref().map(PathBuf::from),
             stays_within: true,
+            timeout: Some(timeout),
             environment: vec![("QWEN_CODE".into(), "1".into())],
-            description: description(params),
-            ..Self::new(Command::Script { text, shell })
+            description: description(self),
+            ..RunRequest::new(Command::Script { text, shell })
         }
     }
 }
@@ -75,9 +83,6 @@ struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
     background_pids: Vec<i32>,
-    /// The job a command in the background is
-    #[serde(skip_serializing_if = "Option::is_none")]
-    job_id: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     duration_ms: u64,
@@ -91,16 +96,25 @@ struct Reply {
     /// Why the command looks dangerous
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_out: Option<bool>,
+    /// What else there is to know
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
     #[serde(flatten)]
     spilled: Spilled,
+    #[serde(flatten)]
+    job: Option<HandedOver>,
 }
 
-pub fn definition() -> rmcp::model::Tool {
-    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs))
+pub fn definition(faces: &FaceSettings) -> rmcp::model::Tool {
+    let tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
+    say_deadline(tool, faces.long_timeout)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
+    check_not_blank("command", &params.command)?;
     let relative = params.directory.clone().unwrap_or_default();
     let reply = Reply {
         command: call.echo(&params.command),
@@ -108,12 +122,16 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         description: description(&params).map(|text| call.echo(&text)),
         ..Reply::default()
     };
-    let request = RunRequest::from(&params);
+    let request = params.request(call.faces.long_timeout);
     if params.is_background {
         return background(&call, request, reply).await;
     }
-    match call.watcher.run(call.engine, call.owner, request).await {
-        Ok(outcome) => reply.ended(&call, &outcome, is_error(outcome.end)).await,
+    match call.run(request).await {
+        Ok(Ran::Ended(outcome)) => reply.ended(&call, &outcome, is_error(outcome.end)).await,
+        Ok(Ran::HandedOver(job)) => {
+            let room = reply.room(&call, false);
+            Ok(reply.going(SoFar::read(&call, &job, room).await?))
+        }
         Err(error) => Ok(reply.failed(&call, &refusal(&error))),
     }
 }
@@ -140,12 +158,12 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
     if let Some(Ok(outcome)) = job.end().outcome {
         return reply.ended_at_once(call, &outcome).await;
     }
-    let (job_id, first) = (job.id().to_owned(), job.pid());
+    let (handed_over, first) = (HandedOver::new(&job).await?, job.pid());
     let pids = off_thread(&call.watcher.cancelled, move |_| Ok(job.pids())).await?;
     let others = pids.into_iter().filter(|pid| Some(*pid) != first).take(MOST_PIDS);
     let background_pids = first.into_iter().chain(others).collect();
-    let job_id = Some(job_id);
-    Ok(Reply { background_pids, job_id, spilled, ..reply }.told(false, links))
+    let job = Some(handed_over);
+    Ok(Reply { background_pids, job, spilled, ..reply }.told(false, links))
 }
 
 /// Keeps what a command in the background prints, so that it can be read while it runs.
@@ -153,13 +171,14 @@ fn follow(call: &Call<'_>, request: RunRequest, run: &Run) -> (Spilled, Vec<Cont
     let (id, output) = (run.id(), run.output());
     call.owner.follow(id, Some(request), output.clone());
     let uri = |stream| OutputUri::new(id, stream).to_string();
-    let (stdout, stderr) = (uri(Stream::Stdout), uri(Stream::Stderr));
-    let links = vec![
-        resource_link(&stdout, output, Stream::Stdout),
-        resource_link(&stderr, output, Stream::Stderr),
-    ];
-    let (spill_uri, stderr_spill_uri) = (Some(stdout), Some(stderr));
-    (Spilled { spill_uri, stderr_spill_uri, ..Spilled::default() }, links)
+    let shown = |stream: &Stream| call.watcher.streams.contains(stream);
+    let (stdout, stderr) =
+        (uri(Stream::Stdout), shown(&Stream::Stderr).then(|| uri(Stream::Stderr)));
+    let stderr_link = stderr.as_ref().map(|uri| resource_link(uri, output, Stream::Stderr));
+    let links = [Some(resource_link(&stdout, output, Stream::Stdout)), stderr_link];
+    let spilled =
+        Spilled { spill_uri: Some(stdout), stderr_spill_uri: stderr, ..Spilled::default() };
+    (spilled, links.into_iter().flatten().collect())
 }
 
 fn description(params: &Params) -> Option<String> {
@@ -175,12 +194,27 @@ impl Reply {
     /// The answer for a command that ran.
     async fn ended(self, call: &Call<'_>, outcome: &Outcome, is_error: bool) -> Answer {
         let reply = self.ran(outcome);
-        let max_answer = call.faces.max_answer.of_both().of(is_error);
-        let taken = size(&reply).max(size_of_text(&reply.report()));
-        let shown = show(call, outcome, max_answer.left(taken, Measure::Quoted)).await?;
+        let shown = show(call, outcome, reply.room(call, is_error)).await?;
         let notes = [notices(outcome), shown.notice().into_iter().collect()].concat();
         let Shown { stdout, stderr, spilled, links } = shown;
         Ok(Self { stdout, stderr, spilled, ..reply }.told(is_error, [notes, links].concat()))
+    }
+
+    /// What an answer that says this has room for.
+    fn room(&self, call: &Call<'_>, is_error: bool) -> Room {
+        let max_answer = call.faces.max_answer.of_both().of(is_error);
+        let taken = size(self).max(size_of_text(&self.report()));
+        max_answer.left(taken, Measure::Quoted)
+    }
+
+    /// The report of a command that goes on: how is said behind it, and not an error.
+    fn going(self, so_far: SoFar) -> CallToolResult {
+        let SoFar { job, stdout, stderr, message, links } = so_far;
+        let note = ContentBlock::text(format!("[{message}]"));
+        let background_pids = job.pid.into_iter().collect();
+        let (message, job) = (Some(message), Some(job));
+        let reply = Self { stdout, stderr, background_pids, message, job, ..self };
+        reply.told(false, [vec![note], links].concat())
     }
 
     /// The answer for a command that was to run in the background and did not.
@@ -196,8 +230,10 @@ impl Reply {
 
     /// All but the output.
     fn ran(self, outcome: &Outcome) -> Self {
+        let ending = Ending::from(outcome).advising(ADVICE);
         Self {
-            error: self.error.or(Ending::from(outcome).message),
+            error: self.error.or(ending.message),
+            timed_out: ending.timed_out,
             exit_code: outcome.end.exit_code(),
             signal: match outcome.end {
                 End::Signalled(signal) => Some(signal),
@@ -239,7 +275,7 @@ impl Reply {
         ]
         .into_iter()
         .chain(self.description.iter().map(|text| format!("Description: {text}")))
-        .chain(self.job_id.iter().map(|job| format!("Job: {job}")))
+        .chain(self.job.iter().map(|job| format!("Job: {}", job.job_id)))
         .collect::<Vec<_>>()
         .join("\n")
     }

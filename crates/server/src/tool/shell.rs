@@ -6,18 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{End, Measure, Outcome, Room, RunRequest, signal_name};
-use rmcp::model::ContentBlock;
+use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::advice::advice;
 use super::answer::{
-    Answer, Complaint, Effect, LOST, Used, answer, closed, define, notices, refusal,
+    Answer, Complaint, Effect, LOST, Used, answer, check_not_blank, closed, define, notices,
+    refusal,
 };
 use super::budget::{passed_on_whole, size};
+use super::deadline::{in_seconds, timed_out};
+use super::handed_over::{HandedOver, SoFar};
 use super::paging::MAX_BYTES;
 use super::shown::{Shown, Spilled, show};
+use crate::progress::Ran;
 
 pub const NAME: &str = "shell";
 
@@ -91,12 +95,19 @@ struct Reply {
     partial_stdout: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     partial_stderr: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timed_out: Option<bool>,
+    // What the text says of a command that has no exit code
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
     execution_time_ms: u64,
     working_directory: String,
     #[serde(flatten)]
-    used: Used,
+    used: Option<Used>,
     #[serde(flatten)]
     spilled: Spilled,
+    #[serde(flatten)]
+    job: Option<HandedOver>,
 }
 
 pub fn definition(settings: &ShellSettings) -> rmcp::model::Tool {
@@ -114,16 +125,14 @@ pub fn definition(settings: &ShellSettings) -> rmcp::model::Tool {
 fn in_words(seconds: u64) -> String {
     match (seconds / 60, seconds % 60) {
         (minutes @ 2.., 0) => format!("{seconds} seconds / {minutes} minutes"),
-        _ => format!("{seconds} seconds"),
+        _ => in_seconds(Duration::from_secs(seconds)),
     }
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let settings = &call.faces.shell;
-    if params.command.trim().is_empty() {
-        return Err(Complaint::invalid("`command` is empty"));
-    }
+    check_not_blank("command", &params.command)?;
     let max = settings.max_timeout.as_secs();
     if let Some(timeout) = params.timeout.filter(|timeout| !(1..=max).contains(timeout)) {
         let text = format!("`timeout` must be from 1 to {max} seconds, not {timeout}");
@@ -136,11 +145,20 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let command = call.echo(&params.command);
     let request = params.request(settings);
     let directory = call.echo(&call.engine.directory_of(&request).display().to_string());
-    let ran = call.watcher.run(call.engine, call.owner, request).await;
-    let outcome = ran.map_err(|error| Complaint(refusal(&error)))?;
-    let reply = Reply::new(command, directory, &outcome);
+    let outcome = match call.run(request).await.map_err(|error| Complaint(refusal(&error)))? {
+        Ran::Ended(outcome) => outcome,
+        Ran::HandedOver(job) => {
+            let reply = Reply { command, working_directory: directory, ..Reply::default() };
+            let (room, elapsed) = (reply.room(&call, false), job.duration());
+            return Ok(reply.going(SoFar::read(&call, &job, room).await?, elapsed));
+        }
+    };
+    let mut reply = Reply::new(command, directory, &outcome);
     let shown = fitting(&call, &reply, &outcome, asked).await?;
     let (sentence, is_error) = sentence(&call, &shown.stderr, &outcome);
+    if reply.exit_code.is_none() {
+        reply.message = Some(sentence.clone());
+    }
     let output = format!("{}{}", shown.stdout, shown.stderr);
     let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
     let notices = [notices(&outcome), shown.notice().into_iter().collect()].concat();
@@ -160,9 +178,7 @@ async fn fitting(
     if let Some(asked) = asked {
         return show(call, outcome, Room::bytes(asked.min(most).min(MAX_BYTES))).await;
     }
-    let is_error = outcome.end != End::Exited(0);
-    let max_answer = call.faces.max_answer.of_both().of(is_error);
-    let room = max_answer.left(size(reply) + SENTENCE, Measure::Quoted);
+    let room = reply.room(call, outcome.end != End::Exited(0));
     if most >= room.size {
         return show(call, outcome, room).await;
     }
@@ -182,7 +198,9 @@ fn sentence(call: &Call<'_>, stderr: &str, outcome: &Outcome) -> (String, bool) 
         End::Exited(0) => "Command executed successfully".into(),
         End::Exited(code) => format!("Command failed with exit code {code}"),
         End::Signalled(signal) => format!("Command was ended by signal {}", signal_name(signal)),
-        End::TimedOut { after } => format!("Command timed out after {} seconds", after.as_secs()),
+        End::TimedOut { after } => {
+            format!("Command {}. {}", timed_out(after), longer(after, &call.faces.shell))
+        }
         End::Cancelled => "Command was cancelled".into(),
         End::Lost => format!("Command failed: {}", LOST),
         End::Closed(why) => format!("Command was ended: {}", closed(why)),
@@ -191,18 +209,56 @@ fn sentence(call: &Call<'_>, stderr: &str, outcome: &Outcome) -> (String, bool) 
     (text + &advice.unwrap_or_default(), outcome.end != End::Exited(0))
 }
 
+/// What to do about a timeout.
+fn longer(after: Duration, settings: &ShellSettings) -> String {
+    let max = settings.max_timeout;
+    match after < max {
+        true => format!(
+            "Pass a larger `timeout` (up to {}), or run it in the background with `&`",
+            in_seconds(max)
+        ),
+        false => "Run it in the background with `&`: there is no larger `timeout`".into(),
+    }
+}
+
 impl Reply {
+    /// What an answer that says this has room for.
+    fn room(&self, call: &Call<'_>, is_error: bool) -> Room {
+        let max_answer = call.faces.max_answer.of_both().of(is_error);
+        max_answer.left(size(self) + SENTENCE, Measure::Quoted)
+    }
+
+    /// The answer for a command that goes on.
+    fn going(self, so_far: SoFar, elapsed: Duration) -> CallToolResult {
+        let SoFar { job, stdout, stderr, message, links } = so_far;
+        let sentence = format!("Command is {message}");
+        let output = [stdout.as_str(), &stderr].concat();
+        let reply = Self {
+            stdout: Some(stdout),
+            stderr: Some(stderr),
+            message: Some(sentence.clone()),
+            execution_time_ms: elapsed.as_millis() as u64,
+            job: Some(job),
+            ..self
+        };
+        let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
+        answer(&reply, [content, links].concat(), false)
+    }
+
     /// All but the output.
     fn new(command: String, directory: String, outcome: &Outcome) -> Self {
         let reply = Self {
             command,
             execution_time_ms: outcome.usage.wall.as_millis() as u64,
             working_directory: directory,
-            used: outcome.into(),
+            used: Some(outcome.into()),
             ..Self::default()
         };
         match outcome.end {
-            End::TimedOut { after } => Self { timeout_seconds: Some(after.as_secs()), ..reply },
+            End::TimedOut { after } => {
+                let timed_out = Some(true);
+                Self { timed_out, timeout_seconds: Some(after.as_secs()), ..reply }
+            }
             End::Exited(code) => Self { exit_code: Some(code), ..reply },
             End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..reply },
             End::Cancelled | End::Lost | End::Closed(_) => reply,

@@ -4,30 +4,38 @@
 //! a run is no place to read on from, but the beginning, as in the document's own example.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use mcpz_engine::{
-    Command, Data, End, Error, Filter, Found, Measure, Output, Page, PageRequest, Reader, Room,
-    RunRequest, Stop, Stream, Summary, View, mime,
+    Command, Data, End, Error, Filter, Found, Measure, Outcome, Output, Page, PageRequest, Reader,
+    Room, RunRequest, Stop, Stream, Summary, View, mime,
 };
 use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Call;
 use super::answer::{
-    Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer_as_json, define, is_error,
-    off_thread, refusal,
+    Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer_as_json, check_not_blank, define,
+    is_error, off_thread, refusal,
 };
 use super::budget::{MaxAnswer, passed_on_whole};
+use super::deadline::say_deadline;
+use super::handed_over::{HandedOver, how_to_go_on};
 use super::paging::{checked_limit, next_page, parse_cursor};
 use super::shown::resource_link;
+use super::{Call, FaceSettings};
 use crate::kept::{Cursor, OutputUri};
+use crate::progress::Ran;
 
 pub const NAME: &str = "shell_exec";
 
 const DESCRIPTION: &str = "Executes shell commands in a controlled environment. Supports \
     pagination via limit_bytes and next_cursor. Automatically spills large outputs to file with \
     spill_uri.";
+
+/// What to do about a timeout.
+const ADVICE: &str = "run it in the background with `&` (and without `args`), or start the server \
+    with a larger `--timeout`";
 
 /// What an answer takes at most beside its chunks: previews, and what became of the command.
 const FRAME: usize = 4000;
@@ -126,18 +134,17 @@ impl Params {
         };
         View { ansi_strip: self.ansi_strip.unwrap_or(true), newline }
     }
-}
 
-impl From<&Params> for RunRequest {
-    fn from(params: &Params) -> Self {
-        let command = match &params.args {
-            None => Command::Script { text: params.cmd.clone(), shell: None },
-            Some(args) => Command::Argv([std::slice::from_ref(&params.cmd), args].concat()),
+    fn request(&self, timeout: Duration) -> RunRequest {
+        let command = match &self.args {
+            None => Command::Script { text: self.cmd.clone(), shell: None },
+            Some(args) => Command::Argv([std::slice::from_ref(&self.cmd), args].concat()),
         };
-        Self {
-            directory: params.cwd.as_ref().map(Into::into),
-            environment: params.env.clone().unwrap_or_default().into_iter().collect(),
-            ..Self::new(command)
+        RunRequest {
+            directory: self.cwd.as_ref().map(Into::into),
+            timeout: Some(timeout),
+            environment: self.env.clone().unwrap_or_default().into_iter().collect(),
+            ..RunRequest::new(command)
         }
     }
 }
@@ -173,6 +180,8 @@ struct Reply {
     ending: Ending,
     #[serde(flatten)]
     used: Option<Used>,
+    #[serde(flatten)]
+    job: Option<HandedOver>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -182,8 +191,9 @@ struct Counts {
     warnings: u64,
 }
 
-pub fn definition() -> rmcp::model::Tool {
-    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs))
+pub fn definition(faces: &FaceSettings) -> rmcp::model::Tool {
+    let tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
+    say_deadline(tool, faces.long_timeout)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -192,17 +202,31 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let cursor = parse_cursor(page.cursor.as_deref())?;
     let wanted = page.request(cursor.offset, call.faces.max_answer)?;
     let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
-    let request = RunRequest::from(&params);
+    let request = params.request(call.faces.long_timeout);
     let begins = cursor == Cursor::default();
-    let (id, found) = match &cursor.id {
+    let mut job = None;
+    let (id, mut found) = match &cursor.id {
         _ if begins => {
-            let ran = call.watcher.run_followed(call.engine, call.owner, request.clone()).await;
-            let (id, outcome) = ran.map_err(|error| Complaint(refusal(&error)))?;
-            (id, Found::new(outcome.output.clone(), Some(outcome)))
+            check_not_blank("cmd", &params.cmd)?;
+            let (engine, owner) = (call.engine, call.owner);
+            let ran = call.watcher.run_followed(engine, owner, request, call.patience).await;
+            match ran.map_err(|error| Complaint(refusal(&error)))? {
+                (id, Ran::Ended(outcome)) => {
+                    (id, Found::new(outcome.output.clone(), Some(outcome)))
+                }
+                (id, Ran::HandedOver(going)) => {
+                    let output = going.output.clone();
+                    job = Some(going);
+                    (id, Found::new(output, None))
+                }
+            }
         }
         None => call.owner.find_newest(&request).ok_or_else(gone)?,
         Some(id) => (id.clone(), call.owner.find(id).ok_or_else(gone)?),
     };
+    if found.outcome.is_none() {
+        found.outcome = outcome_of_job(&call, &id).await;
+    }
     let reading = Reading {
         output: found.output.clone(),
         wanted,
@@ -219,8 +243,13 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     let read = off_thread(&call.watcher.cancelled, move |stop| reading.read(stop)).await?;
     let mut reply = Reply::new(&found, &read);
+    if let Some(job) = &job {
+        reply.job = Some(HandedOver::new(job).await?);
+        reply.ending.message = Some(how_to_go_on(job, call.patience.unwrap_or_default()));
+    }
     let failed = found.outcome.as_ref().is_some_and(|outcome| is_error(outcome.end));
-    if params.on_large_output == OnLargeOutput::Spill && (read.is_more() || !begins) {
+    let spills = params.on_large_output == OnLargeOutput::Spill || job.is_some();
+    if spills && (read.is_more() || !begins) {
         let links = reply.point_to_rest(&call, &params, (&id, &found), read).await?;
         return Ok(answer_as_json(&reply, links, failed));
     }
@@ -275,6 +304,12 @@ impl Reply {
         let (bytes_end, line_count, stderr_count) = (None, 0, 0);
         Self { stdout_chunk, stderr_chunk, bytes_end, line_count, stderr_count, ..self }
     }
+}
+
+/// How a command ended that was handed over as a job, if it has.
+async fn outcome_of_job(call: &Call<'_>, id: &str) -> Option<Outcome> {
+    let jobs = call.engine.jobs(call.owner).await;
+    jobs.iter().find(|job| *job.run == *id)?.end().outcome?.ok()
 }
 
 /// The compressed form of what was printed, which is made once.
@@ -412,7 +447,7 @@ impl Reply {
         let Read { stdout, stderr, summary, .. } = read;
         let end = found.outcome.as_ref().map(|outcome| outcome.end);
         let mut ending = match &found.outcome {
-            Some(outcome) => Ending::from(outcome),
+            Some(outcome) => Ending::from(outcome).advising(ADVICE),
             None => Ending::said("the command is still running"),
         };
         let in_parts = read.stdout.in_parts.then(|| IN_PARTS.to_owned());

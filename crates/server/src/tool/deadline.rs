@@ -1,0 +1,51 @@
+//! How long a command may take: what the schemas say of it, and what is said of one that took longer.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::Tool;
+use serde_json::Value;
+
+/// What is said of a command that was ended at its deadline.
+pub fn timed_out(after: Duration) -> String {
+    format!("timed out after {}", in_seconds(after))
+}
+
+/// A time in words.
+pub fn in_seconds(time: Duration) -> String {
+    match time.as_secs_f64() {
+        1.0 => "1 second".to_owned(),
+        seconds => format!("{seconds} seconds"),
+    }
+}
+
+/// Says of an argument what it is when it is left out.
+pub fn say_default(tool: Tool, argument: &str, default: impl std::fmt::Display) -> Tool {
+    let mut tool = tool;
+    let argument = &mut Arc::make_mut(&mut tool.input_schema)["properties"][argument];
+    let text = argument["description"].as_str().unwrap_or_default();
+    argument["description"] = Value::from(format!("{text} [default: {default}]"));
+    tool
+}
+
+/// Says when commands are ended, where no argument does.
+pub fn say_deadline(tool: Tool, time: Duration) -> Tool {
+    let mut tool = tool;
+    let text = tool.description.as_deref().unwrap_or_default();
+    tool.description =
+        Some(format!("{text} A command is ended after {}.", in_seconds(time)).into());
+    tool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_said_as_people_say_it() {
+        let said = |millis| timed_out(Duration::from_millis(millis));
+        assert_eq!(said(500), "timed out after 0.5 seconds");
+        assert_eq!(said(1000), "timed out after 1 second");
+        assert_eq!(said(30_000), "timed out after 30 seconds");
+    }
+}
