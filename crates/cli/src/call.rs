@@ -1,11 +1,14 @@
 //! `mcpz call`: a client and a server in one process, for one call.
 
+mod reply;
+
 use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use mcpz_engine::{Closing, Later};
 use mcpz_server::Shell;
+use reply::Reply;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, Implementation, ProgressNotificationParam,
 };
@@ -21,9 +24,7 @@ use crate::{colours, config, pairs, server};
 /// How much may be under way between client and server.
 const PIPE: usize = 64 << 10;
 
-/// Exit codes for calls whose command has none, as `timeout` and shells use them.
-const TIMED_OUT: u8 = 124;
-const BY_SIGNAL: u8 = 128;
+/// The exit code of a call that was interrupted, as shells have it.
 const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +36,9 @@ struct NoSuchTool {
 
 pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
     let config = config::load(flags.shell.config.as_deref())?;
-    let settings = Settings::load(&flags.shell, config, None)?.confined()?;
+    let mut settings = Settings::load(&flags.shell, config, None)?.confined()?;
+    // A job would end with us, and nobody could ask for it.
+    settings.faces.background_after = None;
     if settings.verbose {
         settings.log.start(Detail::Everything);
     }
@@ -65,7 +68,7 @@ async fn call(shell: Shell, flags: &CallFlags) -> Result<u8, Box<dyn Error>> {
     let result = client.call_tool(request).await?;
     client.service().clear();
     print(&result, flags.json)?;
-    Ok(exit_code(&result))
+    Ok(Reply(&result).exit_code())
 }
 
 /// The arguments, by the schema of the tool.
@@ -81,41 +84,27 @@ async fn read_arguments(
     Ok(pairs::read(&flags.arguments, &tool.input_schema)?)
 }
 
-/// Prints what the command printed, or the text of the answer where there is no command's output.
+/// Prints what the command printed, each stream where it belongs, or the whole answer.
 fn print(result: &CallToolResult, json: bool) -> Result<(), Box<dyn Error>> {
-    let mut text = match result.structured_content.as_ref().and_then(|reply| reply.get("output")) {
-        _ if json => serde_json::to_string_pretty(result)?,
-        Some(Value::String(output)) => output.clone(),
-        _ => {
-            result.content.iter().filter_map(|block| Some(block.as_text()?.text.as_str())).collect()
-        }
-    };
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
+    if json {
+        return Ok(write(std::io::stdout().lock(), &serde_json::to_string_pretty(result)?)?);
     }
-    let mut stdout = std::io::stdout().lock();
-    stdout.write_all(text.as_bytes())?;
-    stdout.flush()?;
-    let message = result.structured_content.as_ref().and_then(|reply| reply.get("message"));
-    if let Some(Value::String(message)) = message
-        && !json
-    {
-        writeln!(std::io::stderr(), "mcpz: {message}")?;
+    let reply = Reply(result);
+    write(std::io::stdout().lock(), &reply.stdout())?;
+    write(std::io::stderr().lock(), reply.stderr())?;
+    if let Some(remark) = reply.remark() {
+        writeln!(std::io::stderr(), "mcpz: {remark}")?;
     }
     Ok(())
 }
 
-fn exit_code(result: &CallToolResult) -> u8 {
-    let field = |name| result.structured_content.as_ref().and_then(|reply| reply.get(name));
-    let code = field("return_code").and_then(Value::as_i64);
-    let signal = field("signal").and_then(Value::as_str);
-    let timed_out = field("timed_out") == Some(&Value::Bool(true));
-    match (code.map(u8::try_from), signal) {
-        _ if timed_out => TIMED_OUT,
-        (_, Some(signal)) => BY_SIGNAL + mcpz_engine::signal_number(signal).unwrap_or(0),
-        (Some(Ok(code)), _) => code,
-        _ => result.is_error.unwrap_or(false).into(),
+/// Writes a text, whose last line ends.
+fn write(mut to: impl Write, text: &str) -> std::io::Result<()> {
+    to.write_all(text.as_bytes())?;
+    if !text.is_empty() && !text.ends_with('\n') {
+        to.write_all(b"\n")?;
     }
+    to.flush()
 }
 
 /// Shows on a terminal what a command says while it runs: its newest line, on one line.

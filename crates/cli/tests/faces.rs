@@ -381,3 +381,61 @@ fn without_tools_for_jobs_nothing_is_handed_over() {
     server.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains("add read_job and stop_job to --tools"), "{said}");
 }
+
+/// Has `mcpz call` run a command with a tool: what it printed on both streams, and its exit code.
+fn call(face: &Face, flags: &[&str], command: &str) -> (String, String, i32) {
+    let mut call = Command::new(MCPZ);
+    call.args(["call", "--tools", "all"]).args(flags);
+    call.arg(face.tool).arg(format!("{}={command}", face.command));
+    if face.tool == "run_shell_command" {
+        call.arg("is_background=false");
+    }
+    let state = support::state();
+    call.env("XDG_STATE_HOME", state.path()).env("XDG_CONFIG_HOME", "/nonexistent");
+    let output = call.env_remove("MCPZ_CONFIG").output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code().unwrap())
+}
+
+#[test]
+fn a_call_from_the_command_line_is_the_command_in_every_face() {
+    for face in &FACES {
+        let (stdout, stderr, code) = call(face, &[], "echo out; echo err >&2; exit 7");
+        let expected = match face.tool {
+            "execute_command" => ("out\nerr\n", ""),
+            _ => ("out\n", "err\n"),
+        };
+        assert_eq!((stdout.as_str(), stderr.as_str()), expected, "{}", face.tool);
+        assert_eq!(code, 7, "{}", face.tool);
+        assert_eq!(call(face, &[], "kill -TERM $$").2, 143, "{}", face.tool);
+    }
+}
+
+#[test]
+fn a_call_from_the_command_line_that_times_out_ends_with_124_in_every_face() {
+    for face in &FACES {
+        let (stdout, stderr, code) = call(face, &["-t", "1"], "echo begun; sleep 300");
+        assert_eq!((stdout.as_str(), code), ("begun\n", 124), "{}: {stderr}", face.tool);
+        assert!(stderr.starts_with("mcpz: "), "{}: {stderr}", face.tool);
+        assert!(stderr.contains("timed out after 1 second"), "{}: {stderr}", face.tool);
+    }
+}
+
+#[test]
+fn a_call_from_the_command_line_that_is_refused_ends_with_1_in_every_face() {
+    for face in &FACES {
+        let (stdout, stderr, code) = call(face, &["--deny", "rm*"], "rm x");
+        let expected =
+            "Command denied by security policy: `rm x` (at 0) is denied by the rule `rm*`\n";
+        assert_eq!((stdout.as_str(), stderr.as_str(), code), (expected, "", 1), "{}", face.tool);
+    }
+}
+
+#[test]
+fn a_call_from_the_command_line_is_waited_for() {
+    for face in &FACES {
+        let (stdout, _, code) =
+            call(face, &["--background-after", "1"], "sleep 1.5; echo done; exit 3");
+        assert_eq!((stdout.as_str(), code), ("done\n", 3), "{}", face.tool);
+    }
+}

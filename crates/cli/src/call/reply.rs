@@ -1,0 +1,78 @@
+//! What an answer is to a shell: what the command printed, a remark, and an exit code. The tools name
+//! these differently, and mean the same.
+
+use rmcp::model::CallToolResult;
+use serde_json::Value;
+
+/// Exit codes for calls whose command has none, as `timeout` and shells use them.
+const TIMED_OUT: u8 = 124;
+const BY_SIGNAL: u8 = 128;
+
+pub struct Reply<'a>(pub &'a CallToolResult);
+
+impl<'a> Reply<'a> {
+    /// What the command printed, or the text of the answer where there is no command's output.
+    pub fn stdout(&self) -> String {
+        let printed = self.text(&["output", "stdout", "partial_stdout", "stdout_chunk"]);
+        match (self.refusal(), printed) {
+            (Some(refusal), _) => refusal.to_owned(),
+            (None, Some(printed)) => printed.to_owned(),
+            (None, None) => {
+                let texts = self.0.content.iter();
+                texts.filter_map(|block| Some(block.as_text()?.text.as_str())).collect()
+            }
+        }
+    }
+
+    /// What it printed to standard error, where the tool tells that apart.
+    pub fn stderr(&self) -> &'a str {
+        self.text(&["stderr", "partial_stderr", "stderr_chunk"]).unwrap_or_default()
+    }
+
+    /// What else there is to know.
+    pub fn remark(&self) -> Option<&'a str> {
+        let error = self.text(&["error"]).filter(|_| self.refusal().is_none());
+        self.text(&["message"]).or(error)
+    }
+
+    /// The command's own, if it has one.
+    pub fn exit_code(&self) -> u8 {
+        match (self.code().map(u8::try_from), self.signal()) {
+            _ if self.has_timed_out() => TIMED_OUT,
+            (_, Some(signal)) => BY_SIGNAL.saturating_add(signal),
+            (Some(Ok(code)), _) => code,
+            _ => self.0.is_error.unwrap_or(false).into(),
+        }
+    }
+
+    /// Why nothing ran, where that is a field among others.
+    fn refusal(&self) -> Option<&'a str> {
+        let ran = self.code().is_some() || self.signal().is_some() || self.has_timed_out();
+        self.text(&["error"]).filter(|_| !ran)
+    }
+
+    fn code(&self) -> Option<i64> {
+        self.field("return_code").or(self.field("exit_code"))?.as_i64()
+    }
+
+    /// By name or by number.
+    fn signal(&self) -> Option<u8> {
+        match self.field("signal")? {
+            Value::String(name) => Some(mcpz_engine::signal_number(name).unwrap_or(0)),
+            number => number.as_u64()?.try_into().ok(),
+        }
+    }
+
+    fn has_timed_out(&self) -> bool {
+        self.field("timed_out") == Some(&Value::Bool(true))
+    }
+
+    /// The first of these fields that is a text.
+    fn text(&self, names: &[&str]) -> Option<&'a str> {
+        names.iter().find_map(|name| self.field(name)?.as_str())
+    }
+
+    fn field(&self, name: &str) -> Option<&'a Value> {
+        self.0.structured_content.as_ref()?.get(name)
+    }
+}
