@@ -180,3 +180,81 @@ fn what_is_typed_for_other_programs_is_not() {
     let told = tool(&mut server, "write_job", json!({"job_id": id, "text": "rm -rf x\n"}));
     assert_eq!(told["output"], "rm -rf x\n");
 }
+
+/// A program that prints the next part whenever it is given a line.
+fn start_in_steps(server: &mut Server, tty: bool, steps: &[&str]) -> Value {
+    let steps: Vec<_> = steps.iter().map(|step| format!("printf '{step}'; read line")).collect();
+    // What is typed must not be seen, or it would end the line.
+    let command = format!("test -t 0 && stty -echo; {}", steps.join("; "));
+    server.call(json!({"command": command, "tty": tty, "background": true}))
+}
+
+/// What is told of a job until it waits for the next line.
+fn heard_until_it_asks(server: &mut Server, id: &Value) -> String {
+    let mut heard = String::new();
+    for _ in 0..200 {
+        let wait = json!({"job_id": id, "wait_for": "quiet", "quiet_ms": 50});
+        let told = tool(server, "read_job", wait);
+        heard.push_str(told["output"].as_str().unwrap());
+        if told["waiting_for_input"] == true {
+            return heard;
+        }
+    }
+    panic!("it does not ask: {heard:?}");
+}
+
+#[test]
+fn a_progress_bar_that_is_read_while_it_runs_is_told_in_its_newest_state() {
+    let mut server = Server::start(&[]);
+    let steps = ["one\\n\\rprogress 10%%", "\\rprogress 50%%", "\\rcomplete\\n", "two\\n"];
+    for tty in [true, false] {
+        let begun = start_in_steps(&mut server, tty, &steps);
+        let id = &begun["job_id"];
+        let first = begun["output"].as_str().unwrap().to_owned();
+        let first = first + &heard_until_it_asks(&mut server, id);
+        assert_eq!(first, "one\nprogress 10%", "tty: {tty}");
+        for (newest, is_new) in [("progress 50%", true), ("complete 50%\n", true), ("two\n", false)]
+        {
+            let line = json!({"job_id": id, "text": "\n"});
+            let told = tool(&mut server, "write_job", line)["output"].as_str().unwrap().to_owned();
+            let told = told + &heard_until_it_asks(&mut server, id);
+            // On a slow machine it may have been looked at in between.
+            assert!(told.ends_with(newest) && (is_new || told == newest), "tty: {tty}: {told:?}");
+        }
+        let all = tool(&mut server, "read_job", json!({"job_id": id, "cursor": "bytes:0"}));
+        assert_eq!(all["output"], "one\ncomplete 50%\ntwo\n");
+    }
+}
+
+#[test]
+fn a_cursor_in_a_line_that_was_written_over_leads_to_its_beginning() {
+    let mut server = Server::start(&[]);
+    let steps = ["one\\nfirst state", "\\r\\033[Klast\\n"];
+    let id = start_in_steps(&mut server, true, &steps)["job_id"].clone();
+    heard_until_it_asks(&mut server, &id);
+    let all = tool(&mut server, "read_job", json!({"job_id": id, "cursor": "bytes:0"}));
+    assert_eq!(all["output"], "one\nfirst state");
+    let again = json!({"job_id": id, "cursor": all["next_cursor"]});
+    assert_eq!(tool(&mut server, "read_job", again.clone())["output"], "", "nothing is new");
+    tool(&mut server, "write_job", json!({"job_id": id, "text": "\n"}));
+    heard_until_it_asks(&mut server, &id);
+    assert_eq!(tool(&mut server, "read_job", again)["output"], "last\n");
+    let wrong = json!({"job_id": id, "cursor": "bytes:5~x.1"});
+    let said = server.tool("read_job", wrong);
+    assert!(said["content"][0]["text"].as_str().unwrap().contains("is not a cursor"), "{said}");
+}
+
+#[test]
+fn a_prompt_is_told_once_also_when_its_line_goes_on() {
+    let mut server = Server::start(&[]);
+    let id = start(&mut server, "printf 'Name: '; read name; echo \"hello $name\"; read end");
+    let mut heard = heard_until_it_asks(&mut server, &id);
+    let all = tool(&mut server, "read_job", json!({"job_id": id, "cursor": "bytes:0"}));
+    assert_eq!(all["output"], "Name: ", "{heard}");
+    heard = heard_until_it_asks(&mut server, &id);
+    assert_eq!(heard, "");
+    let typed = json!({"job_id": id, "text": "ada\n"});
+    heard.push_str(tool(&mut server, "write_job", typed)["output"].as_str().unwrap());
+    heard.push_str(&heard_until_it_asks(&mut server, &id));
+    assert_eq!(heard, "ada\nhello ada\n");
+}

@@ -34,6 +34,7 @@ use typing::Typed;
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
+use crate::reading::Point;
 use crate::request::{Input, Size};
 use crate::run::{Life, Remote, Run};
 use crate::screen::Shown;
@@ -109,8 +110,8 @@ pub struct Ended {
 /// A place in a job's output: in stdout, and in stderr where that is apart.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    pub stdout: u64,
-    pub stderr: u64,
+    pub stdout: Point,
+    pub stderr: Point,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

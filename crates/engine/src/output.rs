@@ -203,6 +203,15 @@ impl Output {
         }
     }
 
+    /// How much of a stream there is, but for the beginning of a character whose rest has not come.
+    pub(crate) fn live_length(&self, stream: Stream) -> u64 {
+        let kept = self.kept();
+        let lane = kept.lane(stream);
+        let (end, _) = lane.end(4);
+        let cut = if lane.lost == 0 { end.len() - text::whole_characters(end).len() } else { 0 };
+        lane.kept_length() - cut as u64
+    }
+
     /// How much of it is on the disk, if that is ours to remove.
     pub(crate) fn spilled(&self) -> u64 {
         self.shared.quota.used()

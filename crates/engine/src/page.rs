@@ -96,11 +96,20 @@ pub struct Reader {
     stream: Stream,
     view: View,
     stop: Stop,
+    /// How much is read, if that is not only what can be seen no other way any more.
+    live: Option<u64>,
 }
 
 impl Reader {
     pub fn new(output: Output, stream: Stream, view: View) -> Self {
-        Self { output, stream, view, stop: Stop::default() }
+        Self { output, stream, view, stop: Stop::default(), live: None }
+    }
+
+    /// Reads all there is now, even a line that has no end and may be written over: what is behind its
+    /// beginning can move.
+    pub fn live(self) -> Self {
+        let live = (!self.output.is_finished()).then(|| self.output.live_length(self.stream));
+        Self { live, ..self }
     }
 
     /// Reads only as long as somebody wants it.
@@ -114,7 +123,7 @@ impl Reader {
         }
         let mut cutter = Cutter::new(request);
         if self.shows_bytes_as_they_are() {
-            let total = self.output.settled_length(self.stream);
+            let total = self.extent();
             let room = request.room.size.saturating_add(8);
             let mut bytes = self.read(request.offset, room)?;
             if request.offset + (bytes.len() as u64) < total {
@@ -142,12 +151,12 @@ impl Reader {
     /// How much there is to see, so far.
     pub fn length(&self) -> io::Result<u64> {
         if self.is_binary() || self.shows_bytes_as_they_are() {
-            return Ok(self.output.settled_length(self.stream));
+            return Ok(self.extent());
         }
-        if let Some(length) = self.output.known_length(self.stream, self.view) {
+        let finished = self.live.is_none() && self.output.is_finished();
+        if finished && let Some(length) = self.output.known_length(self.stream, self.view) {
             return Ok(length);
         }
-        let finished = self.output.is_finished();
         let from = self.output.mark_before(self.stream, self.view, u64::MAX);
         let mut length = from.seen;
         let mut rendered = Rendered::new(self, from);
@@ -184,9 +193,14 @@ impl Reader {
     /// Bytes as they came, at most so many.
     fn read(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
         self.stop.check()?;
-        let settled = self.output.settled_length(self.stream).saturating_sub(offset);
-        let limit = limit.min(usize::try_from(settled).unwrap_or(usize::MAX));
+        let there = self.extent().saturating_sub(offset);
+        let limit = limit.min(usize::try_from(there).unwrap_or(usize::MAX));
         self.output.read_at(self.stream, offset, limit)
+    }
+
+    /// How much is read, in bytes as they came.
+    fn extent(&self) -> u64 {
+        self.live.unwrap_or_else(|| self.output.settled_length(self.stream))
     }
 
     /// The right to look something up that takes much memory.

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::Register;
 use super::letters::{Ask, Listed, Mailbox, Tell, Wanted, letter};
 use crate::detached::Ending;
-use crate::jobs::{Job, Place, Use};
+use crate::jobs::{Job, Use};
 use crate::output::{Output, Stream};
 use crate::run::{Life, Saying};
 
@@ -35,10 +35,16 @@ struct Service {
     followers: watch::Sender<usize>,
 }
 
+/// How many bytes of each stream were passed on, as they came.
+struct Sent {
+    stdout: u64,
+    stderr: u64,
+}
+
 /// A job somebody follows, and what they know of it.
 struct Followed {
     job: Arc<Job>,
-    place: Place,
+    sent: Sent,
     life: Option<Life>,
     stay: bool,
     _use: Use,
@@ -110,7 +116,7 @@ impl Followed {
     /// Whether there is output that was not told.
     fn has_more(&self) -> bool {
         let more = |stream, place| self.job.output.kept_length(stream) > place;
-        more(Stream::Stdout, self.place.stdout) || more(Stream::Stderr, self.place.stderr)
+        more(Stream::Stdout, self.sent.stdout) || more(Stream::Stderr, self.sent.stderr)
     }
 }
 
@@ -125,9 +131,9 @@ impl Service {
             }
             Ask::Follow { run, wanted, stay } => match self.find(&run) {
                 Some(job) => {
-                    let place = wanted.from(&job.output);
+                    let sent = wanted.from(&job.output);
                     let (_use, _counted) = (job.begin_use(), Counted::new(&self.followers));
-                    let followed = Followed { job, place, life: None, stay, _use, _counted };
+                    let followed = Followed { job, sent, life: None, stay, _use, _counted };
                     self.followed = Some(followed);
                 }
                 None => self.tell(&Tell::NoSuchJob).await?,
@@ -214,8 +220,8 @@ impl Service {
     async fn tell_output(&mut self, job: &Job, stream: Stream) -> io::Result<()> {
         let Some(followed) = &mut self.followed else { return Ok(()) };
         let place = match stream {
-            Stream::Stdout => &mut followed.place.stdout,
-            Stream::Stderr => &mut followed.place.stderr,
+            Stream::Stdout => &mut followed.sent.stdout,
+            Stream::Stderr => &mut followed.sent.stderr,
         };
         let (output, at) = (job.output.clone(), *place);
         if output.kept_length(stream) <= at {
@@ -233,7 +239,7 @@ impl Service {
 }
 
 impl Wanted {
-    fn from(self, output: &Output) -> Place {
+    fn from(self, output: &Output) -> Sent {
         let from = |stream| match self {
             Self::Everything => 0,
             Self::After(bytes) if stream == Stream::Stdout => bytes,
@@ -241,7 +247,7 @@ impl Wanted {
             Self::Last(bytes) => output.kept_length(stream).saturating_sub(bytes),
             Self::Nothing => u64::MAX,
         };
-        Place { stdout: from(Stream::Stdout), stderr: from(Stream::Stderr) }
+        Sent { stdout: from(Stream::Stdout), stderr: from(Stream::Stderr) }
     }
 }
 

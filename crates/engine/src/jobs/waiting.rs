@@ -10,7 +10,9 @@ use super::{Job, Place, State, asks};
 use crate::error::Error;
 use crate::output::Stream;
 use crate::page::{Data, PageRequest, Reader};
+use crate::reading::Point;
 use crate::render::View;
+use crate::search::Filter;
 
 /// How often it is looked whether somebody listens on a port: the kernel does not tell.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
@@ -115,7 +117,7 @@ async fn quiet(job: &Job, time: Duration) -> Option<String> {
 }
 
 /// The first line behind a place that matches, or the first of all.
-async fn text(job: &Job, pattern: Option<&Regex>, mut place: Place) -> String {
+async fn text(job: &Arc<Job>, pattern: Option<&Regex>, mut place: Place) -> String {
     let mut arrived = job.output.watch();
     loop {
         arrived.mark_unchanged();
@@ -130,14 +132,17 @@ async fn text(job: &Job, pattern: Option<&Regex>, mut place: Place) -> String {
 
 /// The first line behind a place that matches. The place is moved to the last line that may yet
 /// grow.
-async fn matching_line(job: &Job, pattern: Option<&Regex>, place: &mut Place) -> Option<String> {
-    let (output, pattern, mut next) = (job.output.clone(), pattern.cloned(), *place);
+async fn matching_line(
+    job: &Arc<Job>,
+    pattern: Option<&Regex>,
+    place: &mut Place,
+) -> Option<String> {
+    let (job, pattern, mut next) = (job.clone(), pattern.cloned(), *place);
     let searched = tokio::task::spawn_blocking(move || {
-        // A prompt is a line without an end.
-        output.settle();
         let matches = |line: &str| pattern.as_ref().is_none_or(|pattern| pattern.is_match(line));
-        let stdout = Reader::new(output.clone(), Stream::Stdout, View::default());
-        let stderr = Reader::new(output, Stream::Stderr, View::default());
+        // A prompt is a line without an end.
+        let [stdout, stderr] = [Stream::Stdout, Stream::Stderr]
+            .map(|stream| Reader::new(job.output.clone(), stream, View::default()).live());
         let line = search(&stdout, &matches, &mut next.stdout)
             .or_else(|| search(&stderr, &matches, &mut next.stderr));
         (line, next)
@@ -147,10 +152,11 @@ async fn matching_line(job: &Job, pattern: Option<&Regex>, place: &mut Place) ->
     line
 }
 
-/// The first line behind an offset that matches.
-fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut u64) -> Option<String> {
+/// The first line behind a point that matches.
+fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut Point) -> Option<String> {
+    let mut offset = reader.resume(&Filter::Everything, *from).ok()?;
     loop {
-        let request = PageRequest::bytes(*from, AT_ONCE);
+        let request = PageRequest::bytes(offset, AT_ONCE);
         let page = reader.page(request).ok()?;
         let Data::Text(text) = &page.data else { return None };
         if let Some(line) = text.lines().find(|line| matches(line)) {
@@ -160,7 +166,8 @@ fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut u64) -> Op
         let last = page.end >= page.total || text.is_empty();
         // A line longer than a page is looked at in parts.
         let passed = if whole > 0 || last { whole } else { text.len() };
-        *from = page.start + passed as u64;
+        offset = page.start + passed as u64;
+        *from = Point::at(offset);
         if last {
             return None;
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Measure, Met, Outcome, PageRequest,
-    Place, Reader, Room, Stream, View, signal_name,
+    Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Measure, Met, Outcome, Place, Point,
+    Reader, Room, Stream, View, signal_name,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -190,18 +190,32 @@ pub fn ended_unused(time: Duration) -> String {
     format!("ended after {number} {unit}{plural} without use")
 }
 
-/// A place as clients are given it: `bytes:N`, or `bytes:N+M` where stderr is apart.
+/// A place as clients are given it: `bytes:N`, or `bytes:N+M` where stderr is apart. In a line that has
+/// no end yet, it says what was told of that as well: `bytes:N~LENGTH.PRINT`.
 pub fn cursor(place: Place) -> String {
-    match place {
-        Place { stdout, stderr: 0 } => format!("bytes:{stdout}"),
-        Place { stdout, stderr } => format!("bytes:{stdout}+{stderr}"),
+    let point = |point: Point| match point {
+        Point { offset, line: 0, .. } => offset.to_string(),
+        Point { offset, line, print } => format!("{offset}~{line}.{print:x}"),
+    };
+    let Place { stdout, stderr } = place;
+    match stderr.offset {
+        0 => format!("bytes:{}", point(stdout)),
+        _ => format!("bytes:{}+{}", point(stdout), point(stderr)),
     }
 }
 
 pub fn parse_cursor(text: &str) -> Result<Place, Complaint> {
+    let point = |text: &str| {
+        let Some((offset, told)) = text.split_once('~') else {
+            return Some(Point::at(text.parse().ok()?));
+        };
+        let (line, print) = told.split_once('.')?;
+        let print = u64::from_str_radix(print, 16).ok()?;
+        Some(Point { offset: offset.parse().ok()?, line: line.parse().ok()?, print })
+    };
     let place = text.strip_prefix("bytes:").and_then(|rest| {
         let (stdout, stderr) = rest.split_once('+').unwrap_or((rest, "0"));
-        Some(Place { stdout: stdout.parse().ok()?, stderr: stderr.parse().ok()? })
+        Some(Place { stdout: point(stdout)?, stderr: point(stderr)? })
     });
     place.ok_or_else(|| {
         Complaint(format!("`{text}` is not a cursor: pass next_cursor on as it was given"))
@@ -241,10 +255,10 @@ pub async fn read(
     let filter = Filter::new(wanted.grep.as_deref(), None)?;
     let output = job.output.clone();
     let read = off_thread(&call.watcher.cancelled, move |stop| {
-        output.settle();
         let (mut text, mut next, mut left) = (String::new(), wanted.from, room);
         for stream in streams {
-            let reader = Reader::new(output.clone(), *stream, View::default()).until(stop.clone());
+            let reader = Reader::new(output.clone(), *stream, View::default());
+            let reader = reader.until(stop.clone()).live();
             let place = match stream {
                 Stream::Stdout => &mut next.stdout,
                 Stream::Stderr => &mut next.stderr,
@@ -252,16 +266,17 @@ pub async fn read(
             if left.size == 0 {
                 break;
             }
-            let request = match wanted.tail {
+            let (from, room) = match wanted.tail {
                 // What is newest is wanted: what does not fit is cut off in front.
                 Some(_) => {
                     let length = reader.length().map_err(Error::Read)?;
-                    PageRequest::bytes(length.saturating_sub(left.size as u64), left.size)
+                    let from = Point::at(length.saturating_sub(left.size as u64));
+                    (from, Room::bytes(left.size))
                 }
-                None => PageRequest { offset: *place, room: left, limit_lines: usize::MAX },
+                None => (*place, left),
             };
-            let page = filter.page(&reader, request)?;
-            *place = page.end;
+            let (page, told) = reader.read_on(&filter, from, room)?;
+            *place = told;
             let page = match page.data {
                 Data::Text(page) => page,
                 Data::Binary(bytes) => format!("[{} bytes, not shown]", bytes.len()),
@@ -324,8 +339,12 @@ pub async fn tell(
         Some(limit) => Room::bytes(limit),
         None => max_answer.left(wanted.taken + size_as_json(&told), Measure::QuotedTwice),
     };
+    let filtered = wanted.grep.is_some();
     let (output, next) = read(call, job, call.watcher.streams, wanted, room).await?;
-    job.note_told(next);
+    // A place among the lines that match is not one in the output.
+    if !filtered {
+        job.note_told(next);
+    }
     told.output = Some(output);
     told.next_cursor = Some(cursor(next));
     Ok(told)

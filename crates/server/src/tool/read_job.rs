@@ -68,12 +68,17 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let condition = params.wait.condition()?;
     // Nothing is wrong with what is asked for.
     let revisited: Vec<_> = jobs.iter().map(|job| job.revisit()).collect();
-    let from = |job: &Job| cursor.unwrap_or_else(|| job.told());
+    let from = |job: &Job| match (cursor, &params.grep) {
+        (Some(cursor), _) => cursor,
+        // Places among the lines that match are others: without one, all of them are meant.
+        (None, Some(_)) => Place::default(),
+        (None, None) => job.told(),
+    };
     let met = match condition {
         Some((condition, time)) => {
             let begin = |(job, first): (&Arc<Job>, _)| match (cursor, &condition) {
                 (None, Condition::Text(_)) => (job.clone(), first),
-                _ => (job.clone(), from(job)),
+                _ => (job.clone(), cursor.unwrap_or_else(|| job.told())),
             };
             let places = jobs.iter().zip(revisited).map(begin).collect();
             let waited = wait_for(places, condition, Instant::now() + time, params.all);
