@@ -258,3 +258,42 @@ fn a_prompt_is_told_once_also_when_its_line_goes_on() {
     heard.push_str(&heard_until_it_asks(&mut server, &id));
     assert_eq!(heard, "ada\nhello ada\n");
 }
+
+#[test]
+fn what_is_drawn_on_the_screen_is_not_in_the_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("text");
+    let mut server = Server::start(&[]);
+    let command = format!("echo before; vi -u NONE -n {}; echo after", file.display());
+    let id = start(&mut server, &command);
+    type_until(&mut server, json!({"job_id": id}), "~");
+    type_until(
+        &mut server,
+        json!({"job_id": id, "text": "ione line", "keys": ["escape"]}),
+        "one line",
+    );
+    // What is on the screen can still be waited for.
+    let wait = json!({"job_id": id, "wait_for": "text", "pattern": "^one l", "cursor": "bytes:0"});
+    let told = tool(&mut server, "read_job", wait);
+    assert_eq!((&told["matched"], &told["output"]), (&json!("one line"), &json!("before\n")));
+    let end = json!({"job_id": id, "text": ":q!", "keys": ["enter"], "wait_for": "exit"});
+    tool(&mut server, "write_job", end);
+    let all = tool(&mut server, "read_job", json!({"job_id": id, "cursor": "bytes:0"}));
+    assert_eq!(all["output"], "before\nafter\n");
+}
+
+#[test]
+fn what_is_drawn_again_and_again_is_told_by_the_screen() {
+    let mut server = Server::start(&[]);
+    let frame = "\\033[Hframe %s\\033[K\\nrest\\033[K\\n\\033[J";
+    let command = format!(
+        "echo before; clear; for i in 1 2 3 4 5 6 7; do printf '{frame}' $i; done; read line; \
+         printf '\\033[24;1H\\n'; echo after; read end"
+    );
+    let id = start(&mut server, &command);
+    let told = type_until(&mut server, json!({"job_id": id}), "frame 7");
+    assert_eq!(told["screen"], "frame 7\nrest", "{told}");
+    type_until(&mut server, json!({"job_id": id, "text": "\n"}), "after");
+    let all = tool(&mut server, "read_job", json!({"job_id": id, "cursor": "bytes:0"}));
+    assert_eq!(all["output"], "before\nframe 1\nrest\nafter\n");
+}

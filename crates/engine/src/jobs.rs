@@ -35,6 +35,7 @@ use crate::error::Error;
 use crate::outcome::{End, Outcome};
 use crate::output::{Output, Stream};
 use crate::reading::Point;
+use crate::render::View;
 use crate::request::{Input, Size};
 use crate::run::{Life, Remote, Run};
 use crate::screen::Shown;
@@ -273,6 +274,21 @@ impl Job {
     /// What its terminal shows, if it has one. May wait for the disk.
     pub fn screen(&self) -> Option<Shown> {
         Some(self.terminal.as_ref()?.shown(&self.output, self.size()).0)
+    }
+
+    /// Whether there is more for its terminal to show than when somebody looked last.
+    pub(crate) fn has_drawn_more(&self) -> bool {
+        self.terminal.as_ref().is_some_and(|terminal| terminal.is_behind(&self.output))
+    }
+
+    /// How its output is read: who is shown a screen needs none of what was drawn on it.
+    pub fn view(&self) -> View {
+        let screen_rows = match self.input {
+            // As it was at first: places would move with it.
+            Some(Input::Terminal(size)) => Some(size.rows),
+            _ => None,
+        };
+        View { screen_rows, ..View::default() }
     }
 
     /// Whether it waits for somebody to write something, and what it asked. May wait for the disk.

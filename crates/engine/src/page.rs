@@ -203,6 +203,17 @@ impl Reader {
         self.live.unwrap_or_else(|| self.output.settled_length(self.stream))
     }
 
+    /// Whether a program uses all of the screen now, which the view leaves out.
+    pub(crate) fn draws(&self) -> io::Result<bool> {
+        if self.is_binary() || self.shows_bytes_as_they_are() {
+            return Ok(false);
+        }
+        let from = self.output.mark_before(self.stream, self.view, u64::MAX);
+        let mut rendered = Rendered::new(self, from);
+        while rendered.next()?.is_some() {}
+        Ok(rendered.draws())
+    }
+
     /// The right to look something up that takes much memory.
     pub(crate) fn lookup_turn(&self) -> MutexGuard<'_, ()> {
         self.output.lookups().lock().unwrap_or_else(PoisonError::into_inner)
@@ -436,7 +447,7 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
-            let view = View { ansi_strip, newline };
+            let view = View { ansi_strip, newline, ..View::default() };
             let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
             let output = output(folder.path(), &pieces);
             prop_assume!(!reader(&output, view).is_binary());

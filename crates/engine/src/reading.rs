@@ -190,15 +190,34 @@ mod tests {
             .prop_map(|parts| parts.concat().into_bytes())
     }
 
+    fn drawn() -> impl Strategy<Value = Vec<u8>> {
+        let parts = [
+            "\x1b[H",
+            "\x1b[2;3H",
+            "\x1b[J",
+            "\x1b[2J",
+            "\x1b[?1049h",
+            "\x1b[?1049l",
+            "\x1b7",
+            "\x1b8",
+            "\x1b[A",
+            "\x1bc",
+        ];
+        vec(prop::sample::select(parts.to_vec()), 0..3)
+            .prop_map(|parts| parts.concat().into_bytes())
+    }
+
     proptest! {
         #[test]
         fn lines_are_told_once_and_the_last_is_what_a_terminal_shows(
-            steps in vec((printed(), any::<bool>(), 1_usize..9), 0..12),
+            steps in vec((printed(), drawn(), printed(), any::<bool>(), 1_usize..9), 0..12),
+            screen_rows in proptest::option::of(1_u16..4),
         ) {
-            let view = View::default();
+            let view = View { screen_rows, ..View::default() };
             let mut listener = Listener::new(view);
             let mut all = Vec::new();
-            for (mut bytes, cut, limit) in steps {
+            for (before, drawn, after, cut, limit) in steps {
+                let mut bytes = [before, drawn, after].concat();
                 if cut {
                     // In the middle of a character or a sequence.
                     bytes.pop();

@@ -3,9 +3,14 @@
 //! A model gets what a terminal would show when all is done: colours and other control sequences
 //! are gone, a progress bar that redraws its line is seen once, in its last state, and bytes that
 //! are no UTF-8 show as U+FFFD. After each line's end a renderer is as good as new, so reading can
-//! begin at any line.
+//! begin at any line. Only in a view beside a screen it goes on with how that was used: see
+//! [`Canvas`].
+
+mod canvas;
 
 use vte::{Params, Parser, Perform};
+
+pub use canvas::Canvas;
 
 /// How output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -13,6 +18,9 @@ pub struct View {
     /// Leaves out control sequences and shows lines in their last state.
     pub ansi_strip: bool,
     pub newline: Newline,
+    /// For somebody who is shown the screen of a terminal as well, with so many rows: leaves out what is
+    /// drawn on it, and not printed in lines.
+    pub screen_rows: Option<u16>,
 }
 
 /// What ends a line.
@@ -24,7 +32,7 @@ pub enum Newline {
 
 impl Default for View {
     fn default() -> Self {
-        Self { ansi_strip: true, newline: Newline::Lf }
+        Self { ansi_strip: true, newline: Newline::Lf, screen_rows: None }
     }
 }
 
@@ -48,7 +56,23 @@ pub struct Renderer {
 
 impl Renderer {
     pub fn new(view: View) -> Self {
-        Self { view, parser: Parser::new(), screen: Screen::default(), carry: Vec::new() }
+        Self::resumed(view, Canvas::default())
+    }
+
+    /// One that begins at a line where [`canvas`](Self::canvas) was this.
+    pub fn resumed(view: View, canvas: Canvas) -> Self {
+        let screen = Screen { rows: view.screen_rows, canvas, ..Screen::default() };
+        Self { view, parser: Parser::new(), screen, carry: Vec::new() }
+    }
+
+    /// What has to be known to go on here, after a line's end; nothing where that is not enough.
+    pub fn canvas(&self) -> Option<Canvas> {
+        self.screen.line.is_empty().then_some(self.screen.canvas)
+    }
+
+    /// Whether something is drawn now, and left out.
+    pub fn draws(&self) -> bool {
+        self.screen.is_drawn()
     }
 
     /// Takes in more bytes and appends to `text` what is certain now.
@@ -57,11 +81,12 @@ impl Renderer {
             match line.strip_suffix(b"\n") {
                 Some(line) => {
                     self.feed_part(line, text);
-                    self.end_line(text);
-                    text.push_str(match self.view.newline {
-                        Newline::Lf => "\n",
-                        Newline::CrLf => "\r\n",
-                    });
+                    if self.end_line(text) {
+                        text.push_str(match self.view.newline {
+                            Newline::Lf => "\n",
+                            Newline::CrLf => "\r\n",
+                        });
+                    }
                 }
                 None => self.feed_part(line, text),
             }
@@ -70,7 +95,13 @@ impl Renderer {
 
     /// Appends what is left of a last line without an end.
     pub fn finish(&mut self, text: &mut String) {
-        self.end_line(text);
+        if self.view.ansi_strip {
+            self.parser.advance(&mut self.screen, STRING_END);
+            self.screen.end_line();
+            self.screen.move_to(text);
+        } else {
+            self.end_line(text);
+        }
     }
 
     fn feed_part(&mut self, bytes: &[u8], text: &mut String) {
@@ -85,18 +116,21 @@ impl Renderer {
         self.carry.drain(..certain);
     }
 
-    fn end_line(&mut self, text: &mut String) {
+    /// Ends a line. True if it is seen.
+    fn end_line(&mut self, text: &mut String) -> bool {
         if self.view.ansi_strip {
             // A title or another string that was not closed ends with its line, or it would
             // swallow all that follows.
             self.parser.advance(&mut self.screen, STRING_END);
-            self.screen.end_line();
+            let printed = !self.screen.is_drawn();
+            self.screen.pass_line_end();
             self.screen.move_to(text);
-            return;
+            return printed;
         }
         let carry = std::mem::take(&mut self.carry);
         let line = carry.strip_suffix(b"\r").unwrap_or(&carry);
         text.push_str(&String::from_utf8_lossy(line));
+        true
     }
 }
 
@@ -122,9 +156,64 @@ struct Screen {
     done: String,
     line: Vec<char>,
     column: usize,
+    /// How many rows it has, if what is drawn on it is left out.
+    rows: Option<u16>,
+    canvas: Canvas,
 }
 
 impl Screen {
+    fn is_drawn(&self) -> bool {
+        self.canvas.is_drawn()
+    }
+
+    fn pass_line_end(&mut self) {
+        match self.rows.filter(|_| self.is_drawn()) {
+            None => self.end_line(),
+            Some(rows) => {
+                if self.canvas.end_line(rows) {
+                    self.break_off();
+                }
+            }
+        }
+    }
+
+    /// Ends a line on which nothing more will be printed.
+    fn break_off(&mut self) {
+        if !self.line.is_empty() {
+            self.end_line();
+            self.done.push('\n');
+        }
+        self.column = 0;
+    }
+
+    /// Takes in what is done to the screen as a whole. True if it is about that.
+    fn use_canvas(&mut self, params: &Params, private: bool, action: char) -> bool {
+        let mut numbers = params.iter().map(|param| param.first().copied().unwrap_or(0));
+        let (first, second) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        let count = i32::from(first.max(1));
+        match (private, action) {
+            (true, 'h' | 'l') => {
+                let screens = params.iter().flatten().any(|mode| matches!(mode, 47 | 1047 | 1049));
+                if screens {
+                    self.canvas.show_other(action == 'h');
+                }
+            }
+            (false, 'H' | 'f') => self.canvas.send_to(first, second),
+            (false, 'd') => self.canvas.send_to(first, 2),
+            (false, 'A' | 'F') => self.canvas.move_by(-count),
+            (false, 'B' | 'E') => self.canvas.move_by(count),
+            (false, 's') => self.canvas.save(),
+            (false, 'u') => self.canvas.restore(),
+            (false, 'J') => {
+                if self.canvas.erase(matches!(first, 2 | 3)) {
+                    self.break_off();
+                }
+            }
+            _ => return self.is_drawn(),
+        }
+        true
+    }
+
     fn end_line(&mut self) {
         self.done.extend(self.line.drain(..));
         self.column = 0;
@@ -151,13 +240,20 @@ impl Screen {
 
 impl Perform for Screen {
     fn print(&mut self, c: char) {
-        if !c.is_control() {
+        if c.is_control() {
+            return;
+        }
+        if self.rows.is_some() {
+            self.canvas.note_written();
+        }
+        if !self.is_drawn() {
             self.put(c);
         }
     }
 
     fn execute(&mut self, byte: u8) {
         match byte {
+            _ if self.is_drawn() => {}
             b'\r' => self.column = 0,
             b'\t' => self.put('\t'),
             b'\x08' => self.column = self.column.saturating_sub(1),
@@ -165,7 +261,23 @@ impl Perform for Screen {
         }
     }
 
-    fn csi_dispatch(&mut self, params: &Params, _: &[u8], _: bool, action: char) {
+    fn esc_dispatch(&mut self, _: &[u8], _: bool, byte: u8) {
+        match byte {
+            _ if self.rows.is_none() => {}
+            b'7' => self.canvas.save(),
+            b'8' => self.canvas.restore(),
+            b'c' => {
+                self.canvas.reset();
+                self.break_off();
+            }
+            _ => {}
+        }
+    }
+
+    fn csi_dispatch(&mut self, params: &Params, marks: &[u8], _: bool, action: char) {
+        if self.rows.is_some() && self.use_canvas(params, marks == b"?", action) {
+            return;
+        }
         let first = params.iter().next().and_then(|param| param.first().copied()).unwrap_or(0);
         let count = usize::from(first.max(1));
         match (action, first) {
@@ -223,8 +335,8 @@ mod tests {
 
     #[test]
     fn line_ends_are_what_the_view_wants() {
-        let strip = |newline| View { ansi_strip: true, newline };
-        let keep = |newline| View { ansi_strip: false, newline };
+        let strip = |newline| View { newline, ..View::default() };
+        let keep = |newline| View { ansi_strip: false, newline, ..View::default() };
         assert_eq!(plain(b"a\r\nb\r\n"), "a\nb\n");
         assert_eq!(rendered(strip(Newline::CrLf), &[b"a\nb\r\n"]), "a\r\nb\r\n");
         assert_eq!(rendered(keep(Newline::Lf), &[b"a\r", b"\nb\rc\n"]), "a\nb\rc\n");
@@ -251,6 +363,45 @@ mod tests {
         assert_eq!(plain(&title), "");
     }
 
+    /// What is printed beside a screen of five rows.
+    fn printed(text: &str) -> String {
+        rendered(View { screen_rows: Some(5), ..View::default() }, &[text.as_bytes()])
+    }
+
+    #[test]
+    fn what_is_drawn_on_the_other_screen_is_left_out() {
+        let editor = "\x1b[?1049h\x1b[2J\x1b[1;1Hhello\r\n~\r\n~\x1b[5;60H1,1\x1b[?1049l";
+        assert_eq!(printed(&format!("$ vi\r\n{editor}$ ls\r\n")), "$ vi\n$ ls\n");
+        assert_eq!(printed(&format!("left {editor}right\n")), "left right\n");
+        let open = "\x1b[?47hdrawn\n\n\n\n\n\n\n\n";
+        assert_eq!(printed(&format!("a\n{open}")), "a\n");
+        let all = rendered(View::default(), &[editor.as_bytes()]);
+        assert!(all.contains('~'), "without a screen beside it, all is seen: {all:?}");
+    }
+
+    #[test]
+    fn what_is_drawn_again_and_again_is_seen_once() {
+        let first = "\x1b[H\x1b[2Jload 1\x1b[K\n  PID\x1b[K\n    1\x1b[K";
+        let again = "\x1b[Hload 2\x1b[K\n  PID\x1b[K\n    1\x1b[K\x1b[J";
+        let quit = "\x1b[5;1H\x1b[?25h\n$ ";
+        let frames = format!("$ top\n{first}{again}{again}{quit}");
+        assert_eq!(printed(&frames), "$ top\nload 1\n  PID\n    1\n$ ");
+    }
+
+    #[test]
+    fn a_screen_that_is_erased_is_printed_on_from_its_top() {
+        for clear in ["\x1b[H\x1b[2J\x1b[3J", "\x1b[2J\x1b[H", "\x1b[H\x1b[J", "\x1bc"] {
+            assert_eq!(printed(&format!("one\n{clear}two\nthree\n")), "one\ntwo\nthree\n");
+        }
+    }
+
+    #[test]
+    fn lines_that_scroll_are_printed_again() {
+        assert_eq!(printed("a\n\x1b[4;1Hb\nc\nd\ne\n"), "a\nd\ne\n");
+        let bar = "\x1b7\x1b[5;1fProgress: 50%\x1b8";
+        assert_eq!(printed(&format!("one\n{bar}two{bar} more\n")), "one\ntwo more\n");
+    }
+
     proptest! {
         #[test]
         fn text_has_no_control_characters_but_newlines_and_tabs(bytes in vec(any::<u8>(), 0..300)) {
@@ -263,8 +414,9 @@ mod tests {
             bytes in vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'\r'), Just(0x1b)], 0..200),
             cut in any::<prop::sample::Index>(),
             ansi_strip in any::<bool>(),
+            screen_rows in proptest::option::of(1_u16..4),
         ) {
-            let view = View { ansi_strip, newline: Newline::Lf };
+            let view = View { ansi_strip, screen_rows, ..View::default() };
             let cut = cut.index(bytes.len() + 1);
             let whole = rendered(view, &[&bytes]);
             prop_assert_eq!(rendered(view, &[&bytes[..cut], &bytes[cut..]]), whole);

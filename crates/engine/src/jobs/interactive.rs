@@ -57,6 +57,12 @@ impl Terminal {
         drawn.catch_up(output);
         (drawn.screen.shown(), drawn.screen.prompt_line())
     }
+
+    /// Whether it was not looked at since the last of the output came.
+    pub fn is_behind(&self, output: &Output) -> bool {
+        let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        drawn.at < output.kept_length(Stream::Stdout)
+    }
 }
 
 impl Drawn {

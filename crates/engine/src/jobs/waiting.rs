@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::output::Stream;
 use crate::page::{Data, PageRequest, Reader};
 use crate::reading::Point;
-use crate::render::View;
 use crate::search::Filter;
 
 /// How often it is looked whether somebody listens on a port: the kernel does not tell.
@@ -142,14 +141,29 @@ async fn matching_line(
         let matches = |line: &str| pattern.as_ref().is_none_or(|pattern| pattern.is_match(line));
         // A prompt is a line without an end.
         let [stdout, stderr] = [Stream::Stdout, Stream::Stderr]
-            .map(|stream| Reader::new(job.output.clone(), stream, View::default()).live());
+            .map(|stream| Reader::new(job.output.clone(), stream, job.view()).live());
         let line = search(&stdout, &matches, &mut next.stdout)
-            .or_else(|| search(&stderr, &matches, &mut next.stderr));
+            .or_else(|| search(&stderr, &matches, &mut next.stderr))
+            .or_else(|| drawn(&job, &stdout, pattern.as_ref()));
         (line, next)
     });
     let (line, next) = searched.await.ok()?;
     *place = next;
     line
+}
+
+/// The first line that matches on the screen of a program that uses all of it, or anything that is new
+/// there.
+fn drawn(job: &Job, output: &Reader, pattern: Option<&Regex>) -> Option<String> {
+    if !job.has_terminal() || !output.draws().unwrap_or(false) {
+        return None;
+    }
+    match pattern {
+        Some(pattern) => {
+            job.screen()?.text.lines().find(|line| pattern.is_match(line)).map(str::to_owned)
+        }
+        None => job.has_drawn_more().then(String::new),
+    }
 }
 
 /// The first line behind a point that matches.

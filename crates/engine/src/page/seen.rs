@@ -9,7 +9,7 @@
 use std::io;
 
 use super::Reader;
-use crate::render::Renderer;
+use crate::render::{Canvas, Renderer};
 
 /// How much is read at once.
 const BLOCK: usize = 256 << 10;
@@ -22,6 +22,8 @@ pub const MARK_DISTANCE: u64 = 1 << 20;
 pub struct Mark {
     pub raw: u64,
     pub seen: u64,
+    /// What a program uses the screen for there, in a view for which that matters.
+    pub canvas: Canvas,
 }
 
 /// Renders an output from a mark on, a block at a time, and leaves marks on the way.
@@ -36,7 +38,7 @@ pub struct Rendered<'a> {
 
 impl<'a> Rendered<'a> {
     pub fn new(reader: &'a Reader, from: Mark) -> Self {
-        let renderer = Renderer::new(reader.view);
+        let renderer = Renderer::resumed(reader.view, from.canvas);
         Self { reader, renderer, mark: from, raw: from.raw, text: String::new(), ended: false }
     }
 
@@ -54,9 +56,9 @@ impl<'a> Rendered<'a> {
         self.raw += bytes.len() as u64;
         let lines = memchr::memrchr(b'\n', &bytes).map_or(0, |at| at + 1);
         self.renderer.feed(&bytes[..lines], &mut self.text);
-        if lines > 0 {
+        if let Some(canvas) = self.renderer.canvas().filter(|_| lines > 0) {
             let raw = self.raw - (bytes.len() - lines) as u64;
-            let mark = Mark { raw, seen: self.mark.seen + self.text.len() as u64 };
+            let mark = Mark { raw, seen: self.mark.seen + self.text.len() as u64, canvas };
             self.reader.output.leave_mark(
                 self.reader.stream,
                 self.reader.view,
@@ -67,6 +69,10 @@ impl<'a> Rendered<'a> {
         self.renderer.feed(&bytes[lines..], &mut self.text);
         self.mark.seen += self.text.len() as u64;
         Ok(Some(&self.text))
+    }
+
+    pub fn draws(&self) -> bool {
+        self.renderer.draws()
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpz_engine::{
     Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Measure, Met, Outcome, Place, Point,
-    Reader, Room, Stream, View, signal_name,
+    Reader, Room, Stream, signal_name,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -253,12 +253,11 @@ pub async fn read(
     room: Room,
 ) -> Result<(String, Place), Complaint> {
     let filter = Filter::new(wanted.grep.as_deref(), None)?;
-    let output = job.output.clone();
+    let (output, view) = (job.output.clone(), job.view());
     let read = off_thread(&call.watcher.cancelled, move |stop| {
         let (mut text, mut next, mut left) = (String::new(), wanted.from, room);
         for stream in streams {
-            let reader = Reader::new(output.clone(), *stream, View::default());
-            let reader = reader.until(stop.clone()).live();
+            let reader = Reader::new(output.clone(), *stream, view).until(stop.clone()).live();
             let place = match stream {
                 Stream::Stdout => &mut next.stdout,
                 Stream::Stderr => &mut next.stderr,

@@ -132,7 +132,7 @@ impl Params {
             Newline::Lf => mcpz_engine::Newline::Lf,
             Newline::CrLf => mcpz_engine::Newline::CrLf,
         };
-        View { ansi_strip: self.ansi_strip.unwrap_or(true), newline }
+        View { ansi_strip: self.ansi_strip.unwrap_or(true), newline, ..View::default() }
     }
 
     fn request(&self, timeout: Duration) -> RunRequest {
