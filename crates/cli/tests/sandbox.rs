@@ -4,13 +4,17 @@
 
 mod support;
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::Read;
 use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use support::sandbox::{Place, fails, programs_without, refused, tool, warnings, works};
+use support::sandbox::{
+    NOBODY, Place, fails, programs_without, refused, tool, visible_folder, warnings, works,
+};
 use support::{Server, audit, wait_until};
 
 const WORKSPACE: [&str; 2] = ["--sandbox", "workspace"];
@@ -78,6 +82,24 @@ fn what_the_configuration_allows_and_hides_is_so() {
     fails(&mut server, "echo x > ../other/.vscode/settings.json");
     let full = fails(&mut server, "head -c 3000000 /dev/zero > /tmp/large");
     assert!(full["output"].as_str().unwrap().contains("No space left"), "{full}");
+}
+
+#[test]
+fn what_is_in_somebodys_closed_folder_keeps_no_sandbox_from_being_made_and_stays_hidden() {
+    let (place, theirs) = (Place::new(), visible_folder());
+    let [secret, socket] = ["secret", "their.sock"].map(|name| theirs.path().join(name));
+    fs::write(&secret, "hunter2").unwrap();
+    let _listener = UnixListener::bind(&socket).unwrap();
+    if rustix::process::geteuid().is_root() {
+        chown(theirs.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    let config = format!("[sandbox]\ndeny_read = [{secret:?}]\n");
+    let mut server = place.start(&WORKSPACE, &config);
+    works(&mut server, "true");
+    fs::set_permissions(theirs.path(), Permissions::from_mode(0o777)).unwrap();
+    fails(&mut server, &format!("cat {secret:?}"));
+    let connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])";
+    fails(&mut server, &format!("python3 -c '{connect}' {socket:?}"));
 }
 
 #[test]

@@ -21,6 +21,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::closed::closed_around;
 use crate::filter::Around;
 use crate::placeholders::{Placeholders, is_placeholder};
 use crate::seal::{Limits, Terms};
@@ -236,9 +237,18 @@ impl Layout {
         if roots.contains(&path) {
             return Err(ViewError::Hidden(path));
         }
+        let holds_work = |folder: &PathBuf| {
+            [&self.directory].into_iter().chain(roots).any(|it| it.starts_with(folder))
+        };
+        let path = closed_around(&path).filter(|folder| !holds_work(folder)).unwrap_or(path);
         // What nobody sees may come and go: sockets do, all the time.
-        if !matches!(self.cover_of(&path), Some(Cover::Private | Cover::Hidden)) {
-            self.hidden.push((path.clone(), identity(&path)));
+        if matches!(self.cover_of(&path), Some(Cover::Private | Cover::Hidden)) {
+            return Ok(());
+        }
+        let found = identity(&path);
+        self.hidden.push((path.clone(), found));
+        // Nothing can be mounted on one that has just gone.
+        if found.is_some() {
             self.cover(path, Cover::Hidden);
         }
         Ok(())

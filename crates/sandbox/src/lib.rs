@@ -14,6 +14,7 @@
 
 #![expect(unsafe_code, reason = "a seal is made of system calls")]
 
+mod closed;
 mod filter;
 mod layout;
 mod names;

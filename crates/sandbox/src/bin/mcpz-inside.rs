@@ -15,6 +15,9 @@ use std::process::{Command, ExitCode};
 
 use mcpz_sandbox::{Ground, Mode, Network, Ring, Seal, Terms, Version, View, WAYS_OUT, trial};
 
+/// How often a ring is tried to be made while what it stands on changes.
+const TRIES: usize = 10;
+
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
@@ -88,8 +91,11 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     }
     let arguments: Vec<_> = ["--sealed".into(), terms].into_iter().chain(words).collect();
     let mut status = ring.enter(&layout, &own, &arguments)?.command.status()?;
-    // A socket that went away before it was covered, most likely.
-    if !status.success() && layout.is_outdated() {
+    // Sockets go away before they are covered.
+    for _ in 1..TRIES {
+        if status.success() || !layout.is_outdated() {
+            break;
+        }
         layout = view.survey()?;
         status = ring.enter(&layout, &own, &arguments)?.command.status()?;
     }
