@@ -159,8 +159,8 @@ pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
         let _placeholders = layout.occupy().map_err(SandboxError::Trial)?;
         let terms = serde_json::to_string(&layout.terms()).map_err(std::io::Error::other);
         let arguments = ["trial".into(), OsString::from(terms.map_err(SandboxError::Trial)?)];
-        let ground = Ground::probe(bwrap().as_deref(), &layout, (&own, &arguments));
-        // Something it should stand on, such as a socket, was gone before it stood.
+        let ground = Ground::probe(bwrap().as_deref(), &mut layout, (&own, &arguments));
+        // Something it should stand on was replaced before it stood.
         if ground.ring.is_none() && layout.is_outdated() && tries < TRIES {
             tries += 1;
             continue;

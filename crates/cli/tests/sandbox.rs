@@ -90,6 +90,7 @@ fn what_is_in_somebodys_closed_folder_keeps_no_sandbox_from_being_made_and_stays
     let [secret, socket] = ["secret", "their.sock"].map(|name| theirs.path().join(name));
     fs::write(&secret, "hunter2").unwrap();
     let _listener = UnixListener::bind(&socket).unwrap();
+    fs::set_permissions(theirs.path(), Permissions::from_mode(0o700)).unwrap();
     if rustix::process::geteuid().is_root() {
         chown(theirs.path(), Some(NOBODY), Some(NOBODY)).unwrap();
     }

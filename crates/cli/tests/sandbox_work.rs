@@ -5,7 +5,10 @@
 mod support;
 
 use std::net::TcpStream;
+use std::os::unix::net::UnixListener;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::MCPZ;
@@ -149,12 +152,45 @@ fn owners_share_neither_processes_nor_temporary_files_nor_loopback() {
     assert_eq!(run("bob", "cat file")["output"], "shared\n");
 }
 
+/// Whoever is busy rests when this goes, also when a test fails.
+struct Rest<'a>(&'a AtomicBool);
+
+impl Drop for Rest<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_sandbox_is_made_while_sockets_come_and_go() {
+    let place = Place::new();
+    let busy = AtomicBool::new(true);
+    std::thread::scope(|scope| {
+        // One of them is always gone between the moment it is found and the one it is covered.
+        for who in 1..=24 {
+            let (home, busy) = (place.home(), &busy);
+            scope.spawn(move || {
+                for number in (0..).take_while(|_: &u32| busy.load(Ordering::Relaxed)) {
+                    let path = home.join(format!("{who}-{number}.sock"));
+                    let _bound = UnixListener::bind(&path).unwrap();
+                    std::thread::sleep(Duration::from_millis(who));
+                    std::fs::remove_file(&path).unwrap();
+                }
+            });
+        }
+        let _rest = Rest(&busy);
+        for _ in 0..3 {
+            assert_eq!(works(&mut place.workspace(), "echo made"), "made\n");
+        }
+    });
+}
+
 #[test]
 fn what_comes_and_goes_elsewhere_does_not_take_a_sandbox_away() {
     let place = Place::new();
     let sockets = tempfile::tempdir().unwrap();
     let elsewhere = [sockets.path().join("a"), place.home().join("b")];
-    let bound = elsewhere.clone().map(|it| std::os::unix::net::UnixListener::bind(it).unwrap());
+    let bound = elsewhere.clone().map(|it| UnixListener::bind(it).unwrap());
     let mut server = place.workspace();
     works(&mut server, "echo kept > /tmp/note");
     drop(bound);

@@ -29,7 +29,7 @@ use crate::random::random_name;
 use crate::variables::Variables;
 use refusals::Refusals;
 
-/// How often an enclosure is tried to be made while what it stands on changes: sockets come and go.
+/// How often an enclosure is tried to be made while what it stands on changes.
 const TRIES: usize = 10;
 
 /// How much of a run's id stands for it in what its programs say to the proxy.
@@ -75,13 +75,15 @@ impl Enclosure {
     /// Makes one. Its agent goes with the thread that calls this.
     pub async fn make(confining: &Confining, agent: &Agent<'_>) -> Result<Self, Error> {
         let mut tries = 1;
+        let (mut layout, mut placeholders) = survey(&confining.view).await?;
         loop {
-            let view = confining.view.clone();
-            let surveyed = tokio::task::spawn_blocking(move || survey(&view)).await;
-            let (layout, placeholders) = surveyed.unwrap_or(Err(Error::Closed))?;
             match Self::enter(confining, &layout, agent).await {
-                // Something it should stand on was gone before it stood.
-                Err(_) if tries < TRIES && layout.is_outdated() => tries += 1,
+                Err(_) if layout.uncover_gone() => {}
+                // Something it should stand on was replaced before it stood.
+                Err(_) if tries < TRIES && layout.is_outdated() => {
+                    tries += 1;
+                    (layout, placeholders) = survey(&confining.view).await?;
+                }
                 Err(error) => return Err(error),
                 Ok((link, way_out, tmp)) => {
                     let (_placeholders, _tmp) = (placeholders, tmp);
@@ -243,10 +245,14 @@ fn set(command: &mut Command, variables: &Variables) {
 }
 
 /// Looks what a view means now, and takes the names that must not be taken.
-fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
-    let mut layout = view.survey().map_err(asked)?;
-    let placeholders = layout.occupy().map_err(Error::Resources)?;
-    Ok((layout, placeholders))
+async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
+    let view = view.clone();
+    let surveyed = tokio::task::spawn_blocking(move || {
+        let mut layout = view.survey().map_err(asked)?;
+        let placeholders = layout.occupy().map_err(Error::Resources)?;
+        Ok((layout, placeholders))
+    });
+    surveyed.await.unwrap_or(Err(Error::Closed))
 }
 
 fn asked(error: ViewError) -> Error {

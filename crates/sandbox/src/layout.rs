@@ -159,6 +159,19 @@ impl Layout {
         all.any(|(path, found)| identity(path) != *found)
     }
 
+    /// Takes the covers off what was to be hidden and is gone, and says whether there was any: sockets
+    /// go all the time, and nothing can be mounted on one that has.
+    pub fn uncover_gone(&mut self) -> bool {
+        let mut uncovered = false;
+        for (path, found) in &mut self.hidden {
+            if found.is_some() && identity(path).is_none() {
+                *found = None;
+                uncovered |= self.covers.remove(path).is_some();
+            }
+        }
+        uncovered
+    }
+
     /// Something a command has made that makes git read another configuration, and that no mount
     /// can keep from being made: git itself could not work beside what would be in its place.
     pub fn intrusion(&self) -> Option<PathBuf> {

@@ -54,7 +54,7 @@ impl Ground {
     /// Tries everything. `bwrap` is what was found under that name; `trial` is a program and its
     /// arguments that makes a [`trial`](crate::trial) and succeeds if all was held. It is called in
     /// the layout, which must be occupied.
-    pub fn probe(bwrap: Option<&Path>, layout: &Layout, trial: (&Path, &[OsString])) -> Self {
+    pub fn probe(bwrap: Option<&Path>, layout: &mut Layout, trial: (&Path, &[OsString])) -> Self {
         let mut obstacles = Vec::new();
         let landlock = match landlock_version() {
             Ok(abi) => Some(abi),
@@ -64,7 +64,10 @@ impl Ground {
             }
         };
         obstacles.extend(no_seccomp());
-        let ring = find(bwrap).and_then(|ring| try_ring(&ring, layout, trial).map(|()| ring));
+        let mut ring = find(bwrap).and_then(|ring| try_ring(ring, layout, trial));
+        while ring.is_err() && layout.uncover_gone() {
+            ring = find(bwrap).and_then(|ring| try_ring(ring, layout, trial));
+        }
         let ring = ring.map_err(|obstacle| obstacles.push(obstacle)).ok();
         Self { landlock, ring, obstacles }
     }
@@ -155,15 +158,15 @@ fn find(bwrap: Option<&Path>) -> Result<Ring, Obstacle> {
 
 /// Goes into a ring, tries what must not be, and comes out again.
 fn try_ring(
-    ring: &Ring,
+    ring: Ring,
     layout: &Layout,
     (program, arguments): (&Path, &[OsString]),
-) -> Result<(), Obstacle> {
+) -> Result<Ring, Obstacle> {
     let tried = ring
         .enter(layout, program, arguments)
         .and_then(|mut entrance| entrance.command.stdin(Stdio::null()).output());
     match tried {
-        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) if output.status.success() => Ok(ring),
         Ok(output) => Err(no_ring(String::from_utf8_lossy(&output.stderr).trim())),
         Err(error) => Err(no_ring(&error.to_string())),
     }

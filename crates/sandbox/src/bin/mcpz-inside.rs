@@ -15,9 +15,6 @@ use std::process::{Command, ExitCode};
 
 use mcpz_sandbox::{Ground, Mode, Network, Ring, Seal, Terms, Version, View, WAYS_OUT, trial};
 
-/// How often a ring is tried to be made while what it stands on changes.
-const TRIES: usize = 10;
-
 fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
@@ -81,7 +78,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     let terms: OsString = serde_json::to_string(&layout.terms())?.into();
     if probe {
         let trial = ["--trial".into(), terms];
-        report(&Ground::probe(Some("/usr/bin/bwrap".as_ref()), &layout, (&own, &trial)));
+        report(&Ground::probe(Some("/usr/bin/bwrap".as_ref()), &mut layout, (&own, &trial)));
         return Ok(ExitCode::SUCCESS);
     }
     let ring = Ring { bwrap: "bwrap".into(), version: Version::WITHOUT_NESTING };
@@ -91,12 +88,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     }
     let arguments: Vec<_> = ["--sealed".into(), terms].into_iter().chain(words).collect();
     let mut status = ring.enter(&layout, &own, &arguments)?.command.status()?;
-    // Sockets go away before they are covered.
-    for _ in 1..TRIES {
-        if status.success() || !layout.is_outdated() {
-            break;
-        }
-        layout = view.survey()?;
+    while !status.success() && layout.uncover_gone() {
         status = ring.enter(&layout, &own, &arguments)?.command.status()?;
     }
     Ok(ExitCode::from(status.code().unwrap_or(126) as u8))

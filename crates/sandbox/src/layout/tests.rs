@@ -95,6 +95,22 @@ fn a_secret_that_goes_is_missed_by_nobody_until_there_is_another() {
 }
 
 #[test]
+fn what_goes_before_it_is_covered_needs_no_cover_until_it_is_back() {
+    let (_folder, home, view) = home();
+    let keys = home.join("work/keys");
+    fs::create_dir(&keys).unwrap();
+    let mut layout = View { deny_read: vec![keys.clone()], ..view }.survey().unwrap();
+    let _placeholders = layout.occupy().unwrap();
+    assert!(!layout.uncover_gone());
+    fs::remove_dir(&keys).unwrap();
+    assert!(layout.uncover_gone() && !layout.uncover_gone());
+    assert_eq!(cover(&layout, &keys), None);
+    assert!(!layout.is_outdated());
+    fs::create_dir(&keys).unwrap();
+    assert_eq!(layout.change(), Some(keys.as_path()));
+}
+
+#[test]
 fn a_secret_that_comes_into_being_makes_the_layout_out_of_date() {
     let (_folder, home, view) = home();
     let mut layout = view.survey().unwrap();
