@@ -142,6 +142,7 @@ impl Keeper {
         let mut hung_up = false;
         loop {
             if hung_up {
+                self.hurry();
                 minding.end_within(ORPHAN_GRACE);
             }
             minding.offer();
@@ -171,12 +172,21 @@ impl Keeper {
             hung_up = self.wait(&mut minding).is_err();
             while !hung_up {
                 match self.next_request() {
-                    Ok(Some(request)) => hung_up = minding.obey(&request).is_err(),
+                    Ok(Some(request)) => {
+                        if matches!(request, Request::Kill { .. }) {
+                            self.hurry();
+                        }
+                        hung_up = minding.obey(&request).is_err();
+                    }
                     Ok(None) => break,
                     Err(Hangup) => hung_up = true,
                 }
             }
         }
+    }
+
+    fn hurry(&self) {
+        self.group.as_ref().inspect(|group| group.hurry());
     }
 
     /// Tells what there is to tell and was not told yet.

@@ -121,10 +121,25 @@ impl Group {
         }
     }
 
+    /// Gives what is to end, and its keeper, the time they need for that: on a busy machine those
+    /// that get what others leave would get none for many seconds.
+    pub fn hurry(&self) {
+        if self.levels.cpu != CpuShare::Least {
+            return;
+        }
+        for Folder { kind, path } in &self.folders {
+            // Above a keeper's folder is its owner's, and above that the one that has a weight.
+            if let Some(all) = path.ancestors().nth(2) {
+                Folder { kind: *kind, path: all.to_owned() }.weigh(CpuShare::Even);
+            }
+        }
+    }
+
     /// Kills everything inside, where that can be done. The folders are not used again.
     pub fn kill(&mut self) {
         self.step_out();
         self.killed = true;
+        self.hurry();
         for folder in self.folders.iter().filter(|folder| folder.kind == Kind::Unified) {
             // By its path: the keeper may have renewed the folder since the agent made it.
             put(&folder.path.join("cgroup.kill"), "1");
@@ -282,5 +297,18 @@ mod tests {
             folder.weigh(CpuShare::Least);
             assert_eq!(said(place.path(), file), least);
         }
+    }
+    #[test]
+    fn what_is_to_end_gives_way_no_longer() {
+        let place = tempfile::tempdir().unwrap();
+        let all = folder(Kind::Cpu, place.path(), &["cpu.shares"]);
+        fs::create_dir(place.path().join("o0")).unwrap();
+        let (run, owner) = (Bounds::default(), Bounds::default());
+        let levels = Levels { run, owner, all: Bounds::default(), cpu: CpuShare::Least };
+        let group = Group::create(vec![all.below("o0").below("k0")], levels).unwrap();
+        all.weigh(CpuShare::Least);
+        group.hurry();
+        let (given, least) = (said(place.path(), "cpu.shares"), 1024);
+        assert!(given.parse::<u32>().unwrap() >= least, "{given}");
     }
 }
