@@ -233,7 +233,7 @@ fn descriptors_of_whoever_started_the_server_do_not_reach_commands() {
     let leak = folder.path().join("leak");
     std::fs::write(&leak, "").unwrap();
     let shell = format!(
-        "exec 7<{0} 8<{0}; exec {MCPZ} call execute_command 'command=ls -l /proc/self/fd'",
+        "exec 7<'{0}' 8<'{0}'; exec '{MCPZ}' call execute_command 'command=ls -l /proc/self/fd'",
         leak.display()
     );
     let mut command = Command::new("sh");

@@ -77,7 +77,7 @@ fn what_is_refused_leaves_a_line_and_does_not_run() {
          working_dir = \"/usr\"\n",
     );
     let path = state.path().join("touched");
-    server.call_raw(json!({"command": format!("touch {}", path.display())}));
+    server.call_raw(json!({"command": format!("touch '{}'", path.display())}));
     settled(&state);
     server.call_raw(json!({"command": "echo", "working_directory": "/"}));
     settled(&state);
@@ -90,7 +90,7 @@ fn what_is_refused_leaves_a_line_and_does_not_run() {
     assert_eq!(records.len(), 4);
     for (record, reason) in records.iter().zip([
         &format!(
-            "refused by the policy: `touch {}` (at 0) is denied by the rule `touch`",
+            "refused by the policy: `touch '{}'` (at 0) is denied by the rule `touch`",
             path.display()
         ),
         "/ is outside of /usr; add it to allowed_directories to allow it",
@@ -203,7 +203,7 @@ fn where_nothing_can_be_recorded_nothing_runs() {
         let mut server = start(&state, &format!("[audit]\nfolder = {folder:?}\n"));
         let path = state.path().join("touched");
         for _ in 0..2 {
-            let reply = server.call_raw(json!({"command": format!("touch {}", path.display())}));
+            let reply = server.call_raw(json!({"command": format!("touch '{}'", path.display())}));
             let text = reply["content"][0]["text"].as_str().unwrap();
             let expected = format!(
                 "nothing runs without an audit record, and none can be written to {}/audit.jsonl",
@@ -235,7 +235,7 @@ fn on_a_full_disk_nothing_runs_until_there_is_room() {
     drop(all);
     // What is left of the last page takes a few more.
     let mark = state.path().join("ran");
-    let touch = format!("touch {}", mark.display());
+    let touch = format!("touch '{}'", mark.display());
     let refused = wait_until("the disk is full", || {
         let _ = std::fs::remove_file(&mark);
         let reply = server.call_raw(json!({"command": touch}));
@@ -354,7 +354,7 @@ fn whoever_ran_when_the_server_was_killed_has_a_line() {
     );
     let name = ran.display();
     for number in 0..1000 {
-        let command = format!("echo {number} >> {name}");
+        let command = format!("echo {number} >> '{name}'");
         server.ask(
             "tools/call",
             json!({

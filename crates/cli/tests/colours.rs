@@ -19,7 +19,7 @@ const COMMANDS: &[(&str, bool)] = &[
 
 /// What is printed with these variables, on a terminal or not.
 fn printed(arguments: &str, variables: &[(&str, &str)], terminal: bool) -> String {
-    let line = format!("{MCPZ} {arguments}");
+    let line = format!("'{MCPZ}' {arguments}");
     let mut command = match terminal {
         true => Command::new("script"),
         false => Command::new("sh"),

@@ -191,7 +191,7 @@ fn what_was_typed_for_another_server_is_not_forgotten_by_the_policy() {
     );
     kill_server(server);
     let mut server = audit::start(&state, rules);
-    let rest = format!("m {}\n", file.path().display());
+    let rest = format!("m '{}'\n", file.path().display());
     let refused = server.tool("write_job", json!({"job_id": id, "text": rest}));
     assert_eq!(refused["isError"], true, "{refused}");
     assert!(refused.to_string().contains("somebody else has typed before"), "{refused}");
@@ -392,7 +392,7 @@ fn beginning_and_end_of_a_detached_job_are_on_record_whoever_is_there() {
 fn a_detached_job_holds_nothing_of_its_server() {
     let state = state();
     // One of those who started it has left a descriptor open.
-    let line = format!("exec 251>&2; exec {MCPZ} server shell");
+    let line = format!("exec 251>&2; exec '{MCPZ}' server shell");
     let mut command = Command::new("bash");
     command.args(["-c", &line]).env("XDG_STATE_HOME", state.path());
     command.stderr(std::process::Stdio::piped());

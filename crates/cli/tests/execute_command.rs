@@ -311,10 +311,10 @@ fn calls_run_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let fifo = folder.path().join("fifo");
     let path = fifo.to_str().unwrap();
-    server.run(&format!("mkfifo {path}"));
+    server.run(&format!("mkfifo '{path}'"));
     // Each waits for the other: one after the other they would wait forever.
-    let reader = server.start_call(json!({"command": format!("cat {path}")}));
-    let writer = server.start_call(json!({"command": format!("echo met > {path}")}));
+    let reader = server.start_call(json!({"command": format!("cat '{path}'")}));
+    let writer = server.start_call(json!({"command": format!("echo met > '{path}'")}));
     assert_eq!(server.answer(writer)["result"]["structuredContent"]["return_code"], 0);
     assert_eq!(server.answer(reader)["result"]["structuredContent"]["output"], "met\n");
 }
@@ -334,7 +334,7 @@ fn many_calls_at_once_each_get_their_own_answer() {
 
 #[test]
 fn a_command_cannot_look_into_those_that_run_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::open_folder();
     let mut server = Server::start_ordinary(folder.path());
     let command = "keeper=$PPID
         agent=$(cut -d' ' -f4 /proc/$keeper/stat)

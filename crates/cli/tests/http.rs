@@ -116,7 +116,8 @@ fn a_stream_that_was_lost_is_resumed_and_the_command_ran_once() {
     let server = HttpServer::start(&[]);
     let session = server.open_session();
     let runs = folder.path().join("runs");
-    let command = format!("echo run >> {}; echo begun; {}; echo done", runs.display(), gate.wait());
+    let command =
+        format!("echo run >> '{}'; echo begun; {}; echo done", runs.display(), gate.wait());
     let mut events =
         Events::open(&server, &Request::post(&followed(7, &command)).session(&session));
     let (first, _) = events.next().unwrap();

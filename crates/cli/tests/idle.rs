@@ -50,7 +50,7 @@ fn a_job_that_prints_is_used() {
     let (there, mark) = (folder.path().join("there"), mark());
     let mut server = server(2);
     let command = format!(
-        "for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.5; done; touch {}; MARK={mark} sleep 300",
+        "for i in 1 2 3 4 5 6 7; do echo $i; sleep 0.5; done; touch '{}'; MARK={mark} sleep 300",
         there.display()
     );
     start(&mut server, &command);

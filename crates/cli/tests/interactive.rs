@@ -93,7 +93,7 @@ fn vim_writes_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("text");
     let mut server = Server::start(&[]);
-    let id = start(&mut server, &format!("vi -u NONE -n {}", file.display()));
+    let id = start(&mut server, &format!("vi -u NONE -n '{}'", file.display()));
     type_until(&mut server, json!({"job_id": id}), "~");
     let insert = json!({"job_id": id, "text": "ifirst line", "keys": ["enter"]});
     let told = type_until(&mut server, insert, "first line\n");

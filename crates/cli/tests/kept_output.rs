@@ -31,7 +31,7 @@ fn start_in(folder: &Path, config: &str) -> Server {
 fn output_is_readable_while_the_command_runs() {
     let mut server = start();
     let gate = tempfile::NamedTempFile::new().unwrap();
-    let command = "seq 1 20000; while [ -e $GATE ]; do sleep 0.01; done; echo end";
+    let command = "seq 1 20000; while [ -e \"$GATE\" ]; do sleep 0.01; done; echo end";
     let arguments = json!({"cmd": command, "env": {"GATE": gate.path()}});
     let call = server.ask("tools/call", json!({"name": "shell_exec", "arguments": arguments}));
     let uri = wait_until("something is printed", || {
@@ -287,7 +287,7 @@ fn who_goes_on_writing_a_little_does_not_hold_up_the_answer() {
 fn a_reader_between_two_pages_gets_on_when_the_process_is_killed() {
     let mut server = start();
     let file = tempfile::NamedTempFile::new().unwrap();
-    let command = "echo $$ > $PID; seq 1 20000; printf 'no end'; exec sleep 300";
+    let command = "echo $$ > \"$PID\"; seq 1 20000; printf 'no end'; exec sleep 300";
     let arguments = json!({"cmd": command, "env": {"PID": file.path()}});
     let call = server.ask("tools/call", json!({"name": "shell_exec", "arguments": arguments}));
     let uri = wait_until("all is printed", || {
@@ -383,7 +383,7 @@ fn two_hundred_megabytes_are_paged_byte_for_byte_and_the_command_ran_once() {
     let folder = tempfile::tempdir().unwrap();
     let counter = folder.path().join("runs");
     let mut server = Server::start(&["--tools", "shell_exec,read_file_chunk", "-t", "600"]);
-    let command = format!("echo run >> {}; seq -f '%099.0f' 1 2000000", counter.display());
+    let command = format!("echo run >> '{}'; seq -f '%099.0f' 1 2000000", counter.display());
     let reply = exec(
         &mut server,
         json!({"cmd": command, "page": {"limit_bytes": 1 << 18, "limit_lines": 1 << 30}}),

@@ -8,7 +8,6 @@ mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -110,9 +109,7 @@ fn start(place: &Place, fixture: &Fixture, flags: &[&str], path: &str) -> Server
     let mut command = Command::new("sh");
     command.args(["-c", "exec 9< \"$0\"; exec \"$@\""]).arg(fixture.home().join("notes.txt"));
     command.arg(place.program()).args(["server", "shell", "--config"]).arg(config).args(flags);
-    if let Some(user) = place.user {
-        command.uid(user).gid(user);
-    }
+    place.run_as_user(&mut command);
     command.current_dir(fixture.work()).env("XDG_STATE_HOME", place.state()).env("PATH", path);
     command.env("HOME", fixture.home()).env("SSH_AUTH_SOCK", fixture.home().join("agent.sock"));
     let mut server = Server::from_command(&mut command);

@@ -4,14 +4,13 @@
 
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::http::{HttpServer, TOKEN};
-use support::{MCPZ, Server, mark, survivors, wait_until};
+use support::{MCPZ, Server, mark, open_folder, survivors, wait_until};
 use tempfile::TempDir;
 
 const LIMITS: &str = "[limits]
@@ -33,13 +32,6 @@ const CPU_SECOND: Duration = Duration::from_secs(9);
 /// How long after its limit a command may be there.
 const SOON: Duration = Duration::from_secs(3);
 
-/// A folder in which everybody may write.
-fn open_folder() -> TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
-    folder
-}
-
 fn config(folder: &Path, text: &str) -> PathBuf {
     let file = folder.join("limits.toml");
     std::fs::write(&file, text).unwrap();
@@ -58,7 +50,7 @@ fn as_everybody(test: impl Fn(&mut Server, &Path)) {
     test(&mut server, folder.path());
     let folder = open_folder();
     let file = config(folder.path(), LIMITS);
-    let home = tempfile::tempdir().unwrap();
+    let home = open_folder();
     let flags = ["--config", file.to_str().unwrap()];
     let mut server = Server::start_ordinary_with(home.path(), &flags);
     test(&mut server, folder.path());
@@ -112,7 +104,7 @@ fn a_memory_bomb_ends() {
 fn a_disk_filler_ends() {
     as_everybody(|server, folder| {
         let file = folder.join("filler");
-        let command = format!("cat /dev/zero > {}", file.display());
+        let command = format!("cat /dev/zero > '{}'", file.display());
         let reply = too_far(server, &command, Duration::ZERO, "file_size_limit");
         assert_eq!(reply["message"], "a file grew too long: a command may write 2 MB");
         assert_eq!(std::fs::metadata(file).unwrap().len(), 2_000_000);
@@ -192,7 +184,7 @@ fn every_tool_tells_of_a_limit() {
     let file = config(folder.path(), LIMITS);
     let mut server = Server::start(&["--config", file.to_str().unwrap(), "--tools", "all"]);
     for name in ["shell", "execute", "run_shell_command", "shell_exec"] {
-        let command = format!("head -c 9000000 /dev/zero > {}/filler", folder.path().display());
+        let command = format!("head -c 9000000 /dev/zero > '{}/filler'", folder.path().display());
         let arguments = match name {
             "run_shell_command" => json!({"command": command, "is_background": false}),
             "shell_exec" => json!({"cmd": command}),
@@ -264,7 +256,7 @@ fn others_hardly_notice() {
         answer["structuredContent"].clone()
     };
     let usual = median(20, || drop(ask("true", TOKEN)));
-    let filler = format!("cat /dev/zero > {}/filler", folder.path().display());
+    let filler = format!("cat /dev/zero > '{}/filler'", folder.path().display());
     for bomb in [FORK_BOMB, MEMORY_BOMB, BUSY_LOOP, &filler] {
         let meanwhile = std::thread::scope(|scope| {
             let bad = scope.spawn(|| {

@@ -59,7 +59,7 @@ impl User {
         let mut command = Command::new("env");
         command.arg(format!("XDG_CONFIG_HOME={}", home.join(".config").display()));
         command.args([MCPZ, "server", "shell", "--tools", "all", "--login-env"]).args(flags);
-        command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
+        command.current_dir(home).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
         command.env("SHELL", &self.shell).envs(self.variables.iter().cloned());
         command.stderr(File::create(self.said_file()).unwrap());
         command
@@ -145,7 +145,7 @@ fn a_shell_that_takes_too_long_is_ended_with_all_it_started() {
     let started = tempfile::NamedTempFile::new().unwrap();
     let profile = format!(
         "export MARK={mark} GREETING=never\ntrap '' TERM HUP\nsetsid sleep 300 & \n\
-         (trap '' TERM; sleep 300) &\necho > {}\nsleep 300\n",
+         (trap '' TERM; sleep 300) &\necho > '{}'\nsleep 300\n",
         started.path().display()
     );
     let user = User::with_profile(&profile);
@@ -284,15 +284,16 @@ fn secrets_of_the_shell_are_not_on_record() {
 
 #[test]
 fn the_same_rules_hold_for_variables_of_the_shell() {
-    let profile = "export MCP_HTTP_TOKEN=0123456789abcdef BASH_ENV=/tmp/x AWS_REGION=north EDITOR=ed\n\
-                   ls() { echo fooled; }; export -f ls\n";
+    let profile = "export MCP_HTTP_TOKEN=0123456789abcdef BASH_ENV=\"$HOME/none\" AWS_REGION=north \
+                   EDITOR=ed\nls() { echo fooled; }; export -f ls\n";
     let command = "echo $MCP_HTTP_TOKEN.$BASH_ENV.$AWS_REGION.$EDITOR; bash -c 'ls -d /'";
     let user = User::with_profile(profile);
     user.write("config.toml", "[shell_tool]\nenv_drop = [\"AWS_*\"]\n");
     let config = user.home.path().join("config.toml");
     let flags = ["--config", config.to_str().unwrap(), "--shell", "bash", "--deny", "rm"];
     assert_eq!(output(&mut user.start(&flags), command), "...ed\n/\n");
-    assert_eq!(output(&mut user.start(&flags[..4]), command), "./tmp/x..ed\nfooled\n");
+    let passed = format!(".{}/none..ed\nfooled\n", user.home.path().display());
+    assert_eq!(output(&mut user.start(&flags[..4]), command), passed);
     user.write("config.toml", "[shell_tool]\nenv_pass = [\"AWS_*\"]\n");
     assert_eq!(output(&mut user.start(&flags), command), "..north.\n/\n");
 }

@@ -132,7 +132,7 @@ fn a_token_that_was_made_is_shown_to_the_person_at_the_terminal() {
     let state = tempfile::tempdir().unwrap();
     let log = state.path().join("log");
     let line = format!(
-        "{MCPZ} server shell --http --bind 127.0.0.1:0 --log-format json 2>{}",
+        "'{MCPZ}' server shell --http --bind 127.0.0.1:0 --log-format json 2>'{}'",
         log.display()
     );
     let mut script = Command::new("script")

@@ -25,7 +25,7 @@ fn jobs(state: &Path, arguments: &[&str]) -> (String, bool) {
 
 /// Somebody at a terminal who attaches to a job, types when it asks for a password and leaves.
 fn attach(state: &Path, job: &str, keys: &str) -> String {
-    let line = format!("{MCPZ} jobs attach {job}");
+    let line = format!("'{MCPZ}' jobs attach {job}");
     let mut script = Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .env("XDG_STATE_HOME", state)

@@ -32,7 +32,7 @@ fn without_a_token_nothing_is_told() {
 fn the_newest_lines_are_told_while_the_command_runs() {
     let mut server = Server::start(&[]);
     let told = tempfile::NamedTempFile::new().unwrap();
-    let command = "echo one; echo two >&2; while [ -e $TOLD ]; do sleep 0.01; done; echo three";
+    let command = "echo one; echo two >&2; while [ -e \"$TOLD\" ]; do sleep 0.01; done; echo three";
     let call = server.start_call(json!({"command": command, "environment": {"TOLD": told.path()}}));
     server.wait_for_output(call, "one");
     server.wait_for_output(call, "two");

@@ -60,7 +60,7 @@ fn run_a_script_in_a_directory() {
     let folder = tempfile::tempdir().unwrap();
     let scripts = folder.path().join("scripts");
     std::fs::create_dir(&scripts).unwrap();
-    std::fs::write(scripts.join("my_script.sh"), "echo \"in $(basename $PWD)\"").unwrap();
+    std::fs::write(scripts.join("my_script.sh"), "echo \"in $(basename \"$PWD\")\"").unwrap();
     let mut server = start(&["-w", folder.path().to_str().unwrap()]);
     let result = run(
         &mut server,

@@ -55,8 +55,8 @@ fn a_command_has_the_value_and_its_output_the_name() {
 fn a_value_printed_in_two_halves_is_masked_while_the_command_runs_and_after() {
     let mut server = start();
     let gates = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
-    let command = "printf 'begin s3cr3t-0123'; while [ -e $ONE ]; do sleep 0.01; done; \
-                   echo '456789 end'; while [ -e $TWO ]; do sleep 0.01; done";
+    let command = "printf 'begin s3cr3t-0123'; while [ -e \"$ONE\" ]; do sleep 0.01; done; \
+                   echo '456789 end'; while [ -e \"$TWO\" ]; do sleep 0.01; done";
     let environment = json!({"ONE": gates[0].path(), "TWO": gates[1].path()});
     let call = server.start_call(json!({"command": command, "environment": environment}));
     let [one, two] = gates;
@@ -93,9 +93,9 @@ fn large_outputs_are_masked_wherever_they_are_cut() {
     std::fs::write(file.path(), &printed).unwrap();
     let masked = printed.replace(SECRET, "[FOO_TOKEN]");
     for command in [
-        format!("cat {}", file.path().display()),
-        format!("dd if={} bs=65536 status=none", file.path().display()),
-        format!("head -c 300000 {} | dd bs=17 status=none", file.path().display()),
+        format!("cat '{}'", file.path().display()),
+        format!("dd if='{}' bs=65536 status=none", file.path().display()),
+        format!("head -c 300000 '{}' | dd bs=17 status=none", file.path().display()),
     ] {
         let page = json!({"limit_bytes": 262_144, "limit_lines": 1_000_000});
         let reply = exec(&mut server, json!({"cmd": command, "page": page}));
@@ -259,7 +259,8 @@ fn a_server_without_secrets_shows_what_came() {
 fn what_a_left_process_prints_later_is_masked_too() {
     let mut server = start();
     let gate = tempfile::NamedTempFile::new().unwrap();
-    let command = "printf s3cr3t-0123; (while [ -e $GATE ]; do sleep 0.01; done; echo 456789) &";
+    let command =
+        "printf s3cr3t-0123; (while [ -e \"$GATE\" ]; do sleep 0.01; done; echo 456789) &";
     let environment = json!({"GATE": gate.path()});
     let reply = exec(&mut server, json!({"cmd": command, "env": environment}));
     assert_eq!(reply["stdout_chunk"], "");

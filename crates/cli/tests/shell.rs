@@ -4,6 +4,8 @@
 
 mod support;
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::{Value, json};
 use support::{MCPZ, Server, mark, survivors};
 
@@ -155,12 +157,19 @@ fn command_not_found() {
 
 #[test]
 fn permission_denied() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::open_folder();
+    let closed = folder.path().join("closed");
+    std::fs::create_dir(&closed).unwrap();
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o000)).unwrap();
     let mut server = Server::start_ordinary(folder.path());
-    let reply = server.call(json!({"command": "true", "working_directory": "/root"}));
+    let reply = server.call(json!({"command": "true", "working_directory": closed}));
+    std::fs::set_permissions(&closed, PermissionsExt::from_mode(0o700)).unwrap();
     let output = reply["output"].as_str().unwrap();
-    let expected = "Failed to execute: cannot enter the working directory /root: Permission denied";
-    assert!(output.starts_with(expected), "{output}");
+    let expected = format!(
+        "Failed to execute: cannot enter the working directory {}: Permission denied",
+        closed.display()
+    );
+    assert!(output.starts_with(&expected), "{output}");
     let mut server = start(&[]);
     let result = server.tool("shell", json!({"command": "true", "working_directory": "/no/such"}));
     let expected = "Failed to execute: cannot enter the working directory /no/such: No such file";

@@ -80,7 +80,7 @@ fn the_example_loop_reads_all_and_runs_once() {
     let folder = tempfile::tempdir().unwrap();
     let counter = folder.path().join("runs");
     let mut server = start();
-    let command = format!("echo run >> {}; seq 1 50000", counter.display());
+    let command = format!("echo run >> '{}'; seq 1 50000", counter.display());
     let mut reply = exec(&mut server, json!({"cmd": command, "page": {"limit_bytes": 10_000}}));
     let mut all = reply["stdout_chunk"].as_str().unwrap().to_owned();
     while let Some(cursor) = reply["next_cursor"].as_str() {
@@ -102,7 +102,7 @@ fn a_cursor_never_starts_a_command() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ran");
     let mut server = start();
-    let command = format!("touch {}", file.display());
+    let command = format!("touch '{}'", file.display());
     for cursor in
         ["bytes:5", "bytes:0@exec-0123456789abcdef0123456789abcdef", "nonsense", "bytes:-1"]
     {
@@ -167,7 +167,7 @@ fn json_path() {
     assert!(wrong["message"].as_str().unwrap().starts_with("the output is not JSON"));
     assert_eq!((&wrong["stdout_chunk"], &wrong["exit_code"]), (&json!("failed\n"), &json!(3)));
     let folder = tempfile::tempdir().unwrap();
-    let command = format!("touch {}/ran", folder.path().display());
+    let command = format!("touch '{}/ran'", folder.path().display());
     let result = server.tool("shell_exec", json!({"cmd": command, "json_path": "a[[["}));
     assert_eq!(result["isError"], true);
     assert!(!folder.path().join("ran").exists(), "a path that is none runs nothing");

@@ -103,7 +103,7 @@ fn a_server_told_to_end_leaves_no_process_behind() {
 /// somebody else; for others, the tests around this one show the same.
 #[test]
 fn an_ordinary_user_leaves_no_process_behind_either() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::open_folder();
     let mark = mark();
     let mut server = Server::start_ordinary(folder.path());
     for call in plant(&mut server, &mark, None) {
@@ -242,7 +242,7 @@ fn what_was_left_running_can_go_on_printing() {
     let mut server = Server::start(&[]);
     // More than a pipe holds: it would stop, or die of SIGPIPE, if nobody read on.
     let command = format!(
-        "(sleep 0.3; head -c 300000 /dev/zero && echo yes > {}) & echo started",
+        "(sleep 0.3; head -c 300000 /dev/zero && echo yes > '{}') & echo started",
         file.display()
     );
     assert_eq!(server.run(&command)["output"], "started\n");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use support::collector::Manner::{Fails, Hangs, Takes};
 use support::collector::{Collector, Manner};
 use support::http::{HttpServer, Request, TOKEN, call};
-use support::{Gate, MCPZ, Server};
+use support::{Gate, MCPZ, Server, wait_until};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
 
@@ -278,7 +278,10 @@ fn threads(server: &Server) -> Vec<String> {
 fn without_a_collector_there_is_no_thread_for_it() {
     let collector = Collector::start(&[Takes]);
     let there = |command: &mut Command| threads(&start(command, &[])).contains(&"traces".into());
-    assert!(there(&mut traced(&collector.url())));
+    let mut command = traced(&collector.url());
+    let server = start(&mut command, &[]);
+    // A thread has its name once it runs.
+    wait_until("it is there", || threads(&server).contains(&"traces".into()).then_some(()));
     assert!(!there(traced(&collector.url()).env("OTEL_SDK_DISABLED", "true")));
     assert!(!there(traced(&collector.url()).env("OTEL_TRACES_EXPORTER", "none")));
     assert!(!there(&mut traced("")));

@@ -16,7 +16,7 @@ pub mod sandbox;
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -46,6 +46,17 @@ pub struct Server {
 /// A folder for the records of a server: none of a test's belong into anybody's home.
 pub fn state() -> TempDir {
     tempfile::tempdir().unwrap()
+}
+
+/// A folder in which everybody may write. Where temporary files are, others than root may not look.
+pub fn open_folder() -> TempDir {
+    let folder = match rustix::process::geteuid().is_root() {
+        true => TempDir::new_in("/tmp"),
+        false => TempDir::new(),
+    };
+    let folder = folder.unwrap();
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o777)).unwrap();
+    folder
 }
 
 /// Has a command keep its records in a folder, unless the test has said where.
@@ -91,8 +102,8 @@ impl Server {
         Self { child, stdin, lines, seen: VecDeque::new(), next_id: 1, state }
     }
 
-    /// Starts a server as an ordinary user, if we are root, and shakes hands. The folder is for the
-    /// program: where it was built, others may not look.
+    /// Starts a server as an ordinary user, if we are root, and shakes hands. The folder, an open one,
+    /// is for the program: where it was built, others may not look.
     pub fn start_ordinary(folder: &Path) -> Self {
         Self::start_ordinary_with(folder, &[])
     }
@@ -100,14 +111,13 @@ impl Server {
     pub fn start_ordinary_with(folder: &Path, flags: &[&str]) -> Self {
         let program = folder.join("mcpz");
         std::fs::copy(MCPZ, &program).unwrap();
-        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o755)).unwrap();
         let mut command = Command::new(&program);
         let state = folder.join("state");
         std::fs::create_dir(&state).unwrap();
         std::fs::set_permissions(&state, PermissionsExt::from_mode(0o777)).unwrap();
         command.args(["server", "shell"]).args(flags);
-        command.current_dir("/").env("XDG_STATE_HOME", state);
-        if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.current_dir("/").env("XDG_STATE_HOME", &state).env("TMPDIR", &state);
+        if rustix::process::geteuid().is_root() {
             command.uid(65534).gid(65534);
         }
         let mut server = Self::from_command(&mut command);
@@ -337,7 +347,7 @@ impl Gate {
 
     /// The part of the command that waits.
     pub fn wait(&self) -> String {
-        format!("while [ -e {} ]; do sleep 0.01; done", self.0.path().display())
+        format!("while [ -e '{}' ]; do sleep 0.01; done", self.0.path().display())
     }
 }
 

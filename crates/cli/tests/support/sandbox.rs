@@ -103,13 +103,21 @@ impl Place {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// Has a command run as the user of this place, with temporary files where they can make some.
+    pub fn run_as_user(&self, command: &mut Command) {
+        if let Some(user) = self.user {
+            command.uid(user).gid(user).env_remove("TMPDIR");
+        }
+    }
+
     /// How a server is started here.
     pub fn command(&self, flags: &[&str], config: &str) -> Command {
         let path = self.folder.path().join("config.toml");
         fs::write(&path, config).unwrap();
         let mut command = Command::new(self.program());
-        if let Some(user) = self.user {
-            command.uid(user).gid(user).env("PATH", PLAIN_PATH).env("HOME", self.home());
+        self.run_as_user(&mut command);
+        if self.user.is_some() {
+            command.env("PATH", PLAIN_PATH).env("HOME", self.home());
         }
         command.args(["server", "shell", "--config"]).arg(path).args(flags);
         command.current_dir(self.work()).env("XDG_STATE_HOME", self.state());
