@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Long enough for anything on a busy machine; reaching it is a failure.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub const MCPZ: &str = env!("CARGO_BIN_EXE_mcpz");
 
