@@ -142,7 +142,13 @@ impl Watch {
         group: Option<&mut Group>,
     ) -> Option<Limit> {
         if self.reached.is_none() {
-            let many = self.limits.processes.filter(|most| left as u64 > *most);
+            let left = left as u64;
+            // In a ring the kernel counts those that mind a run with it, and lets it make fewer.
+            let refused = status != Status::Code(0)
+                && self.limits.own_namespace
+                && self.held.processes.is_none();
+            let many = |most: &u64| left > *most || refused && left >= most / 10 * 8;
+            let many = self.limits.processes.filter(many);
             let counted = group.and_then(|group| match status {
                 // The one for which there was no memory may be one that nobody missed.
                 Status::Code(0) if left == 0 => group.reached_loudly(),
@@ -279,6 +285,15 @@ mod tests {
         let limits = Limits { processes: Some(3), ..Limits::default() };
         let verdict = |left| watch(limits).verdict(Status::Code(0), &used(0, 0), left, None);
         assert_eq!((verdict(3), verdict(4)), (None, Some(Limit::Processes(3))));
+    }
+
+    #[test]
+    fn a_run_that_failed_in_a_ring_has_come_to_its_limit_with_a_few_less() {
+        let limits = Limits { processes: Some(60), own_namespace: true, ..Limits::default() };
+        let verdict = |status, left| watch(limits).verdict(status, &used(0, 0), left, None);
+        let limit = Some(Limit::Processes(60));
+        assert_eq!((verdict(Status::Code(1), 54), verdict(Status::Code(1), 40)), (limit, None));
+        assert_eq!(verdict(Status::Code(0), 54), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! It has an agent of its own, which is gone with everything the shell has started before the first
 //! command runs.
 
-use mcpz_agent::{FIRST_OWNER, Link, MAX_FRAME, Spawn, decode};
+use mcpz_agent::{FIRST_OWNER, Link, LinkError, MAX_FRAME, Spawn, decode};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
@@ -67,8 +67,10 @@ impl Engine {
         // Until all are gone who could write, there may be more to read.
         let ending = async {
             let outcome = run.outcome().await;
+            // Without its agent what the shell ran was ended, and it may have gone on without it.
+            let disturbed = link.is_closed();
             link.close().await;
-            outcome
+            if disturbed { Err(LinkError::Gone.into()) } else { outcome }
         };
         let (told, outcome) = tokio::join!(listening, ending);
         self.lock().end_login()?;
