@@ -59,6 +59,14 @@ pub fn open_folder() -> TempDir {
     folder
 }
 
+/// A copy of the program that others can run: the one that was built may be its builder's alone.
+pub fn copy_program(folder: &Path) -> PathBuf {
+    let program = folder.join("mcpz");
+    std::fs::copy(MCPZ, &program).unwrap();
+    std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
+    program
+}
+
 /// Has a command keep its records in a folder, unless the test has said where.
 pub fn keep_state_in(command: &mut Command, state: &TempDir) {
     if !command.get_envs().any(|(name, _)| name == "XDG_STATE_HOME") {
@@ -109,8 +117,7 @@ impl Server {
     }
 
     pub fn start_ordinary_with(folder: &Path, flags: &[&str]) -> Self {
-        let program = folder.join("mcpz");
-        std::fs::copy(MCPZ, &program).unwrap();
+        let program = copy_program(folder);
         let mut command = Command::new(&program);
         let state = folder.join("state");
         std::fs::create_dir(&state).unwrap();

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{MCPZ, Server, survivors, wait_until};
+use super::{MCPZ, Server, copy_program, survivors, wait_until};
 
 /// Somebody who is not root.
 pub const NOBODY: u32 = 65534;
@@ -49,7 +49,7 @@ impl Place {
         let mut place = Self::new();
         if rustix::process::geteuid().is_root() {
             place.user = Some(NOBODY);
-            fs::copy(MCPZ, place.folder.path().join("mcpz")).unwrap();
+            copy_program(place.folder.path());
             fs::set_permissions(place.folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
             for name in ["home", "home/work", "state"] {
                 chown(place.folder.path().join(name), Some(NOBODY), Some(NOBODY)).unwrap();
