@@ -34,6 +34,7 @@ pub enum Command {
     /// Tell a client of the server, in the client's own configuration file
     // There is no line left for it on the screen.
     #[command(mut_arg("log_format", |flag| flag.hide(true)))]
+    #[command(mut_arg("max_answer", |flag| flag.hide(true)))]
     Install(InstallFlags),
     /// Call a tool once and print what it answers
     #[command(
@@ -177,8 +178,7 @@ pub struct AuditFlags {
 pub enum Server {
     /// Start an MCP server for shell command execution
     #[command(
-        after_help = "Exit codes: 0 after its client has left or a signal asked it to end, 1 if it cannot start, \
-                      2 for flags that are not understood"
+        after_help = "Exit codes: 0 after its client has left or a signal came, 1 if it cannot start, 2 for bad flags"
     )]
     Shell(ServerFlags),
 }

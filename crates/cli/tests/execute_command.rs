@@ -236,7 +236,7 @@ fn arguments_that_are_wrong_are_named() {
     let mut server = Server::start(&[]);
     for (arguments, complaint) in [
         (json!({}), "missing field `command`"),
-        (json!({"command": 5}), "invalid type: integer `5`, expected a string"),
+        (json!({"command": 5}), "`command` must be a string, not 5"),
         (json!({"command": "true", "cwd": "/"}), "unknown field `cwd`, expected one of `command`"),
         (json!({"command": "true", "timeout": 0}), "`timeout` must be more than 0"),
         (json!({"command": "true", "timeout": 1e300}), "at most 86400 seconds"),

@@ -197,8 +197,8 @@ fn a_server_that_runs_is_written_the_way_each_client_has_it() {
     assert_eq!(
         read(&file),
         "extensions:\n  shell:\n    enabled: true\n    type: streamable_http\n    name: shell\n    description: \"Runs \
-         commands\"\n    uri: \"http://127.0.0.1:8000/mcp\"\n    env_keys:\n      - T\n    headers:\n      \
-         Authorization: \"Bearer ${T}\"\n    timeout: 300\n"
+         commands\"\n    uri: \"http://127.0.0.1:8000/mcp\"\n    timeout: 300\n    env_keys:\n      - T\n    \
+         headers:\n      Authorization: \"Bearer ${T}\"\n"
     );
 }
 
