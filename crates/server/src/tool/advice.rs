@@ -88,8 +88,8 @@ fn about_not_executable(what: Option<&str>, stderr: &str) -> String {
         return "the program named in the first line of the file is not there".to_owned();
     }
     format!(
-        "{what} was found but may not be executed. Make it executable with chmod +x, or run it with its \
-         interpreter (sh FILE, python3 FILE)"
+        "{what} was found but may not be executed. Make it executable with chmod +x, run it with its \
+         interpreter (sh FILE, python3 FILE), or check that it is not a directory"
     )
 }
 
