@@ -2,6 +2,7 @@
 
 mod confining;
 mod detaching;
+mod logging;
 mod settling;
 mod typing;
 
@@ -439,29 +440,6 @@ impl Engine {
         Some(Waiting { witness, command })
     }
 
-    /// What the log says of a request, if it says anything.
-    fn line(&self, owner: &Owner, origin: &Origin, request: &RunRequest) -> Option<Executing> {
-        tracing::enabled!(tracing::Level::INFO).then(|| Executing {
-            tool: origin.tool.clone(),
-            owner: owner.name().to_owned(),
-            directory: self.directory_of(request).display().to_string(),
-            command: self.settings().log_commands.then(|| self.shown(&request.command)),
-        })
-    }
-
-    /// Has it logged what is about to run, or was not let through.
-    fn logged(
-        &self,
-        line: Option<Executing>,
-        cleared: Result<Cleared, Error>,
-    ) -> Result<Cleared, Error> {
-        if let Some(line) = line {
-            let run = cleared.as_ref().ok().map(|cleared| cleared.id().clone());
-            self.shared.later.add(move || line.say(run.as_deref()));
-        }
-        cleared
-    }
-
     /// Ends every command and the agent, and waits until they are gone.
     pub async fn close(&self, why: Closing) {
         let _ = self.shared.closing.set(why);
@@ -492,25 +470,6 @@ impl Engine {
 
     fn lock(&self) -> MutexGuard<'_, Agent> {
         self.shared.link.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// What the log says of a command.
-struct Executing {
-    tool: String,
-    owner: String,
-    directory: String,
-    /// Unless it must not be said.
-    command: Option<String>,
-}
-
-impl Executing {
-    fn say(self, run: Option<&str>) {
-        let Self { tool, owner, directory, command } = self;
-        // Debug formatting leaves no control character.
-        let what =
-            command.as_ref().map_or("a command".to_owned(), |command| format!("{command:?}"));
-        tracing::info!(run, tool, owner, directory, command, "executing {what}");
     }
 }
 

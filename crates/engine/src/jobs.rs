@@ -61,7 +61,7 @@ pub struct Job {
     pub run: Arc<str>,
     /// What was asked for, as it may be shown.
     pub command: String,
-    /// What it is for, as whoever asked has said it.
+    /// What the caller says it is for.
     pub description: Option<String>,
     pub started_at: SystemTime,
     began: Instant,

@@ -150,7 +150,7 @@ impl Run {
         Self { description, ..self }
     }
 
-    /// What it is for, as whoever asked has said it.
+    /// What the caller says it is for.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
     }

@@ -80,7 +80,7 @@ pub struct Opening<'a> {
     directory: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
-    /// What it is for, as whoever asks says it.
+    /// What the caller says it is for.
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<Cow<'a, str>>,
     #[serde(flatten)]
