@@ -287,7 +287,7 @@ fn anothers_session_stream_spill_and_cursor() {
     assert_eq!(listed["result"]["resources"], json!([]));
 
     // Its owner has it still, also in another session and in none.
-    let text = server.send(&as_ada(Request::alone(read))).json();
+    let text = server.send(&as_ada(Request::alone(read))).messages().pop().unwrap();
     assert!(text["result"]["contents"][0]["text"].as_str().unwrap().starts_with("1\n2\n"));
     let (status, chunk) = call_in(&ada, "read_file_chunk", json!({"uri": uri}), as_ada);
     assert_eq!((status, &chunk["result"]["isError"]), (200, &json!(false)));

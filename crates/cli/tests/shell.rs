@@ -34,7 +34,7 @@ fn parameters() {
         (json!({"command": ""}), "`command` is empty"),
         (json!({"command": "x", "timeout": 0}), "`timeout` must be from 1 to 1800 seconds, not 0"),
         (json!({"command": "x", "timeout": 1801}), "not 1801"),
-        (json!({"command": "x", "timeout": 1.5}), "invalid type"),
+        (json!({"command": "x", "timeout": 1.5}), "`timeout` must be a whole number, not 1.5"),
         (json!({"command": "x", "shell": "zsh"}), "unknown field `shell`"),
     ] {
         let result = server.tool("shell", arguments);
@@ -209,14 +209,14 @@ fn global_settings() {
     let through = server.tool("shell", json!({"command": "pwd", "working_directory": "out"}));
     assert_eq!(through["isError"], true);
     let much = server.tool("shell", json!({"command": "seq 1 100000"}));
-    let lost = much["structuredContent"]["lost_bytes"].as_u64().unwrap();
-    assert_eq!(lost, 588_895 - 100_000);
+    let reply = &much["structuredContent"];
+    assert_eq!(reply["lost_bytes"], Value::Null);
+    assert!(reply["omitted_bytes"].as_u64().unwrap() > 560_000);
     std::fs::write(&file, "[shell_tool]\nmax_output_size = \"1KB\"\n").unwrap();
     let mut server = start(&["--config", file.to_str().unwrap()]);
     let little = server.tool("shell", json!({"command": "seq 1 1000"}));
     let reply = &little["structuredContent"];
-    assert_eq!(reply["lost_bytes"], 3893 - 1000);
-    assert!(reply["stdout"].as_str().unwrap().len() < 2100, "{reply}");
+    assert!((900..=1000).contains(&reply["stdout"].as_str().unwrap().len()), "{reply}");
     let wrong = std::process::Command::new(MCPZ)
         .args(["server", "shell", "--config"])
         .arg({

@@ -143,7 +143,8 @@ fn truncate_and_error() {
     assert!(truncated["next_cursor"].is_null() && truncated["spill_uri"].is_null());
     let result = server.tool("shell_exec", arguments("error"));
     assert_eq!(result["isError"], true);
-    let expected = "the output of 292 bytes is over the limit of 10 bytes and 2000 lines";
+    let expected = "the output of 292 bytes is over the limit of 10 bytes and 2000 lines; the \
+                    command ended with exit code 0";
     assert_eq!(result["content"][0]["text"], expected);
     let small = json!({"cmd": "echo ab; echo cd", "grep": "a", "on_large_output": "error"});
     assert_eq!(exec(&mut server, small)["stdout_chunk"], "ab\n");

@@ -262,7 +262,7 @@ fn requests_over_http_that_are_not_served() {
         (first.clone().without("authorization"), 401, "send a token this server knows"),
         (first.clone().without("host").with("host", "elsewhere"), 403, "--allowed-host names more"),
         (first.clone().with("origin", "http://evil"), 403, "--allowed-origin names more"),
-        (Request { path: "/".into(), ..first.clone() }, 404, "the endpoint is at /mcp, or where"),
+        (Request { path: "/".into(), ..first.clone() }, 404, "the endpoint is at /mcp"),
         (first.without("accept"), 406, "must accept application/json and text/event-stream"),
         (Request::get("no-such-session"), 404, "no such session; begin one with initialize"),
     ];

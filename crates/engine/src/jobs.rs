@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use mcpz_agent::descendants_as_known_to;
+use mcpz_agent::{descendants, descendants_as_known_to};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -371,14 +371,20 @@ impl Job {
         }
     }
 
-    /// All its processes, by the numbers they know each other by.
-    pub fn pids(&self) -> Vec<i32> {
+    /// All its processes, by the numbers they have here.
+    pub(crate) fn pids(&self) -> Vec<i32> {
+        self.root().map(descendants).unwrap_or_default()
+    }
+
+    /// The same by the numbers they know each other by: in a sandbox, others.
+    pub fn own_pids(&self) -> Vec<i32> {
+        self.root().map(descendants_as_known_to).unwrap_or_default()
+    }
+
+    /// The process below which all of them are, as long as there are any.
+    fn root(&self) -> Option<i32> {
         let keeper = self.life.borrow().keeper;
-        keeper
-            .or(self.recorder)
-            .filter(|_| self.end.borrow().survivors.is_none())
-            .map(descendants_as_known_to)
-            .unwrap_or_default()
+        keeper.or(self.recorder).filter(|_| self.end.borrow().survivors.is_none())
     }
 
     /// Ends it with all it started, and waits until that is done. Returns what could not be ended.
@@ -400,7 +406,7 @@ impl Job {
         let gone = tokio::time::timeout(grace + STOP_PATIENCE, end.wait_for(over)).await;
         match gone {
             Ok(Ok(ended)) => ended.survivors.clone().unwrap_or_default(),
-            _ => self.pids(),
+            _ => self.own_pids(),
         }
     }
 }

@@ -40,13 +40,19 @@ impl Room {
 
     /// How much of the beginning fits, in whole characters.
     pub fn beginning(self, text: &str) -> usize {
-        let end = self.take(text.bytes());
+        let end = match self.measure {
+            Measure::Bytes => self.size.min(text.len()),
+            _ => self.take(text.bytes()),
+        };
         (0..=end).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
     }
 
     /// Where the part of the end begins that fits, in whole characters.
     pub fn end(self, text: &str) -> usize {
-        let start = text.len() - self.take(text.bytes().rev());
+        let start = match self.measure {
+            Measure::Bytes => text.len().saturating_sub(self.size),
+            _ => text.len() - self.take(text.bytes().rev()),
+        };
         (start..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
     }
 
@@ -66,7 +72,10 @@ impl Room {
 
 impl Measure {
     pub fn of(self, text: &str) -> usize {
-        text.bytes().map(|byte| self.of_byte(byte)).sum()
+        match self {
+            Self::Bytes => text.len(),
+            _ => text.bytes().map(|byte| self.of_byte(byte)).sum(),
+        }
     }
 
     fn of_byte(self, byte: u8) -> usize {

@@ -159,7 +159,7 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
         return reply.ended_at_once(call, &outcome).await;
     }
     let (handed_over, first) = (HandedOver::new(&job).await?, job.pid());
-    let pids = off_thread(&call.watcher.cancelled, move |_| Ok(job.pids())).await?;
+    let pids = off_thread(&call.watcher.cancelled, move |_| Ok(job.own_pids())).await?;
     let others = pids.into_iter().filter(|pid| Some(*pid) != first).take(MOST_PIDS);
     let background_pids = first.into_iter().chain(others).collect();
     let job = Some(handed_over);
@@ -203,7 +203,8 @@ impl Reply {
     /// What an answer that says this has room for.
     fn room(&self, call: &Call<'_>, is_error: bool) -> Room {
         let max_answer = call.faces.max_answer.of_both().of(is_error);
-        let taken = size(self).max(size_of_text(&self.report()));
+        let remainder = self.remainder().as_ref().map_or(0, size);
+        let taken = size(self).max(size_of_text(&self.report()) + remainder);
         max_answer.left(taken, Measure::Quoted)
     }
 
@@ -255,7 +256,7 @@ impl Reply {
         Self { error: Some(error), ..self }.told(true, Vec::new())
     }
 
-    /// A line a field, in the document's order; what the document has no line for comes last.
+    /// A line a field, in the document's order.
     fn report(&self) -> String {
         let or = |text: &str, otherwise: &str| match text.is_empty() {
             true => otherwise.to_owned(),
@@ -273,15 +274,20 @@ impl Reply {
             format!("Signal: {}", number(self.signal)),
             format!("Background PIDs: {}", or(&pids.join(", "), "(none)")),
         ]
-        .into_iter()
-        .chain(self.description.iter().map(|text| format!("Description: {text}")))
-        .chain(self.job.iter().map(|job| format!("Job: {}", job.job_id)))
-        .collect::<Vec<_>>()
         .join("\n")
+    }
+
+    /// What the document has no line for: what the command is for, and which job it is.
+    fn remainder(&self) -> Option<ContentBlock> {
+        let description = self.description.iter().map(|text| format!("Description: {text}"));
+        let job = self.job.iter().map(|job| format!("Job: {}", job.job_id));
+        let lines: Vec<_> = description.chain(job).collect();
+        (!lines.is_empty()).then(|| ContentBlock::text(lines.join("\n")))
     }
 
     fn told(self, is_error: bool, notes: Vec<ContentBlock>) -> CallToolResult {
         let report = ContentBlock::text(self.report());
-        answer(&self, [vec![report], notes].concat(), is_error)
+        let blocks = [Some(report), self.remainder()].into_iter().flatten().chain(notes);
+        answer(&self, blocks.collect(), is_error)
     }
 }

@@ -15,8 +15,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{
-    Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer_as_json, check_not_blank, define,
-    is_error, off_thread, refusal,
+    Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer, answer_as_json, check_not_blank,
+    define, is_error, off_thread, refusal,
 };
 use super::budget::{MaxAnswer, passed_on_whole};
 use super::deadline::say_deadline;
@@ -262,8 +262,13 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     if over && params.on_large_output == OnLargeOutput::Error {
         let limit = format!("{} bytes and {} lines", wanted.room.size, wanted.limit_lines);
-        let message = format!("the output of {} bytes is over the limit of {limit}", read.whole);
-        return Ok(answer_as_json(&reply.without_output(message), Vec::new(), true));
+        let reply = reply.without_output(format!(
+            "the output of {} bytes is over the limit of {limit}; {}",
+            read.whole,
+            found.outcome.as_ref().map_or("the command still runs".into(), how_it_ended)
+        ));
+        let text = reply.ending.message.clone().unwrap_or_default();
+        return Ok(answer(&reply, vec![ContentBlock::text(text)], true));
     }
     Ok(answer_as_json(&reply, Vec::new(), failed))
 }
@@ -303,6 +308,14 @@ impl Reply {
         let (stdout_chunk, stderr_chunk) = (String::new(), String::new());
         let (bytes_end, line_count, stderr_count) = (None, 0, 0);
         Self { stdout_chunk, stderr_chunk, bytes_end, line_count, stderr_count, ..self }
+    }
+}
+
+/// How a command ended, in a few words.
+fn how_it_ended(outcome: &Outcome) -> String {
+    match outcome.end.exit_code() {
+        Some(code) => format!("the command ended with exit code {code}"),
+        None => format!("the command ended: {}", Ending::from(outcome).words()),
     }
 }
 
