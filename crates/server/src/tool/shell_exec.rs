@@ -3,12 +3,14 @@
 //! A cursor never starts a command: it reads on in the output of a run that was. `bytes:0` without
 //! a run is no place to read on from, but the beginning, as in the document's own example.
 
+mod reading;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Command, Data, End, Error, Filter, Found, Measure, Outcome, Output, Page, PageRequest, Reader,
-    Room, RunRequest, Stop, Stream, Summary, View, mime,
+    Command, End, Error, Filter, Found, Measure, Outcome, Output, PageRequest, Room, RunRequest,
+    Stream, Summary, View,
 };
 use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
@@ -21,11 +23,13 @@ use super::answer::{
 use super::budget::{MaxAnswer, passed_on_whole};
 use super::deadline::say_deadline;
 use super::handed_over::{HandedOver, how_to_go_on};
-use super::paging::{checked_limit, next_page, parse_cursor};
+use super::paging::{checked_limit, parse_cursor};
 use super::shown::resource_link;
 use super::{Call, FaceSettings};
 use crate::kept::{Cursor, OutputUri};
 use crate::progress::Ran;
+
+use reading::{Read, Reading, is_binary, shown};
 
 pub const NAME: &str = "shell_exec";
 
@@ -39,9 +43,6 @@ const ADVICE: &str = "run it in the background with `&` (and without `args`), or
 
 /// What an answer takes at most beside its chunks: previews, and what became of the command.
 const FRAME: usize = 4000;
-
-/// How much of the beginning and of the end is shown of an output that does not fit.
-const PREVIEW: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -343,116 +344,6 @@ async fn zipped(call: &Call<'_>, id: &str, found: &Found) -> Result<Output, Comp
 fn gone() -> Complaint {
     let text = "there is no kept output for this cursor; run the command again without one";
     Complaint(text.into())
-}
-
-/// What is to be read of a run.
-struct Reading {
-    output: Output,
-    wanted: PageRequest,
-    filter: Filter,
-    view: View,
-    first: bool,
-    /// Where to read on in stderr.
-    stderr: u64,
-    has_stderr: bool,
-    summary: bool,
-}
-
-struct Read {
-    stdout: Page,
-    stderr: Page,
-    has_stderr: bool,
-    /// Bytes of stdout before any filter.
-    whole: u64,
-    mime: &'static str,
-    /// The beginning and the end, with the first page.
-    previews: Option<(String, String)>,
-    summary: Option<Summary>,
-    /// Why there is no filter's result: the command ran, so the rest is told all the same.
-    problem: Option<String>,
-}
-
-impl Reading {
-    fn read(self, stop: Stop) -> Result<Read, Error> {
-        let reader = Reader::new(self.output.clone(), Stream::Stdout, self.view).until(stop);
-        let whole = reader.length().map_err(Error::Read)?;
-        let (stdout, problem) = match self.filter.page(&reader, self.wanted) {
-            Ok(page) => (page, None),
-            Err(error) => (reader.page(self.wanted).map_err(Error::Read)?, Some(error.chain())),
-        };
-        let preview = |offset| {
-            let page = reader.page(PageRequest::bytes(offset, PREVIEW)).map_err(Error::Read);
-            page.map(|page| shown(&page, ""))
-        };
-        let previews = match self.first {
-            true => Some((preview(0)?, preview(whole.saturating_sub(PREVIEW as u64))?)),
-            false => None,
-        };
-        Ok(Read {
-            stderr: self.stderr_page(&stdout)?,
-            has_stderr: self.has_stderr && self.output.kept_length(Stream::Stderr) > 0,
-            previews,
-            summary: self.summary.then(|| reader.summary()).transpose().map_err(Error::Read)?,
-            mime: mime(&self.output, Stream::Stdout),
-            whole,
-            stdout,
-            problem,
-        })
-    }
-
-    /// A page of stderr: what stdout has left of the room, or a quarter of it, so that both together
-    /// stay small.
-    fn stderr_page(&self, stdout: &Page) -> Result<Page, Error> {
-        let room = self.wanted.room;
-        let taken = match &stdout.data {
-            Data::Text(text) => room.measure.of(text),
-            Data::Binary(_) => 0,
-        };
-        let size = room.less(taken).size.max(room.size / 4).max(1);
-        let offset = if self.has_stderr { self.stderr } else { u64::MAX };
-        let wanted = PageRequest { offset, room: Room { size, ..room }, ..self.wanted };
-        let reader = Reader::new(self.output.clone(), Stream::Stderr, self.view);
-        reader.page(wanted).map_err(Error::Read)
-    }
-}
-
-impl Read {
-    /// Whether there is more than fits into a page.
-    fn is_over(&self) -> bool {
-        let beyond = |page: &Page| page.end < page.total;
-        beyond(&self.stdout) || (self.has_stderr && beyond(&self.stderr))
-    }
-
-    /// Whether there is more to read than the answer tells.
-    fn is_more(&self) -> bool {
-        let running = self.stdout.running || self.stderr.running;
-        let filtered = self.whole > self.stdout.total;
-        self.is_over() || running || filtered || is_binary(&self.stdout) || is_binary(&self.stderr)
-    }
-
-    /// Where the next page begins in both streams, if there is one. What is binary is not paged here.
-    fn next(&self, ended: bool) -> Option<(u64, u64)> {
-        let end = |page: &Page| if is_binary(page) { page.total } else { page.end };
-        let more = |page: &Page| !is_binary(page) && next_page(page, ended).is_some();
-        let more = more(&self.stdout) || (self.has_stderr && more(&self.stderr));
-        let stderr = if self.has_stderr { end(&self.stderr) } else { 0 };
-        more.then(|| (end(&self.stdout), stderr))
-    }
-}
-
-fn is_binary(page: &Page) -> bool {
-    matches!(page.data, Data::Binary(_))
-}
-
-/// The text of a page. Binary output is announced once.
-fn shown(page: &Page, mime: &str) -> String {
-    match &page.data {
-        Data::Text(text) => text.clone(),
-        Data::Binary(_) if page.start > 0 || mime.is_empty() => String::new(),
-        Data::Binary(_) => {
-            format!("[{} bytes of {mime}: read them with read_file_chunk]", page.total)
-        }
-    }
 }
 
 impl Reply {
