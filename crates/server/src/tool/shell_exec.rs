@@ -42,7 +42,7 @@ const ADVICE: &str = "run it in the background with `&` (and without `args`), or
     with a larger `--timeout`";
 
 /// What an answer takes at most beside its chunks: previews, and what became of the command.
-const FRAME: usize = 4000;
+const FRAME: usize = 2500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -1,13 +1,14 @@
 //! What a page of a run has: a part of each stream, previews and counts.
 
 use mcpz_engine::{
-    Data, Error, Filter, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary, View, mime,
+    Data, Error, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary,
+    View, mime,
 };
 
 use super::super::paging::next_page;
 
 /// How much of the beginning and of the end is shown of an output that does not fit.
-const PREVIEW: usize = 500;
+const PREVIEW: Room = Room { size: 500, measure: Measure::QuotedTwice };
 
 /// What is to be read of a run.
 pub struct Reading {
@@ -45,11 +46,16 @@ impl Reading {
             Err(error) => (reader.page(self.wanted).map_err(Error::Read)?, Some(error.chain())),
         };
         let preview = |offset| {
-            let page = reader.page(PageRequest::bytes(offset, PREVIEW)).map_err(Error::Read);
+            let page = reader.page(PageRequest::bytes(offset, PREVIEW.size)).map_err(Error::Read);
             page.map(|page| shown(&page, ""))
         };
         let previews = match self.first {
-            true => Some((preview(0)?, preview(whole.saturating_sub(PREVIEW as u64))?)),
+            true => {
+                let (head, tail) =
+                    (preview(0)?, preview(whole.saturating_sub(PREVIEW.size as u64))?);
+                let head = head[..PREVIEW.beginning(&head)].to_owned();
+                Some((head, tail[PREVIEW.end(&tail)..].to_owned()))
+            }
             false => None,
         };
         Ok(Read {
