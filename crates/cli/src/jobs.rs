@@ -149,8 +149,9 @@ async fn stop(shelf: &Shelf, id: &str) -> Result<(), Box<dyn Error>> {
     let (place, job) = find(shelf, id).await?;
     let folder = place.desk(&job)?;
     let mut visit = Visit::open(&folder)?;
-    visit.say(&job.run, Saying::Stop { grace: STOP_GRACE }, || ())?;
+    // In this order: a recorder leaves when its job has ended and nobody follows that.
     visit.follow(&job.run, Wanted::Nothing, true)?;
+    visit.say(&job.run, Saying::Stop { grace: STOP_GRACE }, || ())?;
     let ended = async {
         while let Some(tell) = visit.next().await {
             if let Tell::Ended(ending) = tell {
