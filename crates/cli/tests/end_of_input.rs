@@ -38,7 +38,7 @@ impl Sign {
     }
 
     fn leave(&self) -> String {
-        format!("touch {}", self.path().display())
+        format!("touch '{}'", self.path().display())
     }
 
     fn wait(&self) {

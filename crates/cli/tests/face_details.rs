@@ -97,14 +97,14 @@ fn what_may_not_be_executed_or_read_is_told_with_what_to_do() {
     let script = folder.path().join("script.sh");
     std::fs::write(&script, "echo hi\n").unwrap();
     let mut server = Server::start_ordinary_with(folder.path(), &["--tools", "shell"]);
-    let said = shell(&mut server, &script.display().to_string());
+    let said = shell(&mut server, &format!("'{}'", script.display()));
     assert!(said.contains("exit code 126") && said.contains("chmod +x"), "{said}");
     let said = shell(&mut server, "bash -c /");
     assert!(said.contains("126") && said.contains("a directory cannot be executed"), "{said}");
     let secret = folder.path().join("secret");
     std::fs::write(&secret, "").unwrap();
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
-    let said = shell(&mut server, &format!("cat {}", secret.display()));
+    let said = shell(&mut server, &format!("cat '{}'", secret.display()));
     let expected = format!("permission was denied for `{}`", secret.display());
     assert!(said.contains(&expected), "{said}");
 }
