@@ -48,7 +48,7 @@ impl Identity {
         Self::of(std::process::id() as i32)
     }
 
-    /// Whoever has this number, and lives.
+    /// The living process that has this number.
     fn of(pid: i32) -> Option<Self> {
         let (entry, _) = tree::look(pid)?;
         (entry.state != State::Ended).then_some(Self { pid, started: entry.started })

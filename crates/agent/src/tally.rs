@@ -1,6 +1,6 @@
 //! What a run has used, added up as its processes end.
 //!
-//! The kernel says what a process used, with all it waited for, to whoever waits for it. What nobody
+//! The kernel says what a process used, with all it waited for, to its parent when that waits for it. What nobody
 //! else waits for comes to the keeper in the end, so nothing is counted twice and hardly anything is
 //! missed: only children of a process that ignores SIGCHLD, of which the kernel tells nobody.
 

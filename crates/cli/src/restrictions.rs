@@ -21,11 +21,11 @@ use crate::install::JSON_OPTIONS;
 use entry::{Entry, TOOL};
 use keys::{Effect, Section};
 
-/// Told to whoever is refused what a person would have to confirm.
+/// The reason for refusing what a person would have to confirm.
 const NOBODY_TO_ASK: &str =
     "the settings want a person to confirm this, and nobody can be asked here";
 
-/// Told to whoever is refused because the list of what may run has no command on it.
+/// The reason for refusing everything: the list of what may run has no command on it.
 const NOTHING_LISTED: &str =
     "the settings list what may run, and there is no run_shell_command among it";
 

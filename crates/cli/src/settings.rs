@@ -139,7 +139,7 @@ impl Settings {
             variables,
             login: login.then(|| around.login(environment)),
             secrets,
-            // Whoever names one means to keep commands there.
+            // A directory that was named is meant to keep commands in it.
             stays_within: named.is_some(),
             working_directory: working_dir(named)?,
             shell,

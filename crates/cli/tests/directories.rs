@@ -264,7 +264,7 @@ fn a_system_that_cannot_do_it_runs_nothing_in_a_directory_that_is_asked_for() {
         let output = reply["output"].as_str().unwrap();
         let expected = "Failed to execute: nothing can be kept within a directory here";
         assert!(output.starts_with(expected) && output.contains(words), "{reply}");
-        // Nobody but whoever started the server has named the working directory.
+        // Only the person who started the server has named the working directory.
         assert_eq!(server.run("pwd -P")["output"], format!("{}\n", ground.at("allowed").display()));
     }
 }

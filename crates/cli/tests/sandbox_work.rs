@@ -152,7 +152,7 @@ fn owners_share_neither_processes_nor_temporary_files_nor_loopback() {
     assert_eq!(run("bob", "cat file")["output"], "shared\n");
 }
 
-/// Whoever is busy rests when this goes, also when a test fails.
+/// Ends the load when it is dropped, also when a test fails.
 struct Rest<'a>(&'a AtomicBool);
 
 impl Drop for Rest<'_> {

@@ -79,7 +79,7 @@ impl Access {
         Self { server: server.and_then(Held::new).map(Arc::new), ..self }
     }
 
-    /// Whoever is let in; the others are told why not, in a task.
+    /// The next visitor that is let in; the others are told why not, in a task.
     pub fn admit(&self, stream: UnixStream) -> Option<UnixStream> {
         let known = stream.peer_cred().ok();
         // 0 is somebody in a namespace that cannot be seen from ours.
@@ -111,7 +111,7 @@ impl Access {
     }
 
     async fn refuse(self, mut stream: UnixStream, refusal: Refusal, name: String) {
-        // Whoever leaves without a word has only looked whether anybody is here.
+        // A visitor that leaves without a word has only looked whether anybody is here.
         if timeout(PATIENCE, has_left(&stream)).await.unwrap_or(false) {
             return;
         }
@@ -123,7 +123,7 @@ impl Access {
         let room = self.records.clone().try_acquire_owned();
         if room.is_ok() {
             tracing::warn!("refused at the control socket: {reason}");
-            // It is on the disk before it is told: whoever was refused may try to remove the trace.
+            // It is on the disk before it is told: the refused process may try to remove the trace.
             let peer = RefusedPeer { pid, name: &name, below, reason: &reason };
             if let Err(error) = self.audit.refuse_peer(&peer).await {
                 tracing::error!("the refusal is not recorded: {}", error.chain());
