@@ -29,6 +29,10 @@ const LULL: Duration = Duration::from_millis(2);
 /// How much a thread moves before it comes back, so that it does come back in a flood.
 const STINT: usize = 32 << 20;
 
+/// More than a terminal can hold that nobody has read: the kernel allows it 640 KiB, and 4 KiB to be
+/// read next.
+const MOST_IN_TERMINAL: usize = 1 << 20;
+
 pub struct Channel {
     stream: Stream,
     output: Output,
@@ -36,6 +40,14 @@ pub struct Channel {
     /// What was read to its end and is still to be closed.
     spent: State,
     intake: Intake,
+    source: Source,
+}
+
+/// What the other end of a channel writes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    Pipe,
+    Terminal,
 }
 
 /// What was read last, and what is to be kept of it.
@@ -67,12 +79,14 @@ struct Moved {
 impl Channel {
     pub fn closed(stream: Stream, output: Output, masker: Masker) -> Self {
         let intake = Intake { masker, ..Intake::default() };
-        Self { stream, output, state: State::Closed, spent: State::Closed, intake }
+        let (state, spent) = (State::Closed, State::Closed);
+        Self { stream, output, state, spent, intake, source: Source::Pipe }
     }
 
     /// Has what comes from `pipe` read, which must not block.
-    pub fn open(&mut self, pipe: OwnedFd) {
+    pub fn open(&mut self, pipe: OwnedFd, source: Source) {
         self.state = State::New(pipe);
+        self.source = source;
     }
 
     /// Makes the runtime listen.
@@ -121,8 +135,7 @@ impl Channel {
         if let State::Moving(_) = self.state {
             self.finish_moving().await;
         }
-        let left = self.pipe().and_then(|pipe| rustix::io::ioctl_fionread(pipe).ok());
-        let mut left = left.unwrap_or(0) as usize;
+        let mut left = self.most_waiting();
         while left > 0 {
             let read = self.read_now(left);
             let moved = self.finish_moving().await;
@@ -130,6 +143,18 @@ impl Channel {
                 break;
             }
             left = left.saturating_sub(read + moved);
+        }
+    }
+
+    /// The most that was written and not read yet. A terminal only says how much of it is next in line;
+    /// that all was read shows when there is nothing, as reading waits for the kernel to hand it over.
+    fn most_waiting(&self) -> usize {
+        match (self.source, self.pipe()) {
+            (_, None) => 0,
+            (Source::Terminal, Some(_)) => MOST_IN_TERMINAL,
+            (Source::Pipe, Some(pipe)) => {
+                rustix::io::ioctl_fionread(pipe).map_or(0, |waiting| waiting as usize)
+            }
         }
     }
 

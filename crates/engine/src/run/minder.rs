@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::{Books, Life, Saying, Word, until};
 use crate::audit::Recorded;
-use crate::channel::Channel;
+use crate::channel::{Channel, Source};
 use crate::error::Error;
 use crate::feeder::Feeder;
 use crate::gate::Pending;
@@ -181,9 +181,13 @@ impl Minder {
     }
 
     fn started(&mut self, started: Started) {
-        self.stdout.open(started.stdout);
+        let source = match self.pending.input {
+            Some(Input::Terminal(_)) => Source::Terminal,
+            _ => Source::Pipe,
+        };
+        self.stdout.open(started.stdout, source);
         if let Some(stderr) = started.stderr {
-            self.stderr.open(stderr);
+            self.stderr.open(stderr, source);
         }
         if !self.stopping {
             // What it took to start is not the command's time.
