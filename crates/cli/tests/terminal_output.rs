@@ -22,7 +22,7 @@ enum Way {
 /// How many outputs each of the eight checks looks at.
 fn outputs() -> u64 {
     let wanted = std::env::var("MCPZ_TERMINAL_OUTPUTS").ok();
-    wanted.map_or(100, |wanted| wanted.parse().expect("a number")).div_ceil(8)
+    wanted.map_or(100_u64, |wanted| wanted.parse().expect("a number")).div_ceil(8)
 }
 
 /// Lengths from 1 KB to 5 MB, of which each tenfold range is as likely as another, without chance.
