@@ -53,8 +53,9 @@ fn a_call_is_a_span_and_its_command_one_below_it() {
         assert_eq!(batch.headers["api-key"], "hunter22-hunter22");
         assert!(batch.headers["user-agent"].starts_with("mcpz/"));
         server.run("true");
-        let run = collector.span(|span| span.name == RUN);
-        let call = collector.named(CALL);
+        let run = collector
+            .span(|span| span.attributes.get("process.command_line") == Some(&json!("true")));
+        let call = collector.span(|span| span.name == CALL && span.trace == run.trace);
         assert_eq!((call.kind, run.kind, run.trace.len(), run.id.len()), (2, 3, 32, 16));
         assert_eq!((&run.trace, &run.parent, call.parent.as_str()), (&call.trace, &call.id, ""));
         let said = |name: &str| call.attributes.get(name).cloned().unwrap_or_default();

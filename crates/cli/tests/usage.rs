@@ -6,7 +6,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::Server;
+use support::{Gate, Server};
 use tempfile::TempDir;
 
 /// Uses a fifth of a second of CPU time and 50 MB, says so and stays.
@@ -163,9 +163,11 @@ fn oom_killed_is_the_same_each_time_of_jobs_and_of_what_was_left_running() {
             told
         });
     }
-    let left = "(sleep 0.3; tail /dev/zero) > /dev/null 2>&1 & true";
     assert_the_same_each_time("what was left", || {
-        let id = server.run(left)["background_job"].clone();
+        let gate = Gate::new();
+        let left = format!("({}; tail /dev/zero) > /dev/null 2>&1 & true", gate.wait());
+        let id = server.run(&left)["background_job"].clone();
+        drop(gate);
         ended(&mut server, &id)
     });
 }
