@@ -20,13 +20,13 @@ use crate::bounds::{self, Bounds};
 use crate::enclosure::{Confining, Enclosure};
 use crate::error::Error;
 use crate::gate::{Cleared, Gate};
-use crate::jobs::{Job, Jobs};
+use crate::jobs::{Job, Jobs, Reserved};
 use crate::later::Later;
 use crate::outcome::{Closing, Outcome};
 use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Books, Run};
 use crate::secrets::Secrets;
-use crate::sessions::{Dialect, Order, Session};
+use crate::sessions::{Dialect, Order, Queued, Session};
 use crate::similar::similar_commands;
 use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
@@ -303,24 +303,20 @@ impl Engine {
     ) -> Result<Run, Error> {
         let asked = Instant::now();
         let logged = self.line(owner, origin, &request);
-        let session = match owner.sessions.find(name) {
-            Some(_) if request.directory.is_some() || !request.environment.is_empty() => {
-                return Err(Error::SessionRuns { name: name.to_owned() });
-            }
-            Some(session) => session,
-            None => self.begin_session(owner, origin, name, &request).await?,
-        };
+        let (session, queued) = self.session(owner, origin, name, &request).await?;
         let _use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let text = text.clone();
         let witness = self.witness(origin, &request);
-        let request = RunRequest { before: Some(session.said()), ..request };
+        // Whatever comes at the same time is judged behind this.
+        let mut said = session.said().await;
+        let request = RunRequest { before: Some(said.text().to_owned()), ..request };
         let cleared = self.gate().clear(owner, origin, request).await;
         let cleared = self.logged(logged, cleared)?;
-        // Before whatever comes at the same time is judged.
         if self.settings().policy.restricts() {
-            session.note_said(&text);
+            said.add(&text);
         }
+        drop(said);
         let turn = self.turn(owner, &cleared).await;
         let (_, pending, recorded) = cleared.into_parts();
         let turn = match turn {
@@ -334,7 +330,35 @@ impl Engine {
         let output = owner.new_output();
         let later = self.shared.later.clone();
         let order = Order { session, _use, text, pending, recorded, output, books, later };
-        Ok(Run::in_session(order))
+        Ok(Run::in_session(order, queued))
+    }
+
+    /// The session of a name, begun if there is none, and a place in its queue.
+    async fn session(
+        &self,
+        owner: &Owner,
+        origin: &Origin,
+        name: &str,
+        request: &RunRequest,
+    ) -> Result<(Arc<Session>, Queued), Error> {
+        let begins = request.directory.is_some() || !request.environment.is_empty();
+        let found = |session, queued| match begins {
+            true => Err(Error::SessionRuns { name: name.to_owned() }),
+            false => Ok((session, queued)),
+        };
+        let slot = owner.sessions.slot(name, self.settings().runs.sessions)?;
+        let queued = slot.queue();
+        if let Some(session) = slot.session() {
+            return found(session, queued);
+        }
+        // Somebody else may be about to begin it.
+        let turn = queued.turn().await?;
+        if let Some(session) = slot.session() {
+            return found(session, turn.into());
+        }
+        let session = self.begin_session(owner, origin, name, request).await?;
+        slot.set_session(session.clone());
+        Ok((session, turn.into()))
     }
 
     /// Waits until it is a command's turn. Nobody waits longer for it to begin than it may take.
@@ -352,10 +376,6 @@ impl Engine {
         name: &str,
         request: &RunRequest,
     ) -> Result<Arc<Session>, Error> {
-        let limit = self.settings().runs.sessions;
-        if owner.sessions.count() >= limit {
-            return Err(Error::TooManySessions { limit });
-        }
         let Command::Script { shell, .. } = &request.command else { return Err(Error::Closed) };
         let shell = shell.as_ref().unwrap_or(&self.settings().shell);
         let dialect = Dialect::of(shell);
@@ -387,7 +407,6 @@ impl Engine {
         let session = Session::new(name.to_owned(), job, dialect, ends, enclosure)?;
         let session = Arc::new(session.in_place_of(before.as_deref()));
         session.greet().await;
-        owner.sessions.insert(session.clone());
         Ok(session)
     }
 
@@ -396,13 +415,10 @@ impl Engine {
         Gate { settings: self.settings(), bounds, audit }
     }
 
-    /// Whether one more job may run.
-    pub fn check_jobs(&self, owner: &Owner) -> Result<(), Error> {
+    /// Room for one more job, for whoever is about to start it.
+    pub fn reserve_job(&self, owner: &Owner) -> Result<Reserved, Error> {
         let limit = self.settings().runs.jobs;
-        match owner.jobs.running() < limit {
-            true => Ok(()),
-            false => Err(Error::TooManyJobs { limit }),
-        }
+        Reserved::take(&owner.jobs, limit).ok_or(Error::TooManyJobs { limit })
     }
 
     /// Makes a job of a command nobody waits for any more. It has no deadline from now on.
@@ -444,11 +460,16 @@ impl Engine {
     pub async fn close(&self, why: Closing) {
         let _ = self.shared.closing.set(why);
         let before = std::mem::replace(&mut *self.lock(), Agent::Closed);
-        if let Agent::ForLogin(link) | Agent::Linked(link) = before {
+        let shared = match before {
+            Agent::ForLogin(link) | Agent::Linked(link) => Some(link),
+            Agent::NotNeededYet | Agent::Closed => None,
+        };
+        let confined = self.enclosures();
+        let links = shared.iter().chain(confined.iter().map(|enclosure| enclosure.link()));
+        // All at once: each takes as long as its commands may.
+        links.clone().for_each(Link::hang_up);
+        for link in links {
             link.close().await;
-        }
-        for enclosure in self.enclosures() {
-            enclosure.link().close().await;
         }
         self.close_desk();
         self.shared.spill.close();

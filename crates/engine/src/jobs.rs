@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 pub(crate) use idle::Use;
 pub(crate) use interactive::asks;
-pub use table::Jobs;
+pub use table::{Jobs, Reserved};
 pub use typing::Typing;
 pub use waiting::{Condition, Met, wait};
 

@@ -57,7 +57,9 @@ pub use enclosure::Confining;
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
 pub use excerpt::{Excerpt, shortened};
-pub use jobs::{Condition, Ended, Job, Jobs, Met, Place, STOP_GRACE, State, Typing, wait};
+pub use jobs::{
+    Condition, Ended, Job, Jobs, Met, Place, Reserved, STOP_GRACE, State, Typing, wait,
+};
 pub use keys::{KEY_NAMES, key_bytes};
 pub use later::Later;
 pub use mcpz_agent::{CpuShare, Limit, Limits, Memory, Together};

@@ -33,7 +33,7 @@ use crate::later::Later;
 use crate::outcome::Outcome;
 use crate::output::{Output, Stream};
 use crate::request::{Input, Size};
-use crate::sessions::Order;
+use crate::sessions::{Order, Queued};
 
 /// A command that was started. Dropped before its outcome was taken, it is cancelled.
 pub struct Run {
@@ -123,12 +123,12 @@ impl Run {
     }
 
     /// A command that a session carries out.
-    pub(crate) fn in_session(order: Order) -> Self {
+    pub(crate) fn in_session(order: Order, queued: Queued) -> Self {
         let (answer, outcome) = oneshot::channel();
         let (words, heard) = mpsc::unbounded_channel();
         let (_, life) = watch::channel(Life::default());
         let (id, output) = (order.recorded.id().clone(), order.output.clone());
-        tokio::spawn(order.carry_out(answer, heard));
+        tokio::spawn(order.carry_out(queued, answer, heard));
         let remote = Remote::new(words, Arc::default());
         Self { outcome, remote, life, id, input: None, output, description: None }
     }

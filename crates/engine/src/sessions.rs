@@ -6,14 +6,17 @@
 //!
 //!     order ─▶ shell: eval ─┬─▶ stdout, stderr ─▶ the command's output
 //!                           └─▶ answer: exit code, directory
+//!
+//! A name stands for one shell at a time, from the moment somebody asks for it ([`Slot`]).
 
 mod dialect;
 mod order;
+mod slot;
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncWriteExt, BufReader};
@@ -21,6 +24,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 
 pub use dialect::Dialect;
 pub(crate) use order::Order;
+pub(crate) use slot::{Queued, Slot};
 
 use crate::enclosure::Enclosure;
 use crate::error::Error;
@@ -31,7 +35,7 @@ use crate::output::Output;
 /// The sessions of one owner.
 #[derive(Debug, Default)]
 pub struct Sessions {
-    by_name: Mutex<HashMap<String, Arc<Session>>>,
+    by_name: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
 /// A shell that is kept.
@@ -41,8 +45,8 @@ pub struct Session {
     pub(crate) job: Arc<Job>,
     dialect: Dialect,
     line: tokio::sync::Mutex<Line>,
-    /// All it was told so far, for whoever judges what comes next.
-    said: Mutex<String>,
+    /// All it was told so far. Whoever judges what comes next keeps others from judging.
+    said: tokio::sync::Mutex<String>,
     /// How long the one before was not used, if it was ended for that and nobody was told.
     expired: Mutex<Option<Duration>>,
     /// What its shell is confined in, if it is.
@@ -69,30 +73,15 @@ pub struct SessionState {
 }
 
 impl Sessions {
-    /// The session of this name, if it has not ended.
-    pub fn find(&self, name: &str) -> Option<Arc<Session>> {
-        let mut by_name = self.lock();
-        let session = by_name.get(name)?.clone();
-        if session.job.state() == State::Running && session.job.expired().is_none() {
-            return Some(session);
+    /// What stands under a name. It is reserved if nothing does, unless there are too many.
+    pub(crate) fn slot(&self, name: &str, limit: usize) -> Result<Arc<Slot>, Error> {
+        let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
+        by_name.retain(|_, slot| slot.is_used());
+        match by_name.get(name) {
+            Some(slot) => Ok(slot.clone()),
+            None if by_name.len() >= limit => Err(Error::TooManySessions { limit }),
+            None => Ok(by_name.entry(name.to_owned()).or_default().clone()),
         }
-        by_name.remove(name);
-        None
-    }
-
-    pub(crate) fn insert(&self, session: Arc<Session>) {
-        self.lock().insert(session.name.clone(), session);
-    }
-
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        let mut by_name = self.lock();
-        by_name.retain(|_, session| session.job.state() == State::Running);
-        by_name.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -111,7 +100,7 @@ impl Session {
             ),
         };
         let line = tokio::sync::Mutex::new(line);
-        let (said, expired) = (Mutex::default(), Mutex::default());
+        let (said, expired) = (tokio::sync::Mutex::default(), Mutex::default());
         Ok(Self { name, job, dialect, line, said, expired, enclosure })
     }
 
@@ -139,16 +128,28 @@ impl Session {
         let _ = self.line.lock().await.orders.write_all(greeting.as_bytes()).await;
     }
 
-    /// All it was told so far.
-    pub(crate) fn said(&self) -> String {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// All it was told so far, for whoever adds to it. Others wait, in the order they came.
+    pub(crate) async fn said(&self) -> Said<'_> {
+        Said(self.said.lock().await)
     }
 
-    /// Notes what it is told next, before anybody is judged by it.
-    pub(crate) fn note_said(&self, text: &str) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        said.push_str(text);
+    /// Whether it carries out orders.
+    fn is_alive(&self) -> bool {
+        self.job.state() == State::Running && self.job.expired().is_none()
+    }
+}
+
+/// What a session was told, in the hands of whoever judges what it is told next.
+pub(crate) struct Said<'a>(tokio::sync::MutexGuard<'a, String>);
+
+impl Said<'_> {
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    pub fn add(&mut self, text: &str) {
+        self.0.push_str(text);
         // Two, as a backslash may take one.
-        said.push_str("\n\n");
+        self.0.push_str("\n\n");
     }
 }

@@ -129,7 +129,7 @@ impl Watcher {
         owner: &Owner,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
-        engine.check_jobs(owner)?;
+        let _reserved = engine.reserve_job(owner)?;
         let command = engine.shown(&request.command);
         let run = self.start(engine, owner, request).await?;
         Ok(engine.hand_over(owner, run, command))

@@ -72,7 +72,7 @@ impl Engine {
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
         self.jobs(owner).await;
-        self.check_jobs(owner)?;
+        let reserved = self.reserve_job(owner)?;
         let logged = self.line(owner, origin, &request);
         let shelf = self.shelf().ok_or(Error::NoShelf)?;
         let command = self.shown(&request.command);
@@ -94,6 +94,7 @@ impl Engine {
             Ok(begun) => {
                 recorded.leave();
                 let (job, _) = self.follow(owner, begun.map_err(Error::NotBegun)?);
+                drop(reserved);
                 job.met().await;
                 Ok(job)
             }

@@ -27,6 +27,31 @@ pub struct Jobs {
 struct Table {
     made: u64,
     jobs: BTreeMap<u64, Arc<Job>>,
+    /// How many are about to be added.
+    reserved: usize,
+}
+
+/// Room for a job that is being started; to be held until it was added.
+#[derive(Debug)]
+pub struct Reserved(Arc<Jobs>);
+
+impl Reserved {
+    /// None if as many run, or are about to, as may.
+    pub(crate) fn take(jobs: &Arc<Jobs>, limit: usize) -> Option<Self> {
+        let mut table = jobs.lock();
+        if table.running() + table.reserved >= limit {
+            return None;
+        }
+        table.reserved += 1;
+        drop(table);
+        Some(Self(jobs.clone()))
+    }
+}
+
+impl Drop for Reserved {
+    fn drop(&mut self) {
+        self.0.lock().reserved -= 1;
+    }
 }
 
 impl Jobs {
@@ -106,7 +131,7 @@ impl Jobs {
 
     /// How many are running.
     pub fn running(&self) -> usize {
-        self.lock().jobs.values().filter(|job| job.state() == State::Running).count()
+        self.lock().running()
     }
 
     /// Has all of them end that do not go on by themselves.
@@ -133,6 +158,10 @@ impl Drop for Jobs {
 }
 
 impl Table {
+    fn running(&self) -> usize {
+        self.jobs.values().filter(|job| job.state() == State::Running).count()
+    }
+
     fn insert(&mut self, job: Job, run: Run, ending: watch::Sender<Ended>) -> Arc<Job> {
         self.made += 1;
         let job = Arc::new(job);

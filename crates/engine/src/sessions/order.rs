@@ -11,7 +11,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dialect::parse_answer;
-use super::{Line, Session, SessionState};
+use super::{Line, Queued, Session, SessionState};
 use crate::audit::Recorded;
 use crate::error::Error;
 use crate::gate::Pending;
@@ -58,22 +58,24 @@ impl Order {
     /// Carries it out when it is its turn, and answers once.
     pub async fn carry_out(
         self,
+        queued: Queued,
         answer: oneshot::Sender<Result<Outcome, Error>>,
         mut words: mpsc::UnboundedReceiver<Word>,
     ) {
         let session = self.session.clone();
-        let line = tokio::select! {
+        let turn = tokio::select! {
             biased;
-            line = session.line.lock() => Some(line),
+            turn = queued.turn() => turn.ok(),
             () = cancelled(&mut words) => None,
         };
         let alive = session.job.state() == State::Running;
-        let Some(mut line) = line.filter(|_| alive) else {
+        let Some(turn) = turn.filter(|_| alive) else {
             let error = if alive { Error::Cancelled } else { Error::SessionEnded };
             self.recorded.end(Err(&error));
             let _ = answer.send(Err(error));
             return;
         };
+        let mut line = session.line.lock().await;
         let began = Instant::now();
         let remote = session.job.remote();
         remote.switch(self.output.clone()).await;
@@ -93,7 +95,7 @@ impl Order {
         };
         // All that was printed until the answer is the command's.
         remote.switch(session.job.output.clone()).await;
-        drop(line);
+        drop((line, turn));
         let outcome = self.outcome(given, stopped, began.elapsed());
         self.output.settle();
         self.output.finish();

@@ -138,9 +138,10 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 
 /// Starts the command, answers at once and leaves it running.
 async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answer {
-    if let Err(error) = call.engine.check_jobs(call.owner) {
-        return Ok(reply.failed(call, &error.chain()));
-    }
+    let reserved = match call.engine.reserve_job(call.owner) {
+        Ok(reserved) => reserved,
+        Err(error) => return Ok(reply.failed(call, &error.chain())),
+    };
     let mut run = match call.watcher.start(call.engine, call.owner, request.clone()).await {
         Ok(run) => run,
         Err(error) => return Ok(reply.failed(call, &refusal(&error))),
@@ -154,6 +155,7 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
     let command = call.engine.shown(&request.command);
     let (spilled, links) = follow(call, request, &run);
     let job = call.engine.hand_over(call.owner, run, command);
+    drop(reserved);
     wait(&job, &Condition::Exit, Place::default(), Instant::now() + AT_ONCE).await;
     if let Some(Ok(outcome)) = job.end().outcome {
         return reply.ended_at_once(call, &outcome).await;
