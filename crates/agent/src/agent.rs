@@ -27,7 +27,7 @@ use crate::ancestry::{AGENT, KEEPER};
 use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
 use crate::frame::{Confinement, Event, Failure, FrameError, Order, Report, Stage, VERSION};
-use crate::keeper::Keeper;
+use crate::keeper::{Keeper, ORPHAN_GRACE};
 use crate::limits::Limits;
 use crate::wire::{self, Inbox};
 use crate::{code, signals, tree};
@@ -35,9 +35,11 @@ use crate::{code, signals, tree};
 /// How long processes of a killed keeper are hunted.
 const SWEEP_TIME: Duration = Duration::from_secs(3);
 
-/// How long keepers may take to end their runs and leave: the grace they give, the time they kill
-/// and a little more.
+/// How long no run may end, while all of them are being killed, before that is given up.
 const LEAVE_TIME: Duration = Duration::from_secs(4);
+
+/// The least time between two looks at all processes while they are being killed.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Why an agent ended other than by its server leaving.
 #[derive(Debug, thiserror::Error)]
@@ -178,22 +180,35 @@ impl Agent {
     /// Sees to every keeper that has ended.
     fn bury_ended(&mut self) {
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+        let (mut left, mut killed) = (Vec::new(), Vec::new());
         while let Ok(Some((pid, status))) = waitpid(None, options) {
             if status.stopped() {
                 // A keeper that its own run has stopped.
                 let _ = kill_process(pid, Signal::CONT);
             } else if let Some(kept) = self.keepers.remove(&pid) {
-                self.bury(kept);
+                // One that leaves by itself leaves nothing behind.
+                match status.exit_status() {
+                    Some(0) => left.push(kept),
+                    _ => killed.push(kept),
+                }
             }
         }
+        left.into_iter().for_each(|kept| self.bury(kept));
+        self.bury_killed(killed);
     }
 
-    /// Sees to what a keeper left behind: its processes are ours now.
-    fn bury(&mut self, mut kept: Record) {
-        if let Some(group) = &mut kept.group {
-            group.kill();
+    /// Sees to what keepers left behind that were killed: their processes are ours now.
+    fn bury_killed(&mut self, mut killed: Vec<Record>) {
+        if killed.is_empty() {
+            return;
         }
+        killed.iter_mut().filter_map(|kept| kept.group.as_mut()).for_each(Group::kill);
         self.kill_orphans();
+        killed.into_iter().for_each(|kept| self.bury(kept));
+    }
+
+    /// Removes what was made for a keeper of which nothing is left.
+    fn bury(&mut self, kept: Record) {
         if let Some(group) = kept.group {
             group.remove();
         }
@@ -243,22 +258,45 @@ impl Agent {
         Ok(listener)
     }
 
-    /// Waits until all keepers have ended: the server, by leaving or by hanging up on them, has
-    /// told them to. Those that do not are killed, and what they keep with them.
+    /// Ends all runs, and waits until all keepers have left, which they do when their runs have ended.
+    /// Those that do not are killed.
     fn close(mut self) {
-        let until = Instant::now() + LEAVE_TIME;
+        let me = getpid().as_raw_nonzero().get();
+        let runs = |keepers: &HashMap<Pid, Record>, pid| {
+            Pid::from_raw(pid).is_none_or(|pid| !keepers.contains_key(&pid))
+        };
+        let mut all = tree::descendants(me);
+        all.retain(|pid| runs(&self.keepers, *pid));
+        tree::signal(&all, Signal::TERM);
+        // A stopped process could not hear.
+        tree::signal(&all, Signal::CONT);
+        self.wait_for_keepers(ORPHAN_GRACE);
+        let mut until = Instant::now() + LEAVE_TIME;
+        while !self.keepers.is_empty() && Instant::now() < until {
+            let (before, began) = (self.keepers.len(), Instant::now());
+            self.ward.iter().for_each(|ward| ward.groups.kill());
+            tree::kill_those_below(me, |pid| runs(&self.keepers, pid));
+            self.wait_for_keepers(began.elapsed().max(LOOK_AGAIN));
+            if self.keepers.len() < before {
+                until = Instant::now() + LEAVE_TIME;
+            }
+        }
+        let left = std::mem::take(&mut self.keepers);
+        for pid in left.keys() {
+            let _ = kill_process(*pid, Signal::KILL);
+            let _ = waitpid(Some(*pid), WaitOptions::empty());
+        }
+        self.bury_killed(left.into_values().collect());
+        self.kill_orphans();
+    }
+
+    /// Sees to keepers that end, until all have or the time is over.
+    fn wait_for_keepers(&mut self, time: Duration) {
+        let until = Instant::now() + time;
         while !self.keepers.is_empty() && Instant::now() < until {
             signals::wait(None, [None; 2], Some(until.saturating_duration_since(Instant::now())));
             self.bury_ended();
         }
-        for pid in self.keepers.keys() {
-            let _ = kill_process(*pid, Signal::KILL);
-            let _ = waitpid(Some(*pid), WaitOptions::empty());
-        }
-        for (_, kept) in std::mem::take(&mut self.keepers) {
-            self.bury(kept);
-        }
-        self.kill_orphans();
     }
 }
 

@@ -128,6 +128,14 @@ impl Groups {
         Group::create(self.trees.iter().filter_map(below).collect(), self.levels)
     }
 
+    /// Kills all runs there are, where one word does that. Nothing is started in here any more.
+    pub fn kill(&self) {
+        let unified = self.trees.iter().filter(|tree| tree.folder.kind == Kind::Unified);
+        for tree in unified {
+            put(&tree.folder.path.join("cgroup.kill"), "1");
+        }
+    }
+
     /// Removes the folders of an owner who has no keepers.
     pub fn forget(&self, owner: u64) {
         for tree in &self.trees {

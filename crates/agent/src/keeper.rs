@@ -5,7 +5,12 @@
 //! means "nothing of the run is left", and the keeper can be used for the next one.
 //!
 //!     idle ── Spawn ──▶ running ── first process ended ──▶ left-overs ── none left ──▶ idle
-//!                          └── Kill, or the stream ended ──▶ SIGTERM ── grace ──▶ SIGKILL …
+//!                          └── Kill ──▶ SIGTERM ── grace ──▶ SIGKILL …
+//!
+//! A stream that ends without a `Kill` means that the server is gone. The agent then ends all runs with
+//! one look at the processes there are; if each keeper looked for its own, that would take a time that
+//! grows with the square of their number. A keeper without an agent, or with one that does nothing, sees
+//! to its run by itself.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -13,7 +18,7 @@ use std::time::{Duration, Instant};
 use mcpz_sandbox::Seal;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
-use rustix::process::{Pid, Signal, getppid};
+use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::cgroup::Group;
 use crate::child::{Launched, Launcher, Place, resources};
@@ -33,8 +38,14 @@ const LINGER: Duration = Duration::from_millis(40);
 /// there is to say of them is said in one go.
 const BRIEF: Duration = Duration::from_millis(1);
 
+/// How long the agent may take to end all runs of a server that is gone: there may be thousands.
+const AGENT_TIME: Duration = Duration::from_secs(20);
+
+/// Between two looks whether the agent is still there to do so.
+const LOOK_FOR_AGENT: Duration = Duration::from_millis(200);
+
 /// What the tree is given when nobody is left to say how long.
-const ORPHAN_GRACE: Duration = Duration::from_millis(200);
+pub const ORPHAN_GRACE: Duration = Duration::from_millis(200);
 
 /// How long SIGKILL is tried before what is left is reported as surviving.
 const KILL_TIME: Duration = Duration::from_secs(3);
@@ -141,7 +152,7 @@ impl Keeper {
         minding.offers = if self.launcher.exposes() { 0 } else { OFFERS };
         let mut hung_up = false;
         loop {
-            if hung_up {
+            if hung_up && (self.is_orphan() || minding.is_left_too_long()) {
                 self.hurry();
                 minding.end_within(ORPHAN_GRACE);
             }
@@ -149,6 +160,9 @@ impl Keeper {
             let empty = minding.reap();
             if self.report(&mut minding, empty).is_err() {
                 hung_up = true;
+            }
+            if hung_up {
+                minding.left_since.get_or_insert_with(Instant::now);
             }
             if empty {
                 self.group = self.group.take().and_then(Group::renew);
@@ -166,7 +180,12 @@ impl Keeper {
                 if matches!(minding.ending, Some(Ending::GivenUp)) && self.is_orphan() {
                     return Err(Hangup);
                 }
-                signals::wait(None, [None; 2], minding.timer());
+                if let Some(agent) = self.agent.filter(|_| !self.is_orphan()) {
+                    // Somebody may have stopped it.
+                    let _ = kill_process(agent, Signal::CONT);
+                }
+                let again = minding.timer().map_or(LOOK_FOR_AGENT, |it| it.min(LOOK_FOR_AGENT));
+                signals::wait(None, [None; 2], Some(again));
                 continue;
             }
             hung_up = self.wait(&mut minding).is_err();
@@ -250,6 +269,8 @@ struct Minding {
     reaped_all: bool,
     /// How often it is still tried to make it the first to go.
     offers: u8,
+    /// Since when the server is gone.
+    left_since: Option<Instant>,
 }
 
 /// How the first process ended, and when.
@@ -274,7 +295,18 @@ impl Minding {
             watch,
             reaped_all: true,
             offers: 0,
+            left_since: None,
         }
+    }
+
+    /// Whether it is for us to end it, as the agent has not.
+    fn is_left_too_long(&self) -> bool {
+        self.left_since.is_some_and(|since| since.elapsed() >= AGENT_TIME)
+    }
+
+    /// Whether all of it is to end, by us or by the agent.
+    fn is_ending(&self) -> bool {
+        self.ending.is_some() || self.left_since.is_some()
     }
 
     /// Makes a run that takes a while the first to go when there is no memory left, if it is not yet.
@@ -286,7 +318,7 @@ impl Minding {
 
     /// What was started, if it is time to say so.
     fn start_to_tell(&mut self) -> Option<Launched> {
-        let over = self.exit.is_some() || self.ending.is_some();
+        let over = self.exit.is_some() || self.is_ending();
         self.launched.take_if(|it| over || it.is_awaited() || self.began.elapsed() >= BRIEF)
     }
 
@@ -298,7 +330,7 @@ impl Minding {
             let limit = || self.watch.reached_by_rest(group);
             return over.then(|| Event::Gone { survivors: Vec::new(), limit: limit() });
         };
-        if !empty && (self.ending.is_some() || ended.at.elapsed() < LINGER) {
+        if !empty && (self.is_ending() || ended.at.elapsed() < LINGER) {
             return None;
         }
         let (left, used) = match empty {
@@ -408,7 +440,7 @@ impl Minding {
         let own = match (&self.ending, &self.exit) {
             (Some(Ending::Asked { until }), _) => Some(until.saturating_duration_since(now)),
             (Some(Ending::Killing { .. }), _) => Some(LOOK_AGAIN),
-            (None, Some(ended)) if !self.reported => {
+            (None, Some(ended)) if !self.reported && !self.is_ending() => {
                 Some((ended.at + LINGER).saturating_duration_since(now))
             }
             (Some(Ending::GivenUp), _) => Some(LOOK_FOR_PARENT),
@@ -417,7 +449,7 @@ impl Minding {
             }
             _ => None,
         };
-        let watched = self.watch.timer().filter(|_| self.ending.is_none());
+        let watched = self.watch.timer().filter(|_| !self.is_ending());
         let offering = (self.offers > 0 && self.exit.is_none()).then_some(BRIEF);
         own.into_iter().chain(watched).chain(offering).min()
     }

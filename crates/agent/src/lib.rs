@@ -33,6 +33,6 @@ pub use frame::{
     Program, Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
 pub use limits::{CpuShare, Limit, Limits, Memory, Together};
-pub use link::{FIRST_OWNER, Link, LinkError};
-pub use process::{Happening, Process, Started};
+pub use link::{FIRST_OWNER, Link, LinkError, Unsent};
+pub use process::{Happening, Letter, Process, Started};
 pub use tree::{descendants, descendants_as_known_to, known_inside_as};

@@ -4,7 +4,7 @@
 //! nothing of the run is left; there is nobody between the run and its keeper. When the agent is
 //! killed, all keepers are told to end their runs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
@@ -42,8 +42,14 @@ pub const FIRST_OWNER: u64 = 0;
 /// How long a keeper beyond those waits for more work before it is let go.
 const IDLE_TIME: Duration = Duration::from_secs(10);
 
-/// How long the agent may take to leave: longer than its keepers may.
-const LEAVE_TIME: Duration = Duration::from_secs(8);
+/// Between two tries to give the agent an order it does not take.
+const ASK_AGAIN: Duration = Duration::from_millis(2);
+
+/// How long the agent may take to leave: it gives up long before, unless it is still ending runs.
+const LEAVE_TIME: Duration = Duration::from_secs(60);
+
+/// Between two tries to have one leave that somebody may have stopped.
+const WAKE_AGAIN: Duration = Duration::from_millis(250);
 
 /// Why nothing could be started.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +80,10 @@ struct Shared {
     /// What all of it is in, if it can make nothing like that itself.
     whole: Mutex<Option<Whole>>,
     state: Mutex<State>,
+    /// Orders the agent has yet to take, in the order they were given.
+    outbox: Mutex<VecDeque<Posted>>,
+    /// Told when there is one.
+    unsent: Notify,
     /// Told when there are more idle keepers than need to be.
     surplus: Notify,
     closed: watch::Receiver<bool>,
@@ -92,6 +102,18 @@ struct State {
 struct Entry {
     socket: Weak<UnixStream>,
     _buried: oneshot::Sender<()>,
+}
+
+/// An order on its way to the agent.
+struct Posted {
+    bytes: Vec<u8>,
+    fd: Option<OwnedFd>,
+}
+
+/// What could not be sent, and why.
+pub struct Unsent {
+    pub error: LinkError,
+    pub letter: Letter,
 }
 
 /// A keeper, in the hands of whoever may use it.
@@ -160,6 +182,8 @@ impl Link {
             confined: confinement.is_some(),
             whole: Mutex::new(whole),
             state: Mutex::default(),
+            outbox: Mutex::default(),
+            unsent: Notify::new(),
             surplus: Notify::new(),
             closed,
         };
@@ -190,10 +214,17 @@ impl Link {
 
     /// Has a program started for an owner. What becomes of it is told by the returned [`Process`].
     pub fn spawn(&self, owner: u64, spawn: Spawn) -> Result<Process, LinkError> {
-        let letter = Letter::new(spawn)?;
+        self.send(owner, Letter::new(spawn)?).map_err(|unsent| unsent.error)
+    }
+
+    /// The same for whoever may want to try elsewhere.
+    pub fn send(&self, owner: u64, letter: Letter) -> Result<Process, Unsent> {
         let keeper = match self.take_idle(owner) {
             Some(keeper) => keeper,
-            None => self.make_keeper(owner)?,
+            None => match self.make_keeper(owner) {
+                Ok(keeper) => keeper,
+                Err(error) => return Err(Unsent { error, letter }),
+            },
         };
         Ok(Process::new(keeper, letter, Some(self.clone())))
     }
@@ -201,13 +232,17 @@ impl Link {
     /// Ends the agent and with it every run, and waits until they are gone.
     pub async fn close(&self) {
         self.hang_up();
-        // One that was stopped could not hear.
-        let _ = kill_process(self.shared.agent, Signal::CONT);
         let mut closed = self.shared.closed.clone();
-        if timeout(LEAVE_TIME, closed.wait_for(|closed| *closed)).await.is_err() {
-            let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Read);
-            let _ = closed.wait_for(|closed| *closed).await;
+        let until = Instant::now() + LEAVE_TIME;
+        while Instant::now() < until {
+            // One that was stopped could not hear.
+            self.shared.wake();
+            if timeout(WAKE_AGAIN, closed.wait_for(|closed| *closed)).await.is_ok() {
+                return;
+            }
         }
+        let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Read);
+        let _ = closed.wait_for(|closed| *closed).await;
     }
 
     /// Ends the agent and with it every run, and does not wait for that.
@@ -272,16 +307,33 @@ impl Link {
         Ok(Connection { owner, socket, inbox: Inbox::default(), buried })
     }
 
-    /// Orders are few and small: the socket takes them at once, or something is wrong.
+    /// Gives an order now or, while the agent is busy with others, when it takes more.
     fn order(&self, order: &Order, fd: Option<OwnedFd>) -> Result<(), LinkError> {
         let mut bytes = Vec::new();
         frame::encode(order, &mut bytes).map_err(LinkError::TooLong)?;
-        let fds: Vec<_> = fd.iter().map(AsFd::as_fd).collect();
-        let control = self.shared.control.as_fd();
-        match wire::send(control, &bytes, &fds, SendFlags::DONTWAIT) {
-            Ok(_) => Ok(()),
-            Err(Errno::PIPE | Errno::CONNRESET) => Err(LinkError::Gone),
-            Err(errno) => Err(LinkError::Ask(errno.into())),
+        let mut outbox = self.shared.outbox();
+        outbox.push_back(Posted { bytes, fd });
+        if outbox.len() > 1 {
+            return Ok(());
+        }
+        match self.shared.send_first(&mut outbox) {
+            Ok(sent) => {
+                self.shared.wake();
+                if !sent {
+                    self.shared.unsent.notify_one();
+                }
+                Ok(())
+            }
+            Err(Errno::PIPE | Errno::CONNRESET) => {
+                drop(outbox);
+                // Nobody is to ask it again.
+                self.shared.hang_up();
+                Err(LinkError::Gone)
+            }
+            Err(errno) => {
+                outbox.clear();
+                Err(LinkError::Ask(errno.into()))
+            }
         }
     }
 }
@@ -302,8 +354,65 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn outbox(&self) -> MutexGuard<'_, VecDeque<Posted>> {
+        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends the first order there is. False if the agent does not take it now: it is behind with
+    /// others, or as many descriptors are on their way as may be.
+    fn send_first(&self, outbox: &mut VecDeque<Posted>) -> Result<bool, Errno> {
+        let Some(first) = outbox.front_mut() else { return Ok(true) };
+        let fds: Vec<_> = first.fd.iter().map(AsFd::as_fd).collect();
+        match wire::send(self.control.as_fd(), &first.bytes, &fds, SendFlags::DONTWAIT) {
+            Ok(sent) if sent == first.bytes.len() => {
+                outbox.pop_front();
+                Ok(true)
+            }
+            Ok(sent) => {
+                first.bytes.drain(..sent);
+                first.fd = None;
+                Ok(false)
+            }
+            Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => Ok(false),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Has the agent go on if somebody has stopped it.
+    fn wake(&self) {
+        let _ = kill_process(self.agent, Signal::CONT);
+    }
+
+    /// Sends orders that had to wait, for as long as the agent is there.
+    async fn send_unsent(&self) {
+        loop {
+            self.unsent.notified().await;
+            while !self.send_waiting() {
+                self.wake();
+                // The kernel does not tell when descriptors have arrived.
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+        }
+    }
+
+    /// Sends as many orders as the agent takes now. False if there are more.
+    fn send_waiting(&self) -> bool {
+        let mut outbox = self.outbox();
+        while !outbox.is_empty() {
+            match self.send_first(&mut outbox) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                // It is gone, which reading tells.
+                Err(_) => outbox.clear(),
+            }
+        }
+        true
+    }
+
     /// Tells every keeper that nobody is interested any more: it ends its run, and then itself.
     fn hang_up(&self) {
+        // The ends of keepers that never come to be: who waits for one sees them closed.
+        self.outbox().clear();
         let mut state = self.lock();
         state.closed = true;
         state.idle.clear();
@@ -346,6 +455,7 @@ impl Reader {
         tokio::select! {
             () = async { while self.read_once().await {} } => {}
             () = shared.trim() => {}
+            () = shared.send_unsent() => {}
         }
         self.shared.hang_up();
         // An agent that broke the protocol is still there.

@@ -4,12 +4,14 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::process::Signal;
 use tokio::io::Interest;
 
 use crate::alone::kill_all_below;
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Status, Stdin};
+use crate::keeper::ORPHAN_GRACE;
 use crate::limits::Limit;
 use crate::link::{Connection, Link, LinkError};
 use crate::wire;
@@ -20,6 +22,9 @@ const BURIAL: Duration = Duration::from_secs(5);
 /// What happens to one run, in this order.
 #[derive(Debug)]
 pub enum Happening {
+    /// Its keeper was killed, or never came to be, before it read what starts the run: somebody else
+    /// can start it.
+    Untouched(Letter),
     Failed(Failure),
     Started(Started),
     Exited {
@@ -49,7 +54,8 @@ pub struct Started {
 }
 
 /// The frame that starts a run, what goes with it, and what the run was asked to have.
-pub(crate) struct Letter {
+#[derive(Debug)]
+pub struct Letter {
     bytes: Vec<u8>,
     handle: Option<OwnedFd>,
     shape: Shape,
@@ -62,6 +68,7 @@ struct Shape {
 }
 
 impl Letter {
+    /// What starts a program.
     pub fn new(spawn: Spawn) -> Result<Self, LinkError> {
         let terminal = matches!(spawn.stdin, Stdin::Terminal { .. });
         let shape = Shape { terminal, directed: spawn.directed };
@@ -76,9 +83,14 @@ impl Letter {
 pub struct Process {
     /// Gone when the keeper is.
     keeper: Option<Connection>,
+    /// What starts it, until the keeper has said something.
+    letter: Option<Letter>,
+    /// How much of that was sent.
+    posted: usize,
+    /// What else is to be sent.
     unsent: Vec<u8>,
-    /// Goes with the first of the unsent bytes.
-    handle: Option<OwnedFd>,
+    /// Whether there ever was anything else.
+    asked: bool,
     shape: Shape,
     over: bool,
     /// Where the keeper came from, if it can be used again.
@@ -90,9 +102,18 @@ pub struct Process {
 impl Process {
     /// Sends what starts the run.
     pub(crate) fn new(keeper: Connection, letter: Letter, link: Option<Link>) -> Self {
-        let Letter { bytes: unsent, handle, shape } = letter;
-        let (keeper, kills) = (Some(keeper), link.as_ref().map_or(0, Link::kills));
-        let mut process = Self { keeper, unsent, handle, shape, over: false, link, kills };
+        let (shape, kills) = (letter.shape, link.as_ref().map_or(0, Link::kills));
+        let mut process = Self {
+            keeper: Some(keeper),
+            letter: Some(letter),
+            posted: 0,
+            unsent: Vec::new(),
+            asked: false,
+            shape,
+            over: false,
+            link,
+            kills,
+        };
         process.send();
         process
     }
@@ -106,7 +127,10 @@ impl Process {
             let event = match keeper.inbox.next() {
                 Ok(Some(event)) => event,
                 Ok(None) => {
-                    if self.exchange().await.is_err() {
+                    if let Err(error) = self.exchange().await {
+                        if let Some(letter) = self.take_back(&error) {
+                            return Happening::Untouched(letter);
+                        }
                         self.mourn().await;
                     }
                     continue;
@@ -116,9 +140,19 @@ impl Process {
                     continue;
                 }
             };
+            self.letter = None;
             return self.happening(event);
         }
         Happening::Lost
+    }
+
+    /// What starts the run, if the keeper has not read all of it and never will. That is what the
+    /// kernel says when a socket is closed with something in it, which is nothing else here.
+    fn take_back(&mut self, error: &io::Error) -> Option<Letter> {
+        let unread = error.raw_os_error() == Some(Errno::CONNRESET.raw_os_error());
+        let letter = self.letter.take_if(|_| unread && !self.asked)?;
+        self.keeper = None;
+        Some(letter)
     }
 
     /// Asks the whole tree to end, and kills what is left of it after the grace.
@@ -134,6 +168,7 @@ impl Process {
     fn ask(&mut self, request: &Request) {
         let encoded = frame::encode(request, &mut self.unsent);
         debug_assert!(encoded.is_ok(), "only a spawn can be too long");
+        self.asked = true;
         self.send();
     }
 
@@ -149,7 +184,7 @@ impl Process {
                 // The kernel drops descriptors for which this process has no room.
                 None => {
                     self.hang_up();
-                    let errno = rustix::io::Errno::MFILE.raw_os_error();
+                    let errno = Errno::MFILE.raw_os_error();
                     Happening::Failed(Failure { stage: Stage::Resources, errno })
                 }
             },
@@ -203,8 +238,9 @@ impl Process {
         Some(Started { pid, keeper, stdout, stderr, stdin, direction })
     }
 
-    /// Lets the keeper end its run and itself.
+    /// Has the keeper end its run and itself.
     fn hang_up(&mut self) {
+        self.kill(ORPHAN_GRACE);
         if let Some(keeper) = self.keeper.take() {
             let _ = rustix::net::shutdown(&*keeper.socket, Shutdown::Write);
         }
@@ -212,11 +248,14 @@ impl Process {
 
     /// Waits until the keeper says something, sending meanwhile what is still to be sent.
     async fn exchange(&mut self) -> io::Result<()> {
-        let Some(keeper) = &mut self.keeper else { return Ok(()) };
-        let interest = match self.unsent.is_empty() {
+        if self.keeper.is_none() {
+            return Ok(());
+        }
+        let interest = match self.next_unsent().is_empty() {
             true => Interest::READABLE,
             false => Interest::READABLE | Interest::WRITABLE,
         };
+        let Some(keeper) = &mut self.keeper else { return Ok(()) };
         let ready = keeper.socket.ready(interest).await?;
         if ready.is_readable() {
             let Connection { socket, inbox, .. } = keeper;
@@ -235,25 +274,44 @@ impl Process {
         Ok(())
     }
 
+    /// What is to be sent next.
+    fn next_unsent(&self) -> &[u8] {
+        let letter = self.letter.as_ref().map(|letter| &letter.bytes[self.posted..]);
+        letter.filter(|rest| !rest.is_empty()).unwrap_or(&self.unsent)
+    }
+
     /// Sends what the socket takes now; the rest is sent while waiting.
     fn send(&mut self) {
         let Some(keeper) = &self.keeper else { return };
-        let socket = &keeper.socket;
-        while !self.unsent.is_empty() {
-            let handle = self.handle.as_ref().map(AsFd::as_fd);
+        let socket = keeper.socket.clone();
+        loop {
+            let bytes = self.next_unsent();
+            if bytes.is_empty() {
+                return;
+            }
+            // Goes with the first byte.
+            let handle = self.letter.as_ref().filter(|_| self.posted == 0);
+            let handle = handle.and_then(|letter| letter.handle.as_ref()).map(AsFd::as_fd);
             let sent = socket.try_io(Interest::WRITABLE, || {
-                let (bytes, flags) = (&self.unsent, SendFlags::DONTWAIT);
+                let flags = SendFlags::DONTWAIT;
                 Ok(wire::send(socket.as_fd(), bytes, handle.as_slice(), flags)?)
             });
             match sent {
-                Ok(sent) => {
-                    self.unsent.drain(..sent);
-                    self.handle = None;
-                }
+                Ok(sent) => self.note_sent(sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // A keeper that does not listen is dead, which reading will tell.
-                Err(_) => self.unsent.clear(),
+                Err(_) => {
+                    self.posted = self.letter.as_ref().map_or(0, |letter| letter.bytes.len());
+                    self.unsent.clear();
+                }
             }
+        }
+    }
+
+    fn note_sent(&mut self, sent: usize) {
+        match &self.letter {
+            Some(letter) if self.posted < letter.bytes.len() => self.posted += sent,
+            _ => drop(self.unsent.drain(..sent)),
         }
     }
 
@@ -273,7 +331,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if !self.over || !self.unsent.is_empty() {
+        if !self.over || !self.next_unsent().is_empty() {
             self.hang_up();
         }
         if let (Some(keeper), Some(link)) = (self.keeper.take(), &self.link) {

@@ -4,11 +4,15 @@
 //! looks again until nothing is left.
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_group};
 
 use crate::cgroup;
+
+/// More than there is to read of a process in its `stat`: 50 numbers, and a name of 64 bytes at most.
+const MAX_STAT: usize = 2048;
 
 /// How ready commands are to be killed when the machine has no memory left, of 1000.
 pub const OFFERED: &str = "500";
@@ -45,8 +49,13 @@ fn numbers(pid: i32) -> Vec<i32> {
 /// Process groups are killed whole: a program that forks and leaves again and again is somewhere
 /// else by the time it was found, but still in its group.
 pub fn kill_descendants(root: i32) {
+    kill_those_below(root, |_| true);
+}
+
+/// The same for those of them that it is said to be for.
+pub fn kill_those_below(root: i32, for_this_one: impl Fn(i32) -> bool) {
     let own_group = getpgrp();
-    for entry in living(root) {
+    for entry in living(root).into_iter().filter(|entry| for_this_one(entry.pid)) {
         signal(&[entry.pid], Signal::KILL);
         if let Some(group) = Pid::from_raw(entry.group).filter(|group| *group != own_group) {
             let _ = kill_process_group(group, Signal::KILL);
@@ -214,19 +223,28 @@ fn processes() -> impl Iterator<Item = Entry> {
     let most = threads_of_machine().unwrap_or(u64::MAX);
     let folder = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = folder.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.take(most.try_into().unwrap_or(usize::MAX)).filter_map(|pid: i32| {
-        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-        parse(pid, &stat)
+    let mut line = [0; MAX_STAT];
+    pids.take(most.try_into().unwrap_or(usize::MAX)).filter_map(move |pid: i32| {
+        let length = read_stat(pid, &mut line)?;
+        parse(pid, &line[..length])
     })
+}
+
+/// Reads the line that `/proc` has for a process. One read is enough for it, and is all it takes.
+fn read_stat(pid: i32, line: &mut [u8; MAX_STAT]) -> Option<usize> {
+    let mut file = std::fs::File::open(format!("/proc/{pid}/stat")).ok()?;
+    file.read(line).ok()
 }
 
 /// What there is to see of one process, and its name.
 pub fn look(pid: i32) -> Option<(Entry, String)> {
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let mut line = [0; MAX_STAT];
+    let length = read_stat(pid, &mut line)?;
+    let stat = &line[..length];
     let open = stat.iter().position(|byte| *byte == b'(')?;
     let close = stat.iter().rposition(|byte| *byte == b')')?;
     let name = String::from_utf8_lossy(stat.get(open + 1..close)?).into_owned();
-    Some((parse(pid, &stat)?, name))
+    Some((parse(pid, stat)?, name))
 }
 
 /// Reads the state and the parent out of a `stat` line. The name before them is in parentheses and

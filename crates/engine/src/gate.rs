@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcpz_agent::{Directory, Program, Spawn, Stdin};
+use mcpz_agent::{Directory, Letter, Process, Program, Spawn, Stdin};
 use mcpz_policy::{Judgement, Scene, Verdict};
 use tokio::sync::oneshot;
 
@@ -65,7 +65,12 @@ pub struct Pending {
     pub directing: Option<oneshot::Sender<(OwnedFd, OwnedFd)>>,
     /// Why everything ends, once it does.
     pub closing: Arc<OnceLock<Closing>>,
+    /// Has another agent start it, if one was killed before it did.
+    pub again: Option<Again>,
 }
+
+/// Has a command started that was not.
+pub(crate) type Again = Box<dyn FnOnce(Letter) -> Result<Process, Error> + Send + Sync>;
 
 impl Cleared {
     /// What the run is known by.
@@ -217,6 +222,7 @@ impl Gate<'_> {
             enclosure: None,
             directing: None,
             closing: Arc::default(),
+            again: None,
         };
         Cleared { spawn, pending, recorded }
     }

@@ -90,6 +90,7 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
         enclosure: None,
         directing: None,
         closing: Arc::default(),
+        again: None,
     };
     let mut spawn = order.spawn.unpack(|| None).ok_or("its directory is gone")?;
     let process = match &order.confining {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, Weak};
 
-use mcpz_agent::{FIRST_OWNER, Process, Spawn};
+use mcpz_agent::{FIRST_OWNER, Letter, LinkError, Process, Spawn, Unsent};
 
 use super::{Agent, Engine, Settings};
 use crate::enclosure::{self, Enclosure};
@@ -22,7 +22,9 @@ impl Engine {
     ) -> Result<Process, Error> {
         pending.closing = self.shared.closing.clone();
         if self.settings().confining.is_none() {
-            return Ok(self.link()?.spawn(owner.number(), spawn)?);
+            let (engine, owner, letter) = (self.clone(), owner.number(), Letter::new(spawn)?);
+            pending.again = Some(Box::new(move |letter| engine.send(owner, letter)));
+            return self.send(owner, letter);
         }
         let enclosure = self.enclosure(owner).await?;
         let own = std::mem::take(&mut spawn.environment);
@@ -31,6 +33,18 @@ impl Engine {
         let process = enclosure.link().spawn(FIRST_OWNER, spawn)?;
         pending.enclosure = Some(enclosure);
         Ok(process)
+    }
+
+    /// Has the agent start a command or, if it was killed and nobody knew, the next one.
+    fn send(&self, owner: u64, letter: Letter) -> Result<Process, Error> {
+        match self.link()?.send(owner, letter) {
+            Ok(process) => Ok(process),
+            Err(Unsent { error: LinkError::Gone, letter }) => {
+                let sent = self.link()?.send(owner, letter);
+                Ok(sent.map_err(|unsent| unsent.error)?)
+            }
+            Err(unsent) => Err(unsent.error.into()),
+        }
     }
 
     /// What an owner's commands are confined in: what there is, if it still holds.

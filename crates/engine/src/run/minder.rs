@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::{Exit, Happening, Limit, Process, Started, Status, Usage};
+use mcpz_agent::{Exit, Happening, Letter, Limit, Process, Started, Status, Usage};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -139,6 +139,7 @@ impl Minder {
     /// Deals with what happened. True when nothing more will.
     async fn happened(&mut self, happening: Happening) -> bool {
         match happening {
+            Happening::Untouched(letter) => self.start_again(letter).await,
             Happening::Started(started) => {
                 self.started(started);
                 false
@@ -178,6 +179,23 @@ impl Minder {
                 true
             }
         }
+    }
+
+    /// Has it started once more, as its agent was killed before it was. True when nothing more will
+    /// happen.
+    async fn start_again(&mut self, letter: Letter) -> bool {
+        match self.pending.again.take().map(|start| start(letter)) {
+            Some(Ok(process)) => {
+                self.process = process;
+                return false;
+            }
+            Some(Err(error)) => self.answer_with(Err(error)),
+            None => {
+                self.close().await;
+                self.answer_outcome(Vec::new());
+            }
+        }
+        true
     }
 
     fn started(&mut self, started: Started) {

@@ -23,8 +23,9 @@ use tokio::time::timeout;
 use super::stream::{Kind, Reading, Stream};
 use crate::message::Message;
 
-/// How many messages may wait for a session's service loop.
-const INBOX: usize = 256;
+/// How many messages may wait for a session's service loop: as many as it may be asked, and what is said
+/// besides.
+const INBOX: usize = 2 * MAX_PENDING;
 
 /// How long a service loop waits for something to do before it goes.
 const AWAKE: Duration = Duration::from_millis(20);
