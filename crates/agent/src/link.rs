@@ -24,9 +24,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
+use crate::aside::aside;
 use crate::cgroup::{self, Whole};
 use crate::frame::{self, Confinement, FrameError, Order, Report, Spawn, VERSION};
 use crate::limits::Limits;
@@ -149,7 +149,7 @@ impl Link {
         confinement: Confinement,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
         let whole = match limits.own_namespace {
-            true => spawn_blocking(move || Whole::create(&limits)).await.ok(),
+            true => aside(move || Whole::create(&limits)).await.ok(),
             false => None,
         };
         whole.iter().for_each(|whole| whole.enclose(&mut command));
@@ -463,7 +463,7 @@ impl Reader {
         let _ = agent.wait();
         self.cgroups.iter().for_each(|folder| cgroup::clear(folder));
         let whole = self.shared.whole.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let _ = spawn_blocking(move || drop(whole)).await;
+        let _ = aside(move || drop(whole)).await;
         self.shared.lock().all.clear();
     }
 

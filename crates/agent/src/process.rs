@@ -10,6 +10,7 @@ use rustix::process::Signal;
 use tokio::io::Interest;
 
 use crate::alone::kill_all_below;
+use crate::aside::aside;
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Status, Stdin};
 use crate::keeper::ORPHAN_GRACE;
 use crate::limits::Limit;
@@ -322,7 +323,7 @@ impl Process {
             match self.link {
                 Some(_) => drop(tokio::time::timeout(BURIAL, &mut keeper.buried).await),
                 // Nobody is above us who would.
-                None => drop(tokio::task::spawn_blocking(kill_all_below).await),
+                None => drop(aside(kill_all_below).await),
             }
         }
         self.keeper = None;

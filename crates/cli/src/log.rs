@@ -9,6 +9,7 @@ mod json;
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Stderr, Write};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpz_engine::visible;
@@ -24,6 +25,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 /// What can be written to a pipe that has room, without waiting.
 const PIECE: usize = 4096;
+
+/// How the runtime panics that cannot make a thread.
+const NO_THREAD: &str = "OS can't spawn worker thread";
 
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,13 +67,22 @@ impl Format {
         tracing_subscriber::registry().with(lines).with(ours).init();
     }
 
-    /// Has panics said in the same form.
+    /// Has panics said in the same form. That no thread can be made is one for the runtime alone: what
+    /// it could not put aside is done all the same, and is said once.
     pub fn catch_panics(self) {
-        if self == Self::Json {
-            std::panic::set_hook(Box::new(move |panic| {
-                let _ = io::stderr().write_all(&self.line(Level::ERROR, "", &panic.to_string()));
-            }));
-        }
+        let (usual, told) = (std::panic::take_hook(), Once::new());
+        std::panic::set_hook(Box::new(move |panic| {
+            let text = panic.to_string();
+            if text.contains(NO_THREAD) {
+                told.call_once(|| {
+                    self.warn("no thread can be made: what waits for a disk holds up others")
+                });
+            } else if self == Self::Json {
+                let _ = io::stderr().write_all(&self.line(Level::ERROR, "", &text));
+            } else {
+                usual(panic);
+            }
+        }));
     }
 
     /// Says something to whoever started us, whether or not there is a log.

@@ -29,6 +29,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcpz_agent::aside;
 use serde::{Deserialize, Serialize};
 
 pub use clock::rfc3339;
@@ -135,7 +136,7 @@ impl Audit {
     async fn append_synced(&self, record: &impl Serialize) -> Result<(), Error> {
         let file = self.append(record)?;
         self.settle();
-        let synced = tokio::task::spawn_blocking(move || file.sync_data()).await;
+        let synced = aside(move || file.sync_data()).await;
         synced.map_err(io::Error::from).flatten().map_err(|source| self.error(source))
     }
 

@@ -9,9 +9,9 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use mcpz_agent::{Aside, aside};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::unix::pipe::Receiver;
-use tokio::task::JoinHandle;
 
 use crate::output::{Output, Stream};
 use crate::secrets::Masker;
@@ -65,7 +65,7 @@ enum State {
     New(OwnedFd),
     Open(Receiver),
     /// A thread has the intake.
-    Moving(JoinHandle<Moved>),
+    Moving(Aside<Moved>),
     Closed,
 }
 
@@ -232,7 +232,7 @@ impl Channel {
         };
         let (stream, output) = (self.stream, self.output.clone());
         let intake = std::mem::take(&mut self.intake);
-        self.state = State::Moving(tokio::task::spawn_blocking(move || {
+        self.state = State::Moving(aside(move || {
             intake.keep(&output, stream);
             match pipe.zip(stint) {
                 Some((pipe, stint)) => move_on(pipe, &output, stream, intake, stint),

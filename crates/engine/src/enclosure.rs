@@ -17,7 +17,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mcpz_agent::{Confinement, Limits, Link};
+use mcpz_agent::{Confinement, Limits, Link, aside};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
 use mcpz_sandbox::{Cover, Layout, Mode, Network, Placeholders, Ring, View, ViewError, WAYS_OUT};
 use serde::{Deserialize, Serialize};
@@ -247,7 +247,7 @@ fn set(command: &mut Command, variables: &Variables) {
 /// Looks what a view means now, and takes the names that must not be taken.
 async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
     let view = view.clone();
-    let surveyed = tokio::task::spawn_blocking(move || {
+    let surveyed = aside(move || {
         let mut layout = view.survey().map_err(asked)?;
         let placeholders = layout.occupy().map_err(Error::Resources)?;
         Ok((layout, placeholders))

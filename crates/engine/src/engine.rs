@@ -10,13 +10,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::{Limits, Link, Spawn, forget_code};
+use mcpz_agent::{Limits, Link, Spawn, aside, forget_code};
 use mcpz_policy::Policy;
 use tokio::sync::{SetOnce, oneshot};
 use tokio::time::timeout;
 
 use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
+use crate::detached::Shelf;
 use crate::enclosure::{Confining, Enclosure};
 use crate::error::Error;
 use crate::gate::{Cleared, Gate};
@@ -75,6 +76,9 @@ pub struct Settings {
     pub jobs_folder: Option<PathBuf>,
 }
 
+/// The least time between two looks at which outputs can be let go of.
+const FORGET_PAUSE: Duration = Duration::from_secs(1);
+
 /// When a server has told its client all that clients ask at first.
 const STARTED: Duration = Duration::from_millis(200);
 
@@ -98,6 +102,8 @@ struct Shared {
     forgetting: Once,
     sweeping: Once,
     opening: Once,
+    /// Where detached jobs are kept.
+    shelf: OnceLock<Shelf>,
     /// Where others can ask for our jobs, if they can.
     desk: OnceLock<PathBuf>,
     settling: Once,
@@ -145,6 +151,7 @@ impl Engine {
             forgetting: Once::new(),
             sweeping: Once::new(),
             opening: Once::new(),
+            shelf: OnceLock::new(),
             desk: OnceLock::new(),
             settling: Once::new(),
             closing: Arc::default(),
@@ -203,7 +210,7 @@ impl Engine {
     pub fn warm_up(&self) {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
-            tokio::task::spawn_blocking(move || spill.sweep());
+            aside(move || spill.sweep());
             tokio::spawn(async {
                 tokio::time::sleep(STARTED).await;
                 forget_code();
@@ -500,6 +507,7 @@ async fn forget(store: Weak<Store>, time: Duration) {
         let next = store.forget_expired();
         drop(store);
         let until = next.unwrap_or_else(|| Instant::now() + time);
-        tokio::time::sleep_until(until.into()).await;
+        // Those whose time is over are not found any more; what they take is let go of together.
+        tokio::time::sleep_until(until.max(Instant::now() + FORGET_PAUSE).into()).await;
     }
 }

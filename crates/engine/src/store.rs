@@ -4,7 +4,7 @@
 //! needed. An id that is not there, is somebody else's or is no id at all: the answer is the same.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,10 +26,18 @@ const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct Store {
-    outputs: Mutex<HashMap<String, Kept>>,
+    table: Mutex<Table>,
     /// How many owners have run something.
     runners: AtomicU64,
     time: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    by_id: HashMap<String, Kept>,
+    /// The ids of each account's own, oldest first.
+    own: HashMap<u64, BTreeMap<u64, String>>,
+    made: u64,
 }
 
 #[derive(Debug)]
@@ -80,7 +88,7 @@ pub struct Owner {
 impl Store {
     /// A store that forgets after some time.
     pub fn new(time: Duration) -> Self {
-        Self { outputs: Mutex::default(), runners: AtomicU64::new(0), time }
+        Self { table: Mutex::default(), runners: AtomicU64::new(0), time }
     }
 
     pub fn owner(
@@ -107,39 +115,72 @@ impl Store {
     /// Lets go of an owner's oldest output whose command has ended; of that owner's who has the most
     /// on the disk, if it is for everybody. False if there is none.
     pub fn forget_oldest(&self, owner: Option<u64>) -> bool {
-        let mut outputs = self.lock();
+        let mut table = self.lock();
         let gives = |(_, kept): &(_, &Kept)| {
             let output = &kept.found.output;
             let whose = owner.is_none_or(|number| number == kept.owner.number());
             whose && output.is_finished() && output.spilled() > 0
         };
         let oldest_of_most = |(_, kept): &(_, &Kept)| (Reverse(kept.owner.used()), kept.number);
-        let oldest = outputs.iter().filter(gives).min_by_key(oldest_of_most);
+        let oldest = table.by_id.iter().filter(gives).min_by_key(oldest_of_most);
         let oldest = oldest.map(|(id, _)| id.clone());
-        let forgotten = oldest.and_then(|id| outputs.remove(&id));
-        drop(outputs);
+        let forgotten = oldest.and_then(|id| table.remove(&id));
+        drop(table);
         // A job that has ended may have it as well.
         forgotten.inspect(|kept| kept.found.output.release()).is_some()
     }
 
     /// Lets go of what was kept long enough. Returns when to look again, if there is more.
     pub fn forget_expired(&self) -> Option<Instant> {
-        let mut outputs = self.lock();
+        let mut table = self.lock();
         let now = Instant::now();
-        let over = |kept: &Kept| now >= kept.since + self.time && kept.found.output.is_finished();
-        let expired: Vec<_> = outputs.extract_if(|_, kept| over(kept)).collect();
+        let expired = table.by_id.iter().filter(|(_, kept)| self.is_expired(kept));
+        let expired: Vec<_> = expired.map(|(id, _)| id.clone()).collect();
+        let expired: Vec<_> = expired.iter().filter_map(|id| table.remove(id)).collect();
         let due = |kept: &Kept| match kept.since + self.time {
             due if due > now => due,
             _ => now + LOOK_AGAIN,
         };
-        let next = outputs.values().map(due).min();
-        drop(outputs);
+        let next = table.by_id.values().map(due).min();
+        drop(table);
         drop(expired);
         next
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Kept>> {
-        self.outputs.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether its time is over.
+    fn is_expired(&self, kept: &Kept) -> bool {
+        Instant::now() >= kept.since + self.time && kept.found.output.is_finished()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    fn insert(&mut self, id: String, kept: Kept) {
+        self.remove(&id);
+        let own = self.own.entry(kept.owner.number()).or_default();
+        own.insert(kept.number, id.clone());
+        self.by_id.insert(id, kept);
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Kept> {
+        let kept = self.by_id.remove(id)?;
+        let account = kept.owner.number();
+        if let Some(own) = self.own.get_mut(&account) {
+            own.remove(&kept.number);
+            if own.is_empty() {
+                self.own.remove(&account);
+            }
+        }
+        Some(kept)
+    }
+
+    /// What an account has, oldest first.
+    fn own(&self, account: &Account) -> impl DoubleEndedIterator<Item = (&String, &Kept)> {
+        let ids = self.own.get(&account.number()).into_iter().flat_map(BTreeMap::values);
+        ids.filter_map(|id| Some((id, self.by_id.get(id)?)))
     }
 }
 
@@ -181,7 +222,7 @@ impl Owner {
 
     /// Keeps what a command prints, from now on, under the id of its run.
     pub fn follow(&self, id: &str, request: Option<RunRequest>, output: Output) {
-        if self.store.lock().contains_key(id) {
+        if self.store.lock().by_id.contains_key(id) {
             return;
         }
         self.insert(id.to_owned(), request, Found::new(output, None));
@@ -189,7 +230,7 @@ impl Owner {
 
     /// Notes how a command that is followed ended.
     pub fn note_end(&self, id: &str, outcome: &Outcome) {
-        if let Some(kept) = self.store.lock().get_mut(id) {
+        if let Some(kept) = self.store.lock().by_id.get_mut(id) {
             kept.found.outcome = Some(outcome.clone());
             kept.since = Instant::now();
         }
@@ -197,7 +238,7 @@ impl Owner {
 
     /// Keeps a compressed form beside what was printed.
     pub fn keep_zipped(&self, id: &str, zipped: Output) {
-        if let Some(kept) = self.store.lock().get_mut(id) {
+        if let Some(kept) = self.store.lock().by_id.get_mut(id) {
             kept.found.zipped = Some(zipped);
         }
     }
@@ -209,29 +250,26 @@ impl Owner {
     }
 
     pub fn find(&self, id: &str) -> Option<Found> {
-        self.store.forget_expired();
-        let outputs = self.store.lock();
-        let kept = outputs.get(id).filter(|kept| self.owns(kept))?;
-        Some(kept.found.clone())
+        let table = self.store.lock();
+        let kept = table.by_id.get(id).filter(|kept| self.owns(kept))?;
+        (!self.store.is_expired(kept)).then(|| kept.found.clone())
     }
 
     /// The newest run of the same request, with its id.
     pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Found)> {
-        self.store.forget_expired();
-        let outputs = self.store.lock();
-        let same = |kept: &&Kept| self.owns(kept) && kept.request.as_ref() == Some(request);
-        let (id, kept) =
-            outputs.iter().filter(|(_, kept)| same(kept)).max_by_key(|(_, kept)| kept.number)?;
+        let table = self.store.lock();
+        let mut own = table.own(&self.account).rev();
+        let (id, kept) = own.find(|(_, kept)| {
+            kept.request.as_ref() == Some(request) && !self.store.is_expired(kept)
+        })?;
         Some((id.clone(), kept.found.clone()))
     }
 
     /// Everything that is kept, oldest first.
     pub fn list(&self) -> Vec<(String, Found)> {
-        self.store.forget_expired();
-        let outputs = self.store.lock();
-        let mut own: Vec<_> = outputs.iter().filter(|(_, kept)| self.owns(kept)).collect();
-        own.sort_by_key(|(_, kept)| kept.number);
-        own.into_iter().map(|(id, kept)| (id.clone(), kept.found.clone())).collect()
+        let table = self.store.lock();
+        let own = table.own(&self.account).filter(|(_, kept)| !self.store.is_expired(kept));
+        own.map(|(id, kept)| (id.clone(), kept.found.clone())).collect()
     }
 
     fn owns(&self, kept: &Kept) -> bool {
@@ -239,26 +277,27 @@ impl Owner {
     }
 
     fn insert(&self, id: String, request: Option<RunRequest>, found: Found) {
-        let mut outputs = self.store.lock();
-        let number = outputs.values().map(|kept| kept.number).max().unwrap_or(0) + 1;
-        let kept =
-            Kept { owner: self.account.clone(), number, since: Instant::now(), request, found };
-        let own = outputs.values().filter(|kept| self.owns(kept)).count();
-        let surplus = (own >= MAX_OUTPUTS).then(|| {
-            let own = outputs.iter().filter(|(_, kept)| self.owns(kept));
-            own.min_by_key(|(_, kept)| kept.number).map(|(id, _)| id.clone())
-        });
-        let surplus = surplus.flatten().and_then(|id| outputs.remove(&id));
-        outputs.insert(id, kept);
+        let mut table = self.store.lock();
+        table.made += 1;
+        let (owner, number, since) = (self.account.clone(), table.made, Instant::now());
+        table.insert(id, Kept { owner, number, since, request, found });
+        let surplus = table.own(&self.account).count().saturating_sub(MAX_OUTPUTS);
+        // What still runs may be asked for by whoever knows of it; the number of those has a limit.
+        let over = table.own(&self.account).filter(|(_, kept)| kept.found.output.is_finished());
+        let over: Vec<_> = over.map(|(id, _)| id.clone()).take(surplus).collect();
+        let over: Vec<_> = over.iter().filter_map(|id| table.remove(id)).collect();
         // Not under the lock: its file is removed with it.
-        drop(outputs);
-        drop(surplus);
+        drop(table);
+        drop(over);
     }
 }
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let own: Vec<_> = self.store.lock().extract_if(|_, kept| self.owns(kept)).collect();
+        let mut table = self.store.lock();
+        let ids: Vec<_> = table.own(&self.account).map(|(id, _)| id.clone()).collect();
+        let own: Vec<_> = ids.iter().filter_map(|id| table.remove(id)).collect();
+        drop(table);
         drop(own);
     }
 }
@@ -343,11 +382,25 @@ mod tests {
         let one = owner(&store, &spill());
         keep(&one, "x", output("text"));
         drop(one);
-        assert!(store.lock().is_empty());
+        assert!(store.lock().by_id.is_empty() && store.lock().own.is_empty());
         let hasty = Arc::new(Store::new(Duration::ZERO));
         let other = owner(&hasty, &spill());
         let id = keep(&other, "x", output("text"));
         assert!(other.find(&id).is_none());
+    }
+
+    #[test]
+    fn of_too_many_the_oldest_go_but_for_what_still_runs() {
+        let store = Arc::new(Store::new(Duration::from_secs(60)));
+        let spill = spill();
+        let (one, other) = (owner(&store, &spill), owner(&store, &spill));
+        let running = keep(&one, "running", running_outcome());
+        let ended = keep(&one, "ended", output(""));
+        let strangers = keep(&other, "x", output(""));
+        (2..=MAX_OUTPUTS).for_each(|_| drop(keep(&one, "x", output(""))));
+        assert_eq!(one.list().len(), MAX_OUTPUTS);
+        assert!(one.find(&running).is_some() && one.find(&ended).is_none());
+        assert!(other.find(&strangers).is_some());
     }
 
     #[test]

@@ -9,18 +9,19 @@ use mcpz_engine::{Engine, Origin, Owner, Stream, Witness};
     reason = "clients of all revisions but the newest log and subscribe this way"
 )]
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, CustomNotification, CustomRequest, CustomResult, DiscoverResult, ErrorCode,
-    ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
-    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestMethod,
+    CompleteRequestParams, CompleteResult, ContentBlock, CustomNotification, CustomRequest,
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, GetPromptRequestParams, GetPromptResponse,
+    Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
+use crate::caught::{Caught, FAILED};
 use crate::message;
 use crate::progress::Watcher;
 use crate::subscriptions::{self, Followed, MAX_FOLLOWED, Subscriptions};
@@ -119,7 +120,9 @@ impl Shell {
         let faces = self.faces.clone();
         let call = Box::pin(async move {
             let (engine, owner, faces) = (&engine, &*owner, &*faces);
-            tool.call(Call { engine, owner, faces, patience: None, arguments, watcher }).await
+            let call = Call { engine, owner, faces, patience: None, arguments, watcher };
+            let answered = Caught::new(tool.call(call)).await;
+            answered.unwrap_or_else(|_| CallToolResult::error(vec![ContentBlock::text(FAILED)]))
         });
         Work { call, cancelled, output, streams: self.streams }
     }
@@ -226,7 +229,8 @@ impl ServerHandler for Shell {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> {
-        Box::pin(self.answer_traced(request, context))
+        let answer = Caught::new(self.answer_traced(request, context));
+        async { answer.await? }
     }
 
     async fn on_initialized(&self, _: NotificationContext<RoleServer>) {
@@ -252,7 +256,7 @@ impl ServerHandler for Shell {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if tasks::is_asked(&request, &context.meta) {
-            return Box::pin(tasks::answer(request, context, &self.tasks, &self.owner)).await;
+            return Caught::new(tasks::answer(request, context, &self.tasks, &self.owner)).await?;
         }
         let method = request.method;
         Err(match message::is_known_method(&method) {
@@ -362,7 +366,8 @@ impl ServerHandler for Shell {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        Ok(resources::read(&self.owner, &request.uri, &context.ct).await?.into())
+        let read = resources::read(&self.owner, &request.uri, &context.ct);
+        Ok(Caught::new(read).await??.into())
     }
 
     async fn list_resource_templates(

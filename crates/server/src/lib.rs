@@ -3,6 +3,7 @@
 //! A face translates; the engine decides.
 
 mod arguments;
+mod caught;
 mod guests;
 mod handler;
 mod http;

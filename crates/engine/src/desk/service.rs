@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_agent::aside;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
@@ -227,7 +228,7 @@ impl Service {
         if output.kept_length(stream) <= at {
             return Ok(());
         }
-        let read = tokio::task::spawn_blocking(move || output.read_at(stream, at, PIECE));
+        let read = aside(move || output.read_at(stream, at, PIECE));
         let bytes = read.await.map_err(io::Error::from).flatten()?;
         *place += bytes.len() as u64;
         self.tell(&Tell::Output { stream, at, bytes }).await

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use mcpz_agent::aside;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::spawn_blocking;
 use tokio::time::{sleep, timeout};
 
 use super::shelf::open;
@@ -84,7 +84,7 @@ impl Follower {
     /// The recorder has left, and everything it had to say is in its folder.
     async fn conclude(mut self, answer: oneshot::Sender<Result<Outcome, Error>>) {
         let standing = self.standing.clone();
-        let written = spawn_blocking(move || standing.ending().ok_or_else(|| standing.took()));
+        let written = aside(move || standing.ending().ok_or_else(|| standing.took()));
         let written = written.await.unwrap_or(Err(Duration::ZERO));
         let known = self.ending.take().map_or(written, Ok);
         let ending = known.unwrap_or_else(Ending::lost);
@@ -184,7 +184,7 @@ fn is_gone(error: &io::Error) -> bool {
 /// Takes in what is in the file and was not told.
 async fn read_rest(standing: &Standing, output: &Output) {
     let (path, output) = (standing.output(), output.clone());
-    let read = spawn_blocking(move || {
+    let read = aside(move || {
         let (file, mut piece) = (open(&path)?, vec![0; PIECE]);
         loop {
             match file.read_at(&mut piece, output.kept_length(Stream::Stdout))? {

@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
@@ -33,16 +34,30 @@ const SERVER: &str = "server-";
 /// How long a recorder may take until its job has begun.
 const UNBEGUN: Duration = Duration::from_secs(600);
 
+/// More than the tick of the clock by which a disk notes changes.
+const COARSE: Duration = Duration::from_millis(100);
+
 /// What the end of a job takes.
 const ROOM: usize = 4096;
 
 /// The longest file of ours that is read whole.
 const MAX_SIZE: u64 = 32 << 20;
 
-/// The folder of all detached jobs.
+/// The folder of all detached jobs. Clones share what they have seen.
 #[derive(Debug, Clone)]
 pub struct Shelf {
     folder: PathBuf,
+    seen: Arc<Mutex<Seen>>,
+}
+
+/// Whose job each folder is. That never changes, so whoever looks for their own reads no others.
+#[derive(Debug, Default)]
+struct Seen {
+    /// When the folder of all had last changed; nothing if that was too short ago to tell.
+    at: Option<SystemTime>,
+    estates: HashMap<PathBuf, String>,
+    /// Those that are no jobs, or not yet.
+    others: Vec<PathBuf>,
 }
 
 /// One job's folder.
@@ -54,7 +69,7 @@ pub struct Standing {
 
 impl Shelf {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into() }
+        Self { folder: folder.into(), seen: Arc::default() }
     }
 
     /// All folders: of jobs, and of those who can be asked for theirs.
@@ -66,6 +81,36 @@ impl Shelf {
     /// All jobs, oldest first.
     pub fn jobs(&self) -> Vec<Standing> {
         let mut jobs: Vec<_> = self.folders().into_iter().filter_map(Standing::open).collect();
+        jobs.sort_by_key(|job| job.card.started_at);
+        jobs
+    }
+
+    /// The jobs of an estate, oldest first.
+    pub fn jobs_of(&self, estate: &str) -> Vec<Standing> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = fs::metadata(&self.folder).and_then(|folder| folder.modified()).ok();
+        if changed.is_none() || changed != seen.at {
+            let (mut before, now) = (std::mem::take(&mut *seen), self.folders());
+            for folder in now {
+                match before.estates.remove_entry(&folder) {
+                    Some((folder, estate)) => drop(seen.estates.insert(folder, estate)),
+                    None => seen.others.push(folder),
+                }
+            }
+            // The clock of the disk may not have moved on since: more can come within the same tick.
+            let settled = |at: &SystemTime| at.elapsed().is_ok_and(|age| age > COARSE);
+            seen.at = changed.filter(settled);
+        }
+        for folder in std::mem::take(&mut seen.others) {
+            match Standing::open(folder.clone()) {
+                Some(job) => drop(seen.estates.insert(folder, job.card.estate)),
+                None => seen.others.push(folder),
+            }
+        }
+        let own = seen.estates.iter().filter(|(_, whose)| *whose == estate);
+        let own: Vec<_> = own.map(|(folder, _)| folder.clone()).collect();
+        drop(seen);
+        let mut jobs: Vec<_> = own.into_iter().filter_map(Standing::open).collect();
         jobs.sort_by_key(|job| job.card.started_at);
         jobs
     }
@@ -329,6 +374,32 @@ mod tests {
         assert!(room > 0 && old.folder.exists() && new.folder.exists());
         shelf.tidy("ann", &at_most(150_000));
         assert!(!old.folder.exists() && new.folder.exists());
+    }
+
+    #[test]
+    fn own_jobs_are_found_as_they_come_and_go_without_a_look_at_those_of_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::new(folder.path());
+        let own = |estate| {
+            let jobs = shelf.jobs_of(estate).into_iter();
+            jobs.map(|job| job.card.run).collect::<Vec<_>>()
+        };
+        let first = add(&shelf, "ann", 1, 0);
+        let strangers = add(&shelf, "bob", 1, 0);
+        assert_eq!(own("ann"), ["ann0001"]);
+        // One that has not begun, and begins.
+        let unbegun = shelf.add("ann0002").unwrap();
+        assert_eq!(own("ann"), ["ann0001"]);
+        fs::remove_dir_all(&unbegun).unwrap();
+        add(&shelf, "ann", 2, 0);
+        assert_eq!(own("ann"), ["ann0001", "ann0002"]);
+        std::thread::sleep(2 * COARSE);
+        assert_eq!(own("bob"), ["bob0001"]);
+        // Nobody reads it again.
+        fs::write(strangers.folder.join(CARD), "nonsense").unwrap();
+        assert_eq!(own("ann"), ["ann0001", "ann0002"]);
+        first.remove();
+        assert_eq!(own("ann"), ["ann0002"]);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use mcpz_agent::{Ancestry, Identity, Spawn};
-use tokio::task::{JoinSet, spawn_blocking};
+use mcpz_agent::{Ancestry, Identity, Spawn, aside};
+use tokio::task::JoinSet;
 
 use super::{Engine, Settings};
 use crate::desk::{Access, Desk};
@@ -21,9 +21,8 @@ impl Engine {
     pub async fn jobs(&self, owner: &Owner) -> Vec<Arc<Job>> {
         if let Some(shelf) = self.shelf() {
             let estate = owner.estate().to_owned();
-            let mine = move |job: &Standing| job.card.estate == estate;
-            let found = spawn_blocking(move || {
-                let mut found: Vec<_> = shelf.jobs().into_iter().filter(mine).collect();
+            let found = aside(move || {
+                let mut found = shelf.jobs_of(&estate);
                 keep_admitted(&mut found);
                 found
             });
@@ -89,7 +88,7 @@ impl Engine {
             server: Identity::own(),
         };
         let settings = self.settings().clone();
-        let started = spawn_blocking(move || begin(&settings, &shelf, card, spawn, pending)).await;
+        let started = aside(move || begin(&settings, &shelf, card, spawn, pending)).await;
         match started.unwrap_or(Err(Error::Closed)) {
             Ok(begun) => {
                 recorded.leave();
@@ -136,7 +135,7 @@ impl Engine {
                     tracing::warn!("nobody can ask for the jobs of this server: {error}");
                 }
             }
-            spawn_blocking(move || shelf.sweep());
+            aside(move || shelf.sweep());
         });
     }
 
@@ -147,7 +146,8 @@ impl Engine {
     }
 
     fn shelf(&self) -> Option<Shelf> {
-        self.settings().jobs_folder.as_ref().map(Shelf::new)
+        let folder = self.settings().jobs_folder.as_ref()?;
+        Some(self.shared.shelf.get_or_init(|| Shelf::new(folder)).clone())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use mcpz_agent::descendants;
+use mcpz_agent::{aside, descendants};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -93,7 +93,7 @@ pub async fn asks(output: &Output, life: &watch::Receiver<Life>) {
     loop {
         while timeout(SILENCE, arrived.changed()).await.is_ok_and(|changed| changed.is_ok()) {}
         let now = life.borrow().clone();
-        let looked = tokio::task::spawn_blocking(move || waits_for_input(&now));
+        let looked = aside(move || waits_for_input(&now));
         if looked.await.unwrap_or(false) {
             return;
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_agent::aside;
 use regex::{Regex, RegexBuilder};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -137,7 +138,7 @@ async fn matching_line(
     place: &mut Place,
 ) -> Option<String> {
     let (job, pattern, mut next) = (job.clone(), pattern.cloned(), *place);
-    let searched = tokio::task::spawn_blocking(move || {
+    let searched = aside(move || {
         let matches = |line: &str| pattern.as_ref().is_none_or(|pattern| pattern.is_match(line));
         // A prompt is a line without an end.
         let [stdout, stderr] = [Stream::Stdout, Stream::Stderr]

@@ -4,7 +4,7 @@
 //! turn. So calls that come together share one shell, and it carries them out in the order they came.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -35,12 +35,23 @@ impl Default for Slot {
 impl Slot {
     /// The shell, if there is one that carries out orders.
     pub fn session(&self) -> Option<Arc<Session>> {
-        let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
-        session.clone().filter(|session| session.is_alive())
+        self.lock().clone().filter(|session| session.is_alive())
     }
 
-    pub fn set_session(&self, session: Arc<Session>) {
-        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+    /// Notes the shell, for as long as it lives: what is left of it holds descriptors.
+    pub fn set_session(self: &Arc<Self>, session: Arc<Session>) {
+        let (slot, job) = (Arc::downgrade(self), session.job.clone());
+        *self.lock() = Some(session);
+        tokio::spawn(async move {
+            job.gone().await;
+            if let Some(slot) = slot.upgrade() {
+                slot.lock().take_if(|session| !session.is_alive());
+            }
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes a place in the queue.

@@ -27,7 +27,7 @@ use crate::message::Message;
 /// besides.
 const INBOX: usize = 2 * MAX_PENDING;
 
-/// How long a service loop waits for something to do before it goes.
+/// How long a service loop that has nothing to do waits for something before it goes.
 const AWAKE: Duration = Duration::from_millis(20);
 
 /// The most requests of a session that may be without an answer.
@@ -96,6 +96,16 @@ struct Routes {
     tokens: HashMap<ProgressToken, u64>,
 }
 
+/// What a service loop does next.
+enum Next {
+    Take(Box<Message>),
+    /// Until something arrives, or the last request was answered.
+    Wait,
+    /// Nothing is under way.
+    WaitAMoment,
+    Go,
+}
+
 /// A request without an answer.
 struct Route {
     stream: u64,
@@ -138,19 +148,22 @@ impl Routes {
         }
     }
 
-    /// What to do next; nothing if the service loop can go.
-    fn next(&mut self, waited: bool) -> Option<Option<Message>> {
+    /// What to do next. The service loop can go when it has waited with nothing to do.
+    fn next(&mut self, waited: bool) -> Next {
         if let Some(message) = self.inbox.pop_front() {
-            return Some(Some(message));
+            return Next::Take(Box::new(message));
         }
-        if waited && !self.lasting && !self.is_working() {
-            self.awake = false;
-            // The next loop does not know of them.
-            self.requests.clear();
-            self.tokens.clear();
-            return None;
+        if self.lasting || self.is_working() {
+            return Next::Wait;
         }
-        Some(None)
+        if !waited {
+            return Next::WaitAMoment;
+        }
+        self.awake = false;
+        // The next loop does not know of them.
+        self.requests.clear();
+        self.tokens.clear();
+        Next::Go
     }
 
     /// A stream for the answers to requests; none if nothing is asked.
@@ -354,6 +367,10 @@ impl Router {
             stream.say(data, Kind::Answer(StatusCode::OK));
         }
         routes.end_answered(route.stream);
+        if !routes.is_working() {
+            // Nothing else tells the service loop that it can go.
+            self.arrived.notify_one();
+        }
         Ok(())
     }
 }
@@ -376,15 +393,19 @@ impl Transport<RoleServer> for Line {
         let mut waited = false;
         loop {
             let next = self.router.lock().next(waited);
+            let arrived = self.router.arrived.notified();
             match next {
-                Some(Some(message)) => return Some(message),
-                Some(None) => {}
-                None => {
+                Next::Take(message) => return Some(*message),
+                Next::Wait => {
+                    arrived.await;
+                    waited = false;
+                }
+                Next::WaitAMoment => waited = timeout(AWAKE, arrived).await.is_err(),
+                Next::Go => {
                     self.over = true;
                     return None;
                 }
             }
-            waited = timeout(AWAKE, self.router.arrived.notified()).await.is_err();
         }
     }
 

@@ -8,7 +8,7 @@
 //!     request ─▶ Router (inbox) ─▶ service loop ─▶ Router ─┬▶ stream of the request
 //!                                                          └▶ common stream (GET)
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -126,13 +126,49 @@ impl Session {
 /// All sessions there are.
 #[derive(Default)]
 pub struct Sessions {
-    by_id: Mutex<HashMap<String, Arc<Session>>>,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    by_id: HashMap<String, Arc<Session>>,
+    /// The ids of each principal's own.
+    own: HashMap<Arc<str>, HashSet<String>>,
+}
+
+impl Table {
+    fn insert(&mut self, session: Arc<Session>) {
+        let own = self.own.entry(session.principal.name.clone()).or_default();
+        own.insert(session.id.clone());
+        self.by_id.insert(session.id.clone(), session);
+    }
+
+    fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
+        let session = self.by_id.remove(id)?;
+        let name = &session.principal.name;
+        if let Some(own) = self.own.get_mut(name) {
+            own.remove(id);
+            if own.is_empty() {
+                self.own.remove(name);
+            }
+        }
+        Some(session)
+    }
+
+    fn count_own(&self, principal: &Principal) -> usize {
+        self.own.get(&principal.name).map_or(0, HashSet::len)
+    }
+
+    fn own(&self, principal: &Principal) -> Vec<Arc<Session>> {
+        let ids = self.own.get(&principal.name).into_iter().flatten();
+        ids.filter_map(|id| self.by_id.get(id)).cloned().collect()
+    }
 }
 
 impl Sessions {
     /// The session of this id, if it is the principal's own.
     pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
-        let session = self.lock().get(id).cloned()?;
+        let session = self.lock().by_id.get(id).cloned()?;
         (session.principal.name == principal.name && !session.ended.is_cancelled())
             .then_some(session)
     }
@@ -140,13 +176,13 @@ impl Sessions {
     /// Makes room for one more of a principal's: at the limit, one that was not used longest and is
     /// not in use now goes. False if there is none.
     pub fn make_room(&self, principal: &Principal, limit: usize) -> bool {
-        let own: Vec<_> = {
-            let all = self.lock();
-            all.values().filter(|s| s.principal.name == principal.name).cloned().collect()
+        let own = {
+            let table = self.lock();
+            if table.count_own(principal) < limit {
+                return true;
+            }
+            table.own(principal)
         };
-        if own.len() < limit {
-            return true;
-        }
         let idle = own.into_iter().map(|session| (session.idle(), session));
         let longest = idle.max_by_key(|(idle, _)| *idle);
         match longest.filter(|(idle, _)| *idle > Duration::from_millis(1)) {
@@ -161,11 +197,9 @@ impl Sessions {
     /// Adds one. If others were added meanwhile, the limit holds all the same.
     pub fn insert(&self, session: Arc<Session>, limit: usize) {
         let principal = session.principal.clone();
-        self.lock().insert(session.id.clone(), session);
-        let own = |all: &HashMap<String, Arc<Session>>| {
-            all.values().filter(|other| other.principal.name == principal.name).count()
-        };
-        while own(&self.lock()) > limit && self.make_room(&principal, limit) {}
+        self.lock().insert(session);
+        let too_many = || self.lock().count_own(&principal) > limit;
+        while too_many() && self.make_room(&principal, limit) {}
     }
 
     /// Ends a session with all it runs.
@@ -177,11 +211,15 @@ impl Sessions {
     }
 
     pub fn count(&self) -> usize {
-        self.lock().len()
+        self.lock().by_id.len()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    fn all(&self) -> Vec<Arc<Session>> {
+        self.lock().by_id.values().cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -190,8 +228,7 @@ pub async fn end_idle(sessions: Weak<Sessions>, limit: Duration) {
     loop {
         tokio::time::sleep((limit / 4).clamp(SHORT_LOOK, LONG_LOOK)).await;
         let Some(sessions) = sessions.upgrade() else { return };
-        let all: Vec<_> = sessions.lock().values().cloned().collect();
-        for session in all {
+        for session in sessions.all() {
             session.router.prune();
             if session.idle() > limit {
                 sessions.end(&session.id);

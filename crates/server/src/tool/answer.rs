@@ -1,6 +1,6 @@
 //! What the definitions and the answers of all tools have in common.
 
-use mcpz_engine::{Closing, End, Error, Limit, Outcome, Room, Stop, shortened, signal_name};
+use mcpz_engine::{Closing, End, Error, Limit, Outcome, Room, Stop, aside, shortened, signal_name};
 use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -215,7 +215,7 @@ pub(crate) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce(Stop) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Complaint> {
     let stop = Stop::default();
-    let work = tokio::task::spawn_blocking({
+    let work = aside({
         let stop = stop.clone();
         move || work(stop)
     });
