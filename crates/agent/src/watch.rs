@@ -21,6 +21,11 @@ const CPU_LOOK: Duration = Duration::from_millis(50);
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// Between two counts of processes that are made whatever the machine's own number says: twice as long
+/// each time, within these.
+const FIRST_COUNT: Duration = Duration::from_secs(1);
+const LAST_COUNT: Duration = Duration::from_secs(30);
+
 /// How a shell says that a signal ended what it ran.
 const SHELL_SIGNAL: i32 = 128;
 
@@ -54,6 +59,9 @@ struct Census {
     most: u64,
     /// How many there were at most, and how many on the machine then.
     known: Option<(u64, u64)>,
+    /// When to count them in any case: those of others that end hide our own that begin.
+    recount: Instant,
+    pause: Duration,
 }
 
 impl Watch {
@@ -66,7 +74,13 @@ impl Watch {
         });
         let untold = limits.processes.filter(|_| !group.is_some_and(Group::tells));
         let rounds = untold.map(|most| Rounds {
-            census: held.processes.is_none().then_some(Census { first, most, known: None }),
+            census: held.processes.is_none().then_some(Census {
+                first,
+                most,
+                known: None,
+                recount: began + FIRST_COUNT,
+                pause: FIRST_COUNT,
+            }),
             next: began + SHORTEST,
         });
         Self { limits, held, began, time, rounds, reached: None }
@@ -99,7 +113,7 @@ impl Watch {
         };
         let counted = group.filter(|_| alarmed || round).and_then(Group::reached);
         let time = || self.time.as_mut().and_then(|clock| clock.look(now));
-        self.reached = counted.or_else(time).or_else(|| census.and_then(Census::look));
+        self.reached = counted.or_else(time).or_else(|| census.and_then(|census| census.look(now)));
         self.reached.is_some()
     }
 
@@ -199,15 +213,19 @@ impl Clock {
 }
 
 impl Census {
-    fn look(&mut self) -> Option<Limit> {
+    fn look(&mut self, now: Instant) -> Option<Limit> {
         let machine = tree::threads_of_machine()?;
         let there = match self.known {
             Some((known, then)) => known + machine.saturating_sub(then),
             None => machine,
         };
-        if there <= self.most {
+        if there <= self.most && now < self.recount {
             self.known.get_or_insert((there, machine));
             return None;
+        }
+        if now >= self.recount {
+            self.pause = (2 * self.pause).min(LAST_COUNT);
+            self.recount = now + self.pause;
         }
         let over = tree::has_more_than(self.most, self.first) || {
             let Load { threads, .. } = tree::load(getpid().as_raw_nonzero().get());
