@@ -74,13 +74,7 @@ impl Watch {
         });
         let untold = limits.processes.filter(|_| !group.is_some_and(Group::tells));
         let rounds = untold.map(|most| Rounds {
-            census: held.processes.is_none().then_some(Census {
-                first,
-                most,
-                known: None,
-                recount: began + FIRST_COUNT,
-                pause: FIRST_COUNT,
-            }),
+            census: held.processes.is_none().then(|| Census::new(first, most, began)),
             next: began + SHORTEST,
         });
         Self { limits, held, began, time, rounds, reached: None }
@@ -213,6 +207,10 @@ impl Clock {
 }
 
 impl Census {
+    fn new(first: i32, most: u64, began: Instant) -> Self {
+        Self { first, most, known: None, recount: began + FIRST_COUNT, pause: FIRST_COUNT }
+    }
+
     fn look(&mut self, now: Instant) -> Option<Limit> {
         let machine = tree::threads_of_machine()?;
         let there = match self.known {
@@ -324,10 +322,15 @@ mod tests {
     #[test]
     fn too_many_processes_are_seen_and_a_few_are_not() {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
-        let mut few = Census { first: 0, most: 1_000_000, known: None };
-        assert_eq!(few.look(), None);
-        let mut none = Census { first: 0, most: 0, known: None };
-        assert_eq!(none.look(), Some(Limit::Processes(0)));
+        let now = Instant::now();
+        let mut few = Census::new(0, 1_000_000, now);
+        assert_eq!(few.look(now), None);
+        let mut none = Census::new(0, 0, now);
+        assert_eq!(none.look(now), Some(Limit::Processes(0)));
+        // As if many others had ended since.
+        let mut hidden = Census { known: Some((0, u64::MAX)), ..Census::new(0, 0, now) };
+        assert_eq!(hidden.look(now), None);
+        assert_eq!(hidden.look(now + FIRST_COUNT), Some(Limit::Processes(0)));
         child.kill().unwrap();
         child.wait().unwrap();
     }
