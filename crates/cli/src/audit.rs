@@ -56,7 +56,7 @@ fn read<T>(
 }
 
 fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
-    let Verified { records, files, first, torn, faults } = read(flags, verify)?;
+    let Verified { records, files, first, torn, waiting, faults } = read(flags, verify)?;
     let count = |number: u64, what: &str| match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),
@@ -65,6 +65,10 @@ fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
     let mut stdout = io::stdout().lock();
     if torn > 0 {
         writeln!(stdout, "cut off while they were written: {}", count(torn, "line"))?;
+    }
+    if waiting > 0 {
+        let what = count(waiting, "record");
+        writeln!(stdout, "waiting for a server that has locked the trail and was stopped: {what}")?;
     }
     if first > 1 {
         writeln!(stdout, "records before {first} were let go of, as `keep` says")?;

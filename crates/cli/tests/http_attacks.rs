@@ -446,7 +446,7 @@ fn more_cancellations_than_there_are_places() {
         let response = server.send(&Request::post(&call).session(&session));
         (response.status == 200).then(|| response.messages().pop().unwrap())
     });
-    assert_eq!(result["result"]["structuredContent"]["output"], "hi\n");
+    assert_eq!(result["result"]["structuredContent"]["output"], "hi\n", "{result}");
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod seal;
 mod trail;
 mod typing;
 mod verify;
+mod waiting;
 
 use std::fs::File;
 use std::io;

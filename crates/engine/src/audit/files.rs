@@ -13,6 +13,8 @@ use rustix::io::Errno;
 /// How long to try again while somebody else has the lock, which takes microseconds.
 const PAUSE: Duration = Duration::from_micros(100);
 
+const WAITING: &str = "waiting-";
+
 /// The file that is written.
 pub fn current(folder: &Path) -> PathBuf {
     folder.join("audit.jsonl")
@@ -37,6 +39,24 @@ pub fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     }
     numbers.sort_unstable();
     Ok(numbers)
+}
+
+/// Where a process keeps records that wait for the trail.
+pub fn waiting(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{WAITING}{name}.jsonl"))
+}
+
+/// All of those.
+pub fn all_waiting(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        if name.to_str().is_some_and(|name| name.starts_with(WAITING) && name.ends_with(".jsonl")) {
+            paths.push(folder.join(name));
+        }
+    }
+    paths.sort_unstable();
+    Ok(paths)
 }
 
 /// Opens a file of the folder to be read and written by us alone, and makes it if need be.

@@ -20,6 +20,9 @@ const BEGINNING: &[u8] = b"{\"seq\":";
 const PREV: &[u8] = b",\"prev\":\"";
 const MAC: &[u8] = b",\"mac\":\"";
 
+/// What a record has that was written elsewhere first.
+pub const JOINED: &[u8] = b",\"joined\":true";
+
 /// The place of a line in the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
@@ -45,10 +48,25 @@ pub fn compose(line: &mut Vec<u8>, record: &impl Serialize, last: Link, key: &Ke
     // In place of the record's own braces.
     line[from] = b',';
     line.pop();
+    finish(line, last, key)
+}
+
+/// Writes a line that follows `last` with what stood in one elsewhere.
+pub fn compose_joined(line: &mut Vec<u8>, body: &[u8], last: Link, key: &Key) -> Link {
+    let seq = last.seq + 1;
+    line.clear();
+    let _ = write!(line, "{{\"seq\":{seq}");
+    line.extend_from_slice(body);
+    line.extend_from_slice(JOINED);
+    finish(line, last, key)
+}
+
+/// Adds where a line stands, and its mark.
+fn finish(line: &mut Vec<u8>, last: Link, key: &Key) -> Link {
     let _ = write!(line, ",\"prev\":\"{}\"", last.mac);
     let mac = key.sign(line);
     let _ = writeln!(line, ",\"mac\":\"{mac}\"}}");
-    Link { seq, mac }
+    Link { seq: last.seq + 1, mac }
 }
 
 /// A line as it was read, without its end.
@@ -56,6 +74,8 @@ pub fn compose(line: &mut Vec<u8>, record: &impl Serialize, last: Link, key: &Ke
 pub struct Line<'a> {
     pub link: Link,
     pub prev: Mac,
+    /// What stands in it besides its place, with a comma before.
+    pub body: &'a [u8],
     signed: &'a [u8],
 }
 
@@ -64,10 +84,15 @@ impl<'a> Line<'a> {
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let (signed, mac) = split_mac(line.strip_suffix(b"}")?, MAC)?;
         let (rest, prev) = split_mac(signed, PREV)?;
-        let digits = rest.strip_prefix(BEGINNING)?;
-        let digits = &digits[..digits.iter().position(|byte| *byte == b',')?];
+        let numbered = rest.strip_prefix(BEGINNING)?;
+        let (digits, body) = numbered.split_at(numbered.iter().position(|byte| *byte == b',')?);
         let seq = std::str::from_utf8(digits).ok()?.parse().ok()?;
-        Some(Self { link: Link { seq, mac }, prev, signed })
+        Some(Self { link: Link { seq, mac }, prev, body, signed })
+    }
+
+    /// Whether its place is the one behind another.
+    pub fn follows(&self, last: Link) -> bool {
+        self.link.seq == last.seq + 1 && self.prev == last.mac
     }
 
     /// Whether it is as it was written.

@@ -1,19 +1,22 @@
 //! Reading a trail, while it is written and put away.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use super::files;
-use super::line::Line;
+use super::line::{JOINED, Line};
 use super::unreadable;
 use crate::error::Error;
 
-/// Every whole line of a trail, oldest first.
+/// Every whole line of a trail, oldest first, and then those that have yet to join it.
 pub fn audit_lines(folder: &Path) -> Result<impl Iterator<Item = String> + use<>, Error> {
-    let files = open_all(folder)?.into_iter();
-    Ok(files.flat_map(|(_, file)| Lines(BufReader::new(file))))
+    let files = open_all(folder)?.into_iter().map(|(_, file)| file);
+    let waiting = files::all_waiting(folder).map_err(unreadable(folder))?;
+    let waiting = waiting.into_iter().filter_map(|path| File::open(path).ok());
+    Ok(files.chain(waiting).flat_map(|file| Lines(BufReader::new(file))))
 }
 
 /// The end of a trail, and what is added to it.
@@ -22,6 +25,10 @@ pub struct AuditTail {
     /// The last record that was given.
     seq: u64,
     current: Option<Current>,
+    /// What has yet to join the trail, each file read up to a place.
+    waiting: HashMap<PathBuf, Lines>,
+    /// What was given of that, without its places. It is not given again when it joins.
+    given: HashSet<Vec<u8>>,
 }
 
 /// The file that is written, read up to a place.
@@ -33,10 +40,32 @@ struct Current {
 impl AuditTail {
     /// Begins with the last `count` lines.
     pub fn last(folder: &Path, count: usize) -> Result<(Self, Vec<String>), Error> {
-        let mut tail = Self { folder: folder.to_owned(), seq: 0, current: None };
-        let last = tail.read_back(count, 0)?;
+        let (waiting, given) = (HashMap::new(), HashSet::new());
+        let mut tail = Self { folder: folder.to_owned(), seq: 0, current: None, waiting, given };
+        let mut last = tail.read_back(count, 0)?;
         tail.seq = newest(&last).unwrap_or(0);
+        last.extend(tail.read_waiting()?);
+        last.drain(..last.len().saturating_sub(count));
         Ok((tail, last.into()))
+    }
+
+    /// What was added to that which has yet to join the trail.
+    fn read_waiting(&mut self) -> Result<Vec<String>, Error> {
+        let paths = files::all_waiting(&self.folder).map_err(unreadable(&self.folder))?;
+        self.waiting.retain(|path, _| paths.contains(path));
+        let mut added = Vec::new();
+        for path in paths {
+            let lines = match self.waiting.entry(path) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => match File::open(new.key()) {
+                    Ok(file) => new.insert(Lines(BufReader::new(file))),
+                    Err(_) => continue,
+                },
+            };
+            added.extend(lines);
+        }
+        self.given.extend(added.iter().filter_map(|line| body(line)));
+        Ok(added)
     }
 
     /// The last lines: as many as are wanted, or at least all that are newer than a record.
@@ -80,6 +109,8 @@ impl AuditTail {
             }
         }
         self.seq = newest(&added).unwrap_or(self.seq);
+        added.retain(|line| body(line).is_none_or(|body| !self.given.remove(&body)));
+        added.extend(self.read_waiting()?);
         Ok(added)
     }
 }
@@ -99,6 +130,12 @@ fn newest<'a>(
 
 fn seq(line: &str) -> Option<u64> {
     Line::parse(line.as_bytes()).map(|line| line.link.seq)
+}
+
+/// What stands in a record, wherever it stands.
+fn body(line: &str) -> Option<Vec<u8>> {
+    let body = Line::parse(line.as_bytes())?.body;
+    Some(body.strip_suffix(JOINED).unwrap_or(body).to_vec())
 }
 
 /// The files there are, oldest first.

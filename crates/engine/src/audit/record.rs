@@ -384,12 +384,18 @@ pub struct Repaired<'a> {
 impl<'a> Repaired<'a> {
     pub const EVENT: &'static str = "repaired";
     pub const HEAD: &'static str = "head";
+    pub const JOINED: &'static str = "joined";
 
     /// A line that had no end was taken off.
     pub fn torn(bytes: u64, sha256: String, text: &'a str) -> Self {
         let (bytes, sha256) = (Some(bytes), Some(sha256));
         let text = Some(cut(text.into(), MAX_NAME));
         Self { event: Self::EVENT, what: "torn", bytes, sha256, text }
+    }
+
+    /// A line that waited for the trail elsewhere was changed there.
+    pub fn joined(bytes: u64, sha256: String, text: &'a str) -> Self {
+        Self { what: Self::JOINED, ..Self::torn(bytes, sha256, text) }
     }
 
     /// The head was not there, or not ours: nobody knows whether lines are missing before this one.

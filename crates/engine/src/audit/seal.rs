@@ -11,6 +11,8 @@ use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use rustix::fs::OFlags;
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::random::random_name;
+
 const KEY_FILE: &str = "audit.key";
 
 /// An HMAC-SHA256: nobody makes one without the key.
@@ -85,7 +87,7 @@ impl Key {
         }
     }
 
-    /// Reads the key, or makes one. Only one process may do so at a time.
+    /// Reads the key, or makes one. Of several that make one at the same time, the first is the key.
     pub fn read_or_make(folder: &Path) -> io::Result<Self> {
         match Self::read(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -94,15 +96,19 @@ impl Key {
         let mut bytes = [0; 32];
         getrandom(&mut bytes, GetRandomFlags::empty())?;
         // Whoever is killed here must not leave half a key.
-        let unfinished = folder.join("audit.key.new");
-        let _ = fs::remove_file(&unfinished);
+        let unfinished = folder.join(format!("audit.key.new-{}", random_name()?));
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create_new(true).mode(0o600).open(&unfinished)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
-        fs::rename(&unfinished, Self::path(folder))?;
+        let made = fs::hard_link(&unfinished, Self::path(folder));
+        let _ = fs::remove_file(&unfinished);
+        match made {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => other?,
+        }
         File::open(folder)?.sync_all()?;
-        Ok(Self(hmac::Key::new(HMAC_SHA256, &bytes)))
+        Self::read(folder)
     }
 
     pub fn sign(&self, bytes: &[u8]) -> Mac {

@@ -9,10 +9,11 @@
 //!     lock ─▶ stat ─┬─ as we left it ─────────▶ write … write ─▶ head ─▶ unlock
 //!                   └─ changed ─▶ catch up ───▶
 //!
-//! Lines that follow each other soon share a lock and a head.
+//! Lines that follow each other soon share a lock and a head. Whoever does not get the lock soon writes
+//! elsewhere for the time being ([`Waiting`]).
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -23,12 +24,13 @@ use serde::Serialize;
 use super::AuditSettings;
 use super::files::{self, Held, Sharing};
 use super::head::{HEAD_FILE, Head};
-use super::line::{Line, Link, MAX_LINE, compose};
+use super::line::{Line, Link, MAX_LINE, compose, compose_joined};
 use super::record::{Repaired, Rotated};
 use super::seal::{Key, sha256};
+use super::waiting::{Joining, Waiting, write_whole};
 
-/// How long somebody else's lock is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long somebody else's lock is waited for, which is given back within microseconds.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// The least size at which a file is put away: more than what is written when one begins.
 pub const MIN_SIZE: u64 = 4 << 10;
@@ -44,6 +46,10 @@ pub struct Trail {
     patience: Duration,
     /// The lock, while lines were written that the head does not know of.
     held: Option<Held>,
+    /// What was written while somebody else had the lock.
+    waiting: Option<Waiting>,
+    /// Whether others have left some of that.
+    any_left: bool,
     line: Vec<u8>,
 }
 
@@ -61,7 +67,8 @@ impl Trail {
     pub fn new(settings: AuditSettings) -> Self {
         let (last, size) = (Link::START, UNKNOWN);
         let (patience, line) = (PATIENCE, Vec::new());
-        Self { settings, opened: None, last, size, patience, held: None, line }
+        let (opened, held, waiting, any_left) = (None, None, None, true);
+        Self { settings, opened, last, size, patience, held, waiting, any_left, line }
     }
 
     /// Adds a record, and keeps others from writing until it is settled. Returns the file it is in,
@@ -71,7 +78,15 @@ impl Trail {
             Some(opened) => opened,
             None => self.open()?,
         };
-        let written = self.hold(&mut opened).and_then(|()| self.write(&opened, record));
+        let written = match self.hold(&mut opened) {
+            Ok(()) => self.join(&mut opened).and_then(|()| self.write(&opened, record)),
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                let written = self.write_elsewhere(&opened.key, record);
+                self.opened = Some(opened);
+                return written;
+            }
+            Err(error) => Err(error),
+        };
         if written.is_err() {
             self.held = None;
         }
@@ -80,8 +95,62 @@ impl Trail {
         written.map(|()| file)
     }
 
+    /// Adds a record to what waits for the trail. Returns the file it is in.
+    fn write_elsewhere(&mut self, key: &Key, record: &impl Serialize) -> io::Result<Arc<File>> {
+        let waiting = match &mut self.waiting {
+            Some(waiting) => waiting,
+            none => none.insert(Waiting::begin(&self.settings.folder)?),
+        };
+        waiting.write(&mut self.line, record, key)?;
+        // Whoever has the lock keeps it from others, too.
+        self.any_left = true;
+        Ok(waiting.file().clone())
+    }
+
+    /// Has what waits join the trail. The lock is ours.
+    fn join(&mut self, opened: &mut Opened) -> io::Result<()> {
+        let left = match std::mem::take(&mut self.any_left) {
+            true => Waiting::left(&self.settings.folder),
+            false => Vec::new(),
+        };
+        for mut waiting in left {
+            self.join_one(opened, &mut waiting)?;
+            waiting.remove();
+        }
+        if let Some(mut waiting) = self.waiting.take() {
+            if let Err(error) = self.join_one(opened, &mut waiting) {
+                self.waiting = Some(waiting);
+                return Err(error);
+            }
+            waiting.remove();
+        }
+        Ok(())
+    }
+
+    fn join_one(&mut self, opened: &Opened, waiting: &mut Waiting) -> io::Result<()> {
+        waiting.join(&opened.key, |joining| match joining {
+            Joining::Genuine(body) => {
+                let link = compose_joined(&mut self.line, &body, self.last, &opened.key);
+                self.write_line(opened, link)
+            }
+            Joining::Changed(line) => {
+                let (bytes, text) = (line.len() as u64, String::from_utf8_lossy(&line));
+                self.write(opened, &Repaired::joined(bytes, sha256(&line), &text))
+            }
+        })
+    }
+
     /// Notes how far the trail goes, and lets others write.
     pub fn settle(&mut self) -> io::Result<()> {
+        if let Some(mut opened) = self.opened.take_if(|_| self.waiting.is_some()) {
+            let joined = self.hold(&mut opened).and_then(|()| self.join(&mut opened));
+            self.opened = Some(opened);
+            match joined {
+                // Others go on having it.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+                joined => joined?,
+            }
+        }
         let held = self.held.take();
         match &self.opened {
             Some(opened) if held.is_some() => self.write_head(opened),
@@ -100,7 +169,6 @@ impl Trail {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let file = Arc::new(files::open(&files::current(folder), true)?);
         let identity = files::identity(&file.metadata()?);
-        let _held = self.lock(&file)?;
         let key = Key::read_or_make(&self.settings.folder)?;
         let head = files::open(&self.settings.folder.join(HEAD_FILE), false)?;
         Ok(Opened { file, identity, head, key })
@@ -142,13 +210,13 @@ impl Trail {
     /// Writes a line, all of it or nothing. The lock is ours.
     fn write(&mut self, opened: &Opened, record: &impl Serialize) -> io::Result<()> {
         let link = compose(&mut self.line, record, self.last, &opened.key);
+        self.write_line(opened, link)
+    }
+
+    /// The same for a line that was composed.
+    fn write_line(&mut self, opened: &Opened, link: Link) -> io::Result<()> {
         let before = self.size;
-        let written = match (&*opened.file).write(&self.line) {
-            Ok(written) if written == self.line.len() => Ok(()),
-            Ok(_) => Err(io::ErrorKind::StorageFull.into()),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = written {
+        if let Err(error) = write_whole(&opened.file, &self.line) {
             // If even this fails, the next to write finds what is left and says so.
             let _ = opened.file.set_len(before);
             self.size = UNKNOWN;

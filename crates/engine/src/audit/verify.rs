@@ -17,7 +17,7 @@ use super::unreadable;
 use crate::error::Error;
 
 /// How long those who write are waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What was found.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct Verified {
     pub first: u64,
     /// Lines that somebody was killed while writing, and that were taken off.
     pub torn: u64,
+    /// Records that have yet to join the trail: somebody has its lock and does not let go.
+    pub waiting: u64,
     /// In the order of the trail; if there are none, all is well.
     pub faults: Vec<Fault>,
 }
@@ -69,6 +71,8 @@ pub enum Defect {
     NoFile,
     #[error("the head is missing or was changed, so nobody knows which record was the last")]
     NoHead,
+    #[error("a record was changed while it waited to join the trail")]
+    ChangedElsewhere,
     #[error("the head was missing when this was written, so records before it may be, too")]
     WasHeadless,
 }
@@ -82,13 +86,20 @@ fn missing(from: u64, to: u64, place: &str) -> String {
 
 /// Looks at every line of a trail.
 pub fn verify(folder: &Path) -> Result<Verified, Error> {
-    let Snapshot { key, head, files, numbers } = Snapshot::take(folder)?;
+    let Snapshot { key, head, files, numbers, waiting } = Snapshot::take(folder)?;
     let mut walk = Walk { key, last: None, first: None, rotated: None, found: Verified::default() };
     for (path, file) in files {
         walk.file(&path, file).map_err(unreadable(&path))?;
     }
     walk.check_beginning(folder, &numbers);
     walk.check_end(folder, head);
+    let joined = walk.found.records;
+    for (path, file) in waiting {
+        // Each is a chain of its own.
+        walk.last = Some(Link::START);
+        walk.file(&path, file).map_err(unreadable(&path))?;
+    }
+    walk.found.waiting = walk.found.records - joined;
     Ok(walk.found)
 }
 
@@ -99,28 +110,45 @@ struct Snapshot {
     /// Oldest first, none longer than it was then.
     files: Vec<(PathBuf, io::Take<File>)>,
     numbers: Vec<u64>,
+    /// What has yet to join it.
+    waiting: Vec<(PathBuf, io::Take<File>)>,
 }
 
 impl Snapshot {
     fn take(folder: &Path) -> Result<Self, Error> {
         let key = Key::read(folder).map_err(unreadable(&Key::path(folder)))?;
         let path = files::current(folder);
-        // Nobody writes or puts files away while we look what there is.
-        let _held = hold(&path).map_err(unreadable(&path))?;
+        // Nobody writes or puts files away while we look what there is; unless whoever may was stopped,
+        // and then nobody does so either.
+        let _held = match hold(&path) {
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => None,
+            held => held.map_err(unreadable(&path))?,
+        };
         let numbers = files::numbers(folder).map_err(unreadable(folder))?;
         let paths = numbers.iter().map(|number| files::rotated(folder, *number)).chain([path]);
-        let mut files = Vec::new();
-        for path in paths {
-            if let Some(file) = open(&path).map_err(unreadable(&path))? {
-                let size = file.metadata().map_err(unreadable(&path))?.len();
-                files.push((path, file.take(size)));
-            }
-        }
+        let files = as_they_are(paths)?;
+        let waiting = files::all_waiting(folder).map_err(unreadable(folder))?;
+        let waiting = as_they_are(waiting)?;
         let path = folder.join(HEAD_FILE);
         let head = open(&path).map_err(unreadable(&path))?;
         let head = head.map(|file| Head::read(&file, &key)).transpose();
-        Ok(Self { head: head.map_err(unreadable(&path))?.flatten(), key, files, numbers })
+        let head = head.map_err(unreadable(&path))?.flatten();
+        Ok(Self { head, key, files, numbers, waiting })
     }
+}
+
+/// Files that are there, none longer than it is now.
+fn as_they_are(
+    paths: impl IntoIterator<Item = PathBuf>,
+) -> Result<Vec<(PathBuf, io::Take<File>)>, Error> {
+    let mut files = Vec::new();
+    for path in paths {
+        if let Some(file) = open(&path).map_err(unreadable(&path))? {
+            let size = file.metadata().map_err(unreadable(&path))?.len();
+            files.push((path, file.take(size)));
+        }
+    }
+    Ok(files)
 }
 
 /// Keeps others from writing, if there is anything to be written to.
@@ -227,6 +255,7 @@ impl Walk {
         match (kind.event, kind.what) {
             (Rotated::EVENT, _) => self.rotated = Rotated::parse(text),
             (Repaired::EVENT, Repaired::HEAD) => return Some(Defect::WasHeadless),
+            (Repaired::EVENT, Repaired::JOINED) => return Some(Defect::ChangedElsewhere),
             (Repaired::EVENT, _) => self.found.torn += 1,
             _ => {}
         }
