@@ -50,8 +50,14 @@ pub const ORPHAN_GRACE: Duration = Duration::from_millis(200);
 /// How long SIGKILL is tried before what is left is reported as surviving.
 const KILL_TIME: Duration = Duration::from_secs(3);
 
-/// Between two looks while killing: a process that forks must be looked at often.
+/// Between two looks while killing: a process that forks must be looked at often. What does not end for a
+/// while is looked at less: a look at all processes there are takes its time.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const LOOK_LATER: Duration = Duration::from_millis(40);
+
+/// How often what is in a run's folder is killed before all processes are looked at, for those that have
+/// left it or are held where signals do not reach them.
+const IN_FOLDER: u32 = 4;
 
 /// How often it is tried, a moment apart, to make a run the first to go. Of programs that change who
 /// they are, only root can.
@@ -79,8 +85,8 @@ struct Hangup;
 enum Ending {
     /// SIGTERM was sent; SIGKILL follows at this time.
     Asked { until: Instant },
-    /// SIGKILL is sent again and again until this time.
-    Killing { until: Instant },
+    /// SIGKILL is sent again and again until this time; so often it was.
+    Killing { until: Instant, rounds: u32 },
     /// SIGKILL did not do it. What is left was reported.
     GivenUp,
 }
@@ -154,7 +160,7 @@ impl Keeper {
         loop {
             if hung_up && (self.is_orphan() || minding.is_left_too_long()) {
                 self.hurry();
-                minding.end_within(ORPHAN_GRACE);
+                minding.end_within(ORPHAN_GRACE, self.group.as_ref());
             }
             minding.offer();
             let empty = minding.reap();
@@ -195,7 +201,7 @@ impl Keeper {
                         if matches!(request, Request::Kill { .. }) {
                             self.hurry();
                         }
-                        hung_up = minding.obey(&request).is_err();
+                        hung_up = minding.obey(&request, self.group.as_ref()).is_err();
                     }
                     Ok(None) => break,
                     Err(Hangup) => hung_up = true,
@@ -367,9 +373,9 @@ impl Minding {
         Exit { status: self.watch.status(ended.status), usage, left, limit }
     }
 
-    fn obey(&mut self, request: &Request) -> Result<(), Hangup> {
+    fn obey(&mut self, request: &Request, group: Option<&Group>) -> Result<(), Hangup> {
         match request {
-            Request::Kill { grace } => self.end_within(*grace),
+            Request::Kill { grace } => self.end_within(*grace, group),
             Request::Signal(signal) if self.exit.is_none() => {
                 // SAFETY: a plain system call. The first process was not reaped yet, so its id
                 // still names it.
@@ -383,11 +389,11 @@ impl Minding {
     }
 
     /// Asks the tree to end. A stopped process is woken, or it could not hear.
-    fn end_within(&mut self, grace: Duration) {
+    fn end_within(&mut self, grace: Duration, group: Option<&Group>) {
         let until = Instant::now() + grace;
         match &mut self.ending {
             None => {
-                let tree = tree::descendants(std::process::id() as i32);
+                let tree = below(group);
                 tree::signal(&tree, Signal::TERM);
                 tree::signal(&tree, Signal::CONT);
                 self.ending = Some(Ending::Asked { until });
@@ -406,8 +412,8 @@ impl Minding {
             None => tree::kill_own_group(self.pid),
             Some(_) => tree::kill_group(self.pid),
         }
-        kill_tree(group);
-        self.ending = Some(Ending::Killing { until: Instant::now() + KILL_TIME });
+        kill_tree(group, 0);
+        self.ending = Some(Ending::Killing { until: Instant::now() + KILL_TIME, rounds: 1 });
     }
 
     /// Goes on with ending the tree, if it is time. True when it is given up now.
@@ -415,16 +421,17 @@ impl Minding {
         let now = Instant::now();
         match self.ending {
             Some(Ending::Asked { until }) if now >= until => {
-                self.ending = Some(Ending::Killing { until: now + KILL_TIME });
-                kill_tree(group);
+                self.ending = Some(Ending::Killing { until: now + KILL_TIME, rounds: 1 });
+                kill_tree(group, 0);
                 false
             }
-            Some(Ending::Killing { until }) if now >= until => {
+            Some(Ending::Killing { until, .. }) if now >= until => {
                 self.ending = Some(Ending::GivenUp);
                 true
             }
-            Some(Ending::Killing { .. }) => {
-                kill_tree(group);
+            Some(Ending::Killing { until, rounds }) => {
+                self.ending = Some(Ending::Killing { until, rounds: rounds + 1 });
+                kill_tree(group, rounds);
                 false
             }
             _ => false,
@@ -439,7 +446,9 @@ impl Minding {
         let now = Instant::now();
         let own = match (&self.ending, &self.exit) {
             (Some(Ending::Asked { until }), _) => Some(until.saturating_duration_since(now)),
-            (Some(Ending::Killing { .. }), _) => Some(LOOK_AGAIN),
+            (Some(Ending::Killing { rounds, .. }), _) => {
+                Some((LOOK_AGAIN * (rounds / IN_FOLDER).max(1)).min(LOOK_LATER))
+            }
             (None, Some(ended)) if !self.reported && !self.is_ending() => {
                 Some((ended.at + LINGER).saturating_duration_since(now))
             }
@@ -486,11 +495,24 @@ impl Minding {
 }
 
 /// Kills all there is now; what is being forked meanwhile is met at the next look.
-fn kill_tree(group: Option<&mut Group>) {
-    if let Some(group) = group {
-        group.kill();
+fn kill_tree(group: Option<&mut Group>, rounds: u32) {
+    let members = match group {
+        Some(group) => {
+            group.kill();
+            group.members()
+        }
+        None => Vec::new(),
+    };
+    match !members.is_empty() && rounds % IN_FOLDER != IN_FOLDER - 1 {
+        true => tree::signal(&members, Signal::KILL),
+        false => tree::kill_descendants(std::process::id() as i32),
     }
-    tree::kill_descendants(std::process::id() as i32);
+}
+
+/// What is to hear that it should end. Whoever has left the folder is met when it is killed.
+fn below(group: Option<&Group>) -> Vec<i32> {
+    let members = group.map(Group::members).filter(|members| !members.is_empty());
+    members.unwrap_or_else(|| tree::descendants(std::process::id() as i32))
 }
 
 fn decode_status(status: i32) -> Status {

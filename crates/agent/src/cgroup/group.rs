@@ -135,6 +135,18 @@ impl Group {
         }
     }
 
+    /// The processes inside, but for this one. Those that have left for another folder, as root's can, are
+    /// not among them.
+    pub fn members(&self) -> Vec<i32> {
+        let me = std::process::id() as i32;
+        let inside = self
+            .folders
+            .iter()
+            .find_map(|folder| fs::read_to_string(folder.path.join("cgroup.procs")).ok());
+        let pids = inside.unwrap_or_default();
+        pids.lines().filter_map(|pid| pid.parse().ok()).filter(|pid| *pid != me).collect()
+    }
+
     /// Kills everything inside, where that can be done. The folders are not used again.
     pub fn kill(&mut self) {
         self.step_out();
