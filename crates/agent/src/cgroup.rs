@@ -23,7 +23,7 @@ mod whole;
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -37,6 +37,10 @@ pub use whole::Whole;
 use crate::limits::{CpuShare, Limits, Memory, Together};
 
 const PREFIX: &str = "mcpz-";
+
+/// How long what a killed agent has left may take to end.
+const CLEAR_TIME: Duration = Duration::from_secs(5);
+const CLEAR_AGAIN: Duration = Duration::from_millis(10);
 
 const KINDS: [Kind; 4] = [Kind::Unified, Kind::Memory, Kind::Processes, Kind::Cpu];
 
@@ -217,9 +221,19 @@ fn owner_name(owner: u64) -> String {
 }
 
 /// Kills what can be killed in an agent's folder and removes it: for whoever outlives the agent.
-pub fn clear(path: &Path) {
+fn clear(path: &Path) -> bool {
     put(&path.join("cgroup.kill"), "1");
-    remove(path);
+    remove(path) || !path.exists()
+}
+
+/// Clears the folders of an agent that was killed. What it has left in there is being ended.
+pub fn clear_all(paths: &[PathBuf]) {
+    let until = Instant::now() + CLEAR_TIME;
+    for path in paths {
+        while !clear(path) && Instant::now() < until {
+            std::thread::sleep(CLEAR_AGAIN);
+        }
+    }
 }
 
 /// Removes a folder and those below it. One that still has processes stays.

@@ -461,7 +461,8 @@ impl Reader {
         // An agent that broke the protocol is still there.
         let _ = agent.kill();
         let _ = agent.wait();
-        self.cgroups.iter().for_each(|folder| cgroup::clear(folder));
+        let cgroups = std::mem::take(&mut self.cgroups);
+        let _ = aside(move || cgroup::clear_all(&cgroups)).await;
         let whole = self.shared.whole.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = aside(move || drop(whole)).await;
         self.shared.lock().all.clear();

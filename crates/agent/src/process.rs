@@ -156,6 +156,11 @@ impl Process {
         Some(letter)
     }
 
+    /// Whether the agent was killed, and the run was ended for that.
+    pub fn is_orphaned(&self) -> bool {
+        self.link.as_ref().is_some_and(Link::is_closed)
+    }
+
     /// Asks the whole tree to end, and kills what is left of it after the grace.
     pub fn kill(&mut self, grace: Duration) {
         self.ask(&Request::Kill { grace });

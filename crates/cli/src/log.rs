@@ -32,6 +32,8 @@ const NO_THREAD: &str = "OS can't spawn worker thread";
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
+    /// What somebody has to see to.
+    Faults,
     /// What is run, and what came of it.
     Runs,
     Everything,
@@ -48,7 +50,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Starts logging what mcpz itself does. Without this, nothing is logged.
+    /// Starts logging what mcpz itself does.
     pub fn start(self, detail: Detail) {
         let lines = match self {
             Self::Json => json::Lines.boxed(),
@@ -60,6 +62,7 @@ impl Format {
                 .boxed(),
         };
         let level = match detail {
+            Detail::Faults => LevelFilter::ERROR,
             Detail::Runs => LevelFilter::INFO,
             Detail::Everything => LevelFilter::DEBUG,
         };

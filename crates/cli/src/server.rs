@@ -44,7 +44,7 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
         (true, _) => settings.log.start(Detail::Everything),
         // A service that serves many is watched by its log.
         (false, Some(_)) => settings.log.start(Detail::Runs),
-        (false, None) => {}
+        (false, None) => settings.log.start(Detail::Faults),
     }
     hide();
     let traces = Traces::begin(settings.log);

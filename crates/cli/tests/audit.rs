@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,7 +14,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use support::audit::{audit, folder, read, records, settled, start, verify};
 use support::http::{HttpServer, TOKEN};
-use support::wait_until;
+use support::{Gate, MCPZ, Server, wait_until};
 
 #[test]
 fn a_run_leaves_a_line_before_and_one_after_it() {
@@ -218,6 +219,48 @@ fn where_nothing_can_be_recorded_nothing_runs() {
 }
 
 #[test]
+fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
+    let state = support::state();
+    let path = state.path().join("disk");
+    std::fs::create_dir(&path).unwrap();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&path).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let (config, said) = (state.path().join("config.toml"), state.path().join("said"));
+    std::fs::write(&config, format!("[audit]\nfolder = {path:?}\n")).unwrap();
+    let mut command = Command::new(MCPZ);
+    command.args(["server", "shell", "--config"]).arg(&config);
+    let mut server = Server::from_command(command.stderr(File::create(&said).unwrap()));
+    server.initialize("2025-11-25");
+    let gate = Gate::new();
+    let wait = json!({"name": "execute_command", "arguments": {"command": gate.wait()}});
+    let waiting: Vec<_> = (0..20).map(|_| server.ask("tools/call", wait.clone())).collect();
+    let records = || std::fs::read_to_string(path.join("audit.jsonl")).unwrap_or_default();
+    wait_until("they run", || (records().lines().count() == 20).then_some(()));
+    let filler = path.join("filler");
+    let mut all = File::create(&filler).unwrap();
+    while all.write_all(&[0; 512]).is_ok() {}
+    drop(all);
+    drop(gate);
+    for id in waiting {
+        assert_eq!(server.answer(id)["result"]["structuredContent"]["return_code"], 0);
+    }
+    wait_until("somebody is told", || {
+        let said = std::fs::read_to_string(&said).unwrap();
+        said.contains("is not on record yet").then_some(())
+    });
+    assert!(records().lines().count() < 40);
+    std::fs::remove_file(&filler).unwrap();
+    wait_until("all ends are on record", || (records().lines().count() == 40).then_some(()));
+    let (said, code) = audit(&state, &["verify", "--folder", path.to_str().unwrap()]);
+    assert_eq!(code, 0, "{said}");
+    drop(server);
+    assert!(Command::new("umount").arg(&path).status().unwrap().success());
+}
+
+#[test]
 fn on_a_full_disk_nothing_runs_until_there_is_room() {
     let state = support::state();
     let path = state.path().join("disk");
@@ -230,7 +273,7 @@ fn on_a_full_disk_nothing_runs_until_there_is_room() {
     let mut server = start(&state, &format!("[audit]\nfolder = {path:?}\n"));
     assert_eq!(server.run("echo 1")["output"], "1\n");
     let filler = path.join("filler");
-    let mut all = std::fs::File::create(&filler).unwrap();
+    let mut all = File::create(&filler).unwrap();
     while all.write_all(&[0; 512]).is_ok() {}
     drop(all);
     // What is left of the last page takes a few more.

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use serde_json::json;
-use support::{Server, open_folder, read, wait_until};
+use support::{Server, children, kill, open_folder, read, wait_until};
 
 /// Has a server that an ordinary user has make no more threads. Root's may make any number.
 fn forbid_threads(server: &Server) {
@@ -18,6 +18,59 @@ fn forbid_threads(server: &Server) {
         command.uid(65534).gid(65534);
     }
     assert!(command.status().unwrap().success());
+}
+
+#[test]
+fn after_the_agent_was_killed_its_runs_are_lost_and_the_next_call_is_answered() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let job = server.call(json!({"command": "trap 'exit 7' TERM; sleep 1000", "background": true}));
+    let session = server.call(json!({"command": "echo", "session": "work"}));
+    assert_eq!(session["return_code"], 0);
+    let tools = [
+        ("execute_command", json!({"command": "sleep 1000"})),
+        ("shell", json!({"command": "sleep 1000; true"})),
+        ("run_shell_command", json!({"command": "sleep 1000", "is_background": false})),
+        ("shell_exec", json!({"cmd": "sleep 1000 | cat"})),
+        ("execute", json!({"command": "sleep 1000"})),
+    ];
+    let asked = tools.map(|(name, arguments)| {
+        server.ask("tools/call", json!({"name": name, "arguments": arguments}))
+    });
+    let [agent] = children(server.child.id())[..] else { panic!("there is one agent") };
+    wait_until("all of them run", || {
+        let sleeping = survivors_below(agent);
+        (sleeping >= 6).then_some(())
+    });
+    kill("KILL", agent);
+    for id in asked {
+        let answer = server.answer(id);
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        let text = answer["result"]["content"].to_string();
+        let told = ["was killed, and the command with it", "execute: wait failed"];
+        assert!(told.iter().any(|told| text.contains(told)), "{answer}");
+    }
+    let told = json!({"job_id": job["job_id"], "wait_for": "exit"});
+    assert_eq!(server.tool("read_job", told)["structuredContent"]["state"], "lost");
+    assert_eq!(server.run("echo again")["output"], "again\n");
+    let folder = format!("mcpz-{agent}");
+    wait_until("its folders are gone", || {
+        let found = Command::new("find").args(["/sys/fs/cgroup", "-name", &folder]).output();
+        found.unwrap().stdout.is_empty().then_some(())
+    });
+}
+
+/// How many processes called `sleep` there are below the keepers of an agent.
+fn survivors_below(agent: u32) -> usize {
+    let named = |pid: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
+    };
+    let mut found = 0;
+    let mut below = children(agent);
+    while let Some(pid) = below.pop() {
+        found += usize::from(named(&pid));
+        below.extend(children(pid));
+    }
+    found
 }
 
 #[test]

@@ -287,3 +287,38 @@ fn cgroup_folders_go_with_the_server() {
 fn is_gone(pid: u32) -> bool {
     !std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
+
+/// The folders in which an agent holds its commands to limits, if it could make any.
+fn cgroups(agent: u32) -> String {
+    let name = format!("mcpz-{agent}");
+    let found = Command::new("find").args(["/sys/fs/cgroup", "-name", &name]).output().unwrap();
+    String::from_utf8_lossy(&found.stdout).into_owned()
+}
+
+#[test]
+fn a_server_with_many_commands_is_not_gone_before_them() {
+    for how in ["TERM", "KILL", "closing"] {
+        let mark = mark();
+        let mut server = Server::start(&[]);
+        server.run("true");
+        let [agent] = children(server.child.id())[..] else { panic!("there is one agent") };
+        let command = format!("export X={mark}; setsid sleep 1000 & sleep 1000");
+        for _ in 0..150 {
+            let call = json!({"name": "execute_command", "arguments": {"command": command}});
+            server.ask("tools/call", call);
+        }
+        wait_until("all run", || (survivors(&mark).len() >= 300).then_some(()));
+        match how {
+            "closing" => server.close_stdin(),
+            signal => server.signal(signal),
+        }
+        server.wait();
+        if how == "KILL" {
+            // Nobody waits for them then but the agent.
+            wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+            wait_until("no folder is left", || cgroups(agent).is_empty().then_some(()));
+        }
+        assert_eq!(survivors(&mark), [""; 0], "{how}");
+        assert_eq!(cgroups(agent), "", "{how}");
+    }
+}

@@ -25,13 +25,17 @@ mod typing;
 mod verify;
 mod waiting;
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mcpz_agent::aside;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::runtime::Handle;
 
 pub use clock::rfc3339;
 pub use escape::{Escaping, visible};
@@ -50,6 +54,12 @@ use peers::Rejection;
 use record::{Closing, Opening};
 use trail::Trail;
 use typing::Typed;
+
+/// How many ends of runs are kept that cannot be recorded.
+const MAX_OWED: usize = 10_000;
+
+/// Between two tries to record them.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditSettings {
@@ -81,6 +91,8 @@ struct Shared {
     path: PathBuf,
     discretion: Discretion,
     trail: Mutex<Trail>,
+    /// Ends of runs that could not be recorded yet.
+    owed: Mutex<VecDeque<Value>>,
     later: Later,
 }
 
@@ -96,8 +108,8 @@ impl Audit {
     /// Nothing is made or opened until there is something to write.
     pub fn new(settings: AuditSettings, discretion: Discretion, later: Later) -> Self {
         let path = files::current(&settings.folder);
-        let trail = Mutex::new(Trail::new(settings));
-        Self { shared: Arc::new(Shared { path, discretion, trail, later }) }
+        let (trail, owed) = (Mutex::new(Trail::new(settings)), Mutex::default());
+        Self { shared: Arc::new(Shared { path, discretion, trail, owed, later }) }
     }
 
     /// Records that a command is going to run. Without this, it must not.
@@ -160,6 +172,46 @@ impl Audit {
         Ok(file)
     }
 
+    /// Keeps the end of a run that cannot be recorded until it can.
+    fn owe(&self, closing: &Closing<'_>, id: &str, error: &Error) {
+        let mut owed = self.owed();
+        let known = !owed.is_empty();
+        match serde_json::to_value(closing) {
+            Ok(closing) if owed.len() < MAX_OWED => owed.push_back(closing),
+            _ => tracing::error!("the end of {id} is not on record: {}", error.chain()),
+        }
+        drop(owed);
+        if known {
+            return;
+        }
+        tracing::error!("the end of {id} is not on record yet: {}", error.chain());
+        if let Ok(runtime) = Handle::try_current() {
+            let audit = self.clone();
+            runtime.spawn(async move {
+                while !audit.catch_up() {
+                    tokio::time::sleep(TRY_AGAIN).await;
+                }
+                tracing::error!("the ends of all runs are on record now");
+            });
+        }
+    }
+
+    /// Records what could not be recorded before. False if some of it still cannot.
+    pub fn catch_up(&self) -> bool {
+        loop {
+            // Not while it is written: whatever fails meanwhile is added.
+            let Some(first) = self.owed().front().cloned() else { return true };
+            if self.append(&first).is_err() {
+                return false;
+            }
+            self.owed().pop_front();
+        }
+    }
+
+    fn owed(&self) -> MutexGuard<'_, VecDeque<Value>> {
+        self.shared.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn settle(&self) {
         if let Err(source) = self.trail().settle() {
             // The lines are there: whoever writes next goes on from them.
@@ -195,10 +247,10 @@ impl Recorded {
 
     fn write_end(&mut self, answer: Result<&Outcome, &Error>) {
         self.ended = true;
-        // It has run: all that is left to do is to say that its end is not on record.
         let closing = Closing::new(&self.id, answer, &self.audit.shared.discretion);
         if let Err(error) = self.audit.append(&closing) {
-            tracing::error!("the end of {} is not recorded: {}", self.id, error.chain());
+            // It has run, and will have ended when there is room again.
+            self.audit.owe(&closing, &self.id, &error);
         }
     }
 }

@@ -479,6 +479,7 @@ impl Engine {
             link.close().await;
         }
         self.close_desk();
+        self.shared.audit.catch_up();
         self.shared.spill.close();
     }
 

@@ -282,6 +282,8 @@ impl Minder {
         let end = match (end, self.pending.closing.get()) {
             // Keepers end their runs without a word when everything ends, or with a signal.
             (End::Lost | End::Signalled(_), Some(why)) => End::Closed(*why),
+            // Whatever it made of being told to end.
+            (End::Exited(_) | End::Signalled(_), None) if self.process.is_orphaned() => End::Lost,
             (end, _) => end,
         };
         let limit = self.exit.as_ref().and_then(|exit| exit.limit);
