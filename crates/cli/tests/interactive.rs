@@ -264,7 +264,7 @@ fn what_is_drawn_on_the_screen_is_not_in_the_output() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("text");
     let mut server = Server::start(&[]);
-    let command = format!("echo before; vi -u NONE -n {}; echo after", file.display());
+    let command = format!("echo before; vi -u NONE -n '{}'; echo after", file.display());
     let id = start(&mut server, &command);
     type_until(&mut server, json!({"job_id": id}), "~");
     type_until(
