@@ -211,8 +211,8 @@ fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
     config.map(Arc::new).map_err(|source| HttpError::Tls { cert, key, source })
 }
 
-pub fn run(settings: Settings, http: Http) -> Result<(), Box<dyn Error>> {
-    make_room(http.settings.limits.connections);
+pub fn run(settings: Settings, mut http: Http) -> Result<(), Box<dyn Error>> {
+    http.settings.limits.connections = make_room(http.settings.limits.connections);
     let later = Later::default();
     let runtime = runtime(&later)?;
     let served: Result<(), Box<dyn Error>> = runtime.block_on(async {
@@ -234,13 +234,18 @@ pub fn run(settings: Settings, http: Http) -> Result<(), Box<dyn Error>> {
     served
 }
 
-/// Lets as many connections be open as may be.
-fn make_room(connections: usize) {
+/// Lets as many connections be open as are wanted, or as leave half of all descriptors to commands.
+/// Returns how many.
+fn make_room(connections: usize) -> usize {
     let limit = getrlimit(Resource::Nofile);
     let wanted = connections as u64 + OTHER_FILES;
     if limit.current.is_some_and(|current| current < wanted) {
         let current = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
         let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
+    }
+    match getrlimit(Resource::Nofile).current {
+        Some(most) if most < wanted => connections.min((most / 2).max(1) as usize),
+        _ => connections,
     }
 }
 

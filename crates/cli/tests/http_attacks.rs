@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::http::{Events, HttpServer, Request, Response, TOKEN, call, initialize};
-use support::{PATIENCE, wait_until};
+use support::{Gate, PATIENCE, wait_until};
 
 const TWO_TOKENS: &str =
     "[http.tokens]\nada = \"ada-0123456789abcdef\"\nbob = \"bob-0123456789abcdef\"\n";
@@ -359,7 +359,7 @@ fn a_client_that_stops_reading() {
 
 #[test]
 fn a_client_that_stops_reading_is_cut_off_and_loses_its_place() {
-    let config = "[http]\nwrite_time = 1\nheader_time = 300\nconnections = 2\n";
+    let config = "[http]\nwrite_time = 1\nheader_time = 300\nconnections = 1\n";
     let server = HttpServer::start_with(&["--tools", "all"], config);
     let session = server.open_session_in("2025-03-26");
     let printed = server.call(&session, "shell_exec", json!({"cmd": "yes | head -c 1000000"}));
@@ -374,9 +374,7 @@ fn a_client_that_stops_reading_is_cut_off_and_loses_its_place() {
         .collect();
     let mut deaf = Events::open(&server, &Request::post(&json!(batch)).session(&session));
     assert_eq!(deaf.head.status, 200);
-    serves(&server);
-    // With the other place taken, the next is served only when the deaf one has lost its own.
-    let _silent = server.connect();
+    // There is no other place: the next is served only when the deaf one has lost its own.
     serves(&server);
     let received = std::iter::from_fn(|| deaf.next()).count();
     assert!(received < reads, "all was sent");
@@ -419,6 +417,24 @@ fn what_does_not_fit_leaves_nothing_behind() {
     });
     server.wait_for_metric("mcpz_sessions 0");
     server.open_session();
+}
+
+#[test]
+fn silent_connections_keep_out_nobody_and_who_is_answered_stays() {
+    let server = HttpServer::start_with(&[], "[http]\nconnections = 10\nheader_time = 1000\n");
+    let session = server.open_session();
+    let gate = Gate::new();
+    let arguments = json!({"command": format!("echo begun; {}; echo ended", gate.wait())});
+    let message = call(77, "execute_command", arguments);
+    let mut answered = Events::open(&server, &Request::post(&message).session(&session));
+    let _silent: Vec<_> = (0..50).map(|_| server.connect()).collect();
+    assert_eq!(server.send(&Request::new("GET", "/healthz").without("authorization")).status, 200);
+    let reply = server.call(&session, "execute_command", json!({"command": "echo hi"}));
+    assert_eq!(reply["structuredContent"]["output"], "hi\n");
+    drop(gate);
+    let mut events = std::iter::from_fn(|| answered.next());
+    let (_, told) = events.find(|(_, told)| told["id"] == 77).unwrap();
+    assert_eq!(told["result"]["structuredContent"]["output"], "begun\nended\n", "{told}");
 }
 
 #[test]

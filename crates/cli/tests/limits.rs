@@ -202,7 +202,7 @@ fn files_in_memory_count_for_who_made_them() {
     let room = tempfile::tempdir_in("/dev/shm").unwrap();
     for name in ["one", "two", "three"] {
         let file = room.path().join(name);
-        let reply = server.run(&format!("head -c 60000000 /dev/zero > {}", file.display()));
+        let reply = server.run(&format!("head -c 60000000 /dev/zero > '{}'", file.display()));
         assert_eq!((&reply["return_code"], &reply["limit"]), (&json!(0), &Value::Null), "{name}");
     }
 }

@@ -9,6 +9,7 @@
 mod alone;
 mod auth;
 mod body;
+mod crowd;
 mod endpoint;
 mod guard;
 mod listen;

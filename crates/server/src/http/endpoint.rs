@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::auth::{Principal, Principals};
 use super::body::{Events, Reply};
+use super::crowd::Busy;
 use super::metrics::Metrics;
 use super::oauth::OAuth;
 use super::refusal::Refusal;
@@ -73,19 +74,24 @@ impl<R: Reception> Endpoint<R> {
     }
 
     /// Answers one request.
-    pub async fn answer<B>(&self, request: Request<B>, local: SocketAddr) -> Response<Reply>
+    pub async fn answer<B>(
+        &self,
+        request: Request<B>,
+        local: SocketAddr,
+        busy: &Busy,
+    ) -> Response<Reply>
     where
         B: Body<Data = Bytes> + Unpin,
     {
         let (head, body) = request.into_parts();
-        let answered = self.route(&head, body, local).await;
+        let answered = self.route(&head, body, local, busy).await;
         let response = answered.unwrap_or_else(Refusal::into_response);
         self.metrics.note_response(response.status());
         response
     }
 
     /// Everything that can be told from the head is told before the body is read.
-    async fn route<B>(&self, head: &Parts, body: B, local: SocketAddr) -> Answered
+    async fn route<B>(&self, head: &Parts, body: B, local: SocketAddr, busy: &Busy) -> Answered
     where
         B: Body<Data = Bytes> + Unpin,
     {
@@ -104,6 +110,7 @@ impl<R: Reception> Endpoint<R> {
             return Ok(document("application/json", oauth.metadata().to_string()));
         }
         let name = self.settings.auth.identify(&head.headers).await?;
+        busy.note_known();
         let principal = self.principals.get(name);
         if path == "/metrics" {
             let mut text = self.reception.metrics();

@@ -8,16 +8,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
+use super::body::Reply;
+use super::crowd::{Busy, Crowd, Place};
 use super::endpoint::Endpoint;
 use super::{HttpLimits, Reception};
 
@@ -30,26 +33,28 @@ pub async fn accept<R: Reception>(
     tls: Option<TlsAcceptor>,
     endpoint: Arc<Endpoint<R>>,
 ) -> Infallible {
-    let room = Arc::new(Semaphore::new(endpoint.settings().limits.connections));
+    let crowd = Crowd::new(endpoint.settings().limits.connections);
     loop {
-        let Ok(place) = room.clone().acquire_owned().await else {
-            unreachable!("nobody closes it")
-        };
-        let (socket, _) = match listener.accept().await {
+        let (socket, peer) = match listener.accept().await {
             Ok(connection) => connection,
             Err(error) => {
                 tracing::warn!("cannot take a connection: {error}");
+                crowd.close_one();
                 sleep(BREATH).await;
                 continue;
             }
         };
         endpoint.metrics().note_connection();
+        let place = crowd.enter(peer.ip()).await;
         let (tls, endpoint) = (tls.clone(), endpoint.clone());
         tokio::spawn(async move {
-            if let Err(error) = serve(socket, tls, endpoint).await {
-                tracing::debug!("a connection ended: {error}");
+            let closed = place.closed.clone();
+            let served = closed.run_until_cancelled(serve(socket, tls, endpoint, &place)).await;
+            match served {
+                Some(Err(error)) => tracing::debug!("a connection ended: {error}"),
+                Some(Ok(())) => {}
+                None => tracing::debug!("a silent connection made room for another"),
             }
-            drop(place);
         });
     }
 }
@@ -58,6 +63,7 @@ async fn serve<R: Reception>(
     socket: TcpStream,
     tls: Option<TlsAcceptor>,
     endpoint: Arc<Endpoint<R>>,
+    place: &Place,
 ) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let local = socket.local_addr()?;
@@ -69,10 +75,10 @@ async fn serve<R: Reception>(
     sockopt::set_tcp_user_timeout(&socket, patience)?;
     let socket = Patient::new(socket, limits.write_time);
     match tls {
-        None => converse(socket, local, endpoint).await,
+        None => converse(socket, local, endpoint, place).await,
         Some(tls) => {
             let shaken = timeout(limits.header_time, tls.accept(socket)).await;
-            converse(shaken.map_err(|_| io::ErrorKind::TimedOut)??, local, endpoint).await
+            converse(shaken.map_err(|_| io::ErrorKind::TimedOut)??, local, endpoint, place).await
         }
     }
 }
@@ -82,12 +88,16 @@ async fn converse<R: Reception>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     local: SocketAddr,
     endpoint: Arc<Endpoint<R>>,
+    place: &Place,
 ) -> io::Result<()> {
     let HttpLimits { header_time, header_bytes, .. } = endpoint.settings().limits;
     let service = service_fn(|request| {
-        let endpoint = endpoint.clone();
+        let (endpoint, busy) = (endpoint.clone(), place.begin());
         // Boxed: a connection that waits keeps room for it otherwise.
-        Box::pin(async move { Ok::<_, Infallible>(endpoint.answer(request, local).await) })
+        Box::pin(async move {
+            let response = endpoint.answer(request, local, &busy).await;
+            Ok::<_, Infallible>(response.map(|reply| Sent { reply, _busy: busy }))
+        })
     });
     // A connection that waits for its next request is one that waits for a header.
     let served = http1::Builder::new()
@@ -97,6 +107,32 @@ async fn converse<R: Reception>(
         .serve_connection(TokioIo::new(stream), service)
         .await;
     served.map_err(io::Error::other)
+}
+
+/// What a response carries, on its way: until it has arrived, its connection is not silent.
+struct Sent {
+    reply: Reply,
+    _busy: Busy,
+}
+
+impl Body for Sent {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.reply).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.reply.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.reply.size_hint()
+    }
 }
 
 /// A socket whose other end must take what is written to it, in time.
