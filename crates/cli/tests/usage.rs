@@ -57,7 +57,7 @@ fn a_child_whose_parent_left_it_counts() {
     let mut server = Server::start(&[]);
     let lone = GREEDY.replace("time.sleep(300)", "");
     // The fifo is closed when it has ended.
-    let command = "mkfifo $D/f; (setsid sh -c \"exec 3>$D/f; $G\" &); cat $D/f";
+    let command = "mkfifo \"$D/f\"; (setsid sh -c \"exec 3>'$D/f'; $G\" &); cat \"$D/f\"";
     let folder = tempfile::tempdir().unwrap();
     let environment = json!({"D": folder.path(), "G": lone});
     let reply = server.call(json!({"command": command, "environment": environment}));
@@ -69,7 +69,7 @@ fn a_child_whose_parent_left_it_counts() {
 fn what_is_left_running_counts_with_what_it_used_so_far() {
     let mut server = Server::start(&[]);
     let folder = tempfile::tempdir().unwrap();
-    let command = format!("mkfifo $D/f; ({GREEDY}) > $D/f & head -n 1 $D/f");
+    let command = format!("mkfifo \"$D/f\"; ({GREEDY}) > \"$D/f\" & head -n 1 \"$D/f\"");
     let reply = server.call(json!({"command": command, "environment": {"D": folder.path()}}));
     assert_eq!(reply["output"], "used\n", "{reply}");
     assert!(reply["background_pids"].is_array(), "{reply}");
@@ -90,7 +90,7 @@ fn a_limit_of_processes_counts_what_all_children_used() {
     let (mut server, _folder) = configured("[limits]\nprocesses = 40\n", &[]);
     let folder = tempfile::tempdir().unwrap();
     let many = "while :; do sleep 300 & done";
-    let command = format!("mkfifo $D/f; ({GREEDY}) > $D/f & head -n 1 $D/f; {many}");
+    let command = format!("mkfifo \"$D/f\"; ({GREEDY}) > \"$D/f\" & head -n 1 \"$D/f\"; {many}");
     let reply = server.call(json!({"command": command, "environment": {"D": folder.path()}}));
     assert_eq!(reply["limit"], "pids_limit", "{reply}");
     assert_used(&reply, 200, MEMORY);

@@ -114,6 +114,8 @@ struct Shared {
     link: Mutex<Agent>,
     /// All there are, for whoever ends them.
     enclosures: Mutex<Vec<Weak<Enclosure>>>,
+    /// Held by whoever makes one: what it has put on the disk must not be left there.
+    making: tokio::sync::RwLock<()>,
 }
 
 /// The agent, as far as there is one.
@@ -158,6 +160,7 @@ impl Engine {
             owners: Mutex::default(),
             link,
             enclosures: Mutex::default(),
+            making: tokio::sync::RwLock::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -471,6 +474,7 @@ impl Engine {
             Agent::ForLogin(link) | Agent::Linked(link) => Some(link),
             Agent::NotNeededYet | Agent::Closed => None,
         };
+        drop(self.shared.making.write().await);
         let confined = self.enclosures();
         let links = shared.iter().chain(confined.iter().map(|enclosure| enclosure.link()));
         // All at once: each takes as long as its commands may.

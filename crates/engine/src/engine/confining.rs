@@ -54,6 +54,7 @@ impl Engine {
             return Ok(enclosure.clone());
         }
         let Some(confining) = &self.settings().confining else { return Err(Error::Closed) };
+        let _making = self.shared.making.read().await;
         if matches!(*self.lock(), Agent::Closed) {
             return Err(Error::Closed);
         }
