@@ -9,6 +9,7 @@ use std::io::{BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use support::http::{Events, HttpServer, Request, Response, TOKEN, call, initialize};
 use support::{Gate, PATIENCE, wait_until};
@@ -147,6 +148,9 @@ fn a_head_that_is_too_long() {
 
 #[test]
 fn a_thousand_connections_that_say_nothing() {
+    // Users usually begin with fewer files than they may have.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
     let server = HttpServer::start(&[]);
     let silent: Vec<TcpStream> =
         (0..1000).map(|_| TcpStream::connect(server.address).unwrap()).collect();
