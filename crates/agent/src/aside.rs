@@ -1,8 +1,8 @@
-//! Work that may block, on a thread of its own: or here, if there is none to be had.
+//! Work that may block, on a thread of its own, or on the caller's if no thread can be created.
 //!
-//! The runtime panics when it cannot make its first thread, and whoever has used up a limit of the
-//! system would take down calls that have nothing to do with it. Work that cannot be put aside is done
-//! at once instead, by whoever asks for it: others wait a moment longer, and nothing fails.
+//! The runtime panics when it cannot create its first thread, for instance because the user has reached a
+//! limit on processes. Such work then runs on the caller's thread: other calls wait a little longer, but
+//! none of them fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

@@ -8,13 +8,14 @@ use std::collections::HashSet;
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use support::audit::{audit, folder, read, records, settled, start, verify};
 use support::http::{HttpServer, TOKEN};
 use support::{Gate, MCPZ, Server, wait_until};
+use tempfile::TempDir;
 
 #[test]
 fn a_run_leaves_a_line_before_and_one_after_it() {
@@ -218,16 +219,19 @@ fn where_nothing_can_be_recorded_nothing_runs() {
     }
 }
 
-#[test]
-fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
-    let state = support::state();
+/// A disk of 64 KB, if one can be mounted. To be unmounted.
+fn small_disk(state: &TempDir) -> Option<PathBuf> {
     let path = state.path().join("disk");
     std::fs::create_dir(&path).unwrap();
     let mounted =
         Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&path).status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        return;
-    }
+    mounted.is_ok_and(|status| status.success()).then_some(path)
+}
+
+#[test]
+fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
+    let state = support::state();
+    let Some(path) = small_disk(&state) else { return };
     let (config, said) = (state.path().join("config.toml"), state.path().join("said"));
     std::fs::write(&config, format!("[audit]\nfolder = {path:?}\n")).unwrap();
     let mut command = Command::new(MCPZ);
@@ -263,13 +267,7 @@ fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
 #[test]
 fn on_a_full_disk_nothing_runs_until_there_is_room() {
     let state = support::state();
-    let path = state.path().join("disk");
-    std::fs::create_dir(&path).unwrap();
-    let mounted =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&path).status();
-    if !mounted.is_ok_and(|status| status.success()) {
-        return;
-    }
+    let Some(path) = small_disk(&state) else { return };
     let mut server = start(&state, &format!("[audit]\nfolder = {path:?}\n"));
     assert_eq!(server.run("echo 1")["output"], "1\n");
     let filler = path.join("filler");

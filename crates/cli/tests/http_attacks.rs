@@ -378,7 +378,7 @@ fn a_client_that_stops_reading_is_cut_off_and_loses_its_place() {
         .collect();
     let mut deaf = Events::open(&server, &Request::post(&json!(batch)).session(&session));
     assert_eq!(deaf.head.status, 200);
-    // There is no other place: the next is served only when the deaf one has lost its own.
+    // Only one connection is allowed: the next is served once the deaf one has been cut off.
     serves(&server);
     let received = std::iter::from_fn(|| deaf.next()).count();
     assert!(received < reads, "all was sent");

@@ -140,7 +140,7 @@ fn a_process_has_no_more_files_than_it_may() {
 #[test]
 fn commands_go_before_whoever_minds_them() {
     as_everybody(|server, _| {
-        // Whoever starts a command is as ready to go for a moment.
+        // A keeper has the same score while it starts a command.
         let ready = "until [ $(cat /proc/$$/oom_score_adj) = 500 ]; do sleep 0.01; done; \
                      until [ $(cat /proc/$PPID/oom_score_adj) != 500 ]; do sleep 0.01; done";
         assert_eq!(server.run(ready)["return_code"], 0);
