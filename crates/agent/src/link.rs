@@ -4,7 +4,9 @@
 //! nothing of the run is left; there is nobody between the run and its keeper. When the agent is
 //! killed, all keepers are told to end their runs.
 
-use std::collections::{HashMap, VecDeque};
+mod outbox;
+
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
 use std::net::TcpListener;
@@ -17,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, socketpair,
+    AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, socketpair,
     sockopt::set_socket_passcred,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -31,7 +33,8 @@ use crate::cgroup::{self, Whole};
 use crate::frame::{self, Confinement, FrameError, Order, Report, Spawn, VERSION};
 use crate::limits::Limits;
 use crate::process::{Letter, Process};
-use crate::wire::{self, Inbox};
+use crate::wire::Inbox;
+use outbox::Outbox;
 
 /// Keepers that are always ready.
 const SPARE: usize = 2;
@@ -80,10 +83,7 @@ struct Shared {
     /// What all of it is in, if it can make nothing like that itself.
     whole: Mutex<Option<Whole>>,
     state: Mutex<State>,
-    /// Orders the agent has yet to take, in the order they were given.
-    outbox: Mutex<VecDeque<Posted>>,
-    /// Told when there is one.
-    unsent: Notify,
+    outbox: Outbox,
     /// Told when there are more idle keepers than need to be.
     surplus: Notify,
     closed: watch::Receiver<bool>,
@@ -102,12 +102,6 @@ struct State {
 struct Entry {
     socket: Weak<UnixStream>,
     _buried: oneshot::Sender<()>,
-}
-
-/// An order on its way to the agent.
-struct Posted {
-    bytes: Vec<u8>,
-    fd: Option<OwnedFd>,
 }
 
 /// What could not be sent, and why.
@@ -182,8 +176,7 @@ impl Link {
             confined: confinement.is_some(),
             whole: Mutex::new(whole),
             state: Mutex::default(),
-            outbox: Mutex::default(),
-            unsent: Notify::new(),
+            outbox: Outbox::default(),
             surplus: Notify::new(),
             closed,
         };
@@ -217,7 +210,7 @@ impl Link {
         self.send(owner, Letter::new(spawn)?).map_err(|unsent| unsent.error)
     }
 
-    /// The same for whoever may want to try elsewhere.
+    /// The same, but gives the letter back on failure, so that the caller can try another agent.
     pub fn send(&self, owner: u64, letter: Letter) -> Result<Process, Unsent> {
         let keeper = match self.take_idle(owner) {
             Some(keeper) => keeper,
@@ -311,29 +304,17 @@ impl Link {
     fn order(&self, order: &Order, fd: Option<OwnedFd>) -> Result<(), LinkError> {
         let mut bytes = Vec::new();
         frame::encode(order, &mut bytes).map_err(LinkError::TooLong)?;
-        let mut outbox = self.shared.outbox();
-        outbox.push_back(Posted { bytes, fd });
-        if outbox.len() > 1 {
-            return Ok(());
-        }
-        match self.shared.send_first(&mut outbox) {
-            Ok(sent) => {
+        match self.shared.outbox.post(self.shared.control.as_fd(), bytes, fd) {
+            Ok(()) => {
                 self.shared.wake();
-                if !sent {
-                    self.shared.unsent.notify_one();
-                }
                 Ok(())
             }
             Err(Errno::PIPE | Errno::CONNRESET) => {
-                drop(outbox);
                 // Nobody is to ask it again.
                 self.shared.hang_up();
                 Err(LinkError::Gone)
             }
-            Err(errno) => {
-                outbox.clear();
-                Err(LinkError::Ask(errno.into()))
-            }
+            Err(errno) => Err(LinkError::Ask(errno.into())),
         }
     }
 }
@@ -354,30 +335,6 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn outbox(&self) -> MutexGuard<'_, VecDeque<Posted>> {
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends the first order there is. False if the agent does not take it now: it is behind with
-    /// others, or as many descriptors are on their way as may be.
-    fn send_first(&self, outbox: &mut VecDeque<Posted>) -> Result<bool, Errno> {
-        let Some(first) = outbox.front_mut() else { return Ok(true) };
-        let fds: Vec<_> = first.fd.iter().map(AsFd::as_fd).collect();
-        match wire::send(self.control.as_fd(), &first.bytes, &fds, SendFlags::DONTWAIT) {
-            Ok(sent) if sent == first.bytes.len() => {
-                outbox.pop_front();
-                Ok(true)
-            }
-            Ok(sent) => {
-                first.bytes.drain(..sent);
-                first.fd = None;
-                Ok(false)
-            }
-            Err(Errno::AGAIN | Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => Ok(false),
-            Err(errno) => Err(errno),
-        }
-    }
-
     /// Has the agent go on if somebody has stopped it.
     fn wake(&self) {
         let _ = kill_process(self.agent, Signal::CONT);
@@ -386,8 +343,8 @@ impl Shared {
     /// Sends orders that had to wait, for as long as the agent is there.
     async fn send_unsent(&self) {
         loop {
-            self.unsent.notified().await;
-            while !self.send_waiting() {
+            self.outbox.filled().await;
+            while !self.outbox.send(self.control.as_fd()) {
                 self.wake();
                 // The kernel does not tell when descriptors have arrived.
                 tokio::time::sleep(ASK_AGAIN).await;
@@ -395,24 +352,10 @@ impl Shared {
         }
     }
 
-    /// Sends as many orders as the agent takes now. False if there are more.
-    fn send_waiting(&self) -> bool {
-        let mut outbox = self.outbox();
-        while !outbox.is_empty() {
-            match self.send_first(&mut outbox) {
-                Ok(true) => {}
-                Ok(false) => return false,
-                // It is gone, which reading tells.
-                Err(_) => outbox.clear(),
-            }
-        }
-        true
-    }
-
     /// Tells every keeper that nobody is interested any more: it ends its run, and then itself.
     fn hang_up(&self) {
         // The ends of keepers that never come to be: who waits for one sees them closed.
-        self.outbox().clear();
+        self.outbox.clear();
         let mut state = self.lock();
         state.closed = true;
         state.idle.clear();
