@@ -24,7 +24,7 @@ use rustix::process::{Resource, Rlimit, getpriority_process};
 use crate::ends::{Childs, Direction, Ends, Pipes, input_pipe, terminal};
 use crate::frame::{Directory, Event, Failure, Program, Spawn, Stage, Stdin};
 use crate::limits::Limits;
-use crate::tree::OFFERED;
+use crate::tree::{OFFERED, SPARED};
 use plan::{Plan, clone};
 
 /// The longest single argument the kernel passes on, its closing NUL included.
@@ -201,11 +201,18 @@ impl Launcher {
 }
 
 impl Exposure {
-    /// Nothing for an ordinary user, who may not write there as we are not dumpable.
+    /// Nothing for an ordinary user, who may not write there as we are not dumpable. From then on this
+    /// process itself is never killed for want of memory, if it may ask for that: where a cgroup counts its
+    /// memory with that of a run, it could be the only one left to be killed.
     fn open() -> Option<Self> {
         let path = "/proc/self/oom_score_adj";
         let own = std::fs::read_to_string(path).ok()?;
-        Some(Self { file: File::options().write(true).open(path).ok()?, own })
+        let file = File::options().write(true).open(path).ok()?;
+        let own = match file.write_at(SPARED.as_bytes(), 0) {
+            Ok(_) => SPARED.to_owned(),
+            Err(_) => own,
+        };
+        Some(Self { file, own })
     }
 
     fn set(&self, value: &str) {

@@ -17,6 +17,9 @@ const MAX_STAT: usize = 2048;
 /// How ready commands are to be killed when the machine has no memory left, of 1000.
 pub const OFFERED: &str = "500";
 
+/// Not at all, by the same measure.
+pub const SPARED: &str = "-1000";
+
 /// Every living descendant of `root`, parents before children. Those that have ended and wait to
 /// be reaped are not living.
 pub fn descendants(root: i32) -> Vec<i32> {

@@ -34,6 +34,8 @@ pub struct Meters {
     usage: Option<File>,
     /// Rung by version 1 when there is no memory: version 2 ends all of a run by itself.
     bell: Option<OwnedFd>,
+    /// Whether it has rung since the run began.
+    rung: bool,
     /// As it was when the run began.
     before: Counts,
 }
@@ -134,20 +136,20 @@ impl Meters {
     /// all of an owner's runs when they have no memory left together; only one of them is ended. Who can
     /// make no more processes because others have so many goes on.
     pub fn reached(&mut self, held: &Bounds) -> Option<Limit> {
-        let rung = self.hear_bell();
-        self.reached_since(rung, held)
+        self.hear_bell();
+        self.reached_since(held)
     }
 
     /// The same, if the bell has rung.
     pub fn reached_loudly(&mut self, held: &Bounds) -> Option<Limit> {
-        if self.hear_bell() { self.reached_since(true, held) } else { None }
+        if self.hear_bell() { self.reached_since(held) } else { None }
     }
 
-    fn reached_since(&mut self, rung: bool, held: &Bounds) -> Option<Limit> {
+    fn reached_since(&mut self, held: &Bounds) -> Option<Limit> {
         let (now, before) = (self.count(), self.before);
         let killed = now.kills > before.kills;
         let own = |most: &u64| now.shortages > before.shortages || self.came_near(*most);
-        let memory = held.memory.filter(|_| killed || rung).filter(own).map(Limit::Memory);
+        let memory = held.memory.filter(|_| killed || self.rung).filter(own).map(Limit::Memory);
         let memory = memory.or(killed.then_some(Limit::SharedMemory));
         let refused = now.refusals > before.refusals;
         let full = |most: &u64| {
@@ -179,6 +181,7 @@ impl Meters {
     /// Forgets what happened so far.
     pub fn settle(&mut self, held: &Bounds) {
         self.hear_bell();
+        self.rung = false;
         if held.memory.is_some_and(|most| self.came_near(most)) {
             let _ = self.peak.as_ref().map(|file| file.write_at(b"0", 0));
         }
@@ -205,9 +208,12 @@ impl Meters {
         }
     }
 
-    fn hear_bell(&self) -> bool {
+    /// Whether it has rung. What that was for may only be told later: where there is no memory, there may be
+    /// none to read a file with either.
+    fn hear_bell(&mut self) -> bool {
         let bell = self.bell.as_ref();
-        bell.is_some_and(|bell| rustix::io::read(bell, &mut [0_u8; 8]).is_ok())
+        self.rung |= bell.is_some_and(|bell| rustix::io::read(bell, &mut [0_u8; 8]).is_ok());
+        self.rung
     }
 }
 
