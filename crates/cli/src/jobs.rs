@@ -3,6 +3,7 @@
 mod attach;
 mod find;
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -10,7 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mcpz_engine::{Listed, STOP_GRACE, Saying, Shelf, Standing, Tell, Visit, Wanted, visible};
+use mcpz_engine::{
+    Listed, STOP_GRACE, Saying, Shelf, Standing, Stream, Tell, Visit, Wanted, visible,
+};
 use tokio::runtime::Builder;
 
 use crate::args::JobsCommand;
@@ -123,26 +126,42 @@ async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Prints what is told of a job's output; returns how much of it.
+/// Prints what is told of a job's output; returns how much of its stdout.
 async fn print_told(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
     let Ok(mut visit) = Visit::open(folder) else { return Ok(0) };
     visit.follow(run, Wanted::Everything, follow)?;
-    let (mut stdout, mut printed) = (io::stdout().lock(), 0);
+    let (mut stdout, mut printed) = (io::stdout().lock(), HashMap::from([(Stream::Stdout, 0)]));
     while let Some(tell) = visit.next().await {
-        if let Tell::Output { bytes, .. } = tell {
+        if let Tell::Output { stream, at, bytes } | Tell::Passing { stream, at, bytes } = tell {
+            let before = printed.insert(stream, at + bytes.len() as u64).unwrap_or(0);
+            if at > before {
+                write!(stdout, "{}", missing(at - before))?;
+            }
             stdout.write_all(&bytes)?;
             stdout.flush()?;
-            printed += bytes.len() as u64;
         }
     }
-    Ok(printed)
+    Ok(printed[&Stream::Stdout])
 }
 
 /// Prints what is kept of a job's output, behind what was printed.
 fn print_rest(standing: &Standing, printed: u64) -> io::Result<()> {
     let mut file = File::open(standing.output())?;
+    let (kept, mut stdout) = (file.metadata()?.len(), io::stdout().lock());
+    if printed > kept {
+        return Ok(());
+    }
     file.seek(SeekFrom::Start(printed))?;
-    io::copy(&mut file, &mut io::stdout().lock()).map(drop)
+    io::copy(&mut file, &mut stdout)?;
+    let lost = standing.ending().map_or(0, |ending| ending.lost);
+    if lost > 0 {
+        write!(stdout, "{}", missing(lost))?;
+    }
+    stdout.write_all(&standing.newest()?)
+}
+
+fn missing(bytes: u64) -> String {
+    format!("\n[{bytes} bytes of output were not kept]\n")
 }
 
 async fn stop(shelf: &Shelf, id: &str) -> Result<(), Box<dyn Error>> {

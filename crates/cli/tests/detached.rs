@@ -454,8 +454,12 @@ fn what_is_more_than_can_be_kept_of_a_job_is_counted() {
         let id = server.call(json!({"command": command, kind: true}))["job_id"].clone();
         let wait = json!({"job_id": id, "wait_for": "exit", "cursor": "bytes:0"});
         let told = tool(&mut server, "read_job", wait);
-        let kept = all_output(&mut server, &id).len() as u64;
+        let kept = all_output(&mut server, &id);
+        let notice = kept.lines().find(|line| line.starts_with('[')).unwrap();
+        let kept = kept.len() as u64 - notice.len() as u64;
         assert!(kept >= 100_000, "{kept}");
-        assert_eq!(told["lost_bytes"], 1_000_005 - kept, "{kind}");
+        // Of the line that the newest begin with, only a part is there.
+        let missing = 1_000_005 - kept - told["lost_bytes"].as_u64().unwrap();
+        assert!(missing < 4, "{kind}: {missing}");
     }
 }

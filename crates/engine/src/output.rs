@@ -1,13 +1,16 @@
 //! Where a run's output lives, while it is produced and after it ends.
 //!
 //! Each stream's first bytes and its last bytes are in memory, everything after the first ones is
-//! in a spill file. Memory does not grow with the output.
+//! in a spill file. Memory does not grow with the output. Where there is no more room for a file, the newest
+//! bytes are still at hand.
 //!
 //!     pipe ─▶ Channel ─▶ Output ─▶ head │ spill file │ tail
 //!                           └────▶ watch ──▶ whoever waits for more
 
 mod excerpts;
 mod lane;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::io;
@@ -25,13 +28,10 @@ use crate::text;
 
 pub use excerpts::Excerpts;
 
-use lane::Lane;
+use lane::{Lane, keep_last};
 
 /// How much of each stream's beginning is in memory.
 pub const HEAD: usize = 64 << 10;
-
-/// How much of each stream's end is in memory.
-const TAIL: usize = 16 << 10;
 
 /// How much of what arrived last, on either stream, is at hand for telling how it goes.
 const NEWEST: usize = 2 << 10;
@@ -58,6 +58,15 @@ struct Shared {
     lengths: Mutex<HashMap<(Stream, View), u64>>,
     quota: Arc<Quota>,
     arrived: watch::Sender<u64>,
+}
+
+/// Bytes of a stream, from an offset on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    pub at: u64,
+    pub bytes: Vec<u8>,
+    /// Whether they will still be there later.
+    pub kept: bool,
 }
 
 #[derive(Debug, Default)]
@@ -93,18 +102,35 @@ impl Output {
         self.kept().last_arrival
     }
 
-    /// Bytes that could be kept neither in memory nor on disk.
+    /// Bytes that cannot be read any more: no room was left to keep them.
     pub fn lost(&self) -> u64 {
         let kept = self.kept();
-        kept.stdout.lost + kept.stderr.lost
+        kept.stdout.lost() + kept.stderr.lost()
     }
 
-    /// Notes that so much more came, and was not kept.
-    pub(crate) fn lose(&self, bytes: u64) {
-        let mut kept = self.kept();
-        let length = kept.stdout.length.saturating_add(bytes);
-        kept.stdout.lost += length - kept.stdout.length;
-        kept.stdout.length = length;
+    /// Takes in bytes that are kept nowhere else, and may not be the next ones.
+    pub(crate) fn pass(&self, stream: Stream, at: u64, bytes: &[u8]) {
+        {
+            let mut kept = self.kept();
+            let lane = kept.lane_mut(stream);
+            lane.cut.get_or_insert(lane.length);
+            if at > lane.length {
+                lane.lose(at - lane.length);
+            }
+        }
+        self.append(stream, bytes);
+    }
+
+    /// What memory alone has of a stream: the newest bytes, for which there was no other room.
+    pub(crate) fn passing(&self, stream: Stream) -> Vec<u8> {
+        let kept = self.kept();
+        let lane = kept.lane(stream);
+        lane.passing(lane.newest(), usize::MAX).to_vec()
+    }
+
+    /// Where a stream could not be kept any further, if that happened.
+    pub(crate) fn cut(&self, stream: Stream) -> Option<u64> {
+        self.kept().lane(stream).cut
     }
 
     /// What large pieces are read into on their way to the disk.
@@ -159,7 +185,14 @@ impl Output {
 
     /// How much of a stream can be read: all of it but for what was lost.
     pub fn kept_length(&self, stream: Stream) -> u64 {
-        self.kept().lane(stream).kept_length()
+        let kept = self.kept();
+        let lane = kept.lane(stream);
+        lane.length - lane.lost()
+    }
+
+    /// Where a stream ends, so far.
+    pub(crate) fn end(&self, stream: Stream) -> u64 {
+        self.kept().lane(stream).length
     }
 
     /// How much of a stream will be seen as it is seen now, whatever comes: its whole lines, as a
@@ -168,10 +201,9 @@ impl Output {
     pub(crate) fn settled_length(&self, stream: Stream) -> u64 {
         let kept = self.kept();
         let lane = kept.lane(stream);
-        let length = lane.kept_length();
         match kept.finished || lane.nature.binary {
-            true => length,
-            false => lane.lines_end.max(lane.answered).min(length),
+            true => lane.length,
+            false => lane.lines_end.max(lane.answered),
         }
     }
 
@@ -180,8 +212,7 @@ impl Output {
         let kept = self.kept();
         let lane = kept.lane(stream);
         let (end, _) = lane.end(4);
-        let cut = if lane.lost == 0 { end.len() - text::whole_characters(end).len() } else { 0 };
-        lane.kept_length() - cut as u64
+        lane.length - (end.len() - text::whole_characters(end).len()) as u64
     }
 
     /// How much of it is on the disk, if that is ours to remove.
@@ -217,15 +248,36 @@ impl Output {
         self.kept().lane(stream).nature.clone()
     }
 
-    /// Bytes of a stream as they came, at most so many.
+    /// Bytes of a stream as they came, at most so many, up to the first that was lost.
     pub(crate) fn read_at(&self, stream: Stream, at: u64, limit: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while bytes.len() < limit {
+            let next = at + bytes.len() as u64;
+            let piece = self.read_on(stream, next, limit - bytes.len())?;
+            if piece.at != next || piece.bytes.is_empty() {
+                break;
+            }
+            match bytes.is_empty() {
+                true => bytes = piece.bytes,
+                false => bytes.extend_from_slice(&piece.bytes),
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// The next bytes that can be read, at most so many: either kept or passing, never both.
+    pub(crate) fn read_on(&self, stream: Stream, at: u64, limit: usize) -> io::Result<Piece> {
         let (mut bytes, file, in_memory, end) = {
             let kept = self.kept();
             let lane = kept.lane(stream);
+            if at >= lane.front() {
+                let at = at.max(lane.newest()).min(lane.length);
+                return Ok(Piece { at, bytes: lane.passing(at, limit).to_vec(), kept: false });
+            }
             let from = (at as usize).min(lane.head.len());
             let head = &lane.head[from..];
             let bytes = head[..head.len().min(limit)].to_vec();
-            (bytes, lane.file.clone(), lane.head.len() as u64, lane.kept_length())
+            (bytes, lane.file.clone(), lane.head.len() as u64, lane.front())
         };
         let next = at + bytes.len() as u64;
         let wanted = (end.saturating_sub(next)).min((limit - bytes.len()) as u64) as usize;
@@ -236,7 +288,7 @@ impl Output {
             bytes.resize(filled + wanted, 0);
             file.read_exact_at(&mut bytes[filled..], next - in_memory)?;
         }
-        Ok(bytes)
+        Ok(Piece { at, bytes, kept: true })
     }
 
     /// The last line's beginning before an offset that was passed in this view.
@@ -268,31 +320,22 @@ impl Output {
         let (in_head, file) = {
             let mut kept = self.kept();
             let lane = kept.lane_mut(stream);
-            let in_head = bytes.len().min(self.shared.quota.in_memory - lane.head.len());
-            if in_head < bytes.len() && lane.file.is_none() && !lane.full {
+            let room = match lane.cut {
+                None => self.shared.quota.in_memory - lane.head.len(),
+                Some(_) => 0,
+            };
+            let in_head = bytes.len().min(room);
+            if in_head < bytes.len() && lane.file.is_none() && lane.cut.is_none() {
                 lane.file = self.shared.quota.create(stream).ok().map(Arc::new);
             }
-            (in_head, lane.file.clone().filter(|_| !lane.full))
+            (in_head, lane.file.clone().filter(|_| lane.cut.is_none()))
         };
         let rest = &bytes[in_head..];
         // Outside the lock: a slow disk must not hold up those who look.
         let written = file.map_or(0, |file| if rest.is_empty() { 0 } else { file.append(rest) });
         let length = {
             let mut kept = self.kept();
-            let lane = kept.lane_mut(stream);
-            lane.length += bytes.len() as u64;
-            if let Some(at) = memchr::memrchr(b'\n', bytes) {
-                lane.lines_end = lane.length - (bytes.len() - at - 1) as u64;
-            }
-            lane.nature.note(bytes);
-            lane.lost += (rest.len() - written) as u64;
-            lane.full |= written < rest.len();
-            lane.head.extend_from_slice(&bytes[..in_head]);
-            let tail = TAIL.min(self.shared.quota.in_memory);
-            if !rest.is_empty() && lane.tail.is_empty() {
-                keep_last(&mut lane.tail, &lane.head, tail);
-            }
-            keep_last(&mut lane.tail, rest, tail);
+            kept.lane_mut(stream).take_in(bytes, in_head, in_head + written);
             keep_last(&mut kept.newest, bytes, NEWEST);
             kept.last_arrival = Some(Instant::now());
             kept.note(stream, bytes.len() as u64);
@@ -331,157 +374,6 @@ impl Kept {
         match self.stretches.last_mut() {
             Some((last, length)) if *last == stream || full => *length += bytes,
             _ => self.stretches.push((stream, bytes)),
-        }
-    }
-}
-
-/// Appends `bytes` to `end` and drops what is more than the last `limit` bytes.
-fn keep_last(end: &mut Vec<u8>, bytes: &[u8], limit: usize) {
-    let bytes = &bytes[bytes.len().saturating_sub(limit)..];
-    let surplus = (end.len() + bytes.len()).saturating_sub(limit);
-    end.drain(..surplus);
-    end.extend_from_slice(bytes);
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::{Path, PathBuf};
-
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::room::{Measure, Room};
-    use crate::spill::{Spill, SpillSettings};
-
-    const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];
-
-    const ROOM: Room = Room { size: 24_000, measure: Measure::QuotedTwice };
-
-    fn output_in(parent: &Path, per_run: u64) -> Output {
-        let settings = SpillSettings { per_run, ..SpillSettings::new(parent) };
-        Output::new(Arc::new(Spill::new(settings)).account().quota(None))
-    }
-
-    /// The one file below the folder.
-    fn spilled(folder: &Path) -> PathBuf {
-        let private = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
-        std::fs::read_dir(private).unwrap().next().unwrap().unwrap().path()
-    }
-
-    fn numbered(count: usize) -> Vec<u8> {
-        (0..count).flat_map(|n| format!("{n:09}\n").into_bytes()).collect()
-    }
-
-    #[test]
-    fn a_short_output_is_told_whole_and_needs_no_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let output = output_in(folder.path(), 1 << 20);
-        output.append(Stream::Stderr, b"two\n");
-        output.append(Stream::Stdout, b"one\n");
-        let excerpts = output.excerpts(&BOTH, ROOM);
-        assert_eq!((&*excerpts.stdout.text, &*excerpts.stderr.text), ("one\n", "two\n"));
-        assert_eq!(excerpts.omitted(), 0);
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn what_is_not_in_memory_is_in_a_private_file_that_goes_with_the_output() {
-        use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let output = output_in(folder.path(), 1 << 30);
-        let bytes = numbered(100_000);
-        for piece in bytes.chunks(70_001) {
-            output.append(Stream::Stdout, piece);
-        }
-        let file = spilled(folder.path());
-        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(file.parent().unwrap()), mode(&file)), (0o700, 0o600));
-        assert_eq!(std::fs::read(&file).unwrap(), bytes[HEAD..]);
-        assert_eq!((output.length(), output.lost()), (1_000_000, 0));
-        drop(output);
-        assert!(!file.parent().unwrap().exists());
-    }
-
-    #[test]
-    fn beyond_the_quota_bytes_are_counted_and_the_end_is_still_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let output = output_in(folder.path(), 100_000);
-        let bytes = numbered(100_000);
-        output.append(Stream::Stdout, &bytes);
-        output.append(Stream::Stdout, b"the end\n");
-        assert_eq!(output.length(), 1_000_008);
-        assert_eq!(output.lost(), 1_000_008 - HEAD as u64 - 100_000);
-        assert_eq!(std::fs::read(spilled(folder.path())).unwrap(), bytes[HEAD..HEAD + 100_000]);
-        let excerpt = output.excerpts(&BOTH, ROOM).stdout;
-        assert!(excerpt.text.ends_with("000099999\nthe end\n"));
-    }
-
-    #[test]
-    fn without_a_folder_to_write_to_the_run_goes_on_and_the_loss_is_counted() {
-        let output = output_in("/proc/nowhere".as_ref(), 1 << 30);
-        output.append(Stream::Stdout, &numbered(20_000));
-        assert_eq!(output.lost(), 200_000 - HEAD as u64);
-    }
-
-    #[test]
-    fn the_order_of_arrival_is_known() {
-        let folder = tempfile::tempdir().unwrap();
-        let output = output_in(folder.path(), 1 << 20);
-        for (stream, bytes) in [
-            (Stream::Stdout, "ab"),
-            (Stream::Stdout, "c"),
-            (Stream::Stderr, "d"),
-            (Stream::Stdout, "e"),
-        ] {
-            output.append(stream, bytes.as_bytes());
-        }
-        let expected = [(Stream::Stdout, 3), (Stream::Stderr, 1), (Stream::Stdout, 1)];
-        assert_eq!(output.stretches(), expected);
-        assert_eq!(output.newest(&[Stream::Stdout, Stream::Stderr]), "abcde");
-        assert_eq!(output.newest(&[Stream::Stdout]), "abce");
-    }
-
-    #[test]
-    fn two_long_streams_share_the_room_and_a_short_one_leaves_it_to_the_other() {
-        let folder = tempfile::tempdir().unwrap();
-        let output = output_in(folder.path(), 1 << 30);
-        output.append(Stream::Stdout, &numbered(100_000));
-        output.append(Stream::Stderr, b"one line\n");
-        let excerpts = output.excerpts(&BOTH, ROOM);
-        assert_eq!(excerpts.stderr.text, "one line\n");
-        assert!(ROOM.measure.of(&excerpts.stdout.text) > ROOM.size * 9 / 10);
-        output.append(Stream::Stderr, &numbered(100_000));
-        let excerpts = output.excerpts(&BOTH, ROOM);
-        for excerpt in [excerpts.stdout, excerpts.stderr] {
-            assert!(excerpt.text.ends_with("000099999\n"));
-            assert!(ROOM.measure.of(&excerpt.text) > ROOM.size * 4 / 10);
-        }
-    }
-
-    #[test]
-    fn what_memory_does_not_hold_of_an_excerpt_is_read_from_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let output = output_in(folder.path(), 1 << 30);
-        output.append(Stream::Stdout, &numbered(100_000));
-        assert!(output.is_at_hand(TAIL) && !output.is_at_hand(300_000));
-        let text = output.excerpts(&BOTH, Room::bytes(300_000)).stdout.text;
-        assert!(text.len() > 299_000 && text.contains("000009990\n"), "{}", text.len());
-    }
-
-    proptest! {
-        #[test]
-        fn an_excerpt_tells_how_much_it_left_out(
-            stdout in 0_usize..20_000, stderr in 0_usize..20_000
-        ) {
-            let folder = tempfile::tempdir().unwrap();
-            let output = output_in(folder.path(), 1 << 30);
-            output.append(Stream::Stdout, &numbered(stdout));
-            output.append(Stream::Stderr, &numbered(stderr));
-            let excerpts = output.excerpts(&BOTH, ROOM);
-            let text = excerpts.stdout.text.clone() + &excerpts.stderr.text;
-            let told = text.lines().filter(|line| !line.starts_with('[')).count();
-            prop_assert_eq!(told as u64 * 10 + excerpts.omitted(), (stdout + stderr) as u64 * 10);
-            prop_assert!(ROOM.fits(&text));
         }
     }
 }

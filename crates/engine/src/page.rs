@@ -3,17 +3,21 @@
 //! A page is asked for by its offset in what the reader sees, which can be something else than the
 //! bytes as they came (see [`View`]). Offsets never move.
 
+mod cutter;
+mod newest;
 mod seen;
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use crate::output::{Output, Stream};
+use crate::output::{Output, Piece, Stream};
 use crate::render::{Newline, View};
 use crate::room::{Measure, Room};
-use crate::text::{NEAR, partial_character, whole_characters};
+use crate::text::{partial_character, whole_characters};
 
+pub(crate) use cutter::Cutter;
+pub(crate) use newest::Newest;
 pub(crate) use seen::{Mark, Seen};
 
 use seen::Rendered;
@@ -121,37 +125,52 @@ impl Reader {
         if self.is_binary() {
             return self.binary_page(request);
         }
+        let newest = self.newest();
         let mut cutter = Cutter::new(request);
         if self.shows_bytes_as_they_are() {
-            let total = self.extent();
+            let front = self.front();
             let room = request.room.size.saturating_add(8);
             let mut bytes = self.read(request.offset, room)?;
-            if request.offset + (bytes.len() as u64) < total {
+            if request.offset + (bytes.len() as u64) < front {
                 bytes.truncate(whole_characters(&bytes).len());
             }
             let skip = partial_character(&bytes).min(bytes.len());
-            cutter.start = (request.offset + skip as u64).min(total);
-            cutter.take(&String::from_utf8_lossy(&bytes[skip..]));
-            cutter.total = total;
-            return Ok(Page { running: self.is_running(), ..cutter.page() });
+            if !bytes.is_empty() {
+                cutter.begin(request.offset + skip as u64);
+                cutter.take(&String::from_utf8_lossy(&bytes[skip..]));
+            }
+            cutter.total = front;
+        } else {
+            let front = self.front_length()?;
+            let from = self.output.mark_before(self.stream, self.view, request.offset);
+            cutter.total = from.seen;
+            let mut rendered = Rendered::new(self, from);
+            while !cutter.full
+                && let Some(text) = rendered.next()?
+            {
+                cutter.pass(text);
+            }
+            cutter.total = front;
         }
-        let total = self.length()?;
-        let from = self.output.mark_before(self.stream, self.view, request.offset);
-        cutter.total = from.seen;
-        let mut rendered = Rendered::new(self, from);
-        while !cutter.full
-            && let Some(text) = rendered.next()?
-        {
-            cutter.pass(text);
+        if let Some(newest) = newest {
+            cutter.pass_newest(&newest);
         }
-        cutter.total = total;
         Ok(Page { running: self.is_running(), ..cutter.page() })
     }
 
     /// How much there is to see, so far.
     pub fn length(&self) -> io::Result<u64> {
+        let beyond = match self.is_binary() {
+            true => None,
+            false => self.newest().map(|newest| newest.end),
+        };
+        Ok(self.front_length()? + beyond.unwrap_or(0))
+    }
+
+    /// How much there is to see of what is kept.
+    fn front_length(&self) -> io::Result<u64> {
         if self.is_binary() || self.shows_bytes_as_they_are() {
-            return Ok(self.extent());
+            return Ok(self.front());
         }
         let finished = self.live.is_none() && self.output.is_finished();
         if finished && let Some(length) = self.output.known_length(self.stream, self.view) {
@@ -167,6 +186,21 @@ impl Reader {
             self.output.note_length(self.stream, self.view, length);
         }
         Ok(length)
+    }
+
+    /// What there is beyond what is kept, if that is not all.
+    pub(crate) fn newest(&self) -> Option<Newest> {
+        let cut = self.output.cut(self.stream)?;
+        let end = self.extent();
+        if end <= cut {
+            return None;
+        }
+        let piece = self.output.read_on(self.stream, cut, usize::MAX).ok()?;
+        let length = usize::try_from(end.saturating_sub(piece.at)).unwrap_or(usize::MAX);
+        let bytes = &piece.bytes[..piece.bytes.len().min(length)];
+        let last = self.output.read_at(self.stream, cut.saturating_sub(1), 1).ok()?;
+        let in_line = cut > 0 && last != b"\n";
+        Some(Newest { in_line, ..Newest::new(self.view, cut, (piece.at, bytes)) })
     }
 
     /// All that is seen, from the beginning on.
@@ -193,12 +227,18 @@ impl Reader {
     /// Bytes as they came, at most so many.
     fn read(&self, offset: u64, limit: usize) -> io::Result<Vec<u8>> {
         self.stop.check()?;
-        let there = self.extent().saturating_sub(offset);
+        let there = self.front().saturating_sub(offset);
         let limit = limit.min(usize::try_from(there).unwrap_or(usize::MAX));
         self.output.read_at(self.stream, offset, limit)
     }
 
-    /// How much is read, in bytes as they came.
+    /// How much of what is kept is read, in bytes as they came.
+    fn front(&self) -> u64 {
+        let extent = self.extent();
+        self.output.cut(self.stream).map_or(extent, |cut| cut.min(extent))
+    }
+
+    /// Where reading ends, in bytes as they came.
     fn extent(&self) -> u64 {
         self.live.unwrap_or_else(|| self.output.settled_length(self.stream))
     }
@@ -207,6 +247,9 @@ impl Reader {
     pub(crate) fn draws(&self) -> io::Result<bool> {
         if self.is_binary() || self.shows_bytes_as_they_are() {
             return Ok(false);
+        }
+        if let Some(newest) = self.newest() {
+            return Ok(newest.draws);
         }
         let from = self.output.mark_before(self.stream, self.view, u64::MAX);
         let mut rendered = Rendered::new(self, from);
@@ -220,89 +263,19 @@ impl Reader {
     }
 
     fn binary_page(&self, request: PageRequest) -> io::Result<Page> {
-        let total = self.output.kept_length(self.stream);
-        let start = request.offset.min(total);
+        let total = self.output.end(self.stream);
         let limit = match request.room.measure {
             Measure::Bytes => request.room.size,
             // They are told in base64.
             Measure::Quoted | Measure::QuotedTwice => (request.room.size / 4 * 3).max(1),
         };
-        let bytes = self.read(start, limit)?;
+        self.stop.check()?;
+        let Piece { at: start, bytes, .. } =
+            self.output.read_on(self.stream, request.offset, limit)?;
         let end = start + bytes.len() as u64;
         let running = self.is_running();
         Ok(Page { data: Data::Binary(bytes), start, end, total, running, in_parts: false })
     }
-}
-
-/// Collects a page until a limit is reached.
-pub(crate) struct Cutter {
-    request: PageRequest,
-    start: u64,
-    text: String,
-    /// What is left of the room.
-    left: Room,
-    lines: usize,
-    full: bool,
-    /// How much there is, on the page, before it and after.
-    total: u64,
-}
-
-impl Cutter {
-    pub fn new(request: PageRequest) -> Self {
-        let (start, text) = (request.offset, String::new());
-        Self { request, start, text, left: request.room, lines: 0, full: false, total: 0 }
-    }
-
-    /// Lets the next part of all there is pass by, and takes what belongs on the page.
-    pub fn pass(&mut self, text: &str) {
-        let before = self.total;
-        self.total += text.len() as u64;
-        if self.full || self.total <= self.request.offset {
-            return;
-        }
-        let skip = ceil_boundary(text, self.request.offset.saturating_sub(before) as usize);
-        if self.text.is_empty() {
-            self.start = before + skip as u64;
-        }
-        self.take(&text[skip..]);
-    }
-
-    /// Takes what still fits.
-    fn take(&mut self, text: &str) {
-        let mut end = self.left.beginning(text);
-        self.full = end < text.len();
-        // A page has at least one character, or reading would never get on.
-        if self.full && end == 0 && self.text.is_empty() {
-            end = text.chars().next().map_or(0, char::len_utf8);
-        }
-        for at in memchr::memchr_iter(b'\n', &text.as_bytes()[..end]) {
-            self.lines += 1;
-            if self.lines == self.request.limit_lines {
-                (end, self.full) = (at + 1, true);
-                break;
-            }
-        }
-        self.text.push_str(&text[..end]);
-        self.left = self.left.less(self.left.measure.of(&text[..end]));
-    }
-
-    pub fn page(mut self) -> Page {
-        if self.full
-            && self.left.measure != Measure::Bytes
-            && let Some(line) = self.text.rfind('\n')
-            && self.text.len() - line <= NEAR
-        {
-            self.text.truncate(line + 1);
-        }
-        let start = self.start.min(self.total);
-        let end = start + self.text.len() as u64;
-        let (data, total) = (Data::Text(self.text), self.total);
-        Page { data, start, end, total, running: false, in_parts: false }
-    }
-}
-
-fn ceil_boundary(text: &str, at: usize) -> usize {
-    (at.min(text.len())..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len())
 }
 
 #[cfg(test)]
@@ -417,6 +390,20 @@ mod tests {
     }
 
     #[test]
+    fn binary_output_that_could_not_be_kept_is_paged_around_what_was_lost() {
+        let output =
+            Output::new(Arc::new(Spill::new(SpillSettings::new("/proc/no"))).account().quota(None));
+        output.append(Stream::Stdout, &[0; 300_000]);
+        output.append(Stream::Stdout, &[1, 2, 3]);
+        let reader = reader(&output, View::default());
+        let at = |offset| reader.page(PageRequest::bytes(offset, 1 << 20)).unwrap();
+        let (first, last) = (at(0), at(65_536));
+        assert_eq!((first.end, first.next()), (65_536, Some(65_536)));
+        assert_eq!((last.start, last.end, last.total), (300_003 - 65_536, 300_003, 300_003));
+        assert_eq!(at(300_001).data, Data::Binary(vec![2, 3]));
+    }
+
+    #[test]
     fn pages_of_a_rendered_output_cost_no_more_than_its_first_reading() {
         let folder = tempfile::tempdir().unwrap();
         let line = b"\x1b[1m0123456789\x1b[0m progress 1%\rprogress 2%\n";
@@ -460,6 +447,45 @@ mod tests {
             prop_assert!(pages.iter().all(|page| page.total == whole.len() as u64));
             prop_assert!(pages.windows(2).all(|pair| pair[0].end == pair[1].start));
             prop_assert!(pages.iter().all(|page| page.lines() as usize <= limit_lines + 1));
+        }
+
+        #[test]
+        fn of_output_that_cannot_be_kept_every_line_is_told_once_or_not_at_all(
+            bursts in vec((1_usize..4_000, any::<bool>()), 1..12),
+            coloured in any::<bool>(),
+            limit_bytes in 1_000_usize..200_000,
+        ) {
+            let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
+            let output = Output::new(spill.account().quota(None));
+            let reader = reader(&output, View::default());
+            let (mut number, mut offset, mut told) = (0, 0, String::new());
+            for (lines, read) in bursts {
+                let colour = if coloured { "\x1b[31m\x1b[0m" } else { "" };
+                let lines = (number..number + lines).map(|number| format!("{colour}{number:09}\n"));
+                let text: String = lines.collect();
+                number += text.lines().count();
+                output.append(Stream::Stdout, text.as_bytes());
+                if !read {
+                    continue;
+                }
+                loop {
+                    let page = reader.page(PageRequest::bytes(offset, limit_bytes)).unwrap();
+                    prop_assert!(page.start >= offset && page.end >= page.start);
+                    offset = page.end;
+                    let Data::Text(text) = page.data else { panic!("text") };
+                    if text.is_empty() {
+                        break;
+                    }
+                    told.push_str(&text);
+                }
+                let last = format!("{:09}\n", number - 1);
+                prop_assert!(told.ends_with(&last));
+            }
+            let lines = told.lines().filter(|line| line.starts_with('0'));
+            let (told, cut): (Vec<_>, Vec<_>) = lines.partition(|line| line.len() == 9);
+            prop_assert!(cut.len() <= 1, "where keeping ended");
+            let wrong = told.windows(2).find(|pair| pair[0] >= pair[1]);
+            prop_assert_eq!(wrong, None);
         }
 
         #[test]

@@ -28,14 +28,14 @@ impl Point {
         Self { offset, ..Self::default() }
     }
 
-    /// Where one is after being told more from an offset on.
-    fn after(self, offset: u64, text: &str) -> Self {
-        let before = if offset == self.offset { self } else { Self::at(offset) };
+    /// Where one is after being told a page with this text.
+    fn after(self, page: &Page, text: &str) -> Self {
+        let before = if page.start == self.offset { self } else { Self::at(page.start) };
         let (line, print, rest) = match text.rfind('\n') {
             Some(end) => (0, 0, &text[end + 1..]),
             None => (before.line, before.print, text),
         };
-        let (offset, line) = (offset + text.len() as u64, line + rest.len() as u64);
+        let (offset, line) = (page.end, line + rest.len() as u64);
         match line <= MAX_LINE {
             true => Self { offset, line, print: print_of(print, rest) },
             false => Self::at(offset),
@@ -70,7 +70,7 @@ impl Reader {
         let request = PageRequest { offset, room, limit_lines: usize::MAX };
         let page = filter.page(self, request)?;
         let next = match &page.data {
-            Data::Text(text) => from.after(page.start, text),
+            Data::Text(text) => from.after(&page, text),
             Data::Binary(_) => Point::at(page.end),
         };
         Ok((page, next))

@@ -109,6 +109,11 @@ impl Reader {
         let in_parts = self.blocks(&mut |block| {
             grep.lines(block, |line| cutter.pass(&String::from_utf8_lossy(line)));
         })?;
+        if let Some(mut newest) = self.newest() {
+            newest.lines.retain(|(_, line)| grep.0.is_match(without_end(line.as_bytes())));
+            newest.lost = 0;
+            cutter.pass_newest(&newest);
+        }
         Ok(Page { in_parts, running: self.is_running(), ..cutter.page() })
     }
 
@@ -120,7 +125,7 @@ impl Reader {
         let no_errors = none(NO_ERRORS);
         let no_warnings = none(NO_WARNINGS);
         let mut summary = Summary::default();
-        self.blocks(&mut |block| {
+        let mut count = |block: &[u8]| {
             summary.lines += memchr::memchr_iter(b'\n', block).count() as u64;
             summary.lines += u64::from(!block.ends_with(b"\n"));
             errors.lines(block, |line| {
@@ -131,11 +136,14 @@ impl Reader {
                 let rest = no_warnings.replace_all(line, &b""[..]);
                 summary.warnings += u64::from(warnings.0.is_match(&rest));
             });
-        })?;
+        };
+        self.blocks(&mut count)?;
+        let newest = self.newest().unwrap_or_default();
+        newest.lines.iter().for_each(|(_, line)| count(line.as_bytes()));
         Ok(summary)
     }
 
-    /// Passes on what is seen in blocks of whole lines. Returns whether a line was too long and was
+    /// Passes on what is kept, as it is seen, in blocks of whole lines. Returns whether a line was too long and was
     /// passed on in parts.
     fn blocks(&self, visit: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let mut in_parts = false;

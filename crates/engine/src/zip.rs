@@ -16,12 +16,12 @@ pub fn zip(source: &Output, stream: Stream, target: &Output, stop: &Stop) -> io:
     let mut at = 0;
     loop {
         stop.check()?;
-        let bytes = source.read_at(stream, at, BLOCK)?;
-        if bytes.is_empty() {
+        let piece = source.read_on(stream, at, BLOCK)?;
+        if piece.bytes.is_empty() {
             break;
         }
-        at += bytes.len() as u64;
-        encoder.write_all(&bytes)?;
+        at = piece.at + piece.bytes.len() as u64;
+        encoder.write_all(&piece.bytes)?;
     }
     encoder.finish()?;
     target.finish();
@@ -33,9 +33,9 @@ struct Appender<'a>(&'a Output);
 impl Write for Appender<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.append(Stream::Stdout, bytes);
-        match self.0.lost() {
-            0 => Ok(bytes.len()),
-            _ => Err(io::ErrorKind::StorageFull.into()),
+        match self.0.cut(Stream::Stdout) {
+            None => Ok(bytes.len()),
+            Some(_) => Err(io::ErrorKind::StorageFull.into()),
         }
     }
 

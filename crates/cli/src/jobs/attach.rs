@@ -108,7 +108,10 @@ impl Sitting {
         loop {
             tokio::select! {
                 tell = self.visit.next() => match tell {
-                    Some(Tell::Output { stream: Stream::Stdout, at, bytes }) => {
+                    Some(
+                        Tell::Output { stream: Stream::Stdout, at, bytes }
+                        | Tell::Passing { stream: Stream::Stdout, at, bytes },
+                    ) => {
                         self.told = at + bytes.len() as u64;
                         stdout.write_all(&as_on_a_terminal(bytes, self.job.terminal))?;
                         stdout.flush()?;

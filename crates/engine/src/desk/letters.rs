@@ -62,6 +62,13 @@ pub enum Tell {
     Ended(Ending),
     /// Nothing is told to this visitor, and why.
     Refused(String),
+    /// Output for which there was no room any more, so that it is nowhere else. What is missing before
+    /// it was lost.
+    Passing {
+        stream: Stream,
+        at: u64,
+        bytes: Vec<u8>,
+    },
 }
 
 /// A job, as it is listed.

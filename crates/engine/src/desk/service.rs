@@ -15,7 +15,7 @@ use super::Register;
 use super::letters::{Ask, Listed, Mailbox, Tell, Wanted, letter};
 use crate::detached::Ending;
 use crate::jobs::{Job, Use};
-use crate::output::{Output, Stream};
+use crate::output::{Output, Piece, Stream};
 use crate::run::{Life, Saying};
 
 /// How much output is told at a time.
@@ -116,7 +116,7 @@ async fn news(followed: Option<&Followed>) {
 impl Followed {
     /// Whether there is output that was not told.
     fn has_more(&self) -> bool {
-        let more = |stream, place| self.job.output.kept_length(stream) > place;
+        let more = |stream, place| self.job.output.end(stream) > place;
         more(Stream::Stdout, self.sent.stdout) || more(Stream::Stderr, self.sent.stderr)
     }
 }
@@ -225,13 +225,17 @@ impl Service {
             Stream::Stderr => &mut followed.sent.stderr,
         };
         let (output, at) = (job.output.clone(), *place);
-        if output.kept_length(stream) <= at {
+        if output.end(stream) <= at {
             return Ok(());
         }
-        let read = aside(move || output.read_at(stream, at, PIECE));
-        let bytes = read.await.map_err(io::Error::from).flatten()?;
-        *place += bytes.len() as u64;
-        self.tell(&Tell::Output { stream, at, bytes }).await
+        let read = aside(move || output.read_on(stream, at, PIECE));
+        let Piece { at, bytes, kept } = read.await.map_err(io::Error::from).flatten()?;
+        *place = at + bytes.len() as u64;
+        let tell = match kept {
+            true => Tell::Output { stream, at, bytes },
+            false => Tell::Passing { stream, at, bytes },
+        };
+        self.tell(&tell).await
     }
 
     async fn tell(&mut self, tell: &Tell) -> io::Result<()> {
@@ -245,7 +249,7 @@ impl Wanted {
             Self::Everything => 0,
             Self::After(bytes) if stream == Stream::Stdout => bytes,
             Self::After(_) => 0,
-            Self::Last(bytes) => output.kept_length(stream).saturating_sub(bytes),
+            Self::Last(bytes) => output.end(stream).saturating_sub(bytes),
             Self::Nothing => u64::MAX,
         };
         Sent { stdout: from(Stream::Stdout), stderr: from(Stream::Stderr) }

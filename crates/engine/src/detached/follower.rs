@@ -112,8 +112,10 @@ impl Follower {
             session,
         }));
         drop(self.living);
-        read_rest(&self.standing, &self.output).await;
-        self.output.lose(ending.lost);
+        // Of an output that was cut all was told, or nothing more can be known.
+        if self.output.cut(Stream::Stdout).is_none() {
+            read_rest(&self.standing, &self.output, ending.lost).await;
+        }
         self.output.finish();
     }
 
@@ -127,12 +129,15 @@ impl Follower {
         let run = self.standing.card.run.clone();
         // What must not wait behind something the run does not read has a way of its own.
         let urgent = Visit::open(&self.standing.folder).ok();
-        let known = self.output.kept_length(Stream::Stdout);
+        let known = self.output.end(Stream::Stdout);
         visit.follow(&run, Wanted::After(known), true).ok()?;
         loop {
             tokio::select! {
                 tell = visit.next() => match tell {
                     Some(Tell::Output { stream, bytes, .. }) => self.output.append(stream, &bytes),
+                    Some(Tell::Passing { stream, at, bytes }) => {
+                        self.output.pass(stream, at, &bytes);
+                    }
                     Some(Tell::Life(life)) => drop(self.living.send_replace(life)),
                     Some(Tell::Ended(ending)) => self.ending = Some(ending),
                     Some(Tell::Refused(reason)) => self.refused = Some(reason),
@@ -181,17 +186,22 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }
 
-/// Takes in what is in the file and was not told.
-async fn read_rest(standing: &Standing, output: &Output) {
-    let (path, output) = (standing.output(), output.clone());
+/// Takes in what is in the files and was not told, but for so many bytes that were lost.
+async fn read_rest(standing: &Standing, output: &Output, lost: u64) {
+    let (path, output, newest) = (standing.output(), output.clone(), standing.newest());
     let read = aside(move || {
         let (file, mut piece) = (open(&path)?, vec![0; PIECE]);
         loop {
-            match file.read_at(&mut piece, output.kept_length(Stream::Stdout))? {
-                0 => return io::Result::Ok(()),
+            match file.read_at(&mut piece, output.end(Stream::Stdout))? {
+                0 => break,
                 length => output.append(Stream::Stdout, &piece[..length]),
             }
         }
+        let newest = newest?;
+        if lost > 0 || !newest.is_empty() {
+            output.pass(Stream::Stdout, output.end(Stream::Stdout) + lost, &newest);
+        }
+        io::Result::Ok(())
     });
     if let Ok(Err(error)) = read.await {
         tracing::warn!("the output of a detached job cannot be read: {error}");

@@ -16,7 +16,7 @@ use crate::enclosure::{self, Enclosure};
 use crate::gate::Pending;
 use crate::jobs::{Job, Jobs};
 use crate::later::Later;
-use crate::output::Output;
+use crate::output::{Output, Stream};
 use crate::run::Run;
 use crate::secrets::Secrets;
 use crate::spill::{Spill, SpillSettings};
@@ -133,7 +133,12 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
 /// told, too: where there is no room on the disk, they are all who know.
 async fn see_through(job: &Job, standing: &Standing, desk: &Desk) -> io::Result<()> {
     job.gone().await;
-    let written = standing.end(&Ending::of(job));
+    let mut ending = Ending::of(job);
+    let newest = job.output.passing(Stream::Stdout);
+    if !newest.is_empty() && standing.keep_newest(&newest).is_err() {
+        ending.lost += newest.len() as u64;
+    }
+    let written = standing.end(&ending);
     let _ = timeout(FAREWELL, desk.forsaken()).await;
     written
 }

@@ -21,6 +21,7 @@ const CARD: &str = "job.json";
 const END: &str = "end.json";
 const UNENDED: &str = "end.part";
 const OUTPUT: &str = "output";
+const NEWEST: &str = "newest";
 
 /// How long a job that has ended can be read.
 const KEEP_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -227,6 +228,23 @@ impl Standing {
 
     pub fn output(&self) -> PathBuf {
         self.folder.join(OUTPUT)
+    }
+
+    /// The last bytes of an output that could not be kept to its end, when the job has ended.
+    pub fn newest(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        match open(&self.folder.join(NEWEST)) {
+            Ok(mut file) => file.read_to_end(&mut bytes).map(|_| bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(bytes),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub(super) fn keep_newest(&self, bytes: &[u8]) -> io::Result<()> {
+        let path = self.folder.join(NEWEST);
+        let written = create(&path)?.write_all(bytes);
+        // Part of it could not be placed.
+        written.inspect_err(|_| drop(fs::remove_file(path)))
     }
 
     /// Notes that it has begun, and by whom it can be asked for.

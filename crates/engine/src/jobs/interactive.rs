@@ -61,20 +61,20 @@ impl Terminal {
     /// Whether it was not looked at since the last of the output came.
     pub fn is_behind(&self, output: &Output) -> bool {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
-        drawn.at < output.kept_length(Stream::Stdout)
+        drawn.at < output.end(Stream::Stdout)
     }
 }
 
 impl Drawn {
     fn catch_up(&mut self, output: &Output) {
-        let end = output.kept_length(Stream::Stdout);
+        let end = output.end(Stream::Stdout);
         self.at = self.at.max(end.saturating_sub(MOST));
         while self.at < end
-            && let Ok(bytes) = output.read_at(Stream::Stdout, self.at, PIECE)
-            && !bytes.is_empty()
+            && let Ok(piece) = output.read_on(Stream::Stdout, self.at, PIECE)
+            && !piece.bytes.is_empty()
         {
-            self.screen.process(&bytes);
-            self.at += bytes.len() as u64;
+            self.screen.process(&piece.bytes);
+            self.at = piece.at + piece.bytes.len() as u64;
         }
     }
 }

@@ -181,7 +181,7 @@ fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut Point) -> 
         let last = page.end >= page.total || text.is_empty();
         // A line longer than a page is looked at in parts.
         let passed = if whole > 0 || last { whole } else { text.len() };
-        offset = page.start + passed as u64;
+        offset = page.end - (text.len() - passed) as u64;
         *from = Point::at(offset);
         if last {
             return None;

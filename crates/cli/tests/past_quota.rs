@@ -1,0 +1,151 @@
+//! Jobs that print more than there is room for: their newest output can be read, waited for and answered.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::{Gate, MCPZ, Server, audit, wait_until};
+
+const CONFIG: &str = "[limits]\nspill_per_run = \"100KB\"\n";
+
+/// More than that, as `seq 100000` prints it.
+const ALL: u64 = 588_895;
+
+fn tool(server: &mut Server, name: &str, arguments: Value) -> Value {
+    server.tool(name, arguments)["structuredContent"].clone()
+}
+
+/// Waits for a line behind a place, and tells what there was to read up to then.
+fn wait_for(server: &mut Server, job: &Value, cursor: &Value, pattern: &str) -> Value {
+    let wait = json!({"job_id": job, "wait_for": "text", "pattern": pattern, "cursor": cursor});
+    let told = tool(server, "read_job", wait);
+    assert!(told["matched"].is_string(), "{told}");
+    told
+}
+
+/// Reads on until there is nothing more, and returns it with the last cursor.
+fn read_on(server: &mut Server, job: &Value, cursor: &Value) -> (String, Value) {
+    let (mut text, mut cursor) = (String::new(), cursor.clone());
+    loop {
+        let told = tool(server, "read_job", json!({"job_id": job, "cursor": cursor}));
+        cursor = told["next_cursor"].clone();
+        match told["output"].as_str().unwrap() {
+            "" => return (text, cursor),
+            more => text.push_str(more),
+        }
+    }
+}
+
+/// What is said to be missing, and the numbers in lines around it.
+fn split(text: &str) -> (u64, Vec<u64>, Vec<u64>) {
+    let numbers = |text: &str| text.lines().filter_map(|line| line.parse().ok()).collect();
+    let (before, rest) = text.split_once('[').unwrap();
+    let (lost, after) = rest.split_once(" bytes of output were not kept]\n").unwrap();
+    (lost.parse().unwrap(), numbers(before), numbers(after))
+}
+
+#[test]
+fn a_job_past_its_quota_is_read_and_waited_for_like_any_other() {
+    for kind in ["background", "detach"] {
+        let (state, first, second) = (support::state(), Gate::new(), Gate::new());
+        let mut server = audit::start(&state, CONFIG);
+        let (one, two) = (first.wait(), second.wait());
+        let command = format!("seq 100000; {one}; echo ready; {two}; echo more; exit 3");
+        let job = server.call(json!({"command": command, kind: true}))["job_id"].clone();
+        wait_for(&mut server, &job, &json!("bytes:0"), "^100000$");
+        let (text, cursor) = read_on(&mut server, &job, &json!("bytes:0"));
+        let (lost, before, after) = split(&text);
+        assert_eq!((before[0], *after.last().unwrap()), (1, 100_000), "{kind}");
+        assert!(after.len() > 9_000, "{kind}: {} lines are at hand", after.len());
+        assert!(after.windows(2).all(|pair| pair[1] == pair[0] + 1), "{kind}");
+        assert!(lost > ALL - 100_000 - 3 * (64 << 10), "{kind}: {lost}");
+        drop(first);
+        let told = wait_for(&mut server, &job, &cursor, "ready");
+        assert_eq!(told["output"], "ready\n", "{kind}: {told}");
+        assert!(told["lost_bytes"].as_u64().unwrap().abs_diff(lost) < 16, "{kind}: {told}");
+        drop(second);
+        let wait = json!({"job_id": job, "wait_for": "exit", "cursor": told["next_cursor"]});
+        let told = tool(&mut server, "read_job", wait);
+        assert_eq!((&told["output"], &told["exit_code"]), (&json!("more\n"), &json!(3)), "{kind}");
+        let grep = json!({"job_id": job, "cursor": "bytes:0", "grep": "^(1|99999|ready)$"});
+        assert_eq!(tool(&mut server, "read_job", grep)["output"], "1\n99999\nready\n", "{kind}");
+    }
+}
+
+#[test]
+fn the_newest_of_a_detached_job_past_its_quota_is_there_when_all_have_left() {
+    let state = support::state();
+    let mut server = audit::start(&state, CONFIG);
+    let command = "seq 100000; echo the end";
+    let job = server.call(json!({"command": command, "detach": true}))["job_id"].clone();
+    tool(&mut server, "read_job", json!({"job_id": job, "wait_for": "exit"}));
+    server.close_stdin();
+    server.wait();
+    let mut server = audit::start(&state, CONFIG);
+    let (text, _) = read_on(&mut server, &job, &json!("bytes:0"));
+    let (_, before, after) = split(&text);
+    assert_eq!((before[0], *after.last().unwrap()), (1, 100_000));
+    assert!(text.ends_with("the end\n"));
+    let mut logs = Command::new(MCPZ);
+    logs.args(["jobs", "logs", job.as_str().unwrap()]).env("XDG_STATE_HOME", state.path());
+    let printed = String::from_utf8(logs.output().unwrap().stdout).unwrap();
+    let (lost, ..) = split(&printed);
+    let notice = format!("\n[{lost} bytes of output were not kept]\n").len() as u64;
+    assert_eq!(printed.len() as u64 + lost - notice, ALL + 8);
+    assert!(printed.ends_with("100000\nthe end\n"));
+}
+
+#[test]
+fn a_terminal_past_its_quota_shows_what_it_asks_and_hears_the_answer() {
+    for kind in ["background", "detach"] {
+        let state = support::state();
+        let mut server = audit::start(&state, CONFIG);
+        let command = "seq 100000; printf 'Your name? '; read name; echo \"hello $name\"; exit 3";
+        let job = server.call(json!({"command": command, kind: true, "tty": true}));
+        let id = &job["job_id"];
+        let wait = json!({"job_id": id, "wait_for": "text", "pattern": "Your name\\?"});
+        let told = tool(&mut server, "read_job", wait);
+        assert_eq!(told["matched"], "Your name? ", "{kind}: {told}");
+        let asked = wait_until("it is seen to ask", || {
+            let told = tool(&mut server, "read_job", json!({"job_id": id}));
+            (told["waiting_for_input"] == true).then_some(told)
+        });
+        let screen = asked["screen"].as_str().unwrap();
+        assert!(screen.ends_with("100000\nYour name?"), "{kind}: {asked}");
+        server.tool("write_job", json!({"job_id": id, "text": "Ada\n"}));
+        let told = tool(&mut server, "read_job", json!({"job_id": id, "wait_for": "exit"}));
+        assert_eq!(told["exit_code"], 3, "{kind}: {told}");
+        assert!(told["lost_bytes"].as_u64().unwrap() > 0, "{kind}: {told}");
+        let (text, _) = read_on(&mut server, id, &told["next_cursor"]);
+        assert!(text.ends_with("\n100000\nYour name? Ada\nhello Ada\n"), "{kind}: {text}");
+    }
+}
+
+#[test]
+fn a_job_on_a_full_disk_is_not_blind() {
+    let folder = support::state();
+    let path = folder.path().to_str().unwrap();
+    let mounted =
+        Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs", path]).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        return;
+    }
+    let gate = Gate::new();
+    let mut command = Command::new(MCPZ);
+    command.args(["server", "shell", "--tools", "all"]).env("TMPDIR", path);
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    let command = format!("seq 1000000; {}; echo ready; sleep 1000", gate.wait());
+    let job = server.call(json!({"command": command, "background": true}))["job_id"].clone();
+    let told = wait_for(&mut server, &job, &json!("bytes:0"), "^1000000$");
+    let (_, cursor) = read_on(&mut server, &job, &told["next_cursor"]);
+    drop(gate);
+    let told = wait_for(&mut server, &job, &cursor, "ready");
+    assert_eq!(told["output"], "ready\n");
+    assert!(told["lost_bytes"].as_u64().unwrap() > 5_000_000, "{told}");
+    drop(server);
+    assert!(Command::new("umount").arg(path).status().unwrap().success());
+}
