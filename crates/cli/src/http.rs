@@ -191,6 +191,7 @@ fn limits(file: &config::Http) -> Result<HttpLimits, HttpError> {
         sessions: count("sessions_per_client", file.sessions_per_client, default.sessions)?,
         session_time: time("session_time", file.session_time, default.session_time)?,
         grace: file.grace.map_or(default.grace, Duration::from_secs),
+        memory: default.memory,
     })
 }
 
@@ -213,6 +214,7 @@ fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
 
 pub fn run(settings: Settings, mut http: Http) -> Result<(), Box<dyn Error>> {
     http.settings.limits.connections = make_room(http.settings.limits.connections);
+    http.settings.limits.memory = settings.memory;
     let later = Later::default();
     let runtime = runtime(&later)?;
     let served: Result<(), Box<dyn Error>> = runtime.block_on(async {

@@ -60,10 +60,10 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
 fn run_stdio(settings: Settings) -> Result<(), Box<dyn Error>> {
     let later = Later::default();
     let runtime = runtime(&later)?;
-    let finish_time = settings.finish_time;
+    let (finish_time, memory) = (settings.finish_time, settings.memory);
     let served = runtime.block_on(async {
         tracing::info!("mcpz shell server started");
-        serve_stdio(settings.shell(later), finish_time, shutdown()?).await
+        serve_stdio(settings.shell(later), finish_time, memory, shutdown()?).await
     });
     // A thread may still wait for a terminal's input; there is nothing to wait for.
     runtime.shutdown_background();

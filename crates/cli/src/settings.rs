@@ -9,7 +9,8 @@ use mcpz_engine::{
     AuditSettings, Engine, Later, Limits, Memory, RunLimits, SpillSettings, Surroundings, Together,
 };
 use mcpz_server::{
-    ExecuteSettings, FaceSettings, MaxAnswer, Shell, ShellSettings, Spans, ToolSet, UnknownTool,
+    ExecuteSettings, FaceSettings, MaxAnswer, MemoryLimits, Shell, ShellSettings, Spans, ToolSet,
+    UnknownTool,
 };
 
 use crate::args::ShellFlags;
@@ -52,6 +53,8 @@ pub struct Settings {
     /// How long calls may take to finish once the client has closed its input.
     pub finish_time: Duration,
     pub log: Format,
+    /// What messages may take.
+    pub memory: MemoryLimits,
     /// Where calls are traced, if they are.
     pub spans: Option<Arc<Spans>>,
 }
@@ -168,6 +171,7 @@ impl Settings {
             verbose: flags.verbose || file.verbose.unwrap_or(false),
             finish_time: finish_time(file.finish_time)?,
             log,
+            memory: messages(&limits)?,
             spans: None,
         })
     }
@@ -248,6 +252,25 @@ fn spill(limits: &config::Limits) -> SpillSettings {
         total,
         ..default
     }
+}
+
+/// How much memory messages may take. Who sets no limit for each client has one that leaves room for others.
+fn messages(limits: &config::Limits) -> Result<MemoryLimits, SettingsError> {
+    let default = MemoryLimits::default();
+    let size = |name, wanted: Option<Size>, otherwise| match wanted {
+        Some(Size(bytes)) if bytes < MemoryLimits::LEAST as u64 => {
+            Err(SettingsError::TooLittle { name, least: MemoryLimits::LEAST as u64 })
+        }
+        Some(Size(bytes)) => Ok(usize::try_from(bytes).unwrap_or(usize::MAX)),
+        None => Ok(otherwise),
+    };
+    let total = size("message_memory", limits.message_memory, default.total)?;
+    let own = size(
+        "message_memory_per_client",
+        limits.message_memory_per_client,
+        (total / 4).max(MemoryLimits::LEAST),
+    )?;
+    Ok(MemoryLimits { total, per_client: own.min(total) })
 }
 
 /// What each command may use; 0 stands for all there is.

@@ -22,6 +22,7 @@ use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
 use crate::caught::{Caught, FAILED};
+use crate::memory::{PAGE, Taken};
 use crate::message;
 use crate::progress::Watcher;
 use crate::subscriptions::{self, Followed, MAX_FOLLOWED, Subscriptions};
@@ -366,7 +367,12 @@ impl ServerHandler for Shell {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = resources::read(&self.owner, &request.uri, &context.ct);
+        let read = async {
+            if let Some(taken) = context.extensions.get::<Taken>() {
+                taken.wait_for_room(PAGE, &context.ct).await;
+            }
+            resources::read(&self.owner, &request.uri, &context.ct).await
+        };
         Ok(Caught::new(read).await??.into())
     }
 

@@ -34,6 +34,7 @@ pub use guard::Allowed;
 pub(crate) use metrics::{one, write_engine};
 pub use oauth::{Fetching, OAuth, OAuthSettings, Source};
 
+use crate::memory::MemoryLimits;
 use endpoint::Endpoint;
 
 /// Greets whoever comes, with a handler of their own.
@@ -84,6 +85,8 @@ pub struct HttpLimits {
     pub session_time: Duration,
     /// How long a command runs on whose client has lost its connection.
     pub grace: Duration,
+    /// What messages may take.
+    pub memory: MemoryLimits,
 }
 
 impl Default for HttpLimits {
@@ -98,6 +101,7 @@ impl Default for HttpLimits {
             sessions: 1000,
             session_time: Duration::from_secs(3600),
             grace: Duration::from_secs(60),
+            memory: MemoryLimits::default(),
         }
     }
 }

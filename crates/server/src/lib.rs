@@ -9,6 +9,7 @@ mod handler;
 mod http;
 mod kept;
 mod lines;
+mod memory;
 mod message;
 mod owed;
 mod progress;
@@ -30,6 +31,7 @@ pub use http::{
     Reception, Source, serve_http,
 };
 pub use mcpz_engine::random_name;
+pub use memory::MemoryLimits;
 pub use serve::{serve, serve_stdio};
 pub use tool::execute::ExecuteSettings;
 pub use tool::shell::ShellSettings;

@@ -22,6 +22,16 @@ pub enum Line {
     },
 }
 
+impl Line {
+    /// How many bytes of it there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Whole(bytes) => bytes.len(),
+            Self::TooLong { start, end } => start.len() + end.len(),
+        }
+    }
+}
+
 pub struct Lines<R> {
     source: R,
     buffer: Vec<u8>,

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rmcp::model::RequestId;
 use tokio::sync::Notify;
 
+use crate::memory::Taken;
+
 #[derive(Debug, Default)]
 pub struct Owed {
     state: Mutex<State>,
@@ -18,9 +20,16 @@ struct State {
     /// Requests that were passed on and not answered yet, and whether they will be. One that was
     /// cancelled never is, and its id is never free again: the service loop could take an old answer
     /// for a new one.
-    requests: HashMap<RequestId, bool>,
+    requests: HashMap<RequestId, Request>,
     /// Messages that are not written yet.
     messages: usize,
+}
+
+#[derive(Debug)]
+struct Request {
+    will_be_answered: bool,
+    /// What it takes.
+    taken: Option<Taken>,
 }
 
 /// A message that is about to be written.
@@ -29,26 +38,26 @@ pub struct Unwritten(Arc<Owed>);
 
 impl Owed {
     /// Notes a request that is passed on. False if one with its id is still running.
-    pub fn note_request(&self, id: &RequestId, will_be_answered: bool) -> bool {
+    pub fn note_request(&self, id: &RequestId, will_be_answered: bool, taken: Taken) -> bool {
         let mut state = self.lock();
         if state.requests.contains_key(id) {
             return false;
         }
-        state.requests.insert(id.clone(), will_be_answered);
+        state.requests.insert(id.clone(), Request { will_be_answered, taken: Some(taken) });
         true
     }
 
     /// Notes that a request will not be answered any more.
     pub fn note_cancelled(&self, id: &RequestId) {
-        if let Some(will_be_answered) = self.lock().requests.get_mut(id) {
-            *will_be_answered = false;
+        if let Some(request) = self.lock().requests.get_mut(id) {
+            *request = Request { will_be_answered: false, taken: None };
         }
         self.changed.notify_waiters();
     }
 
-    /// Notes that a request is answered. The answer is unwritten then.
-    pub fn note_answered(&self, id: &RequestId) {
-        self.lock().requests.remove(id);
+    /// Notes that a request is answered. The answer is unwritten then. Returns what it took.
+    pub fn note_answered(&self, id: &RequestId) -> Option<Taken> {
+        self.lock().requests.remove(id)?.taken
     }
 
     /// A message that is owed until what is returned is dropped.
@@ -75,7 +84,7 @@ impl Owed {
 
 impl State {
     fn is_nothing(&self) -> bool {
-        self.messages == 0 && !self.requests.values().any(|will_be_answered| *will_be_answered)
+        self.messages == 0 && !self.requests.values().any(|request| request.will_be_answered)
     }
 }
 

@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::memory::{ANSWER, Taken};
 use crate::telling::{Teller, Voice};
 
 /// The least time between two notifications.
@@ -40,6 +41,7 @@ pub struct Watcher {
     pub cancelled: CancellationToken,
     /// What of the command's output is shown.
     pub streams: &'static [Stream],
+    taken: Option<Taken>,
 }
 
 /// A command that was waited for.
@@ -58,12 +60,20 @@ impl Watcher {
     ) -> Self {
         Self {
             streams,
+            taken: context.extensions.get().cloned(),
             origin,
             voice,
             teller,
             output: Arc::default(),
             token: context.meta.get_progress_token(),
             cancelled: context.ct.clone(),
+        }
+    }
+
+    /// Waits until there is room for an answer of about this size.
+    pub async fn wait_for_room(&self, bytes: usize) {
+        if let Some(taken) = &self.taken {
+            taken.wait_for_room(bytes, &self.cancelled).await;
         }
     }
 
@@ -119,6 +129,7 @@ impl Watcher {
         if let Ok(outcome) = &mut outcome {
             engine.adopt(owner, run, command, outcome);
         }
+        self.wait_for_room(ANSWER).await;
         outcome
     }
 

@@ -9,6 +9,7 @@ use rmcp::service::{RunningService, ServerInitializeError, ServiceExt};
 use rmcp::transport::IntoTransport;
 
 use crate::handler::Shell;
+use crate::memory::{Memory, MemoryLimits};
 use crate::stdio::Stdio;
 
 /// How long answers that are under way may take once all commands have ended.
@@ -20,9 +21,10 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 pub async fn serve_stdio(
     shell: Shell,
     finish_time: Duration,
+    memory: MemoryLimits,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let stdio = Stdio::open(finish_time)?;
+    let stdio = Stdio::open(finish_time, Memory::new(memory).account())?;
     let closed = stdio.closed();
     let engine = shell.engine().clone();
     let mut session = tokio::spawn(async move {

@@ -17,7 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{ClientNotification, ClientRequest, ErrorData, GetMeta, JsonRpcMessage};
+use rmcp::model::{
+    ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
+};
 use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -30,6 +32,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::lines::Lines;
+use crate::memory::{Account, Held, Taken, Way};
 use crate::message::{self, Fault, Message};
 use crate::owed::{Owed, Unwritten};
 
@@ -48,6 +51,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 pub struct Stdio {
     lines: Lines<Source>,
     waiting: VecDeque<Result<Message, Fault>>,
+    /// What the last line takes, until all in it is answered.
+    held: Option<Arc<Held>>,
     writer: Writer,
     complaints: mpsc::Sender<(Fault, Unwritten)>,
     /// Whether a request has opened the conversation.
@@ -61,23 +66,25 @@ pub struct Stdio {
 #[derive(Clone)]
 struct Writer {
     sink: Arc<tokio::sync::Mutex<Sink>>,
+    account: Arc<Account>,
     owed: Arc<Owed>,
     closed: CancellationToken,
 }
 
 impl Stdio {
     /// This process's own standard input and output.
-    pub fn open(finish_time: Duration) -> io::Result<Self> {
+    pub fn open(finish_time: Duration, account: Arc<Account>) -> io::Result<Self> {
         let writer = Writer {
             sink: Arc::new(tokio::sync::Mutex::new(open_stdout()?)),
+            account,
             owed: Arc::default(),
             closed: CancellationToken::new(),
         };
         let (complaints, faults) = mpsc::channel(COMPLAINTS);
         tokio::spawn(complain(writer.clone(), faults));
         let (lines, waiting) = (Lines::new(open_stdin()?), VecDeque::new());
-        let (opened, finish_by) = (false, None);
-        Ok(Self { lines, waiting, writer, complaints, opened, finish_time, finish_by })
+        let (opened, finish_by, held) = (false, None, None);
+        Ok(Self { lines, waiting, held, writer, complaints, opened, finish_time, finish_by })
     }
 
     /// Told when the client has closed its end, and either has all it asked for or has to wait too
@@ -88,20 +95,24 @@ impl Stdio {
 
     async fn next(&mut self) -> Option<Result<Message, Fault>> {
         while self.waiting.is_empty() {
-            self.waiting = message::read(self.lines.next().await?).into();
+            let line = self.lines.next().await?;
+            self.held = Some(Arc::new(self.writer.account.hold(Way::Arriving, line.len())));
+            self.waiting = message::read(line).into();
         }
         self.waiting.pop_front()
     }
 
     /// Whether the service loop may see this message, or why not.
-    fn admit(&mut self, message: &Message) -> Result<bool, Fault> {
+    fn admit(&mut self, message: &mut Message) -> Result<bool, Fault> {
         let owed = &self.writer.owed;
         match message {
             JsonRpcMessage::Request(request) => {
                 self.opened |= opens(&request.request);
                 // Who listens is answered when they stop.
                 let will_be_answered = request.request.method() != LISTEN;
-                if owed.note_request(&request.id, will_be_answered) {
+                let taken = Taken::new(self.writer.account.clone(), self.held.clone());
+                if owed.note_request(&request.id, will_be_answered, taken.clone()) {
+                    request.request.extensions_mut().insert(taken);
                     return Ok(true);
                 }
                 let text = "Invalid Request: a request with this id is still running";
@@ -181,12 +192,14 @@ impl Transport<RoleServer> for Stdio {
             let Ok(complaint) = self.complaints.clone().reserve_owned().await else {
                 return None;
             };
+            // Nor is one that does not read what it asked for.
+            self.writer.account.wait_for_any().await;
             let Some(next) = self.next().await else {
                 self.finish_by = Some(Instant::now() + self.finish_time);
                 break;
             };
             let admitted = match next {
-                Ok(message) => self.admit(&message).map(|fine| fine.then_some(message)),
+                Ok(mut message) => self.admit(&mut message).map(|fine| fine.then_some(message)),
                 Err(fault) => Err(fault),
             };
             match admitted {
@@ -210,7 +223,7 @@ impl Transport<RoleServer> for Stdio {
 /// Tells the client what is wrong with its messages.
 async fn complain(writer: Writer, mut faults: mpsc::Receiver<(Fault, Unwritten)>) {
     while let Some((Fault { error, id }, unwritten)) = faults.recv().await {
-        let _ = writer.write(JsonRpcMessage::error(*error, id), unwritten).await;
+        let _ = writer.write(JsonRpcMessage::error(*error, id), (unwritten, None)).await;
     }
 }
 
@@ -222,19 +235,20 @@ impl Writer {
             _ => None,
         };
         let unwritten = self.owed.message();
-        if let Some(id) = answered {
-            self.owed.note_answered(id);
-        }
-        self.write(message, unwritten).await
+        let taken = answered.and_then(|id| self.owed.note_answered(id));
+        self.write(message, (unwritten, taken)).await
     }
 
     async fn write(
         &self,
         message: TxJsonRpcMessage<RoleServer>,
-        _unwritten: Unwritten,
+        (_unwritten, taken): (Unwritten, Option<Taken>),
     ) -> io::Result<()> {
         let mut line = serde_json::to_vec(&message)?;
         line.push(b'\n');
+        drop(message);
+        let _held = self.account.hold(Way::Leaving, line.len());
+        taken.inspect(Taken::answered);
         let mut sink = self.sink.lock().await;
         let written = match sink.write_all(&line).await {
             // A thread may write to a file, and has not done so before it says so.

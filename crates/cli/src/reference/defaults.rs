@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpz_engine::{AuditSettings, Limits, Memory, RunLimits, SpillSettings};
 use mcpz_policy::{Threats, Unresolved};
 use mcpz_sandbox::{Mode, View};
-use mcpz_server::{FaceSettings, HttpLimits, MaxAnswer, ShellSettings};
+use mcpz_server::{FaceSettings, HttpLimits, MaxAnswer, MemoryLimits, ShellSettings};
 
 use crate::{http, settings};
 
@@ -48,6 +48,8 @@ pub fn of(path: &str) -> String {
         "limits.spill_per_client" => "half of `spill_total`".to_owned(),
         "limits.spill_total" => size(spill.total),
         "limits.spill_time" => plain(settings::DEFAULT_SPILL_TIME),
+        "limits.message_memory" => size(MemoryLimits::default().total as u64),
+        "limits.message_memory_per_client" => "a quarter of `message_memory`".to_owned(),
         "limits.runs" => plain(run.total),
         "limits.runs_per_client" => plain(run.per_owner),
         "limits.waiting" => plain(run.waiting),

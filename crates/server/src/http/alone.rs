@@ -5,7 +5,9 @@ use std::io;
 use std::sync::Arc;
 
 use http::StatusCode;
-use rmcp::model::{Implementation, InitializeRequestParams, JsonRpcMessage, ProtocolVersion};
+use rmcp::model::{
+    GetExtensions, Implementation, InitializeRequestParams, JsonRpcMessage, ProtocolVersion,
+};
 use rmcp::service::{TxJsonRpcMessage, serve_directly_with_ct};
 use rmcp::transport::Transport;
 use rmcp::{RoleServer, ServerHandler};
@@ -13,6 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::rules::status_of;
 use super::stream::{Kind, Reading, Stream};
+use crate::memory::{Account, Taken};
 use crate::message::Message;
 
 /// Serves a request and returns where its answer is read. It is cancelled when the guard is dropped.
@@ -20,12 +23,17 @@ pub fn serve<H: ServerHandler>(
     handler: H,
     request: Message,
     version: ProtocolVersion,
+    (account, taken): (Arc<Account>, Taken),
 ) -> (Reading, DropGuard) {
     let stream = Arc::new(Stream::default());
     let reading = stream.read(0);
     let cancelled = CancellationToken::new();
     let answered = CancellationToken::new();
-    let transport = Once { request: Some(request), stream, answered };
+    let mut request = request;
+    if let JsonRpcMessage::Request(request) = &mut request {
+        request.request.extensions_mut().insert(taken.clone());
+    }
+    let transport = Once { request: Some(request), stream, answered, account, taken };
     // Who it is, the request says itself.
     let nobody = Implementation::new("", "");
     let mut peer = InitializeRequestParams::new(Default::default(), nobody);
@@ -42,6 +50,8 @@ struct Once {
     request: Option<Message>,
     stream: Arc<Stream>,
     answered: CancellationToken,
+    account: Arc<Account>,
+    taken: Taken,
 }
 
 impl Transport<RoleServer> for Once {
@@ -57,7 +67,16 @@ impl Transport<RoleServer> for Once {
             JsonRpcMessage::Request(_) => Kind::Question,
             JsonRpcMessage::Notification(_) => Kind::Notice,
         };
-        let said = serde_json::to_vec(&message).map(|data| self.stream.say(data.into(), kind));
+        let said = serde_json::to_vec(&message).map(|data| {
+            let data = match kind {
+                Kind::Notice => self.account.try_outgoing(data),
+                Kind::Question | Kind::Answer(_) => Some(self.account.outgoing(data)),
+            };
+            if matches!(kind, Kind::Answer(_)) {
+                self.taken.answered();
+            }
+            data.into_iter().for_each(|data| self.stream.say(data, kind));
+        });
         if matches!(kind, Kind::Answer(_)) {
             self.stream.end();
             self.answered.cancel();

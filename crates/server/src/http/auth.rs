@@ -10,11 +10,14 @@ use http::{HeaderMap, StatusCode};
 
 use super::oauth::OAuth;
 use super::refusal::Refusal;
+use crate::memory::{Account, Memory};
 
 /// Somebody who may speak, and owns what comes of it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Principal {
     pub name: Arc<str>,
+    /// What their messages may take.
+    pub(crate) account: Arc<Account>,
 }
 
 /// The name of whoever speaks when everybody may.
@@ -111,18 +114,23 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The principals that were here, so that each is the same every time.
-#[derive(Default)]
 pub struct Principals {
+    memory: Arc<Memory>,
     by_name: Mutex<HashMap<Arc<str>, Arc<Principal>>>,
 }
 
 impl Principals {
+    pub fn new(memory: Arc<Memory>) -> Self {
+        Self { memory, by_name: Mutex::default() }
+    }
+
     pub fn get(&self, name: Arc<str>) -> Arc<Principal> {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         if by_name.len() >= MAX_PRINCIPALS && !by_name.contains_key(&name) {
             by_name.retain(|_, principal| Arc::strong_count(principal) > 1);
         }
-        by_name.entry(name.clone()).or_insert_with(|| Arc::new(Principal { name })).clone()
+        let new = || Arc::new(Principal { name: name.clone(), account: self.memory.account() });
+        by_name.entry(name.clone()).or_insert_with(new).clone()
     }
 }
 

@@ -31,6 +31,7 @@ use super::session::{Session, Sessions};
 use super::stream::Reading;
 use super::{HttpSettings, Reception, alone};
 use crate::lines::Line;
+use crate::memory::{Account, Held, Memory, Taken, Way};
 use crate::message::{self, Fault, Message};
 use crate::trace::Carried;
 
@@ -54,7 +55,8 @@ type Answered = Result<Response<Reply>, Refusal>;
 impl<R: Reception> Endpoint<R> {
     pub fn new(reception: R, settings: HttpSettings) -> Self {
         let (sessions, metrics) = (Arc::default(), Metrics::default());
-        Self { reception, settings, principals: Principals::default(), sessions, metrics }
+        let principals = Principals::new(Memory::new(settings.limits.memory));
+        Self { reception, settings, principals, sessions, metrics }
     }
 
     pub fn settings(&self) -> &HttpSettings {
@@ -134,7 +136,7 @@ impl<R: Reception> Endpoint<R> {
         B: Body<Data = Bytes> + Unpin,
     {
         check_kinds(&head.headers)?;
-        let bytes = self.read(body).await?;
+        let (bytes, held) = self.read(body, &principal.account).await?;
         let messages: Result<Vec<_>, Fault> =
             message::read(Line::Whole(bytes)).into_iter().collect();
         let mut messages = messages.map_err(rules::refuse)?;
@@ -156,15 +158,19 @@ impl<R: Reception> Endpoint<R> {
         }
         match era {
             Era::Alone => match <[_; 1]>::try_from(messages) {
-                Ok([message]) => self.alone(&head.headers, message, principal).await,
+                Ok([message]) => self.alone(&head.headers, (message, held), principal).await,
                 Err(_) => Err(no_batches()),
             },
-            Era::Sessions => self.in_session(&head.headers, messages, principal).await,
+            Era::Sessions => self.in_session(&head.headers, (messages, held), principal).await,
         }
     }
 
-    /// The whole body, if it is not too long and does not take too long.
-    async fn read<B: Body<Data = Bytes> + Unpin>(&self, mut body: B) -> Result<Vec<u8>, Refusal> {
+    /// The whole body, if it is not too long and does not take too long, and the room it takes.
+    async fn read<B: Body<Data = Bytes> + Unpin>(
+        &self,
+        mut body: B,
+        account: &Arc<Account>,
+    ) -> Result<(Vec<u8>, Held), Refusal> {
         let limits = &self.settings.limits;
         let too_long = || {
             let text = "Payload Too Large: the message is longer than this server takes";
@@ -174,6 +180,8 @@ impl<R: Reception> Endpoint<R> {
             return Err(too_long());
         }
         let all = async {
+            let expected = body.size_hint().exact().map_or(limits.body, |length| length as usize);
+            let held = account.wait_for(Way::Arriving, expected).await;
             let mut bytes = BytesMut::new();
             while let Some(frame) = body.frame().await {
                 let broken =
@@ -184,7 +192,7 @@ impl<R: Reception> Endpoint<R> {
                 }
                 bytes.extend_from_slice(&data);
             }
-            Ok(bytes.into())
+            Ok((bytes.into(), held))
         };
         let late = Refusal::Plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout: the body is late");
         timeout(limits.body_time, all).await.map_err(|_| late)?
@@ -193,7 +201,7 @@ impl<R: Reception> Endpoint<R> {
     async fn alone(
         &self,
         headers: &HeaderMap,
-        message: Message,
+        (message, held): (Message, Held),
         principal: &Arc<Principal>,
     ) -> Answered {
         let handler = self.reception.handler(principal);
@@ -209,7 +217,12 @@ impl<R: Reception> Endpoint<R> {
         }
         let version = request.request.get_meta().protocol_version();
         let version = version.unwrap_or(ProtocolVersion::V_2026_07_28);
-        let (reading, guard) = alone::serve(handler, message, version);
+        if !principal.account.takes_more() {
+            return Err(Refusal::Busy);
+        }
+        let account = principal.account.clone();
+        let taken = Taken::new(account.clone(), Some(Arc::new(held)));
+        let (reading, guard) = alone::serve(handler, message, version, (account, taken));
         let _ = timeout(AT_ONCE, reading.ready()).await;
         if let Some((answer, status)) = reading.only_answer() {
             guard.disarm();
@@ -221,7 +234,7 @@ impl<R: Reception> Endpoint<R> {
     async fn in_session(
         &self,
         headers: &HeaderMap,
-        messages: Vec<Message>,
+        (messages, held): (Vec<Message>, Held),
         principal: &Arc<Principal>,
     ) -> Answered {
         if let [JsonRpcMessage::Request(request)] = messages.as_slice()
@@ -240,7 +253,7 @@ impl<R: Reception> Endpoint<R> {
         let session = self.session(headers, principal)?;
         rules::check_session_version(headers)?;
         let batched = messages.len() > 1;
-        let seat = session.take(messages).map_err(not_taken)?;
+        let seat = session.take(messages, Some(held)).map_err(not_taken)?;
         let Some(Seat { number, reading }) = seat else { return Ok(accepted()) };
         let guard = self.left(&session, number, &reading);
         let _ = timeout(AT_ONCE, reading.ready()).await;
@@ -273,7 +286,7 @@ impl<R: Reception> Endpoint<R> {
             }));
         };
         let session = Session::new(id.clone(), principal.clone(), Box::new(starter));
-        let seat = session.take(messages).map_err(not_taken)?;
+        let seat = session.take(messages, None).map_err(not_taken)?;
         let Some(Seat { reading, number }) = seat else { return Err(Refusal::Busy) };
         let _ = timeout(self.settings.limits.body_time, reading.ready()).await;
         let Some((answer, status)) = reading.only_answer() else { return Err(Refusal::Busy) };
@@ -304,7 +317,8 @@ impl<R: Reception> Endpoint<R> {
         };
         let seat = event.to_str().ok().and_then(|event| session.resume(event));
         let Some(Seat { number, reading }) = seat else {
-            let text = "Bad Request: there is nothing to resume after this event";
+            let text = "Bad Request: there is nothing to resume after this event: it was never sent, \
+                        all of it was read, or it was let go of to make room for newer answers";
             let code = ErrorCode::INVALID_REQUEST;
             return Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None));
         };

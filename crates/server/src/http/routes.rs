@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::stream::{Kind, Reading, Stream};
+use crate::memory::{Account, Forgotten, Held, Kept, Taken};
 use crate::message::Message;
 
 /// How many messages may wait for a session's service loop: as many as it may be asked, and what is said
@@ -72,8 +73,8 @@ pub struct Seat {
 }
 
 /// Brings what the service loop says to where it belongs.
-#[derive(Default)]
 pub struct Router {
+    account: Arc<Account>,
     version: OnceLock<ProtocolVersion>,
     routes: Mutex<Routes>,
     arrived: Notify,
@@ -111,6 +112,8 @@ struct Route {
     stream: u64,
     /// It was cancelled, so no answer comes.
     given_up: bool,
+    /// What it takes.
+    taken: Taken,
 }
 
 impl Routes {
@@ -167,10 +170,14 @@ impl Routes {
     }
 
     /// A stream for the answers to requests; none if nothing is asked.
-    fn open(&mut self, messages: &[Message]) -> Result<Option<Seat>, NotTaken> {
+    fn open(
+        &mut self,
+        messages: &mut [Message],
+        take: impl Fn() -> Taken,
+    ) -> Result<Option<Seat>, NotTaken> {
         let mut requests = HashMap::new();
         let number = self.next + 1;
-        for message in messages {
+        for message in messages.iter() {
             let JsonRpcMessage::Request(request) = message else { continue };
             let token = request.request.get_meta().get_progress_token();
             if is_too_long(&request.id) || token.as_ref().is_some_and(|token| is_too_long(&token.0))
@@ -191,10 +198,14 @@ impl Routes {
             return Err(NotTaken::TooMany);
         }
         self.next = number;
-        for (id, token) in requests {
-            self.requests.insert(id, Route { stream: number, given_up: false });
-            self.tokens.extend(token.map(|token| (token, number)));
+        for message in messages {
+            let JsonRpcMessage::Request(request) = message else { continue };
+            let taken = take();
+            request.request.extensions_mut().insert(taken.clone());
+            let route = Route { stream: number, given_up: false, taken };
+            self.requests.insert(request.id.clone(), route);
         }
+        self.tokens.extend(requests.into_values().flatten().map(|token| (token, number)));
         let stream = Arc::new(Stream::default());
         self.streams.insert(number, stream.clone());
         Ok(Some(Seat { number, reading: stream.read(0) }))
@@ -254,6 +265,11 @@ impl Routes {
 }
 
 impl Router {
+    pub fn new(account: Arc<Account>) -> Arc<Self> {
+        let (version, routes, arrived) = (OnceLock::new(), Mutex::default(), Notify::new());
+        Arc::new(Self { account, version, routes, arrived })
+    }
+
     fn lock(&self) -> MutexGuard<'_, Routes> {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -272,12 +288,22 @@ impl Router {
     }
 
     /// Takes messages in, all or none, and returns where their answers can be read.
-    pub fn put(&self, messages: Vec<Message>) -> Result<Option<Seat>, NotTaken> {
+    pub fn put(
+        &self,
+        mut messages: Vec<Message>,
+        held: Option<Held>,
+    ) -> Result<Option<Seat>, NotTaken> {
+        // Before anything is locked: this may let go of what others have.
+        if !self.account.takes_more() {
+            return Err(NotTaken::TooMany);
+        }
         let mut routes = self.lock();
         if routes.inbox.len() + messages.len() > INBOX {
             return Err(NotTaken::TooMany);
         }
-        let seat = routes.open(&messages)?;
+        let held = held.map(Arc::new);
+        let take = || Taken::new(self.account.clone(), held.clone());
+        let seat = routes.open(&mut messages, take)?;
         messages.iter().for_each(|message| routes.note(message));
         routes.inbox.extend(messages);
         Ok(seat)
@@ -336,8 +362,32 @@ impl Router {
         self.lock().streams.values().for_each(|stream| stream.end());
     }
 
-    fn say(&self, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
-        let data = serde_json::to_vec(message)?.into();
+    /// Lets go of a stream that has ended, when there is no room and nobody reads it.
+    fn resumable(self: &Arc<Self>, number: u64) -> Kept {
+        let router = Arc::downgrade(self);
+        self.account.keep(Box::new(move || {
+            let Some(router) = router.upgrade() else { return Forgotten::Before };
+            let mut routes = router.lock();
+            let forgotten = match routes.streams.get(&number) {
+                None => return Forgotten::Before,
+                Some(stream) if stream.is_attached() => return Forgotten::NotYet,
+                Some(_) => routes.streams.remove(&number),
+            };
+            drop((routes, forgotten));
+            Forgotten::Now
+        }))
+    }
+
+    fn say(self: &Arc<Self>, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+        let data = serde_json::to_vec(message)?;
+        // Before anything is locked: this may let go of what others have.
+        let data = match message {
+            JsonRpcMessage::Notification(_) => match self.account.try_outgoing(data) {
+                Some(data) => data,
+                None => return Ok(()),
+            },
+            _ => self.account.outgoing(data),
+        };
         let mut routes = self.lock();
         let answered = match message {
             JsonRpcMessage::Response(response) => {
@@ -363,8 +413,10 @@ impl Router {
             routes.common().say(data, Kind::Notice);
             return Ok(());
         };
+        route.taken.answered();
         if let Some(stream) = routes.streams.get(&route.stream) {
             stream.say(data, Kind::Answer(StatusCode::OK));
+            stream.keep(self.resumable(route.stream));
         }
         routes.end_answered(route.stream);
         if !routes.is_working() {

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::auth::Principal;
 use super::routes::{COMMON, Line, NotTaken, Router, Seat};
+use crate::memory::Held;
 use crate::message::Message;
 
 /// The least and the most time between two looks at what nobody uses.
@@ -40,7 +41,8 @@ pub type Starter =
 impl Session {
     pub fn new(id: String, principal: Arc<Principal>, starter: Starter) -> Arc<Self> {
         let (ended, used) = (CancellationToken::new(), Mutex::new(Instant::now()));
-        Arc::new(Self { id, principal, ended, router: Arc::default(), used, starter })
+        let router = Router::new(principal.account.clone());
+        Arc::new(Self { id, principal, ended, router, used, starter })
     }
 
     /// The revision that was agreed on.
@@ -49,13 +51,17 @@ impl Session {
     }
 
     /// Passes messages on, all or none, and returns the stream their answers come on, if any is
-    /// expected.
-    pub fn take(&self, messages: Vec<Message>) -> Result<Option<Seat>, NotTaken> {
+    /// expected. What they take is held until they are answered.
+    pub fn take(
+        &self,
+        messages: Vec<Message>,
+        held: Option<Held>,
+    ) -> Result<Option<Seat>, NotTaken> {
         self.touch();
         if self.ended.is_cancelled() {
             return Err(NotTaken::Ended);
         }
-        let seat = self.router.put(messages)?;
+        let seat = self.router.put(messages, held)?;
         self.wake();
         Ok(seat)
     }
@@ -85,10 +91,14 @@ impl Session {
     pub fn left(self: &Arc<Self>, number: u64, turn: u64, grace: Duration) {
         let stream = self.router.stream(number).filter(|_| number != COMMON);
         let Some(stream) = stream else { return };
-        let session = Arc::downgrade(self);
+        // What it holds may be needed by others before that.
+        let (session, stream) = (Arc::downgrade(self), Arc::downgrade(&stream));
         tokio::spawn(async move {
             tokio::time::sleep(grace).await;
-            let Some(session) = session.upgrade().filter(|_| stream.turn() == turn) else { return };
+            let Some(stream) = stream.upgrade().filter(|stream| stream.turn() == turn) else {
+                return;
+            };
+            let Some(session) = session.upgrade() else { return };
             match stream.is_ended() {
                 true => session.forget(number),
                 false => {

@@ -14,6 +14,8 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::StatusCode;
 
+use crate::memory::Kept;
+
 /// How many bytes of notices are kept.
 const MAX_NOTICES: usize = 256 << 10;
 
@@ -55,6 +57,8 @@ struct State {
     turn: u64,
     attached: bool,
     waker: Option<Waker>,
+    /// While it is kept only because somebody might come back for it.
+    kept: Option<Kept>,
 }
 
 impl Stream {
@@ -78,6 +82,11 @@ impl Stream {
         let mut state = self.lock();
         state.ended = true;
         state.wake();
+    }
+
+    /// Notes that it is kept only because somebody might come back for it.
+    pub fn keep(&self, kept: Kept) {
+        self.lock().kept = Some(kept);
     }
 
     /// Begins to read after an event. Whoever read before reads no more.

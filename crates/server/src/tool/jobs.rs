@@ -15,6 +15,7 @@ use super::answer::{Complaint, LOST, closed, off_thread, remarks};
 use super::budget::{MaxAnswer, size_as_json};
 use super::deadline::timed_out;
 use crate::kept::OutputUri;
+use crate::memory::PAGE;
 
 /// How long is waited if nothing else is said, in seconds.
 const DEFAULT_WAIT: f64 = 30.0;
@@ -254,6 +255,7 @@ pub async fn read(
 ) -> Result<(String, Place), Complaint> {
     let filter = Filter::new(wanted.grep.as_deref(), None)?;
     let (output, view) = (job.output.clone(), job.view());
+    call.watcher.wait_for_room(PAGE).await;
     let read = off_thread(&call.watcher.cancelled, move |stop| {
         let (mut text, mut next, mut left) = (String::new(), wanted.from, room);
         for stream in streams {

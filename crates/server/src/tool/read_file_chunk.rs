@@ -13,6 +13,7 @@ use super::answer::{Answer, Complaint, Effect, IN_PARTS, answer_as_json, define,
 use super::budget::{passed_on_whole, size_as_json};
 use super::paging::{checked_limit, next_page, parse_cursor};
 use crate::kept::{Cursor, OutputUri};
+use crate::memory::PAGE;
 
 pub const NAME: &str = "read_file_chunk";
 
@@ -91,6 +92,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     let wanted = PageRequest { offset: cursor.offset, room, limit_lines: usize::MAX };
     let reader = Reader::new(output, stream, View::default());
+    call.watcher.wait_for_room(PAGE).await;
     let read =
         off_thread(&call.watcher.cancelled, move |stop| filter.page(&reader.until(stop), wanted));
     reply.tell(read.await?, found.outcome.is_some());
