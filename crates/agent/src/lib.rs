@@ -39,4 +39,4 @@ pub use heap::give_memory_back;
 pub use limits::{CpuShare, Limit, Limits, Memory, Together};
 pub use link::{FIRST_OWNER, Link, LinkError, Unsent};
 pub use process::{Happening, Letter, Process, Started};
-pub use tree::{descendants, descendants_as_known_to, known_inside_as};
+pub use tree::{descendants_as_known_to, known_inside_as, seen_below};

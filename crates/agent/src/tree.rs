@@ -26,17 +26,46 @@ pub fn descendants(root: i32) -> Vec<i32> {
     living(root).into_iter().map(|entry| entry.pid).collect()
 }
 
+/// The same for whoever only wants to know: found by going down from each process to its children, which
+/// costs nothing for all the others there are. One that comes or goes meanwhile may be missed.
+pub fn seen_below(root: i32) -> Vec<i32> {
+    let Some(mut next) = children_told(root) else { return descendants(root) };
+    let most = threads_of_machine().unwrap_or(u64::MAX);
+    let mut found = Vec::new();
+    while let Some(pid) = next.pop()
+        && (found.len() as u64) < most
+    {
+        next.extend(children_told(pid).unwrap_or_default());
+        if look(pid).is_some_and(|(entry, _)| entry.state != State::Ended) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+/// The children of all threads of a process, where the kernel tells them.
+fn children_told(parent: i32) -> Option<Vec<i32>> {
+    let mut children = Vec::new();
+    for thread in std::fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten() {
+        let told = std::fs::read_to_string(thread.path().join("children")).ok()?;
+        children.extend(told.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+    Some(children)
+}
+
 /// The descendant of `root` that knows itself by this number: in a namespace of its own it is another
 /// one than here.
 pub fn known_inside_as(root: i32, number: i32) -> Option<i32> {
-    descendants(root).into_iter().find(|pid| numbers(*pid).last() == Some(&number))
+    let known = |pid: &i32| numbers(*pid).last() == Some(&number);
+    let seen = seen_below(root).into_iter().find(known);
+    seen.or_else(|| descendants(root).into_iter().find(known))
 }
 
 /// The descendants of a process by the numbers they have where it is: in a sandbox, others than here.
 pub fn descendants_as_known_to(root: i32) -> Vec<i32> {
     let depth = numbers(root).len().max(1);
     let known = |pid| numbers(pid).get(depth - 1).copied().unwrap_or(pid);
-    descendants(root).into_iter().map(known).collect()
+    seen_below(root).into_iter().map(known).collect()
 }
 
 /// The numbers of a process, from the outermost namespace to its own.

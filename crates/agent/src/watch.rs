@@ -17,14 +17,19 @@ use crate::tree::{self, Load};
 /// The least time between two looks at CPU time.
 const CPU_LOOK: Duration = Duration::from_millis(50);
 
-/// Between two looks at how many processes there are: a tenth of a run's age, within these.
+/// Between two looks at how many processes there are: twice as long as the run is old, within these. Where the kernel holds
+/// a run to its limit, there is no hurry: thousands of silent ones must not keep a machine busy.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
+const LONGEST_HELD: Duration = Duration::from_secs(20);
 
 /// Between two counts of processes that are made whatever the machine's own number says: twice as long
-/// each time, within these.
+/// each time, within these; and so long that as many keepers as the machine may have take no more than a
+/// hundredth of a processor together.
 const FIRST_COUNT: Duration = Duration::from_secs(1);
 const LAST_COUNT: Duration = Duration::from_secs(30);
+const LONGEST_COUNT: Duration = Duration::from_secs(3600);
+const SHARE: u32 = 50;
 
 /// How a shell says that a signal ended what it ran.
 const SHELL_SIGNAL: i32 = 128;
@@ -100,12 +105,17 @@ impl Watch {
         let due = self.rounds.as_mut().filter(|rounds| now >= rounds.next);
         let (round, census) = match due {
             Some(rounds) => {
-                rounds.next = now + ((now - self.began) / 10).clamp(SHORTEST, LONGEST);
+                let longest = if rounds.census.is_some() { LONGEST } else { LONGEST_HELD };
+                rounds.next = now + (2 * (now - self.began)).clamp(SHORTEST, longest);
                 (true, rounds.census.as_mut())
             }
             None => (false, None),
         };
-        let counted = group.filter(|_| alarmed || round).and_then(Group::reached);
+        let counted = group.and_then(|group| match (alarmed, round) {
+            (true, _) => group.reached(),
+            (false, true) => group.reached_silently(),
+            (false, false) => None,
+        });
         let time = || self.time.as_mut().and_then(|clock| clock.look(now));
         self.reached = counted.or_else(time).or_else(|| census.and_then(|census| census.look(now)));
         self.reached.is_some()
@@ -221,15 +231,19 @@ impl Census {
             self.known.get_or_insert((there, machine));
             return None;
         }
-        if now >= self.recount {
-            self.pause = (2 * self.pause).min(LAST_COUNT);
-            self.recount = now + self.pause;
-        }
+        let due = now >= self.recount;
+        let began = Instant::now();
         let over = tree::has_more_than(self.most, self.first) || {
             let Load { threads, .. } = tree::load(getpid().as_raw_nonzero().get());
             self.known = Some((threads, machine));
             threads > self.most
         };
+        if due {
+            self.pause = (2 * self.pause).min(LAST_COUNT);
+            let all = u32::try_from(machine).unwrap_or(u32::MAX).saturating_mul(SHARE);
+            let affordable = began.elapsed().saturating_mul(all).min(LONGEST_COUNT);
+            self.recount = now + self.pause.max(affordable);
+        }
         over.then_some(Limit::Processes(self.most))
     }
 }

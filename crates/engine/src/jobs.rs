@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use mcpz_agent::{descendants, descendants_as_known_to};
+use mcpz_agent::{descendants_as_known_to, seen_below};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -373,7 +373,7 @@ impl Job {
 
     /// All its processes, by the numbers they have here.
     pub(crate) fn pids(&self) -> Vec<i32> {
-        self.root().map(descendants).unwrap_or_default()
+        self.root().map(seen_below).unwrap_or_default()
     }
 
     /// The same by the numbers they know each other by: in a sandbox, others.

@@ -98,6 +98,11 @@ impl Group {
         self.meters.reached_loudly(&self.held)
     }
 
+    /// The same, of what nobody calls for: one number is read.
+    pub fn reached_silently(&mut self) -> Option<Limit> {
+        self.meters.reached_silently(&self.held)
+    }
+
     /// The limit that a run which failed may have failed of.
     pub fn behind(&mut self) -> Option<Limit> {
         self.meters.behind(&self.held)

@@ -145,6 +145,12 @@ impl Meters {
         if self.hear_bell() { self.reached_since(held) } else { None }
     }
 
+    /// The same, if some process could not be made.
+    pub fn reached_silently(&mut self, held: &Bounds) -> Option<Limit> {
+        let refused = self.refusals.as_ref().map_or(0, refusals) > self.before.refusals;
+        if refused { self.reached_since(held) } else { None }
+    }
+
     fn reached_since(&mut self, held: &Bounds) -> Option<Limit> {
         let (now, before) = (self.count(), self.before);
         let killed = now.kills > before.kills;

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use mcpz_agent::{aside, descendants};
+use mcpz_agent::{aside, seen_below};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -84,7 +84,7 @@ pub fn waits_for_input(life: &Life) -> bool {
     let (Some(first), Some(keeper)) = (life.first_process(), life.keeper) else { return false };
     let Ok(input) = std::fs::read_link(format!("/proc/{first}/fd/0")) else { return false };
     let input = input.to_string_lossy();
-    input != "/dev/null" && descendants(keeper).iter().any(|pid| reads_terminal(*pid, &input))
+    input != "/dev/null" && seen_below(keeper).iter().any(|pid| reads_terminal(*pid, &input))
 }
 
 /// Done when a run has printed something and waits for input.

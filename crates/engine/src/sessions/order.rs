@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{Usage, descendants};
+use mcpz_agent::{Usage, seen_below};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -183,7 +183,7 @@ impl Session {
             // There it has another number than here.
             Some(_) => self.job.first_process(),
         };
-        shell.map(descendants).unwrap_or_default()
+        shell.map(seen_below).unwrap_or_default()
     }
 
     /// Sends a signal to all that the shell has started since. False if that is nothing.
