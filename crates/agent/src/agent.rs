@@ -66,6 +66,7 @@ pub fn serve_stdin() -> Result<(), AgentError> {
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
+    signals::wake_when_parent_ends();
     set_name(AGENT);
     let mut agent = Agent {
         server: socket,

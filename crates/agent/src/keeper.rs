@@ -61,6 +61,7 @@ impl Keeper {
         group: Option<Group>,
         seal: Option<Seal>,
     ) -> std::io::Result<Self> {
+        signals::wake_when_parent_ends();
         let (agent, inbox, mut group) = (getppid(), Inbox::default(), group);
         group.iter_mut().for_each(Group::enter);
         Ok(Self { agent, socket, inbox, launcher: Launcher::new(&limits, seal)?, limits, group })

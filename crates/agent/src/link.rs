@@ -22,7 +22,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, socketpair,
     sockopt::set_socket_passcred,
 };
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
@@ -53,6 +53,9 @@ const LEAVE_TIME: Duration = Duration::from_secs(60);
 
 /// Between two tries to have one leave that somebody may have stopped.
 const WAKE_AGAIN: Duration = Duration::from_millis(250);
+
+/// How long keepers may take to leave when their agent is gone.
+const LAST_CALL: Duration = Duration::from_secs(5);
 
 /// Why nothing could be started.
 #[derive(Debug, thiserror::Error)]
@@ -340,6 +343,12 @@ impl Shared {
         let _ = kill_process(self.agent, Signal::CONT);
     }
 
+    /// Has keepers go on that somebody has stopped when their agent, who would do so, is gone. They are in its
+    /// process group, and nobody else is. False if there are none.
+    fn wake_keepers(&self) -> bool {
+        !self.confined && kill_process_group(self.agent, Signal::CONT).is_ok()
+    }
+
     /// Sends orders that had to wait, for as long as the agent is there.
     async fn send_unsent(&self) {
         loop {
@@ -403,12 +412,18 @@ impl Reader {
         self.shared.hang_up();
         // An agent that broke the protocol is still there.
         let _ = agent.kill();
+        // While it is not collected, its number is no other group's.
+        self.shared.wake_keepers();
         let _ = agent.wait();
         let cgroups = std::mem::take(&mut self.cgroups);
         let _ = aside(move || cgroup::clear_all(&cgroups)).await;
         let whole = self.shared.whole.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = aside(move || drop(whole)).await;
         self.shared.lock().all.clear();
+        let until = Instant::now() + LAST_CALL;
+        while Instant::now() < until && self.shared.wake_keepers() {
+            tokio::time::sleep(WAKE_AGAIN).await;
+        }
     }
 
     /// Tells whoever waits for the agent's first word.

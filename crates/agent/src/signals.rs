@@ -11,10 +11,16 @@ use std::time::Duration;
 
 use libc::{c_int, sigset_t};
 use rustix::event::PollFlags;
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::cgroup::Alarm;
 
 extern "C" fn wake(_: c_int) {}
+
+/// Has this process go on when its parent ends, whoever has stopped it: nobody is left then who would.
+pub fn wake_when_parent_ends() {
+    let _ = set_parent_process_death_signal(Some(Signal::CONT));
+}
 
 /// Resets every disposition, blocks every signal and makes SIGCHLD interrupt waits.
 pub fn take_over() {

@@ -322,3 +322,42 @@ fn a_server_with_many_commands_is_not_gone_before_them() {
         assert_eq!(cgroups(agent), "", "{how}");
     }
 }
+
+/// The server's agent, and a keeper of it that has nothing to do.
+fn agent_and_keeper(server: &mut Server) -> (u32, u32) {
+    server.run("true");
+    let agent = *children(server.child.id()).first().unwrap();
+    (agent, wait_until("there is a keeper", || children(agent).first().copied()))
+}
+
+#[test]
+fn an_agent_that_is_stopped_when_its_server_is_killed_is_not_left_behind() {
+    let mut server = Server::start(&[]);
+    let (agent, keeper) = agent_and_keeper(&mut server);
+    kill("STOP", agent);
+    server.signal("KILL");
+    for pid in [agent, keeper] {
+        wait_until("they are gone", || is_gone(pid).then_some(()));
+    }
+}
+
+#[test]
+fn a_keeper_that_is_stopped_when_its_agent_is_killed_is_not_left_behind() {
+    for after in [false, true] {
+        let mut server = Server::start(&[]);
+        let (agent, keeper) = agent_and_keeper(&mut server);
+        match after {
+            // As one process after the other is stopped and killed by somebody else.
+            true => {
+                kill("KILL", agent);
+                let _ = Command::new("kill").args(["-STOP", &keeper.to_string()]).output();
+            }
+            false => {
+                kill("STOP", keeper);
+                kill("KILL", agent);
+            }
+        }
+        wait_until("it is gone", || is_gone(keeper).then_some(()));
+        assert_eq!(server.run("echo on")["output"], "on\n");
+    }
+}
