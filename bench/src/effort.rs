@@ -30,6 +30,13 @@ pub struct Effort {
     /// How long is waited for what is let go of.
     pub patience: Duration,
     pub judgements: usize,
+    /// How large crowds are.
+    pub sessions: &'static [usize],
+    pub running: &'static [usize],
+    pub jobs: &'static [usize],
+    /// Blocks of calls beside them, and how long nothing is called.
+    pub scaled: usize,
+    pub rest: Duration,
 }
 
 impl Effort {
@@ -47,6 +54,11 @@ impl Effort {
         kept: KEPT,
         patience: PATIENCE,
         judgements: 20_000,
+        sessions: &[10, 100, 1_000, 10_000],
+        running: &[10, 100, 1_000, 3_000],
+        jobs: &[10, 100, 1_000],
+        scaled: 9,
+        rest: Duration::from_secs(5),
     };
 
     /// A look after a change.
@@ -63,6 +75,11 @@ impl Effort {
         kept: KEPT,
         patience: PATIENCE,
         judgements: 2000,
+        sessions: &[10, 100, 1_000],
+        running: &[10, 100, 500],
+        jobs: &[10, 100],
+        scaled: 5,
+        rest: Duration::from_secs(3),
     };
 
     /// As little as shows that everything still works; the numbers mean nothing.
@@ -79,5 +96,10 @@ impl Effort {
         kept: 4,
         patience: Duration::ZERO,
         judgements: 100,
+        sessions: &[1, 3],
+        running: &[1, 3],
+        jobs: &[1, 3],
+        scaled: 1,
+        rest: Duration::from_millis(10),
     };
 }

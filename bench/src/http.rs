@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 
 use crate::runner::{self, Runner};
 
@@ -22,12 +23,12 @@ pub struct HttpClient {
     asked: u64,
 }
 
-struct Connection {
+pub struct Connection {
     socket: TcpStream,
     received: Vec<u8>,
 }
 
-struct Response {
+pub struct Response {
     head: String,
     body: String,
 }
@@ -60,17 +61,46 @@ impl HttpClient {
 
     fn connect(&mut self, count: usize) {
         while self.connections.len() < count {
-            let socket = TcpStream::connect(self.address).expect("the server listens");
-            socket.set_nodelay(true).expect("it is a socket");
-            self.connections.push(Connection { socket, received: Vec::new() });
+            self.connections.push(Connection::open(self.address));
         }
+    }
+
+    /// Leaves all connections for a new one.
+    pub fn reconnect(&mut self) {
+        self.connections.clear();
+        self.connect(1);
     }
 
     fn exchange(&mut self, message: &str) -> Response {
         let request = self.post(message);
-        let connection = &mut self.connections[0];
-        connection.send(&request);
-        connection.receive()
+        self.connections[0].exchange(&request)
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.server.id()
+    }
+
+    /// Calls any tool and returns what it says.
+    pub fn tool(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.asked += 1;
+        let params = json!({"name": tool, "arguments": arguments});
+        let request =
+            json!({"jsonrpc": "2.0", "id": self.asked, "method": "tools/call", "params": params});
+        let response = self.exchange(&request.to_string());
+        let answer: Value = serde_json::from_str(response.message()).expect("it is JSON");
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+        answer["result"]["structuredContent"].clone()
+    }
+
+    /// Ends the server, and waits until it is gone.
+    pub fn end(&mut self) {
+        self.connections.clear();
+        let _ = kill_process(Pid::from_child(&self.server), Signal::TERM);
+        let _ = self.server.wait();
     }
 
     fn next(&mut self, command: &str) -> String {
@@ -79,14 +109,18 @@ impl HttpClient {
     }
 
     fn post(&self, message: &str) -> String {
-        format!(
-            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
-             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-             {}Content-Length: {}\r\n\r\n{message}",
-            self.session,
-            message.len(),
-        )
+        post(TOKEN, &self.session, message)
     }
+}
+
+/// The request that brings a message, in the session that a header names.
+pub fn post(token: &str, session: &str, message: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+         {session}Content-Length: {}\r\n\r\n{message}",
+        message.len(),
+    )
 }
 
 impl Runner for HttpClient {
@@ -145,11 +179,22 @@ impl Runner for HttpClient {
 }
 
 impl Connection {
-    fn send(&mut self, request: &str) {
+    pub fn open(address: SocketAddr) -> Self {
+        let socket = TcpStream::connect(address).expect("the server listens");
+        socket.set_nodelay(true).expect("it is a socket");
+        Self { socket, received: Vec::new() }
+    }
+
+    pub fn exchange(&mut self, request: &str) -> Response {
+        self.send(request);
+        self.receive()
+    }
+
+    pub fn send(&mut self, request: &str) {
         self.socket.write_all(request.as_bytes()).expect("the server reads");
     }
 
-    fn receive(&mut self) -> Response {
+    pub fn receive(&mut self) -> Response {
         loop {
             if let Some(response) = self.receive_some() {
                 return response;
@@ -201,13 +246,13 @@ impl Response {
         }
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.head.lines().filter_map(|line| line.split_once(": "));
         headers.find_map(|(header, value)| header.eq_ignore_ascii_case(name).then_some(value))
     }
 
     /// The answer: the document, or the last event that has one.
-    fn message(&self) -> &str {
+    pub fn message(&self) -> &str {
         let mut events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
         events.next_back().unwrap_or(&self.body)
     }
@@ -215,10 +260,9 @@ impl Response {
 
 impl Drop for HttpClient {
     fn drop(&mut self) {
-        self.connections.clear();
-        let pid = Pid::from_child(&self.server);
-        let _ = kill_process(pid, Signal::TERM);
-        let _ = self.server.wait();
+        if self.server.try_wait().is_ok_and(|ended| ended.is_none()) {
+            self.end();
+        }
     }
 }
 

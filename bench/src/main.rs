@@ -4,11 +4,12 @@
 //! the same process without a server (bare), and the least that can be called a server (minimal).
 //! Only the ratios mean anything; the machine's other work moves all of them.
 //!
-//!     mcpz-bench [--quick] [--write FOLDER] [MCPZ]
+//!     mcpz-bench [--quick] [--scale] [--write FOLDER] [MCPZ]
 
 mod client;
 mod effort;
 mod floor;
+mod guest;
 mod hardship;
 mod http;
 mod judging;
@@ -18,6 +19,7 @@ mod processes;
 mod publish;
 mod rest;
 mod runner;
+mod scale;
 mod short;
 mod soak;
 mod statistics;
@@ -47,7 +49,7 @@ struct Bench {
 fn main() {
     let own = std::env::current_exe().expect("a program has a path");
     let mut effort = Effort::FULL;
-    let mut folder = None;
+    let (mut folder, mut scale) = (None, false);
     let mut program = own.with_file_name("mcpz");
     let mut arguments = std::env::args_os().skip(1);
     while let Some(argument) = arguments.next() {
@@ -57,6 +59,7 @@ fn main() {
                 let count = arguments.next().and_then(|count| count.to_str()?.parse().ok());
                 return streaming::tick(count.expect("a number of lines"));
             }
+            Some("--scale") => scale = true,
             Some("--quick") => effort = Effort::QUICK,
             Some("--trial") => effort = Effort::TRIAL,
             Some("--write") => folder = Some(arguments.next().expect("a folder to write to")),
@@ -67,10 +70,15 @@ fn main() {
     let bench = Bench::new(program, own, effort);
     let machine = publish::machine(&bench.version());
     show(format_args!("{machine}:\n"));
-    let rows = bench.measure();
-    if let Some(folder) = folder {
-        publish::write(Path::new(&folder), &rows, &machine);
+    let folder = folder.as_ref().map(Path::new);
+    if scale {
+        show(scale::HEAD);
+        let lines = scale::measure(&bench, |line| show(line));
+        folder.inspect(|folder| publish::write_scale(folder, &lines, &machine));
+        return;
     }
+    let rows = bench.measure();
+    folder.inspect(|folder| publish::write(folder, &rows, &machine));
 }
 
 impl Bench {

@@ -4,26 +4,37 @@ use std::fs;
 use std::path::Path;
 
 use crate::picture;
+use crate::scale;
 use crate::table::{HEAD, Row};
 
-/// Between these lines of the README the table is replaced.
-const BEGIN: &str = "<!-- results -->\n";
-const END: &str = "<!-- end of results -->\n";
+/// Between these lines of the README a table is replaced.
+const RESULTS: [&str; 2] = ["<!-- results -->\n", "<!-- end of results -->\n"];
+const SCALE: [&str; 2] = ["<!-- scale -->\n", "<!-- end of scale -->\n"];
 
 /// Writes `results.svg`, and the table into `README.md`.
 pub fn write(folder: &Path, rows: &[Row], machine: &str) {
-    let readme = folder.join("README.md");
-    let text = fs::read_to_string(&readme).expect("there is a README.md");
-    fs::write(&readme, replace(&text, rows, machine)).expect("it can be written");
+    let table: String = rows.iter().map(|row| format!("{row}\n")).collect();
+    put(folder, RESULTS, &format!("{machine}:\n\n{HEAD}\n{table}"));
     let picture = picture::draw(rows, machine);
     fs::write(folder.join("results.svg"), picture).expect("it can be written");
 }
 
-fn replace(text: &str, rows: &[Row], machine: &str) -> String {
-    let (before, rest) = text.split_once(BEGIN).expect("README.md has a place for results");
-    let (_, after) = rest.split_once(END).expect("the place for results has an end");
-    let rows: String = rows.iter().map(|row| format!("{row}\n")).collect();
-    format!("{before}{BEGIN}{machine}:\n\n{HEAD}\n{rows}{END}{after}")
+/// Writes the table of growth into `README.md`.
+pub fn write_scale(folder: &Path, lines: &[scale::Line], machine: &str) {
+    let table: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    put(folder, SCALE, &format!("{machine}:\n\n{}\n{table}", scale::HEAD));
+}
+
+fn put(folder: &Path, marks: [&str; 2], table: &str) {
+    let readme = folder.join("README.md");
+    let text = fs::read_to_string(&readme).expect("there is a README.md");
+    fs::write(&readme, replace(&text, marks, table)).expect("it can be written");
+}
+
+fn replace(text: &str, [begin, end]: [&str; 2], table: &str) -> String {
+    let (before, rest) = text.split_once(begin).expect("README.md has a place for it");
+    let (_, after) = rest.split_once(end).expect("the place has an end");
+    format!("{before}{begin}{table}{end}{after}")
 }
 
 /// What it was measured on, and how busy that was.
@@ -46,10 +57,10 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_marks_is_replaced() {
-        let text = format!("# Head\n\n{BEGIN}old\n{END}\ntail\n");
-        let replaced = replace(&text, &[Row::new("x", 1.0)], "somewhere");
-        assert!(replaced.starts_with(&format!("# Head\n\n{BEGIN}somewhere:\n\n| what")));
-        assert!(replaced.ends_with(&format!("|\n{END}\ntail\n")) && !replaced.contains("old"));
-        assert_eq!(replace(&replaced, &[Row::new("x", 1.0)], "somewhere"), replaced);
+        let [begin, end] = RESULTS;
+        let text = format!("# Head\n\n{begin}old\n{end}\ntail\n");
+        let replaced = replace(&text, RESULTS, "new\n");
+        assert_eq!(replaced, format!("# Head\n\n{begin}new\n{end}\ntail\n"));
+        assert_eq!(replace(&replaced, RESULTS, "new\n"), replaced);
     }
 }

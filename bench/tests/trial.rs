@@ -52,3 +52,30 @@ fn everything_is_measured_shown_and_written_down() {
     let left = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(left, 2, "nothing else is left behind");
 }
+
+#[test]
+fn growth_is_measured_shown_and_written_down() {
+    let program = Path::new(env!("CARGO_BIN_EXE_mcpz-bench"));
+    let folder = tempfile::tempdir().unwrap();
+    let readme = "# Head\n\n<!-- scale -->\n<!-- end of scale -->\n\ntail\n";
+    std::fs::write(folder.path().join("README.md"), readme).unwrap();
+    let output = Command::new(program)
+        .args(["--trial", "--scale", "--write"])
+        .arg(folder.path())
+        .arg(program.with_file_name("mcpz"))
+        .env("TMPDIR", folder.path())
+        .output()
+        .unwrap();
+    let table = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{table}\n{}", String::from_utf8_lossy(&output.stderr));
+    for crowd in ["sleeping sessions", "running commands", "jobs", "shells"] {
+        assert!(table.contains(&format!("| `true`, µs of CPU, beside {crowd}")), "{table}");
+    }
+    let left = table.lines().filter(|row| row.contains("left when the server was gone"));
+    assert!(
+        left.clone().count() == 3 && left.clone().all(|row| row.ends_with("| yes |")),
+        "{table}"
+    );
+    let readme = std::fs::read_to_string(folder.path().join("README.md")).unwrap();
+    assert!(readme.contains(table.trim()), "{readme}");
+}
