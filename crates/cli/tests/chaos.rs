@@ -1,0 +1,292 @@
+//! Everything that can go wrong does, at random and at once: processes of ours are killed and stopped, calls
+//! are cancelled, clients leave, the disk is full. Whatever happens, nothing of a command survives its server,
+//! every call is answered that somebody waits for, and every run is on record with its end.
+//!
+//! It takes two minutes; `MCPZ_CHAOS_SECONDS` is for longer ones, and `MCPZ_CHAOS_SEED` for one that failed.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::{MCPZ, Server, audit, children, mark, survivors, wait_until};
+use tempfile::TempDir;
+
+const SECONDS: u64 = 120;
+
+/// The calls of a round.
+const CALLS: u64 = 12;
+
+/// Numbers that look random, and are the same for the same seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % sides
+    }
+}
+
+/// A disk that can be filled, if one can be mounted. Records and outputs are on it.
+struct Disk {
+    folder: TempDir,
+    mounted: bool,
+}
+
+impl Disk {
+    fn new() -> Self {
+        let folder = support::state();
+        let mount = ["-t", "tmpfs", "-o", "size=8m", "tmpfs"];
+        let mounted = Command::new("mount").args(mount).arg(folder.path()).status();
+        Self { mounted: mounted.is_ok_and(|status| status.success()), folder }
+    }
+
+    fn filler(&self) -> PathBuf {
+        self.folder.path().join("filler")
+    }
+
+    fn fill(&self) {
+        let mut filler = File::create(self.filler()).unwrap();
+        while self.mounted && filler.write_all(&[0; 4096]).is_ok() {}
+    }
+
+    fn clear(&self) {
+        let _ = std::fs::remove_file(self.filler());
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        if self.mounted {
+            let _ = Command::new("umount").arg(self.folder.path()).status();
+        }
+    }
+}
+
+/// One server, what it was asked, and what was done to it.
+struct Round<'a> {
+    dice: &'a mut Dice,
+    disk: &'a Disk,
+    server: Server,
+    asked: Vec<i64>,
+    cancelled: HashSet<i64>,
+    killed: bool,
+    killed_recorder: bool,
+    left: bool,
+    done: Vec<String>,
+}
+
+impl<'a> Round<'a> {
+    fn begin(dice: &'a mut Dice, disk: &'a Disk, mark: &str) -> Self {
+        let mut command = Command::new(MCPZ);
+        command.args(["server", "shell"]).env("CHAOS", mark).env("TMPDIR", disk.folder.path());
+        command.env("XDG_STATE_HOME", disk.folder.path());
+        let mut server = Server::from_command(&mut command);
+        server.initialize("2025-11-25");
+        let (asked, cancelled, done) = (Vec::new(), HashSet::new(), Vec::new());
+        Self {
+            dice,
+            disk,
+            server,
+            asked,
+            cancelled,
+            killed: false,
+            killed_recorder: false,
+            left: false,
+            done,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.killed || self.left
+    }
+
+    /// Asks for something that ends by itself, by a timeout or with the server.
+    fn ask(&mut self) {
+        let arguments = match self.dice.roll(10) {
+            0 => json!({"command": "echo hello"}),
+            1 => json!({"command": "sleep 300", "timeout": 1}),
+            2 => json!({"command": "seq 300000; sleep 0.1"}),
+            3 => json!({"command": "setsid sleep 300 & (sleep 300 &) & sleep 0.2"}),
+            4 => json!({"command": "seq 100000; sleep 300", "background": true}),
+            5 => json!({"command": "printf '? '; read answer", "tty": true}),
+            6 => json!({"command": "trap '' TERM HUP; sleep 300", "timeout": 1}),
+            7 => json!({"command": "cd /; sleep 0.1; pwd", "session": "one"}),
+            8 => json!({"command": "echo begun; sleep 300", "detach": true}),
+            _ => json!({"command": "kill -STOP $$; sleep 300", "timeout": 1}),
+        };
+        self.done.push(arguments.to_string());
+        let params = json!({"name": "execute_command", "arguments": arguments});
+        let id = self.server.ask("tools/call", params);
+        self.asked.push(id);
+    }
+
+    /// Does something to somebody.
+    fn disturb(&mut self) {
+        let pause = Duration::from_millis(self.dice.roll(120));
+        std::thread::sleep(pause);
+        let agent = children(self.server.child.id()).first().copied();
+        let keepers = agent.map(children).unwrap_or_default();
+        let some_keeper = match keepers.len() as u64 {
+            0 => None,
+            count => keepers.get(self.dice.roll(count) as usize).copied(),
+        };
+        let what = self.dice.roll(14);
+        self.done.push(format!("disturbance {what}"));
+        match what {
+            0 => signal("KILL", agent),
+            1 => signal("STOP", agent),
+            2 | 3 => signal("KILL", some_keeper),
+            4 => signal("STOP", some_keeper),
+            5 => {
+                signal("STOP", Some(self.server.child.id()));
+                std::thread::sleep(pause);
+                signal("CONT", Some(self.server.child.id()));
+            }
+            6 | 7 => self.cancel(),
+            8 => self.disk.fill(),
+            9 => self.disk.clear(),
+            10 => {
+                let recorder = self.recorder();
+                signal("STOP", recorder);
+                std::thread::sleep(pause);
+                signal("CONT", recorder);
+            }
+            11 => {
+                signal("KILL", self.recorder());
+                self.killed_recorder = true;
+            }
+            12 if self.dice.roll(3) == 0 => {
+                self.server.signal("KILL");
+                self.killed = true;
+            }
+            13 if self.dice.roll(3) == 0 => {
+                self.server.close_stdin();
+                self.left = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// Some process that keeps a detached job.
+    fn recorder(&mut self) -> Option<u32> {
+        let jobs = std::fs::read_dir(self.disk.folder.path().join("mcpz/jobs")).ok()?.flatten();
+        let cards = jobs.filter_map(|job| std::fs::read(job.path().join("job.json")).ok());
+        let cards = cards.filter_map(|card| serde_json::from_slice::<Value>(&card).ok());
+        let living = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+        let pids = cards.filter_map(|card| u32::try_from(card["recorder"].as_u64()?).ok());
+        let pids: Vec<_> = pids.filter(living).collect();
+        match pids.len() as u64 {
+            0 => None,
+            count => pids.get(self.dice.roll(count) as usize).copied(),
+        }
+    }
+
+    fn cancel(&mut self) {
+        let Some(id) = self.asked.last().copied() else { return };
+        self.cancelled.insert(id);
+        self.server.notify("notifications/cancelled", json!({"requestId": id}));
+    }
+
+    /// Every call is answered that somebody waits for, and the server ends.
+    fn end(mut self, seed: u64) -> (bool, Vec<String>) {
+        let done = std::mem::take(&mut self.done);
+        if !self.is_over() {
+            for id in self.asked.iter().filter(|id| !self.cancelled.contains(id)) {
+                let answer = self.server.answer(*id);
+                let result = &answer["result"];
+                assert!(result["content"][0]["text"].is_string(), "{seed}: {answer} to {done:?}");
+            }
+        }
+        self.disk.clear();
+        if !self.is_over() {
+            // What a full disk refused can be written now.
+            self.server.run("true");
+            self.server.close_stdin();
+        }
+        self.server.wait();
+        (self.killed || self.killed_recorder, done)
+    }
+}
+
+/// Ends detached jobs, which outlive their servers.
+fn stop_detached(disk: &Disk) {
+    let mut command = Command::new(MCPZ);
+    let mut server = Server::from_command(
+        command.args(["server", "shell"]).env("XDG_STATE_HOME", disk.folder.path()),
+    );
+    server.initialize("2025-11-25");
+    let listed = server.tool("list_jobs", json!({}))["structuredContent"]["jobs"].clone();
+    for job in listed.as_array().unwrap().iter().filter(|job| job["state"] == "running") {
+        server.tool("stop_job", json!({"job_id": job["job_id"]}));
+    }
+}
+
+/// Sends a signal to somebody who may be gone by now.
+fn signal(name: &str, pid: Option<u32>) {
+    let Some(pid) = pid else { return };
+    let _ = Command::new("sh").args(["-c", &format!("kill -{name} {pid} 2>/dev/null")]).status();
+}
+
+/// The runs on record that have no end.
+fn endless(records: &[Value]) -> HashSet<String> {
+    let of = |event: &str| -> HashSet<String> {
+        let named = records.iter().filter(|record| record["event"] == event);
+        named.map(|record| record["id"].as_str().unwrap().to_owned()).collect()
+    };
+    &of("start") - &of("end")
+}
+
+#[test]
+fn nothing_survives_and_everything_is_answered_and_on_record_whatever_happens() {
+    let number = |name| std::env::var(name).ok().and_then(|text: String| text.parse::<u64>().ok());
+    let time = Duration::from_secs(number("MCPZ_CHAOS_SECONDS").unwrap_or(SECONDS));
+    let seed = number("MCPZ_CHAOS_SEED").unwrap_or(u64::from(std::process::id()) * 7919 + 1);
+    eprintln!("MCPZ_CHAOS_SEED={seed}");
+    let (mut dice, disk, until) = (Dice(seed), Disk::new(), Instant::now() + time);
+    // Of a server that was killed nobody can say how its runs have ended.
+    let mut unknown = HashSet::new();
+    let mut rounds = 0;
+    while Instant::now() < until {
+        let mark = mark();
+        let mut round = Round::begin(&mut dice, &disk, &mark);
+        for _ in 0..CALLS {
+            match round.dice.roll(2) {
+                0 => round.ask(),
+                _ => round.disturb(),
+            }
+            if round.is_over() {
+                break;
+            }
+        }
+        let (killed, done) = round.end(seed);
+        stop_detached(&disk);
+        wait_until(&format!("nothing is left of round {rounds}, {seed}: {done:?}"), || {
+            survivors(&mark).is_empty().then_some(())
+        });
+        let endless = || -> HashSet<String> {
+            let records = audit::records(&disk.folder);
+            &endless(&records) - &unknown
+        };
+        match killed {
+            true => unknown.extend(endless()),
+            false => wait_until(&format!("all ends are on record, {seed}: {done:?}"), || {
+                endless().is_empty().then_some(())
+            }),
+        }
+        rounds += 1;
+    }
+    assert!(rounds > 0);
+    let (said, code) = audit::verify(&disk.folder);
+    assert!(said.contains("none missing") && code == 0, "{seed}: {said}");
+    eprintln!("{rounds} rounds, {said}");
+}
