@@ -147,17 +147,16 @@ async fn print_told(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
 /// Prints what is kept of a job's output, behind what was printed.
 fn print_rest(standing: &Standing, printed: u64) -> io::Result<()> {
     let mut file = File::open(standing.output())?;
-    let (kept, mut stdout) = (file.metadata()?.len(), io::stdout().lock());
-    if printed > kept {
-        return Ok(());
+    let mut stdout = io::stdout().lock();
+    let printed =
+        printed.max(file.seek(SeekFrom::Start(printed))? + io::copy(&mut file, &mut stdout)?);
+    let newest = standing.newest()?;
+    let at = file.metadata()?.len() + standing.ending().map_or(0, |ending| ending.lost);
+    if at > printed {
+        write!(stdout, "{}", missing(at - printed))?;
     }
-    file.seek(SeekFrom::Start(printed))?;
-    io::copy(&mut file, &mut stdout)?;
-    let lost = standing.ending().map_or(0, |ending| ending.lost);
-    if lost > 0 {
-        write!(stdout, "{}", missing(lost))?;
-    }
-    stdout.write_all(&standing.newest()?)
+    let told = usize::try_from(printed.saturating_sub(at)).unwrap_or(usize::MAX);
+    stdout.write_all(newest.get(told..).unwrap_or_default())
 }
 
 fn missing(bytes: u64) -> String {

@@ -452,7 +452,7 @@ mod tests {
         #[test]
         fn of_output_that_cannot_be_kept_every_line_is_told_once_or_not_at_all(
             bursts in vec((1_usize..4_000, any::<bool>()), 1..12),
-            coloured in any::<bool>(),
+            colour in prop_oneof![Just(""), Just("\x1b[31m\x1b[0m")],
             limit_bytes in 1_000_usize..200_000,
         ) {
             let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
@@ -460,7 +460,6 @@ mod tests {
             let reader = reader(&output, View::default());
             let (mut number, mut offset, mut told) = (0, 0, String::new());
             for (lines, read) in bursts {
-                let colour = if coloured { "\x1b[31m\x1b[0m" } else { "" };
                 let lines = (number..number + lines).map(|number| format!("{colour}{number:09}\n"));
                 let text: String = lines.collect();
                 number += text.lines().count();

@@ -110,7 +110,7 @@ impl Reader {
             grep.lines(block, |line| cutter.pass(&String::from_utf8_lossy(line)));
         })?;
         if let Some(mut newest) = self.newest() {
-            newest.lines.retain(|(_, line)| grep.0.is_match(without_end(line.as_bytes())));
+            newest.lines.retain(|line| grep.0.is_match(without_end(line.text.as_bytes())));
             newest.lost = 0;
             cutter.pass_newest(&newest);
         }
@@ -139,7 +139,7 @@ impl Reader {
         };
         self.blocks(&mut count)?;
         let newest = self.newest().unwrap_or_default();
-        newest.lines.iter().for_each(|(_, line)| count(line.as_bytes()));
+        newest.lines.iter().for_each(|line| count(line.text.as_bytes()));
         Ok(summary)
     }
 

@@ -112,10 +112,7 @@ impl Follower {
             session,
         }));
         drop(self.living);
-        // Of an output that was cut all was told, or nothing more can be known.
-        if self.output.cut(Stream::Stdout).is_none() {
-            read_rest(&self.standing, &self.output, ending.lost).await;
-        }
+        read_rest(&self.standing, &self.output, ending.lost).await;
         self.output.finish();
     }
 
@@ -191,15 +188,18 @@ async fn read_rest(standing: &Standing, output: &Output, lost: u64) {
     let (path, output, newest) = (standing.output(), output.clone(), standing.newest());
     let read = aside(move || {
         let (file, mut piece) = (open(&path)?, vec![0; PIECE]);
-        loop {
+        while output.cut(Stream::Stdout).is_none() {
             match file.read_at(&mut piece, output.end(Stream::Stdout))? {
                 0 => break,
                 length => output.append(Stream::Stdout, &piece[..length]),
             }
         }
-        let newest = newest?;
-        if lost > 0 || !newest.is_empty() {
-            output.pass(Stream::Stdout, output.end(Stream::Stdout) + lost, &newest);
+        let (newest, known) = (newest?, output.end(Stream::Stdout));
+        let at = file.metadata()?.len() + lost;
+        let told = usize::try_from(known.saturating_sub(at)).unwrap_or(usize::MAX);
+        if at > known || told < newest.len() {
+            let told = told.min(newest.len());
+            output.pass(Stream::Stdout, at + told as u64, &newest[told..]);
         }
         io::Result::Ok(())
     });

@@ -3,7 +3,7 @@
 //! What is seen passes in pieces, each at its place. A place need not be where the piece before it ended:
 //! what was lost has one too.
 
-use super::newest::Newest;
+use super::newest::{Line, Newest};
 use super::{Data, Page, PageRequest};
 use crate::room::{Measure, Room};
 use crate::text::NEAR;
@@ -53,16 +53,36 @@ impl Cutter {
         if newest.lost > 0 && self.request.offset < cut + newest.lost {
             self.tell_of_loss(newest);
         }
-        for (place, line) in &newest.lines {
-            self.total = cut + place;
-            self.pass(line);
+        for Line { place, length, text } in &newest.lines {
+            let (start, end) = (cut + place, cut + place + length);
+            if end <= self.request.offset {
+                continue;
+            }
+            self.total = start;
+            match text.len() as u64 > *length {
+                true => self.pass_whole(text, end),
+                false => self.pass(text),
+            }
         }
         self.total = cut + newest.end;
     }
 
+    /// Takes a line that is seen longer than the places it has: no page may end within.
+    fn pass_whole(&mut self, text: &str, end: u64) {
+        let fits = self.left.beginning(text) == text.len();
+        if self.full || !fits && !self.text.is_empty() {
+            self.full = true;
+            return;
+        }
+        self.begin(self.total);
+        self.take(text);
+        self.begin(end);
+    }
+
     /// Says where something is missing; on the next page, if there is no room on this one.
     fn tell_of_loss(&mut self, newest: &Newest) {
-        let bytes = newest.lost;
+        // What somebody was told of before is not missing.
+        let bytes = self.total + newest.lost - self.request.offset.max(self.total);
         let in_line = match self.text.is_empty() {
             true => newest.in_line && self.request.offset == self.total,
             false => !self.text.ends_with('\n'),
@@ -71,7 +91,7 @@ impl Cutter {
         let notice = format!("{line_end}[{bytes} bytes of output were not kept]\n");
         if !self.full && self.left.beginning(&notice) == notice.len() {
             self.take(&notice);
-            self.begin(self.total + bytes);
+            self.begin(self.total + newest.lost);
         } else {
             self.full |= !self.text.is_empty();
         }

@@ -10,8 +10,8 @@ use crate::text::after_cut;
 /// What can be read beyond the place where an output is cut.
 #[derive(Debug, Default)]
 pub struct Newest {
-    /// Lines and their places, counted from the cut. The last one may have no end.
-    pub lines: Vec<(u64, String)>,
+    /// Lines in order. The last one may have no end.
+    pub lines: Vec<Line>,
     /// Where they end.
     pub end: u64,
     /// How many bytes are missing before them.
@@ -20,6 +20,16 @@ pub struct Newest {
     pub in_line: bool,
     /// Whether a program uses all of the screen.
     pub draws: bool,
+}
+
+/// A line as it is seen.
+#[derive(Debug)]
+pub struct Line {
+    /// Counted from the cut.
+    pub place: u64,
+    /// How many places it takes. It may be seen longer than that, as blanks are made of a control sequence.
+    pub length: u64,
+    pub text: String,
 }
 
 impl Newest {
@@ -40,11 +50,48 @@ impl Newest {
             if !is_whole {
                 renderer.finish(&mut text);
             }
-            let shown = text.len() as u64;
-            newest.lines.push((newest.end, text));
-            newest.end += if is_whole { line.len() as u64 } else { shown };
+            let length = if is_whole { line.len() } else { text.len() } as u64;
+            newest.lines.push(Line { place: newest.end, length, text });
+            newest.end += length;
         }
         newest.draws = renderer.draws();
         newest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::output::{Output, Stream};
+    use crate::page::{Data, PageRequest, Reader};
+    use crate::render::View;
+    use crate::spill::{Spill, SpillSettings};
+
+    #[test]
+    fn lines_that_are_seen_longer_than_they_came_are_told_once() {
+        let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
+        let output = Output::new(spill.account().quota(None));
+        let (mut printed, mut told, mut offset) = (0, String::new(), 0);
+        let reader = Reader::new(output.clone(), Stream::Stdout, View::default());
+        for _ in 0..4 {
+            let lines: String =
+                (printed..printed + 2_000).map(|n| format!("{n:06}\x1b[60Gok\n")).collect();
+            printed += 2_000;
+            output.append(Stream::Stdout, lines.as_bytes());
+            loop {
+                let page = reader.page(PageRequest::bytes(offset, 10_000)).unwrap();
+                let Data::Text(text) = page.data else { panic!("text") };
+                offset = page.end;
+                if text.is_empty() {
+                    break;
+                }
+                told.push_str(&text);
+            }
+        }
+        let numbers: Vec<u32> =
+            told.lines().filter_map(|line| line.get(..6)?.parse().ok()).collect();
+        assert_eq!(numbers, (0..printed).collect::<Vec<_>>(), "each was read before it was lost");
+        assert!(told.ends_with("ok\n"));
     }
 }
