@@ -95,9 +95,9 @@ pub struct Limits {
     pub spill_total: Option<Size>,
     /// Seconds an output can be read after its command ended.
     pub spill_time: Option<u64>,
-    /// The most memory requests and answers may take that wait, of all clients.
+    /// The most memory that waiting requests and answers of all clients may take.
     pub message_memory: Option<Size>,
-    /// The same of one client: at the limit no more is read of what it sends.
+    /// The same for one client: at the limit no more is read of what it sends.
     pub message_memory_per_client: Option<Size>,
     /// Commands that run at once; others wait for their turn.
     pub runs: Option<usize>,

@@ -19,6 +19,8 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use crate::lines::MAX_LINE;
+
 /// Between two looks for something to let go of, while there is no room.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
@@ -40,7 +42,7 @@ pub struct MemoryLimits {
 }
 
 impl MemoryLimits {
-    /// Less would not do: one message may be half as long.
+    /// Less would not do for a page or two.
     pub const LEAST: usize = 1 << 20;
 }
 
@@ -158,7 +160,7 @@ impl Memory {
         let half = limits.total / 2;
         Arc::new(Self {
             limits,
-            arriving: Ledger::new(half),
+            arriving: Ledger::new(half.max(2 * MAX_LINE)),
             leaving: Ledger::new(half),
             accounts: Mutex::default(),
             kept: AtomicUsize::new(0),
@@ -170,7 +172,8 @@ impl Memory {
         let half = self.limits.per_client.min(self.limits.total) / 2;
         let account = Arc::new(Account {
             memory: self.clone(),
-            arriving: Ledger::new(half),
+            // So that there is room beside one that is as long as it may be: for what cancels it.
+            arriving: Ledger::new(half.max(2 * MAX_LINE)),
             leaving: Ledger::new(half),
             resumable: Mutex::default(),
         });
@@ -238,6 +241,8 @@ impl Taken {
 
     /// Waits until there is room for an answer of about this size, or nobody waits for it any more.
     pub async fn wait_for_room(&self, bytes: usize, cancelled: &CancellationToken) {
+        // Not beside what it has: those who wait for more would keep each other from it.
+        self.answered();
         let room = self.0.account.wait_for(Way::Leaving, bytes);
         let held = cancelled.run_until_cancelled(room).await;
         *self.0.answer.lock().unwrap_or_else(PoisonError::into_inner) = held;

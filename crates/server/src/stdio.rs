@@ -193,6 +193,9 @@ impl Transport<RoleServer> for Stdio {
                 return None;
             };
             // Nor is one that does not read what it asked for.
+            if self.waiting.is_empty() {
+                self.held = None;
+            }
             self.writer.account.wait_for_any().await;
             let Some(next) = self.next().await else {
                 self.finish_by = Some(Instant::now() + self.finish_time);

@@ -192,6 +192,9 @@ impl<R: Reception> Endpoint<R> {
                 }
                 bytes.extend_from_slice(&data);
             }
+            // It may have been shorter than it could be.
+            drop(held);
+            let held = account.hold(Way::Arriving, bytes.len());
             Ok((bytes.into(), held))
         };
         let late = Refusal::Plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout: the body is late");

@@ -113,7 +113,7 @@ struct Route {
     /// It was cancelled, so no answer comes.
     given_up: bool,
     /// What it takes.
-    taken: Taken,
+    taken: Option<Taken>,
 }
 
 impl Routes {
@@ -202,7 +202,7 @@ impl Routes {
             let JsonRpcMessage::Request(request) = message else { continue };
             let taken = take();
             request.request.extensions_mut().insert(taken.clone());
-            let route = Route { stream: number, given_up: false, taken };
+            let route = Route { stream: number, given_up: false, taken: Some(taken) };
             self.requests.insert(request.id.clone(), route);
         }
         self.tokens.extend(requests.into_values().flatten().map(|token| (token, number)));
@@ -215,7 +215,7 @@ impl Routes {
     /// other is waited for there.
     fn give_up(&mut self, id: &RequestId) {
         let Some(route) = self.requests.get_mut(id) else { return };
-        route.given_up = true;
+        (route.given_up, route.taken) = (true, None);
         let number = route.stream;
         self.end_answered(number);
     }
@@ -294,7 +294,8 @@ impl Router {
         held: Option<Held>,
     ) -> Result<Option<Seat>, NotTaken> {
         // Before anything is locked: this may let go of what others have.
-        if !self.account.takes_more() {
+        let asks = messages.iter().any(|message| matches!(message, JsonRpcMessage::Request(_)));
+        if asks && !self.account.takes_more() {
             return Err(NotTaken::TooMany);
         }
         let mut routes = self.lock();
@@ -370,7 +371,9 @@ impl Router {
             let mut routes = router.lock();
             let forgotten = match routes.streams.get(&number) {
                 None => return Forgotten::Before,
-                Some(stream) if stream.is_attached() => return Forgotten::NotYet,
+                Some(stream) if stream.is_attached() || !stream.is_ended() => {
+                    return Forgotten::NotYet;
+                }
                 Some(_) => routes.streams.remove(&number),
             };
             drop((routes, forgotten));
@@ -413,7 +416,7 @@ impl Router {
             routes.common().say(data, Kind::Notice);
             return Ok(());
         };
-        route.taken.answered();
+        route.taken.iter().for_each(Taken::answered);
         if let Some(stream) = routes.streams.get(&route.stream) {
             stream.say(data, Kind::Answer(StatusCode::OK));
             stream.keep(self.resumable(route.stream));
