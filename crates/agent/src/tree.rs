@@ -45,12 +45,14 @@ pub fn seen_below(root: i32) -> Vec<i32> {
 
 /// The children of all threads of a process, where the kernel tells them.
 fn children_told(parent: i32) -> Option<Vec<i32>> {
-    let mut children = Vec::new();
+    let mut children = None;
     for thread in std::fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten() {
-        let told = std::fs::read_to_string(thread.path().join("children")).ok()?;
-        children.extend(told.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+        // One that has ended meanwhile has none.
+        let Ok(told) = std::fs::read_to_string(thread.path().join("children")) else { continue };
+        let told = told.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok());
+        children.get_or_insert_with(Vec::new).extend(told);
     }
-    Some(children)
+    children
 }
 
 /// The descendant of `root` that knows itself by this number: in a namespace of its own it is another

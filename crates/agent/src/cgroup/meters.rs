@@ -145,10 +145,10 @@ impl Meters {
         if self.hear_bell() { self.reached_since(held) } else { None }
     }
 
-    /// The same, if some process could not be made.
+    /// The same, if some process could not be made, or the bell has rung before.
     pub fn reached_silently(&mut self, held: &Bounds) -> Option<Limit> {
         let refused = self.refusals.as_ref().map_or(0, refusals) > self.before.refusals;
-        if refused { self.reached_since(held) } else { None }
+        if refused || self.rung { self.reached_since(held) } else { None }
     }
 
     fn reached_since(&mut self, held: &Bounds) -> Option<Limit> {
