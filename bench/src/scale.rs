@@ -9,6 +9,7 @@ use std::fmt;
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use crate::Bench;
@@ -86,6 +87,9 @@ struct Measured {
 
 /// Measures everything, and passes each line on as soon as it is known.
 pub fn measure(bench: &Bench, mut show: impl FnMut(&Line)) -> Vec<Line> {
+    // A connection each.
+    let most = getrlimit(Resource::Nofile).maximum;
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: most, maximum: most });
     let mut lines = Vec::new();
     for crowd in Crowd::ALL {
         let sizes = crowd.sizes(bench);

@@ -6,13 +6,13 @@ mod support;
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::{Value, json};
 use support::audit::{audit, folder, read, records, settled, start, verify};
+use support::disk::Disk;
 use support::http::{HttpServer, TOKEN};
 use support::{Gate, MCPZ, Server, wait_until};
 use tempfile::TempDir;
@@ -219,19 +219,18 @@ fn where_nothing_can_be_recorded_nothing_runs() {
     }
 }
 
-/// A disk of 64 KB, if one can be mounted. To be unmounted.
-fn small_disk(state: &TempDir) -> Option<PathBuf> {
+/// A disk of 64 KB, if one can be mounted.
+fn small_disk(state: &TempDir) -> Option<(PathBuf, Disk)> {
     let path = state.path().join("disk");
     std::fs::create_dir(&path).unwrap();
-    let mounted =
-        Command::new("mount").args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"]).arg(&path).status();
-    mounted.is_ok_and(|status| status.success()).then_some(path)
+    let disk = Disk::mount(&path, "64k")?;
+    Some((path, disk))
 }
 
 #[test]
 fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
     let state = support::state();
-    let Some(path) = small_disk(&state) else { return };
+    let Some((path, disk)) = small_disk(&state) else { return };
     let (config, said) = (state.path().join("config.toml"), state.path().join("said"));
     std::fs::write(&config, format!("[audit]\nfolder = {path:?}\n")).unwrap();
     let mut command = Command::new(MCPZ);
@@ -243,10 +242,7 @@ fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
     let waiting: Vec<_> = (0..20).map(|_| server.ask("tools/call", wait.clone())).collect();
     let records = || std::fs::read_to_string(path.join("audit.jsonl")).unwrap_or_default();
     wait_until("they run", || (records().lines().count() == 20).then_some(()));
-    let filler = path.join("filler");
-    let mut all = File::create(&filler).unwrap();
-    while all.write_all(&[0; 512]).is_ok() {}
-    drop(all);
+    disk.fill();
     drop(gate);
     for id in waiting {
         assert_eq!(server.answer(id)["result"]["structuredContent"]["return_code"], 0);
@@ -256,24 +252,20 @@ fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
         said.contains("is not on record yet").then_some(())
     });
     assert!(records().lines().count() < 40);
-    std::fs::remove_file(&filler).unwrap();
+    disk.clear();
     wait_until("all ends are on record", || (records().lines().count() == 40).then_some(()));
     let (said, code) = audit(&state, &["verify", "--folder", path.to_str().unwrap()]);
     assert_eq!(code, 0, "{said}");
     drop(server);
-    assert!(Command::new("umount").arg(&path).status().unwrap().success());
 }
 
 #[test]
 fn on_a_full_disk_nothing_runs_until_there_is_room() {
     let state = support::state();
-    let Some(path) = small_disk(&state) else { return };
+    let Some((path, disk)) = small_disk(&state) else { return };
     let mut server = start(&state, &format!("[audit]\nfolder = {path:?}\n"));
     assert_eq!(server.run("echo 1")["output"], "1\n");
-    let filler = path.join("filler");
-    let mut all = File::create(&filler).unwrap();
-    while all.write_all(&[0; 512]).is_ok() {}
-    drop(all);
+    disk.fill();
     // What is left of the last page takes a few more.
     let mark = state.path().join("ran");
     let touch = format!("touch '{}'", mark.display());
@@ -288,12 +280,11 @@ fn on_a_full_disk_nothing_runs_until_there_is_room() {
     let folder = path.to_str().unwrap();
     let (said, code) = audit(&state, &["verify", "--folder", folder]);
     assert!(!said.contains("cut off") && code == 0, "no half a line is left: {said}");
-    std::fs::remove_file(&filler).unwrap();
+    disk.clear();
     assert_eq!(server.run("echo again")["output"], "again\n");
     let (said, code) = audit(&state, &["verify", "--folder", folder]);
     assert_eq!(code, 0, "{said}");
     drop(server);
-    assert!(Command::new("umount").arg(&path).status().unwrap().success());
 }
 
 #[test]

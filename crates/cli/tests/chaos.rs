@@ -9,13 +9,12 @@
 mod support;
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use support::disk::Disk;
 use support::{MCPZ, Server, audit, children, mark, survivors, wait_until};
 use tempfile::TempDir;
 
@@ -36,46 +35,31 @@ impl Dice {
     }
 }
 
-/// A disk that can be filled, if one can be mounted. Records and outputs are on it.
-struct Disk {
+/// Where records and outputs are: a disk that can be filled, if one can be mounted.
+struct Place {
+    disk: Option<Disk>,
     folder: TempDir,
-    mounted: bool,
 }
 
-impl Disk {
+impl Place {
     fn new() -> Self {
         let folder = support::state();
-        let mount = ["-t", "tmpfs", "-o", "size=8m", "tmpfs"];
-        let mounted = Command::new("mount").args(mount).arg(folder.path()).status();
-        Self { mounted: mounted.is_ok_and(|status| status.success()), folder }
-    }
-
-    fn filler(&self) -> PathBuf {
-        self.folder.path().join("filler")
+        Self { disk: Disk::mount(folder.path(), "8m"), folder }
     }
 
     fn fill(&self) {
-        let mut filler = File::create(self.filler()).unwrap();
-        while self.mounted && filler.write_all(&[0; 4096]).is_ok() {}
+        self.disk.iter().for_each(Disk::fill);
     }
 
     fn clear(&self) {
-        let _ = std::fs::remove_file(self.filler());
-    }
-}
-
-impl Drop for Disk {
-    fn drop(&mut self) {
-        if self.mounted {
-            let _ = Command::new("umount").arg(self.folder.path()).status();
-        }
+        self.disk.iter().for_each(Disk::clear);
     }
 }
 
 /// One server, what it was asked, and what was done to it.
 struct Round<'a> {
     dice: &'a mut Dice,
-    disk: &'a Disk,
+    place: &'a Place,
     server: Server,
     asked: Vec<i64>,
     cancelled: HashSet<i64>,
@@ -86,16 +70,16 @@ struct Round<'a> {
 }
 
 impl<'a> Round<'a> {
-    fn begin(dice: &'a mut Dice, disk: &'a Disk, mark: &str) -> Self {
+    fn begin(dice: &'a mut Dice, place: &'a Place, mark: &str) -> Self {
         let mut command = Command::new(MCPZ);
-        command.args(["server", "shell"]).env("CHAOS", mark).env("TMPDIR", disk.folder.path());
-        command.env("XDG_STATE_HOME", disk.folder.path());
+        command.args(["server", "shell"]).env("CHAOS", mark).env("TMPDIR", place.folder.path());
+        command.env("XDG_STATE_HOME", place.folder.path());
         let mut server = Server::from_command(&mut command);
         server.initialize("2025-11-25");
         let (asked, cancelled, done) = (Vec::new(), HashSet::new(), Vec::new());
         Self {
             dice,
-            disk,
+            place,
             server,
             asked,
             cancelled,
@@ -153,8 +137,8 @@ impl<'a> Round<'a> {
                 signal("CONT", Some(self.server.child.id()));
             }
             6 | 7 => self.cancel(),
-            8 => self.disk.fill(),
-            9 => self.disk.clear(),
+            8 => self.place.fill(),
+            9 => self.place.clear(),
             10 => {
                 let recorder = self.recorder();
                 signal("STOP", recorder);
@@ -179,7 +163,7 @@ impl<'a> Round<'a> {
 
     /// Some process that keeps a detached job.
     fn recorder(&mut self) -> Option<u32> {
-        let jobs = std::fs::read_dir(self.disk.folder.path().join("mcpz/jobs")).ok()?.flatten();
+        let jobs = std::fs::read_dir(self.place.folder.path().join("mcpz/jobs")).ok()?.flatten();
         let cards = jobs.filter_map(|job| std::fs::read(job.path().join("job.json")).ok());
         let cards = cards.filter_map(|card| serde_json::from_slice::<Value>(&card).ok());
         let living = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
@@ -207,7 +191,7 @@ impl<'a> Round<'a> {
                 assert!(result["content"][0]["text"].is_string(), "{seed}: {answer} to {done:?}");
             }
         }
-        self.disk.clear();
+        self.place.clear();
         if !self.is_over() {
             // What a full disk refused can be written now.
             self.server.run("true");
@@ -219,10 +203,10 @@ impl<'a> Round<'a> {
 }
 
 /// Ends detached jobs, which outlive their servers.
-fn stop_detached(disk: &Disk) {
+fn stop_detached(place: &Place) {
     let mut command = Command::new(MCPZ);
     let mut server = Server::from_command(
-        command.args(["server", "shell"]).env("XDG_STATE_HOME", disk.folder.path()),
+        command.args(["server", "shell"]).env("XDG_STATE_HOME", place.folder.path()),
     );
     server.initialize("2025-11-25");
     let listed = server.tool("list_jobs", json!({}))["structuredContent"]["jobs"].clone();
@@ -252,13 +236,13 @@ fn nothing_survives_and_everything_is_answered_and_on_record_whatever_happens() 
     let time = Duration::from_secs(number("MCPZ_CHAOS_SECONDS").unwrap_or(SECONDS));
     let seed = number("MCPZ_CHAOS_SEED").unwrap_or(u64::from(std::process::id()) * 7919 + 1);
     eprintln!("MCPZ_CHAOS_SEED={seed}");
-    let (mut dice, disk, until) = (Dice(seed), Disk::new(), Instant::now() + time);
+    let (mut dice, place, until) = (Dice(seed), Place::new(), Instant::now() + time);
     // Of a server that was killed nobody can say how its runs have ended.
     let mut unknown = HashSet::new();
     let mut rounds = 0;
     while Instant::now() < until {
         let mark = mark();
-        let mut round = Round::begin(&mut dice, &disk, &mark);
+        let mut round = Round::begin(&mut dice, &place, &mark);
         for _ in 0..CALLS {
             match round.dice.roll(2) {
                 0 => round.ask(),
@@ -269,12 +253,12 @@ fn nothing_survives_and_everything_is_answered_and_on_record_whatever_happens() 
             }
         }
         let (killed, done) = round.end(seed);
-        stop_detached(&disk);
+        stop_detached(&place);
         wait_until(&format!("nothing is left of round {rounds}, {seed}: {done:?}"), || {
             survivors(&mark).is_empty().then_some(())
         });
         let endless = || -> HashSet<String> {
-            let records = audit::records(&disk.folder);
+            let records = audit::records(&place.folder);
             &endless(&records) - &unknown
         };
         match killed {
@@ -286,7 +270,7 @@ fn nothing_survives_and_everything_is_answered_and_on_record_whatever_happens() 
         rounds += 1;
     }
     assert!(rounds > 0);
-    let (said, code) = audit::verify(&disk.folder);
+    let (said, code) = audit::verify(&place.folder);
     assert!(said.contains("none missing") && code == 0, "{seed}: {said}");
     eprintln!("{rounds} rounds, {said}");
 }

@@ -116,16 +116,21 @@ fn a_client_that_never_reads_is_not_read_either_and_gets_all_it_asked_for_later(
     drop(server.state);
 }
 
+/// What to ask of `read_job` to be answered at length, when the gate is open.
+fn long_answer(server: &HttpServer, gate: &Gate) -> Value {
+    let command = format!("seq 100000; {}", gate.wait());
+    let started = json!({"command": command, "background": true});
+    let session = server.open_session();
+    let job = server.call(&session, "execute_command", started)["structuredContent"].clone();
+    json!({"job_id": job["job_id"], "wait_for": "exit", "timeout": 60, "cursor": "bytes:0",
+        "limit_bytes": PAGE})
+}
+
 #[test]
 fn answers_nobody_came_back_for_make_room_for_newer_ones() {
     let limits = "[limits]\nmessage_memory = \"8MB\"\nmessage_memory_per_client = \"8MB\"\n";
     let (server, gate) = (HttpServer::start_with(&[], limits), Gate::new());
-    let first = server.open_session();
-    let command = format!("seq 100000; {}", gate.wait());
-    let started = json!({"command": command, "background": true});
-    let job = server.call(&first, "execute_command", started)["structuredContent"].clone();
-    let read = json!({"job_id": job["job_id"], "wait_for": "exit", "timeout": 60,
-        "cursor": "bytes:0", "limit_bytes": PAGE});
+    let read = long_answer(&server, &gate);
     let sessions: Vec<_> = (0..30).map(|_| server.open_session()).collect();
     let streams = sessions.iter().map(|session| {
         let ask = Request::post(&call(7, "read_job", read.clone())).session(session);
@@ -159,12 +164,7 @@ fn answers_nobody_came_back_for_make_room_for_newer_ones() {
 #[test]
 fn memory_goes_back_to_the_system_after_a_peak() {
     let (server, gate) = (HttpServer::start(&[]), Gate::new());
-    let first = server.open_session();
-    let command = format!("seq 100000; {}", gate.wait());
-    let started = json!({"command": command, "background": true});
-    let job = server.call(&first, "execute_command", started)["structuredContent"].clone();
-    let read = json!({"job_id": job["job_id"], "wait_for": "exit", "timeout": 60,
-        "cursor": "bytes:0", "limit_bytes": PAGE});
+    let read = long_answer(&server, &gate);
     let pid = server.child.id();
     let before = memory(pid);
     let sessions: Vec<_> = (0..40).map(|_| server.open_session()).collect();
