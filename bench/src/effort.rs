@@ -76,7 +76,7 @@ impl Effort {
         patience: PATIENCE,
         judgements: 2000,
         sessions: &[10, 100, 1_000],
-        running: &[10, 100, 500],
+        running: &[10, 100, 1_000],
         jobs: &[10, 100],
         scaled: 5,
         rest: Duration::from_secs(3),
