@@ -201,9 +201,9 @@ impl Launcher {
 }
 
 impl Exposure {
-    /// Nothing for an ordinary user, who may not write there as we are not dumpable. From then on this
-    /// process itself is never killed for want of memory, if it may ask for that: where a cgroup counts its
-    /// memory with that of a run, it could be the only one left to be killed.
+    /// Returns nothing for an ordinary user: our process is not dumpable, so the kernel refuses the write.
+    /// Otherwise this also exempts the keeper from the OOM killer, if it may. In cgroup v1 the keeper shares
+    /// its run's memory limit and could be the last process left to kill.
     fn open() -> Option<Self> {
         let path = "/proc/self/oom_score_adj";
         let own = std::fs::read_to_string(path).ok()?;

@@ -343,8 +343,8 @@ impl Shared {
         let _ = kill_process(self.agent, Signal::CONT);
     }
 
-    /// Has keepers go on that somebody has stopped when their agent, who would do so, is gone. They are in its
-    /// process group, and nobody else is. False if there are none.
+    /// Continues stopped keepers after their agent has died; the agent would have done so. Only they are in its
+    /// process group. False once none is left.
     fn wake_keepers(&self) -> bool {
         !self.confined && kill_process_group(self.agent, Signal::CONT).is_ok()
     }
@@ -412,7 +412,7 @@ impl Reader {
         self.shared.hang_up();
         // An agent that broke the protocol is still there.
         let _ = agent.kill();
-        // While it is not collected, its number is no other group's.
+        // Until it is reaped, no other process group can have its number.
         self.shared.wake_keepers();
         let _ = agent.wait();
         let cgroups = std::mem::take(&mut self.cgroups);

@@ -17,7 +17,7 @@ use crate::cgroup::Alarm;
 
 extern "C" fn wake(_: c_int) {}
 
-/// Has this process go on when its parent ends, whoever has stopped it: nobody is left then who would.
+/// Asks the kernel for a SIGCONT when our parent dies: a stopped process would otherwise stay behind.
 pub fn wake_when_parent_ends() {
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
 }

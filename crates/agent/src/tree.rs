@@ -26,8 +26,8 @@ pub fn descendants(root: i32) -> Vec<i32> {
     living(root).into_iter().map(|entry| entry.pid).collect()
 }
 
-/// The same for whoever only wants to know: found by going down from each process to its children, which
-/// costs nothing for all the others there are. One that comes or goes meanwhile may be missed.
+/// The same, found by walking down from each process to its children, so unrelated processes cost nothing.
+/// It may miss a process that starts or ends meanwhile: good enough to report, not to end them all.
 pub fn seen_below(root: i32) -> Vec<i32> {
     let Some(mut next) = children_told(root) else { return descendants(root) };
     let most = threads_of_machine().unwrap_or(u64::MAX);

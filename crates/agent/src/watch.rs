@@ -17,15 +17,15 @@ use crate::tree::{self, Load};
 /// The least time between two looks at CPU time.
 const CPU_LOOK: Duration = Duration::from_millis(50);
 
-/// Between two looks at how many processes there are: twice as long as the run is old, within these. Where the kernel holds
-/// a run to its limit, there is no hurry: thousands of silent ones must not keep a machine busy.
+/// The pause between two looks at the number of processes: twice the run's age, within these bounds. Where
+/// the kernel enforces the limit, looks are rare, so that thousands of silent runs leave the machine idle.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 const LONGEST_HELD: Duration = Duration::from_secs(20);
 
-/// Between two counts of processes that are made whatever the machine's own number says: twice as long
-/// each time, within these; and so long that as many keepers as the machine may have take no more than a
-/// hundredth of a processor together.
+/// The pause between two full counts, which are made even if the machine's total does not grow. It doubles
+/// each time within these bounds, and grows with what a count costs, so that all keepers together use about
+/// a hundredth of a processor for it.
 const FIRST_COUNT: Duration = Duration::from_secs(1);
 const LAST_COUNT: Duration = Duration::from_secs(30);
 const LONGEST_COUNT: Duration = Duration::from_secs(3600);

@@ -187,7 +187,7 @@ fn the_oldest_goes(config: &str) {
     }
     assert!(spilled(folder.path()) <= 2_000_000);
     let over = exec(&mut server, json!({"cmd": "yes | head -c 3000000"}));
-    assert!(over["lost_bytes"].as_u64().unwrap() > 850_000, "there is no more room to be made");
+    assert!(over["lost_bytes"].as_u64().unwrap() > 850_000, "nothing is left to evict");
     assert!(!is_readable(&mut server, &uris[2]));
 }
 

@@ -88,7 +88,7 @@ fn a_client_that_never_reads_is_not_read_either_and_gets_all_it_asked_for_later(
     server.ask(&read(2));
     let pid = server.child.id();
     let before = memory(pid);
-    // More than a pipe holds, so that whoever writes it waits for the server to read.
+    // More than a pipe holds, so the writer blocks until the server reads.
     let asked = 100..180;
     let mut stdin = server.child.stdin.take().unwrap();
     let requests = asked.clone().map(|id| {

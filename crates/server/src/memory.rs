@@ -1,9 +1,8 @@
-//! How much memory messages may take: of all clients together, and of each.
+//! How much memory messages may take: for all clients together, and for each.
 //!
-//! What arrives counts until it is answered, what leaves until it is sent or cannot be asked for again.
-//! Each has half of the room, so that what waits for an answer is never in the way of answers. Where there
-//! is no more room, nothing more is read of that client, no answer is made, and the oldest that a client
-//! could come back for is let go of.
+//! A request counts until it is answered; an answer counts until it is sent and can no longer be resumed. Each
+//! of the two has half of the budget, so waiting requests never block answers. At the limit the client's input
+//! is not read, no further answer is built, and the oldest resumable answers are dropped.
 //!
 //!     request ─▶ arriving ─▶ handler ─▶ make (waits for room) ─▶ leaving ─▶ client
 //!                                                                   └──▶ resumable, oldest go first
@@ -21,16 +20,16 @@ use tokio_util::sync::CancellationToken;
 
 use crate::lines::MAX_LINE;
 
-/// Between two looks for something to let go of, while there is no room.
+/// The pause between two searches for something to drop, while the budget is used up.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// A peak from which memory is given back to the system.
+/// After a peak of this size free memory is returned to the system.
 const PEAK: usize = 8 << 20;
 
-/// How long nothing of it is needed before that is done.
+/// How long to wait before that.
 const CALM: Duration = Duration::from_millis(500);
 
-/// What an answer takes, about: one to a command, and one with a page that somebody wanted to be long.
+/// Roughly what an answer takes: to a command, and with a page as long as a client may ask for.
 pub const ANSWER: usize = 64 << 10;
 pub const PAGE: usize = 512 << 10;
 
@@ -72,7 +71,7 @@ pub struct Account {
     resumable: Mutex<BTreeMap<usize, Resumable>>,
 }
 
-/// Lets go of something that can be asked for again, unless somebody has come back for it.
+/// Drops something that could be resumed, unless a client is reading it again.
 pub type Resumable = Box<dyn Fn() -> Forgotten + Send>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +82,7 @@ pub enum Forgotten {
     NotYet,
 }
 
-/// Something that is kept only because somebody might come back for it, and goes first.
+/// Something that is kept only in case a client resumes it, and is dropped first.
 #[derive(Debug)]
 pub struct Kept {
     account: Arc<Account>,
@@ -108,7 +107,7 @@ struct Ledger {
     used: AtomicUsize,
     limit: usize,
     freed: Notify,
-    /// Whoever waits for room first gets it first.
+    /// A queue: room is granted in the order it was asked for.
     line: tokio::sync::Mutex<()>,
     /// The most there was since memory was last given back.
     peak: AtomicUsize,
@@ -172,7 +171,7 @@ impl Memory {
         let half = self.limits.per_client.min(self.limits.total) / 2;
         let account = Arc::new(Account {
             memory: self.clone(),
-            // So that there is room beside one that is as long as it may be: for what cancels it.
+            // Two of the longest messages: a cancellation must fit beside the request it is for.
             arriving: Ledger::new(half.max(2 * MAX_LINE)),
             leaving: Ledger::new(half),
             resumable: Mutex::default(),
@@ -194,7 +193,7 @@ impl Memory {
         }
     }
 
-    /// Lets go of the oldest answer of all that could be asked for again. False if there is none.
+    /// Drops the oldest resumable answer of any client. False if there is none.
     fn forget_oldest(&self) -> bool {
         let mut accounts: Vec<_> = self.accounts().iter().filter_map(Weak::upgrade).collect();
         accounts.sort_by_cached_key(|account| account.oldest().unwrap_or(usize::MAX));
@@ -222,8 +221,8 @@ impl Memory {
     }
 }
 
-/// The room one request takes: what it says until it is answered, and the answer from before it is made until
-/// whoever sends it counts it. Goes with the request to the handler.
+/// The room one request takes: its own bytes until it is answered, and room for the answer from before it is
+/// built until the transport counts it. It travels to the handler in the request's extensions.
 #[derive(Debug, Clone)]
 pub struct Taken(Arc<TakenRoom>);
 
@@ -241,7 +240,7 @@ impl Taken {
 
     /// Waits until there is room for an answer of about this size, or nobody waits for it any more.
     pub async fn wait_for_room(&self, bytes: usize, cancelled: &CancellationToken) {
-        // Not beside what it has: those who wait for more would keep each other from it.
+        // Release first: calls that each hold some room while waiting for more would deadlock.
         self.answered();
         let room = self.0.account.wait_for(Way::Leaving, bytes);
         let held = cancelled.run_until_cancelled(room).await;
@@ -328,14 +327,14 @@ impl Account {
         Some(Bytes::from_owner(Counted { bytes, _held: held }))
     }
 
-    /// Notes something that is let go of when there is no room, for as long as what is returned lives.
+    /// Registers something that may be dropped to make room, for as long as the returned guard lives.
     pub fn keep(self: &Arc<Self>, resumable: Resumable) -> Kept {
         let age = self.memory.kept.fetch_add(1, Ordering::Relaxed);
         self.resumable().insert(age, resumable);
         Kept { account: self.clone(), age }
     }
 
-    /// Lets go of what was kept, the oldest first, until there is room for so much.
+    /// Drops resumable answers, the oldest first, until so much fits.
     fn make_room(&self, way: Way, bytes: usize) {
         if way == Way::Arriving {
             return;
@@ -352,7 +351,7 @@ impl Account {
     fn forget_oldest(&self) -> bool {
         let ages: Vec<_> = self.resumable().keys().copied().collect();
         ages.into_iter().any(|age| {
-            // What it lets go of takes itself off the list.
+            // A dropped answer takes itself off the list.
             let Some(forget) = self.resumable().remove(&age) else { return false };
             let forgotten = forget();
             match forgotten {

@@ -98,7 +98,7 @@ impl Group {
         self.meters.reached_loudly(&self.held)
     }
 
-    /// The same, of what nobody calls for: one number is read.
+    /// The same for a periodic look, which reads one number.
     pub fn reached_silently(&mut self) -> Option<Limit> {
         self.meters.reached_silently(&self.held)
     }

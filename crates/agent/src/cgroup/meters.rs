@@ -214,8 +214,8 @@ impl Meters {
         }
     }
 
-    /// Whether it has rung. What that was for may only be told later: where there is no memory, there may be
-    /// none to read a file with either.
+    /// Whether the bell has rung since the run began. It is remembered, because reading the counters can fail
+    /// while memory is short.
     fn hear_bell(&mut self) -> bool {
         let bell = self.bell.as_ref();
         self.rung |= bell.is_some_and(|bell| rustix::io::read(bell, &mut [0_u8; 8]).is_ok());

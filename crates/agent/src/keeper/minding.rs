@@ -117,7 +117,7 @@ impl Minding {
         self.ending.is_some() || self.left_since.is_some()
     }
 
-    /// Makes a run that takes a while the first to go when there is no memory left, if it is not yet.
+    /// Offers a run to the OOM killer once it has lasted a moment, unless that has been done.
     pub fn offer(&mut self) {
         if self.offers > 0 && self.exit.is_none() && self.began.elapsed() >= BRIEF {
             self.offers = if tree::offer_to_oom(self.pid) { 0 } else { self.offers - 1 };

@@ -1,6 +1,6 @@
 //! One stream of an output: its beginning and its end in memory, all but its beginning in a file.
 //!
-//! Where the file can take no more, the stream is cut: what comes later is only in memory, the newest of it.
+//! When the file cannot grow any further, the stream is cut: only the newest of what follows stays in memory.
 //!
 //!     0 ── head ──── file ──── cut ┄┄ lost ┄┄ tail ── length
 

@@ -1,8 +1,7 @@
-//! The newest of an output that could not be kept to its end.
+//! The newest lines of an output that could not be kept to its end.
 //!
-//! Each of its lines has a place in what the reader sees: as far behind the last that was kept as it was
-//! printed behind that. Whatever was lost in between, and however it would have been shown, that place
-//! never moves.
+//! A line beyond the cut is placed by the number of bytes printed between the cut and the line. Rendering does not
+//! change that, nor does the loss of earlier lines, so cursors stay valid.
 
 use crate::render::{Renderer, View};
 use crate::text::after_cut;

@@ -293,7 +293,7 @@ impl Router {
         mut messages: Vec<Message>,
         held: Option<Held>,
     ) -> Result<Option<Seat>, NotTaken> {
-        // Before anything is locked: this may let go of what others have.
+        // Before taking the lock: making room may lock other routers, or this one.
         let asks = messages.iter().any(|message| matches!(message, JsonRpcMessage::Request(_)));
         if asks && !self.account.takes_more() {
             return Err(NotTaken::TooMany);
@@ -363,7 +363,7 @@ impl Router {
         self.lock().streams.values().for_each(|stream| stream.end());
     }
 
-    /// Lets go of a stream that has ended, when there is no room and nobody reads it.
+    /// Registers an ended stream to be dropped when memory is short and nobody reads it.
     fn resumable(self: &Arc<Self>, number: u64) -> Kept {
         let router = Arc::downgrade(self);
         self.account.keep(Box::new(move || {
@@ -383,7 +383,7 @@ impl Router {
 
     fn say(self: &Arc<Self>, message: &TxJsonRpcMessage<RoleServer>) -> io::Result<()> {
         let data = serde_json::to_vec(message)?;
-        // Before anything is locked: this may let go of what others have.
+        // Before taking the lock: making room may lock other routers, or this one.
         let data = match message {
             JsonRpcMessage::Notification(_) => match self.account.try_outgoing(data) {
                 Some(data) => data,
