@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::http::{Events, HttpServer, Request, call};
-use support::{Gate, MCPZ, wait_until};
+use support::{Gate, MCPZ, Server, wait_until};
 
 const MEGABYTE: u64 = 1_000_000;
 
@@ -114,6 +114,19 @@ fn a_client_that_never_reads_is_not_read_either_and_gets_all_it_asked_for_later(
     drop(writing.join().unwrap());
     server.child.wait().unwrap();
     drop(server.state);
+}
+
+#[test]
+fn requests_longer_than_a_small_limit_are_answered_one_after_the_other() {
+    let folder = support::state();
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, "[limits]\nmessage_memory_per_client = \"1MiB\"\n").unwrap();
+    let mut server = Server::start(&["--config", config.to_str().unwrap()]);
+    let long = "x".repeat(6_000_000);
+    for _ in 0..3 {
+        let reply = server.call(json!({"command": "wc -c", "stdin": long}));
+        assert_eq!(reply["output"], "6000000\n");
+    }
 }
 
 /// What to ask of `read_job` to be answered at length, when the gate is open.

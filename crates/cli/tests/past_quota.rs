@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -97,6 +98,33 @@ fn the_newest_of_a_detached_job_past_its_quota_is_there_when_all_have_left() {
     let notice = format!("\n[{lost} bytes of output were not kept]\n").len() as u64;
     assert_eq!(printed.len() as u64 + lost - notice, ALL + 8);
     assert!(printed.ends_with("100000\nthe end\n"));
+}
+
+#[test]
+fn a_server_that_was_stopped_while_a_job_past_its_quota_ended_has_its_last_lines() {
+    let (state, gate) = (support::state(), Gate::new());
+    let mut server = audit::start(&state, CONFIG);
+    let command = format!("seq 100000; {}; seq 300000; echo the end", gate.wait());
+    let job = server.call(json!({"command": command, "detach": true}))["job_id"].clone();
+    let told = wait_for(&mut server, &job, &json!("bytes:0"), "^100000$");
+    let (_, cursor) = read_on(&mut server, &job, &told["next_cursor"]);
+    let folder = std::fs::read_dir(state.path().join("mcpz/jobs")).unwrap().flatten();
+    let folder = folder.map(|it| it.path()).find(|it| it.join("job.json").exists()).unwrap();
+    let card: Value =
+        serde_json::from_slice(&std::fs::read(folder.join("job.json")).unwrap()).unwrap();
+    server.signal("STOP");
+    drop(gate);
+    // It prints more than the socket between them holds, so the recorder waits a while and leaves.
+    let recorder = format!("/proc/{}", card["recorder"]);
+    wait_until("its recorder is gone", || (!Path::new(&recorder).exists()).then_some(()));
+    server.signal("CONT");
+    tool(&mut server, "read_job", json!({"job_id": job, "wait_for": "exit", "cursor": cursor}));
+    let (text, _) = read_on(&mut server, &job, &cursor);
+    assert!(
+        text.ends_with("\n299999\n300000\nthe end\n"),
+        "{}",
+        &text[text.len().saturating_sub(99)..]
+    );
 }
 
 #[test]
