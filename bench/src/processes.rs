@@ -1,6 +1,8 @@
 //! What a tree of processes has, and who else is there.
 
+use std::collections::HashMap;
 use std::fs;
+use std::path::PathBuf;
 
 /// What is counted of a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -33,14 +35,31 @@ pub fn memory_of_tree(root: u32) -> u64 {
     tree(root).into_iter().filter_map(memory).sum()
 }
 
-/// How many seconds of processor time a process and all below it have had so far.
-pub fn processor_time_of_tree(root: u32) -> f64 {
-    let threads = tree(root).into_iter().flat_map(|pid| {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        tasks.map(|task| task.path().join("schedstat"))
-    });
-    let times = threads.filter_map(|path| fs::read_to_string(path).ok());
-    times.filter_map(|text| text.split(' ').next()?.parse::<f64>().ok()).sum::<f64>() / 1e9
+/// The processor time of each thread of a process and of all below it, in nanoseconds.
+#[derive(Default)]
+pub struct Times(HashMap<PathBuf, u64>);
+
+impl Times {
+    pub fn of_tree(root: u32) -> Self {
+        let threads = tree(root).into_iter().flat_map(|pid| {
+            let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            tasks.map(|task| task.path())
+        });
+        let timed = threads.filter_map(|thread| {
+            let text = fs::read_to_string(thread.join("schedstat")).ok()?;
+            Some((thread, text.split(' ').next()?.parse().ok()?))
+        });
+        Self(timed.collect())
+    }
+
+    /// How many seconds they have had since then. A thread that has ended takes its time with it, and must not
+    /// take what it used before from what others have used since.
+    pub fn since(&self, before: &Self) -> f64 {
+        let used = |(thread, time): (&PathBuf, &u64)| {
+            time.saturating_sub(before.0.get(thread).copied().unwrap_or(0))
+        };
+        self.0.iter().map(used).sum::<u64>() as f64 / 1e9
+    }
 }
 
 /// How many processes have this in their environment.
@@ -88,6 +107,15 @@ fn entries(folder: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_that_ended_takes_nothing_from_what_others_used() {
+        let times =
+            |all: &[(&str, u64)]| Times(all.iter().map(|(it, time)| (it.into(), *time)).collect());
+        let before = times(&[("one", 3_000_000_000), ("two", 5_000_000_000)]);
+        let after = times(&[("one", 4_000_000_000), ("three", 500_000_000)]);
+        assert_eq!(after.since(&before), 1.5);
+    }
 
     #[test]
     fn a_child_is_counted_with_its_parent_and_found_by_its_mark() {

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::Bench;
 use crate::guest::Guest;
 use crate::http::{HttpClient, TOKEN};
-use crate::processes::{marked, memory_of_tree, processor_time_of_tree};
+use crate::processes::{Times, marked, memory_of_tree};
 use crate::runner::NOTHING;
 use crate::statistics::median;
 
@@ -217,9 +217,9 @@ fn begin_job(server: &mut HttpClient) -> Value {
 fn cost(bench: &Bench, server: u32, idle: f64, call: &mut dyn FnMut()) -> f64 {
     call();
     let blocks = (0..bench.effort.scaled).map(|_| {
-        let (before, began) = (processor_time_of_tree(server), Instant::now());
+        let (before, began) = (Times::of_tree(server), Instant::now());
         (0..BLOCK).for_each(|_| call());
-        let used = processor_time_of_tree(server) - before - idle * began.elapsed().as_secs_f64();
+        let used = Times::of_tree(server).since(&before) - idle * began.elapsed().as_secs_f64();
         used * 1e6 / BLOCK as f64
     });
     median(&blocks.collect::<Vec<_>>())
@@ -229,9 +229,9 @@ fn cost(bench: &Bench, server: u32, idle: f64, call: &mut dyn FnMut()) -> f64 {
 fn idle(bench: &Bench, server: u32) -> f64 {
     // What was begun before is done with.
     std::thread::sleep(bench.effort.rest);
-    let (before, began) = (processor_time_of_tree(server), Instant::now());
+    let (before, began) = (Times::of_tree(server), Instant::now());
     std::thread::sleep(bench.effort.rest);
-    let used = processor_time_of_tree(server) - before;
+    let used = Times::of_tree(server).since(&before);
     used / began.elapsed().as_secs_f64()
 }
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use crate::Bench;
 use crate::client::Client;
 use crate::floor::Bare;
-use crate::processes::processor_time_of_tree;
+use crate::processes::Times;
 use crate::runner::{NOTHING, Runner};
 use crate::statistics::{median, percentile};
 use crate::table::{Panel, Row, Target};
@@ -35,7 +35,7 @@ pub fn latency(bench: &Bench) -> Vec<Row> {
         rows.extend([row("p10", 10.0), row("p99", 99.0)]);
         let all = contest.processor_time();
         let calls = (bench.effort.calls * BLOCK) as f64;
-        let [ours, minimal] = [1, 2].map(|who| (all[who] - used[who]) * 1e6 / calls);
+        let [ours, minimal] = [1, 2].map(|who| all[who].since(&used[who]) * 1e6 / calls);
         let what = format!("`true` {}, the server's µs of CPU", contest.name);
         rows.push(Row::new(what, ours).minimal(minimal));
     }
@@ -101,10 +101,10 @@ impl Contest {
         values
     }
 
-    /// How many seconds of it each server has had so far, with all below it.
-    fn processor_time(&self) -> [f64; 3] {
+    /// What each server has had of it so far, with all below it.
+    fn processor_time(&self) -> [Times; 3] {
         let servers = self.runners.each_ref().map(|runner| runner.server());
-        servers.map(|server| server.map_or(0.0, processor_time_of_tree))
+        servers.map(|server| server.map_or_else(Times::default, Times::of_tree))
     }
 }
 

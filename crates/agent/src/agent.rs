@@ -26,6 +26,7 @@ use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, kill_p
 use crate::ancestry::{AGENT, KEEPER};
 use crate::cgroup::{Group, Groups};
 use crate::child::close_on_exec_from;
+use crate::crowd::Crowd;
 use crate::frame::{Confinement, Event, Failure, FrameError, Order, Report, Stage, VERSION};
 use crate::keeper::{Keeper, ORPHAN_GRACE};
 use crate::limits::Limits;
@@ -73,6 +74,7 @@ pub fn serve_stdin() -> Result<(), AgentError> {
         inbox: Inbox::default(),
         ward: None,
         keepers: HashMap::new(),
+        crowd: Crowd::new(),
         seal: None,
     };
     let result = agent.serve();
@@ -90,6 +92,7 @@ struct Agent {
     /// What the server has said in its greeting, and what was made for it.
     ward: Option<Ward>,
     keepers: HashMap<Pid, Record>,
+    crowd: Crowd,
     /// What each command puts on itself.
     seal: Option<Seal>,
 }
@@ -170,10 +173,11 @@ impl Agent {
                 let _ = wire::tell(socket.as_fd(), &[Event::Failed(failure)], &[]);
                 self.report(&Report::Buried { keeper: record.keeper }, &[]);
             }
-            0 => live_as_keeper(socket, limits, record.group, self.seal.take()),
+            0 => live_as_keeper(socket, limits, record.group, self.seal.take(), self.crowd),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
                 self.keepers.insert(pid, record);
+                self.crowd.set(self.keepers.len());
             }
         }
     }
@@ -194,6 +198,7 @@ impl Agent {
                 }
             }
         }
+        self.crowd.set(self.keepers.len());
         left.into_iter().for_each(|kept| self.bury(kept));
         self.bury_killed(killed);
     }
@@ -307,11 +312,12 @@ pub fn live_as_keeper(
     limits: Limits,
     group: Option<Group>,
     seal: Option<Seal>,
+    crowd: Crowd,
 ) -> ! {
     close_all_but(&[Some(socket.as_fd()), seal.as_ref().map(AsFd::as_fd)]);
     become_subreaper();
     set_name(KEEPER);
-    if let Ok(keeper) = Keeper::new(socket, limits, group, seal) {
+    if let Ok(keeper) = Keeper::new(socket, limits, group, seal, crowd) {
         keeper.serve();
     }
     // SAFETY: leaves at once, without running the exit handlers of the process this was forked of.

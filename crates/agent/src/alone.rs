@@ -19,6 +19,7 @@ use crate::agent::{become_subreaper, close_all_but, live_as_keeper, set_name};
 use crate::ancestry::RECORDER;
 use crate::cgroup::Groups;
 use crate::child::close_on_exec_from;
+use crate::crowd::Crowd;
 use crate::frame::Spawn;
 use crate::limits::Limits;
 use crate::link::{Connection, FIRST_OWNER, LinkError, connect, pair};
@@ -81,7 +82,7 @@ impl Keep {
             -1 => Err(io::Error::last_os_error()),
             0 => {
                 signals::take_over();
-                live_as_keeper(theirs, limits, group, None)
+                live_as_keeper(theirs, limits, group, None, Crowd::new())
             }
             _ => Ok((Self { socket: ours }, groups)),
         }

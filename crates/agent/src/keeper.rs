@@ -24,6 +24,7 @@ use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::cgroup::Group;
 use crate::child::{Launched, Launcher, Place, resources};
+use crate::crowd::Crowd;
 use crate::frame::{Event, Request, Spawn};
 use crate::limits::Limits;
 use crate::signals::{self, Woken};
@@ -49,6 +50,7 @@ pub struct Keeper {
     launcher: Launcher,
     limits: Limits,
     group: Option<Group>,
+    crowd: Crowd,
 }
 
 /// The server hung up, or spoke garbage: the keeper ends.
@@ -60,11 +62,13 @@ impl Keeper {
         limits: Limits,
         group: Option<Group>,
         seal: Option<Seal>,
+        crowd: Crowd,
     ) -> std::io::Result<Self> {
         signals::wake_when_parent_ends();
         let (agent, inbox, mut group) = (getppid(), Inbox::default(), group);
         group.iter_mut().for_each(Group::enter);
-        Ok(Self { agent, socket, inbox, launcher: Launcher::new(&limits, seal)?, limits, group })
+        let launcher = Launcher::new(&limits, seal)?;
+        Ok(Self { agent, socket, inbox, launcher, limits, group, crowd })
     }
 
     fn is_orphan(&self) -> bool {
@@ -205,7 +209,7 @@ impl Keeper {
         };
         let Woken { socket, alarm } =
             signals::wait(Some(self.socket.as_fd()), alarms, minding.timer());
-        if minding.watch.look(alarm, self.group.as_mut()) {
+        if minding.watch.look(alarm, self.group.as_mut(), self.crowd.size()) {
             minding.end_now(self.group.as_mut());
         }
         match socket {

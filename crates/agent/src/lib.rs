@@ -12,6 +12,7 @@ mod aside;
 mod cgroup;
 mod child;
 mod code;
+mod crowd;
 mod ends;
 mod frame;
 mod heap;

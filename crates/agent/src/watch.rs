@@ -17,11 +17,17 @@ use crate::tree::{self, Load};
 /// The least time between two looks at CPU time.
 const CPU_LOOK: Duration = Duration::from_millis(50);
 
-/// The pause between two looks at the number of processes: twice the run's age, within these bounds. Where
-/// the kernel enforces the limit, looks are rare, so that thousands of silent runs leave the machine idle.
+/// The pause between two looks at the number of processes: twice the run's age, within these bounds. Looks
+/// are rare where the kernel enforces the limit.
 const SHORTEST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(1);
 const LONGEST_HELD: Duration = Duration::from_secs(20);
+
+/// How many looks all keepers of an agent take in a second, but for those at runs that have just begun:
+/// half a percent of a processor. Where the kernel counts, several files are read for one look.
+const LOOKS: u32 = 200;
+const LOOKS_HELD: u32 = 50;
+const YOUNG: Duration = Duration::from_secs(1);
 
 /// The pause between two full counts, which are made even if the machine's total does not grow. It doubles
 /// each time within these bounds, and grows with what a count costs, so that all keepers together use about
@@ -96,8 +102,9 @@ impl Watch {
         Some(next.saturating_duration_since(Instant::now()))
     }
 
-    /// Looks, if it is time to or `alarmed`. True when a limit turns out to be reached.
-    pub fn look(&mut self, alarmed: bool, group: Option<&mut Group>) -> bool {
+    /// Looks, if it is time to or `alarmed`, as one of that many keepers. True when a limit turns out to be
+    /// reached.
+    pub fn look(&mut self, alarmed: bool, group: Option<&mut Group>, keepers: u32) -> bool {
         if self.reached.is_some() {
             return false;
         }
@@ -105,8 +112,7 @@ impl Watch {
         let due = self.rounds.as_mut().filter(|rounds| now >= rounds.next);
         let (round, census) = match due {
             Some(rounds) => {
-                let longest = if rounds.census.is_some() { LONGEST } else { LONGEST_HELD };
-                rounds.next = now + (2 * (now - self.began)).clamp(SHORTEST, longest);
+                rounds.next = now + pause(now - self.began, rounds.census.is_none(), keepers);
                 (true, rounds.census.as_mut())
             }
             None => (false, None),
@@ -248,6 +254,16 @@ impl Census {
     }
 }
 
+/// How long one of that many keepers leaves a run alone.
+fn pause(age: Duration, held: bool, keepers: u32) -> Duration {
+    let (longest, looks) = if held { (LONGEST_HELD, LOOKS_HELD) } else { (LONGEST, LOOKS) };
+    let pause = (2 * age).clamp(SHORTEST, longest);
+    match age < YOUNG {
+        true => pause,
+        false => pause.max(Duration::from_secs(1) * keepers / looks),
+    }
+}
+
 /// How many processors can be busy at a time.
 fn processors() -> u32 {
     let all = std::thread::available_parallelism();
@@ -331,6 +347,15 @@ mod tests {
         assert!(watch(Limits::default()).timer().is_some());
         let limits = Limits { processes: None, ..Limits::default() };
         assert!(watch(limits).timer().is_none());
+    }
+
+    #[test]
+    fn the_more_keepers_there_are_the_more_rarely_each_looks() {
+        let second = Duration::from_secs(1);
+        let pauses = |held| [1, 100, 1000, 5000].map(|all| pause(5 * second, held, all).as_secs());
+        assert_eq!(pauses(false), [1, 1, 5, 25]);
+        assert_eq!(pauses(true), [10, 10, 20, 100]);
+        assert_eq!(pause(second / 4, false, 5000), second / 2, "a bomb goes off at once");
     }
 
     #[test]

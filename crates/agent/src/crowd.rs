@@ -1,0 +1,62 @@
+//! How many keepers an agent has, where each of them can see it.
+//!
+//! What each keeper does again and again, it does the more rarely the more of them there are: thousands
+//! of silent runs leave the machine idle.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A number in memory that an agent shares with all it forks.
+#[derive(Clone, Copy)]
+pub struct Crowd(&'static AtomicU32);
+
+impl Crowd {
+    /// Where the kernel has no page to share, a keeper knows how many there were when it began.
+    pub fn new() -> Self {
+        let (access, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: asks for new memory, wherever there is room.
+        let page =
+            unsafe { libc::mmap(ptr::null_mut(), size_of::<AtomicU32>(), access, kind, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Self(Box::leak(Box::default()));
+        }
+        // SAFETY: the page is large enough, aligned, zeroed, and is never unmapped.
+        Self(unsafe { &*page.cast() })
+    }
+
+    pub fn set(self, keepers: usize) {
+        self.0.store(u32::try_from(keepers).unwrap_or(u32::MAX), Ordering::Relaxed);
+    }
+
+    pub fn size(self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_process_sees_how_many_there_are_now() {
+        let crowd = Crowd::new();
+        crowd.set(3);
+        // SAFETY: the child calls nothing but functions that are safe after a fork.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let all = (0..10_000).any(|_| {
+                // SAFETY: sleeps a moment.
+                unsafe { libc::usleep(1000) };
+                crowd.size() == 1000
+            });
+            // SAFETY: leaves at once.
+            unsafe { libc::_exit(i32::from(!all)) };
+        }
+        crowd.set(1000);
+        let mut status = 0;
+        // SAFETY: waits for the child just made.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+    }
+}
