@@ -253,9 +253,13 @@ fn nothing_survives_and_everything_is_answered_and_on_record_whatever_happens() 
             }
         }
         let (killed, done) = round.end(seed);
-        stop_detached(&place);
         wait_until(&format!("nothing is left of round {rounds}, {seed}: {done:?}"), || {
-            survivors(&mark).is_empty().then_some(())
+            if survivors(&mark).is_empty() {
+                return Some(());
+            }
+            // A job that a killed server asked for may begin only now.
+            stop_detached(&place);
+            None
         });
         let endless = || -> HashSet<String> {
             let records = audit::records(&place.folder);

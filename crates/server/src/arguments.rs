@@ -33,7 +33,16 @@ fn whole(number: f64) -> Option<Number> {
 pub fn mistake(arguments: &JsonObject, schema: &JsonObject) -> Option<String> {
     let properties = schema.get("properties")?.as_object()?;
     let wrong = |(name, value): (&String, &Value)| find(name, value, properties.get(name)?);
-    arguments.iter().find_map(wrong)
+    arguments.iter().find_map(wrong).or_else(|| {
+        let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+        let unknown = arguments.keys().find(|name| closed && !properties.contains_key(*name))?;
+        let known: Vec<_> = properties.keys().map(|name| format!("`{name}`")).collect();
+        if known.is_empty() {
+            return None;
+        }
+        let unknown = shortened(unknown, TOLD);
+        Some(format!("unknown field `{unknown}`, expected one of {}", known.join(", ")))
+    })
 }
 
 fn find(path: &str, value: &Value, schema: &Value) -> Option<String> {
@@ -92,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_path_and_what_it_should_be() {
-        let schema = object(json!({"properties": {
+        let schema = object(json!({"additionalProperties": false, "properties": {
             "timeout": {"type": "integer"}, "args": {"type": "array", "items": {"type": "string"}},
             "env": {"type": "object", "additionalProperties": {"type": "string"}},
             "mode": {"type": "string", "enum": ["a", "b"]}, "on": {"type": "boolean"},
@@ -105,6 +114,10 @@ mod tests {
             (json!({"env": {"A": 1}}), Some("`env.A` must be a string, not 1")),
             (json!({"mode": "c"}), Some("`mode` must be one of \"a\", \"b\", not \"c\"")),
             (json!({"on": "yes"}), Some("`on` must be true or false, not \"yes\"")),
+            (
+                json!({"timeout": 5, "mod": "a"}),
+                Some("unknown field `mod`, expected one of `timeout`, `args`, `env`, `mode`, `on`"),
+            ),
             (json!({"timeout": 5, "args": ["x"], "env": {}, "mode": "a", "on": true}), None),
         ] {
             assert_eq!(mistake(&object(arguments), &schema).as_deref(), expected);
