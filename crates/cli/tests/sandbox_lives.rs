@@ -222,10 +222,12 @@ fn a_detached_job_that_is_stopped_leaves_nothing_behind() {
         let command = json!({"command": TREE, "detach": true, "environment": {"MARK": mark}});
         let job = server.call(command);
         wait_until("the processes stand", || (survivors(&mark).len() >= 5).then_some(()));
+        let [first, ..] = &survivors(&mark)[..] else { panic!("there are some") };
+        let recorder = recorder_above(first);
+        assert_eq!(children(recorder).len(), 1, "nothing but the sandbox, not even what has ended");
         match part {
             "recorder" => {
-                let [first, ..] = &survivors(&mark)[..] else { panic!("there are some") };
-                kill("KILL", recorder_above(first));
+                kill("KILL", recorder);
                 let wait = json!({"job_id": job["job_id"], "wait_for": "exit"});
                 assert_eq!(tool(&mut server, "read_job", wait)["state"], "lost");
             }

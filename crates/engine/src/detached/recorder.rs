@@ -12,7 +12,7 @@ use super::launch::{Begun as Answer, Order};
 use super::{Ending, Standing};
 use crate::audit::{Audit, Discretion};
 use crate::desk::{Access, Desk};
-use crate::enclosure::{self, Enclosure};
+use crate::enclosure::{self, Confining, Enclosure};
 use crate::gate::Pending;
 use crate::jobs::{Job, Jobs};
 use crate::later::Later;
@@ -31,12 +31,18 @@ pub fn record() -> io::Result<()> {
     let Given { mut input, mut output } = stand_alone()?;
     let mut letter = Vec::new();
     input.read_to_end(&mut letter)?;
-    let Some((order, _)) = decode::<Order>(&letter).map_err(io::Error::other)? else {
+    let Some((mut order, _)) = decode::<Order>(&letter).map_err(io::Error::other)? else {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
     drop(letter);
     // The runtime, and the keeper with it, goes before its folders do.
-    let (keep, _groups) = Keep::fork(order.limits)?;
+    let (start, _groups) = match order.confining.take() {
+        None => {
+            let (keep, groups) = Keep::fork(order.limits)?;
+            (Start::Kept(keep), Some(groups))
+        }
+        Some(confining) => (Start::Enclosed(Box::new(confining)), None),
+    };
     let later = Later::default();
     let idle = later.clone();
     let runtime = Builder::new_current_thread()
@@ -44,7 +50,7 @@ pub fn record() -> io::Result<()> {
         .on_thread_park(move || idle.catch_up())
         .build()?;
     runtime.block_on(async {
-        match begin(order, keep, later).await {
+        match begin(order, start, later).await {
             Ok((job, standing, desk)) => {
                 // Whoever has asked for it may be gone; it was to outlive them.
                 let _ = answer(&mut output, &Ok(()));
@@ -63,9 +69,15 @@ fn answer(mut output: impl Write, begun: &Answer) -> io::Result<()> {
     output.write_all(&letter)
 }
 
+/// Who starts the run: a keeper of ours, or one of the agent inside.
+enum Start {
+    Kept(Keep),
+    Enclosed(Box<Confining>),
+}
+
 type Begun = (Arc<Job>, Standing, Desk);
 
-async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> {
+async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String> {
     let mut card = order.card;
     card.recorder = std::process::id() as i32;
     let standing = Standing { folder: order.folder, card };
@@ -93,16 +105,14 @@ async fn begin(order: Order, keep: Keep, later: Later) -> Result<Begun, String> 
         again: None,
     };
     let mut spawn = order.spawn.unpack(|| None).ok_or("its directory is gone")?;
-    let process = match &order.confining {
-        None => keep.spawn(spawn),
-        Some(confining) => {
-            // The keeper is the one of the agent inside.
-            drop(keep);
+    let process = match start {
+        Start::Kept(keep) => keep.spawn(spawn),
+        Start::Enclosed(confining) => {
             let own = std::env::current_exe().map_err(|error| error.to_string())?;
             let variables = Variables::new(std::env::vars_os());
             let (program, variables, limits) = (own.as_path(), &variables, order.limits);
             let inside = enclosure::Agent { program, variables, limits };
-            let made = Enclosure::make(confining, &inside).await;
+            let made = Enclosure::make(&confining, &inside).await;
             let enclosure = made.map_err(|error| error.chain())?;
             let own = std::mem::take(&mut spawn.environment);
             let variables = enclosure.variables(&standing.card.run).into_iter();
