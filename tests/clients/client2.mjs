@@ -15,6 +15,7 @@ await client.connect(
 );
 assert.equal(client.getNegotiatedProtocolVersion(), revision);
 await checkAll({
+  client,
   list: () => client.listTools(),
   call: (name, args, options) => client.callTool({ name, arguments: args }, options),
   read: (uri) => client.readResource({ uri }),

@@ -12,6 +12,7 @@ await client.connect(
     : new StreamableHTTPClientTransport(url, { requestInit: { headers } }),
 );
 await checkAll({
+  client,
   list: () => client.listTools(),
   call: (name, args, options) => client.callTool({ name, arguments: args }, undefined, options),
   read: (uri) => client.readResource({ uri }),

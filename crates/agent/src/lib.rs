@@ -23,6 +23,7 @@ mod process;
 mod signals;
 mod tally;
 mod tree;
+mod unread;
 mod watch;
 mod wire;
 
@@ -41,3 +42,4 @@ pub use limits::{CpuShare, Limit, Limits, Memory, Together};
 pub use link::{FIRST_OWNER, Link, LinkError, Unsent};
 pub use process::{Happening, Letter, Process, Started};
 pub use tree::{descendants_as_known_to, known_inside_as, seen_below};
+pub use unread::is_all_read;

@@ -62,7 +62,9 @@ pub use jobs::{
 };
 pub use keys::{KEY_NAMES, key_bytes};
 pub use later::Later;
-pub use mcpz_agent::{CpuShare, Limit, Limits, Memory, Together, aside, give_memory_back};
+pub use mcpz_agent::{
+    CpuShare, Limit, Limits, Memory, Together, aside, give_memory_back, is_all_read,
+};
 pub use mcpz_policy::{Denial, Policy};
 pub use mime::mime;
 pub use outcome::{Closing, End, Outcome, Usage, signal_name, signal_number};

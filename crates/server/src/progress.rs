@@ -1,6 +1,8 @@
 //! Follows one run for its caller: tells progress, passes a cancellation on, brings the outcome.
 //!
-//! The caller's answer is sent after the last progress was, never before: both go through here.
+//! The caller's answer is sent after the last progress was, never before: both go through here. Nor is it
+//! sent together with it. Clients made with the TypeScript SDK that read both at once forget the call
+//! before they look at its progress, and some show the server as gone then.
 
 use std::future::pending;
 use std::pin::pin;
@@ -25,6 +27,12 @@ use crate::telling::{Teller, Voice};
 
 /// The least time between two notifications.
 const PACE: Duration = Duration::from_millis(100);
+
+/// How long after its first output a command is told of: many have ended by then.
+const FIRST: Duration = Duration::from_millis(50);
+
+/// The least time between the last notification and the answer.
+const APART: Duration = Duration::from_millis(20);
 
 /// The most time between two while the command is silent.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -223,10 +231,11 @@ impl Watcher {
         let mut reporter =
             self.token.clone().map(|token| Reporter::new(token, output, self.streams));
         let mut telling = None;
+        let mut told = None;
         let mut outcome = None;
         let mut last_words = Instant::now();
         let mut cancelled = false;
-        loop {
+        let outcome = loop {
             tokio::select! {
                 biased;
                 result = run.outcome(), if outcome.is_none() => {
@@ -237,8 +246,11 @@ impl Watcher {
                     cancelled = true;
                     run.cancel();
                 }
-                () = &mut leave, if outcome.is_none() => return None,
-                () = finish(&mut telling) => telling = None,
+                () = &mut leave, if outcome.is_none() => break None,
+                () = finish(&mut telling) => {
+                    telling = None;
+                    told = Some(Instant::now());
+                }
                 // At the end of a connection, nobody may take it any more.
                 () = sleep_until(last_words), if outcome.is_some() => telling = None,
                 news = next_news(&mut reporter), if telling.is_none() && outcome.is_none() => {
@@ -247,11 +259,15 @@ impl Watcher {
             }
             if telling.is_none() || cancelled {
                 match outcome {
-                    Some(outcome) => return Some(outcome),
+                    Some(outcome) => break Some(outcome),
                     None => continue,
                 }
             }
+        };
+        if let Some(told) = told {
+            sleep_until(told + APART).await;
         }
+        outcome
     }
 
     async fn tell(&self, news: ProgressNotificationParam) {
@@ -299,9 +315,8 @@ impl Reporter {
         let silent_until = self.last.unwrap_or(self.began) + HEARTBEAT;
         tokio::select! {
             () = self.more() => {
-                if let Some(last) = self.last {
-                    sleep_until(last + PACE).await;
-                }
+                let first = Instant::now() + FIRST;
+                sleep_until(self.last.map_or(first, |last| last + PACE)).await;
             }
             () = sleep_until(silent_until) => {}
         }

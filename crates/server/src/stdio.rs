@@ -16,9 +16,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_engine::is_all_read;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
+    ServerNotification,
 };
 use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
@@ -47,6 +49,10 @@ const COMPLAINTS: usize = 16;
 
 /// Between two looks whether somebody can still read what we write.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Between two looks whether progress has been read, and how long that may take.
+const LOOK_WHETHER_READ: Duration = Duration::from_millis(2);
+const UNTIL_READ: Duration = Duration::from_millis(100);
 
 pub struct Stdio {
     lines: Lines<Source>,
@@ -154,6 +160,15 @@ async fn over(by: Instant) {
     }
 }
 
+/// Waits until the client has read all that was written, if it does so soon: what is told of a call and its
+/// answer must not be read at once (see `progress.rs`).
+async fn until_read(stdout: BorrowedFd<'_>) {
+    let until = Instant::now() + UNTIL_READ;
+    while Instant::now() < until && !is_all_read(stdout) {
+        tokio::time::sleep(LOOK_WHETHER_READ).await;
+    }
+}
+
 /// Whether the other end of a pipe or socket is gone.
 fn nobody_reads(stdout: BorrowedFd<'_>) -> bool {
     let mut looked = [PollFd::from_borrowed_fd(stdout, PollFlags::empty())];
@@ -239,7 +254,16 @@ impl Writer {
         };
         let unwritten = self.owed.message();
         let taken = answered.and_then(|id| self.owed.note_answered(id));
-        self.write(message, (unwritten, taken)).await
+        let is_progress = matches!(
+            &message,
+            JsonRpcMessage::Notification(it)
+                if matches!(it.notification, ServerNotification::ProgressNotification(_))
+        );
+        self.write(message, (unwritten, taken)).await?;
+        if is_progress {
+            until_read(rustix::stdio::stdout()).await;
+        }
+        Ok(())
     }
 
     async fn write(
