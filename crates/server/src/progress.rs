@@ -31,6 +31,10 @@ const PACE: Duration = Duration::from_millis(100);
 /// How long after its first output a command is told of: many have ended by then.
 const FIRST: Duration = Duration::from_millis(50);
 
+/// How long the answer waits for the last notification to be read. A client that does not read that will not
+/// read the answer either.
+pub const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// The least time between the last notification and the answer.
 const APART: Duration = Duration::from_millis(20);
 
@@ -240,7 +244,7 @@ impl Watcher {
                 biased;
                 result = run.outcome(), if outcome.is_none() => {
                     outcome = Some(result);
-                    last_words = Instant::now() + PACE;
+                    last_words = Instant::now() + LAST_WORDS;
                 }
                 () = self.cancelled.cancelled(), if !cancelled => {
                     cancelled = true;

@@ -37,6 +37,7 @@ use crate::lines::Lines;
 use crate::memory::{Account, Held, Taken, Way};
 use crate::message::{self, Fault, Message};
 use crate::owed::{Owed, Unwritten};
+use crate::progress::LAST_WORDS;
 
 type Source = Box<dyn AsyncRead + Send + Sync + Unpin>;
 type Sink = Box<dyn AsyncWrite + Send + Sync + Unpin>;
@@ -50,9 +51,9 @@ const COMPLAINTS: usize = 16;
 /// Between two looks whether somebody can still read what we write.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// Between two looks whether progress has been read, and how long that may take.
-const LOOK_WHETHER_READ: Duration = Duration::from_millis(2);
-const UNTIL_READ: Duration = Duration::from_millis(100);
+/// Between two looks whether progress has been read: the first pause, which doubles, and the longest.
+const SOON: Duration = Duration::from_millis(2);
+const LATER: Duration = Duration::from_millis(32);
 
 pub struct Stdio {
     lines: Lines<Source>,
@@ -163,9 +164,10 @@ async fn over(by: Instant) {
 /// Waits until the client has read all that was written, if it does so soon: what is told of a call and its
 /// answer must not be read at once (see `progress.rs`).
 async fn until_read(stdout: BorrowedFd<'_>) {
-    let until = Instant::now() + UNTIL_READ;
+    let (until, mut pause) = (Instant::now() + LAST_WORDS, SOON);
     while Instant::now() < until && !is_all_read(stdout) {
-        tokio::time::sleep(LOOK_WHETHER_READ).await;
+        tokio::time::sleep(pause).await;
+        pause = LATER.min(2 * pause);
     }
 }
 
