@@ -1,7 +1,7 @@
 //! How many keepers an agent has, where each of them can see it.
 //!
-//! What each keeper does again and again, it does the more rarely the more of them there are: thousands
-//! of silent runs leave the machine idle.
+//! The more there are, the more rarely each of them does what all do again and again, so that thousands of
+//! silent runs leave the machine idle.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -7,7 +7,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::Server;
+use support::{Server, mark, survivors, wait_until};
 
 fn is_progress(message: &Value) -> bool {
     message["method"] == "notifications/progress"
@@ -100,4 +100,31 @@ fn what_is_told_has_no_control_characters() {
     let call = server.start_call(json!({"command": command}));
     server.wait_for_output(call, "20%d");
     server.notify("notifications/cancelled", json!({"requestId": call}));
+}
+
+#[test]
+fn of_a_call_that_was_cancelled_nothing_more_is_told() {
+    let mut server = Server::start(&[]);
+    let mark = mark();
+    let command = "trap '' TERM; while :; do echo x; sleep 0.02; done";
+    let call = server.start_call(json!({"command": command, "environment": {"MARK": mark}}));
+    server.wait_for_output(call, "x");
+    server.notify("notifications/cancelled", json!({"requestId": call}));
+    server.request("ping", json!({}));
+    server.seen.clear();
+    // It is killed only when it has not ended for a while.
+    wait_until("it has ended", || survivors(&mark).is_empty().then_some(()));
+    server.request("ping", json!({}));
+    let told = server.seen.iter().filter(|message| is_progress(message)).count();
+    assert!(told <= 1, "{told}, though one may have been on its way");
+}
+
+#[test]
+fn a_command_that_ends_at_once_is_answered_and_not_told_of() {
+    let mut server = Server::start(&[]);
+    let told = (0..20).filter(|_| {
+        let call = server.start_call(json!({"command": "echo x"}));
+        !follow(&mut server, call).0.is_empty()
+    });
+    assert!(told.count() < 20);
 }

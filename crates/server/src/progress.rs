@@ -257,7 +257,8 @@ impl Watcher {
                 }
                 // At the end of a connection, nobody may take it any more.
                 () = sleep_until(last_words), if outcome.is_some() => telling = None,
-                news = next_news(&mut reporter), if telling.is_none() && outcome.is_none() => {
+                news = next_news(&mut reporter),
+                    if telling.is_none() && outcome.is_none() && !cancelled => {
                     telling = Some(Box::pin(self.tell(news)));
                 }
             }

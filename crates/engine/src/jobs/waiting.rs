@@ -82,11 +82,11 @@ pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: In
     };
     match (timeout_at(until, waited).await, condition) {
         (Ok(Met::Ended), Condition::Exit) => Met::Yes(None),
-        // All that was printed before the end counts.
-        (Ok(Met::Ended), Condition::Text(pattern)) => {
+        // All that was printed before that counts.
+        (Ok(met @ (Met::Ended | Met::Asked)), Condition::Text(pattern)) => {
             match matching_line(job, Some(pattern), &mut place.clone()).await {
                 Some(line) => Met::Yes(Some(line)),
-                None => Met::Ended,
+                None => met,
             }
         }
         (Ok(met), _) => met,
