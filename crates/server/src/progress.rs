@@ -240,6 +240,7 @@ impl Watcher {
         let mut last_words = Instant::now();
         let mut cancelled = false;
         let outcome = loop {
+            let may_tell = telling.is_none() && outcome.is_none() && !cancelled;
             tokio::select! {
                 biased;
                 result = run.outcome(), if outcome.is_none() => {
@@ -257,8 +258,7 @@ impl Watcher {
                 }
                 // At the end of a connection, nobody may take it any more.
                 () = sleep_until(last_words), if outcome.is_some() => telling = None,
-                news = next_news(&mut reporter),
-                    if telling.is_none() && outcome.is_none() && !cancelled => {
+                news = next_news(&mut reporter), if may_tell => {
                     telling = Some(Box::pin(self.tell(news)));
                 }
             }
