@@ -24,9 +24,8 @@ const LONGEST: Duration = Duration::from_secs(1);
 const LONGEST_HELD: Duration = Duration::from_secs(20);
 
 /// How many looks all keepers of an agent take in a second, but for those at runs that have just begun:
-/// half a percent of a processor. Where the kernel counts, several files are read for one look.
-const LOOKS: u32 = 200;
-const LOOKS_HELD: u32 = 50;
+/// about half a percent of a processor.
+const LOOKS: u32 = 50;
 const YOUNG: Duration = Duration::from_secs(1);
 
 /// The pause between two full counts, which are made even if the machine's total does not grow. It doubles
@@ -256,11 +255,10 @@ impl Census {
 
 /// How long one of that many keepers leaves a run alone.
 fn pause(age: Duration, held: bool, keepers: u32) -> Duration {
-    let (longest, looks) = if held { (LONGEST_HELD, LOOKS_HELD) } else { (LONGEST, LOOKS) };
-    let pause = (2 * age).clamp(SHORTEST, longest);
+    let pause = (2 * age).clamp(SHORTEST, if held { LONGEST_HELD } else { LONGEST });
     match age < YOUNG {
         true => pause,
-        false => pause.max(Duration::from_secs(1) * keepers / looks),
+        false => pause.max(Duration::from_secs(1) * keepers / LOOKS),
     }
 }
 
@@ -353,7 +351,7 @@ mod tests {
     fn the_more_keepers_there_are_the_more_rarely_each_looks() {
         let second = Duration::from_secs(1);
         let pauses = |held| [1, 100, 1000, 5000].map(|all| pause(5 * second, held, all).as_secs());
-        assert_eq!(pauses(false), [1, 1, 5, 25]);
+        assert_eq!(pauses(false), [1, 2, 20, 100]);
         assert_eq!(pauses(true), [10, 10, 20, 100]);
         assert_eq!(pause(second / 4, false, 5000), second / 2, "a bomb goes off at once");
     }
