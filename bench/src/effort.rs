@@ -57,7 +57,7 @@ impl Effort {
         sessions: &[10, 100, 1_000, 10_000],
         running: &[10, 100, 1_000, 3_000],
         jobs: &[10, 100, 1_000],
-        scaled: 9,
+        scaled: 15,
         rest: Duration::from_secs(5),
     };
 
