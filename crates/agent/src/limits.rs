@@ -19,6 +19,8 @@ pub struct Limits {
     pub processes: Option<u64>,
     /// Of each process.
     pub open_files: Option<u64>,
+    /// Of each process that does not ask for more, if it is not what its keeper may open.
+    pub open_files_at_first: Option<u64>,
     /// The longest file, in bytes.
     pub file_size: Option<u64>,
     /// Of all its processes together.
@@ -143,6 +145,7 @@ impl Default for Limits {
             memory: Memory::Most,
             processes: Some(2048),
             open_files: None,
+            open_files_at_first: None,
             file_size: None,
             cpu_time: None,
             nice: 0,
@@ -162,8 +165,10 @@ impl Limits {
             // SIGXCPU first, SIGKILL for whoever does not mind that.
             lowered(Resource::Cpu, seconds, seconds + 1)
         });
+        let at_first = |soft| lowered(Resource::Nofile, soft, u64::MAX);
+        let files = same(Resource::Nofile, self.open_files);
         let all = [
-            same(Resource::Nofile, self.open_files),
+            files.or_else(|| self.open_files_at_first.map(at_first)),
             same(Resource::Fsize, self.file_size),
             same(Resource::Nproc, processes),
             cpu,
@@ -195,6 +200,7 @@ mod tests {
         memory: Memory::Unlimited,
         processes: None,
         open_files: None,
+        open_files_at_first: None,
         file_size: None,
         cpu_time: None,
         nice: 0,
@@ -229,6 +235,15 @@ mod tests {
         let limits = Limits { open_files: Some(u64::MAX - 1), ..NONE };
         let most = own.min(u64::MAX - 1);
         assert_eq!(of_each(&limits), [(Resource::Nofile, most, most)]);
+    }
+
+    #[test]
+    fn what_the_server_may_open_for_itself_is_not_for_commands() {
+        let own = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+        let limits = Limits { open_files_at_first: Some(10), ..NONE };
+        assert_eq!(of_each(&limits), [(Resource::Nofile, 10, own)]);
+        let limits = Limits { open_files: Some(7), ..limits };
+        assert_eq!(of_each(&limits), [(Resource::Nofile, 7, 7)]);
     }
 
     #[test]

@@ -12,7 +12,6 @@ use mcpz_server::{
     Allowed, Auth, Guests, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, random_name,
     serve_http,
 };
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::net::TcpListener;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
@@ -20,6 +19,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::args::{AuthKind, HttpFlags};
 use crate::config;
+use crate::descriptors::make_room;
 use crate::keys;
 use crate::log::Format;
 use crate::server::{runtime, shutdown};
@@ -31,9 +31,6 @@ pub const TOKEN_VARIABLE: &str = "MCP_HTTP_TOKEN";
 /// Where a server listens unless it is told otherwise.
 pub const DEFAULT_BIND: &str = "0.0.0.0:8000";
 pub const DEFAULT_PATH: &str = "/mcp";
-
-/// File descriptors that are needed besides those for connections.
-const OTHER_FILES: u64 = 4096;
 
 #[derive(Debug)]
 pub struct Http {
@@ -212,8 +209,9 @@ fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
     config.map(Arc::new).map_err(|source| HttpError::Tls { cert, key, source })
 }
 
-pub fn run(settings: Settings, mut http: Http) -> Result<(), Box<dyn Error>> {
-    http.settings.limits.connections = make_room(http.settings.limits.connections);
+pub fn run(mut settings: Settings, mut http: Http) -> Result<(), Box<dyn Error>> {
+    let connections = &mut http.settings.limits.connections;
+    *connections = make_room(&mut settings.engine, *connections);
     http.settings.limits.memory = settings.memory;
     let later = Later::default();
     let runtime = runtime(&later)?;
@@ -234,21 +232,6 @@ pub fn run(settings: Settings, mut http: Http) -> Result<(), Box<dyn Error>> {
     });
     runtime.shutdown_background();
     served
-}
-
-/// Lets as many connections be open as are wanted, or as leave half of all descriptors to commands.
-/// Returns how many.
-fn make_room(connections: usize) -> usize {
-    let limit = getrlimit(Resource::Nofile);
-    let wanted = connections as u64 + OTHER_FILES;
-    if limit.current.is_some_and(|current| current < wanted) {
-        let current = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
-        let _ = setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit });
-    }
-    match getrlimit(Resource::Nofile).current {
-        Some(most) if most < wanted => connections.min((most / 2).max(1) as usize),
-        _ => connections,
-    }
 }
 
 /// Says where the server is and, this once, how to get in.

@@ -7,6 +7,7 @@ mod call;
 mod check;
 mod colours;
 mod config;
+mod descriptors;
 mod doctor;
 mod environment;
 mod fetch;

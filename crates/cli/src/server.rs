@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::ServerFlags;
 use crate::config::{self, Config};
+use crate::descriptors::make_room;
 use crate::http::{self, Http};
 use crate::log::{Detail, Format};
 use crate::settings::Settings;
@@ -57,7 +58,8 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
     served.map(|()| ExitCode::SUCCESS)
 }
 
-fn run_stdio(settings: Settings) -> Result<(), Box<dyn Error>> {
+fn run_stdio(mut settings: Settings) -> Result<(), Box<dyn Error>> {
+    make_room(&mut settings.engine, 0);
     let later = Later::default();
     let runtime = runtime(&later)?;
     let (finish_time, memory) = (settings.finish_time, settings.memory);

@@ -1,0 +1,31 @@
+//! Room for all files that may be open at a time.
+
+use mcpz_engine::Settings;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Those that are open whatever happens.
+const ALWAYS: u64 = 256;
+
+/// What a command has open in the server: the way to its keeper, its pipes, its output.
+const PER_COMMAND: u64 = 8;
+
+/// Lets as many files be open as all commands and connections need that there may be, or as many as we are
+/// allowed to. Commands may open no more than before. Returns how many connections there may be: half of
+/// all files are for commands.
+pub fn make_room(settings: &mut Settings, connections: usize) -> usize {
+    let (limit, runs) = (getrlimit(Resource::Nofile), settings.runs);
+    let commands =
+        [runs.total, runs.jobs, runs.sessions].into_iter().fold(0, usize::saturating_add);
+    let all = PER_COMMAND.saturating_mul(commands as u64).saturating_add(ALWAYS);
+    let wanted = all.saturating_add(connections as u64);
+    if let Some(before) = limit.current.filter(|current| *current < wanted) {
+        let current = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
+        if setrlimit(Resource::Nofile, Rlimit { current: Some(current), ..limit }).is_ok() {
+            settings.limits.open_files_at_first = Some(before);
+        }
+    }
+    match getrlimit(Resource::Nofile).current {
+        Some(most) if most < wanted => connections.min((most / 2).max(1) as usize),
+        _ => connections,
+    }
+}
