@@ -121,7 +121,8 @@ impl Keeper {
             Ok(launched) => launched,
             Err(failure) => return self.tell(&[Event::Failed(failure)], &[]),
         };
-        let watch = Watch::new(launched.pid, self.limits, self.group.as_ref(), began);
+        let watch =
+            Watch::new(launched.pid, self.limits, self.group.as_ref(), began, self.crowd.size());
         let mut minding = Minding::new(launched, began, watch);
         minding.offers = if self.launcher.exposes() { 0 } else { OFFERS };
         let mut hung_up = false;

@@ -195,6 +195,11 @@ pub fn threads_of_machine() -> Option<u64> {
     text.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
 }
 
+/// The lower 16 bits of that, which the kernel tells much faster.
+pub fn thread_counter() -> u16 {
+    rustix::system::sysinfo().procs
+}
+
 fn living(root: i32) -> Vec<Entry> {
     let mut all = below(root);
     all.retain(|entry| entry.state != State::Ended);

@@ -29,12 +29,15 @@ const LOOKS: u32 = 50;
 const YOUNG: Duration = Duration::from_secs(1);
 
 /// The pause between two full counts, which are made even if the machine's total does not grow. It doubles
-/// each time within these bounds, and grows with what a count costs, so that all keepers together use about
-/// a hundredth of a processor for it.
+/// each time within these bounds, and is longer where there are many processes to look at and many keepers
+/// that do, so that all of them use half a percent of a processor for it.
 const FIRST_COUNT: Duration = Duration::from_secs(1);
 const LAST_COUNT: Duration = Duration::from_secs(30);
 const LONGEST_COUNT: Duration = Duration::from_secs(3600);
-const SHARE: u32 = 50;
+const SHARE: u32 = 200;
+
+/// About what it takes to look at a process.
+const A_PROCESS: Duration = Duration::from_micros(10);
 
 /// How a shell says that a signal ended what it ran.
 const SHELL_SIGNAL: i32 = 128;
@@ -67,15 +70,29 @@ struct Census {
     /// The first process of the run.
     first: i32,
     most: u64,
-    /// How many there were at most, and how many on the machine then.
-    known: Option<(u64, u64)>,
-    /// When to count them in any case: those of others that end hide our own that begin.
-    recount: Instant,
+    known: Known,
+    /// When they were last counted in any case, as those of others that end hide our own that begin, and how
+    /// long to wait until they are counted again.
+    counted: Instant,
     pause: Duration,
 }
 
+/// How many threads a run had, and how many threads and keepers there were besides.
+struct Known {
+    threads: u64,
+    machine: u16,
+    keepers: u32,
+}
+
 impl Watch {
-    pub fn new(first: i32, limits: Limits, group: Option<&Group>, began: Instant) -> Self {
+    /// Of a run that has begun beside that many keepers.
+    pub fn new(
+        first: i32,
+        limits: Limits,
+        group: Option<&Group>,
+        began: Instant,
+        keepers: u32,
+    ) -> Self {
         let held = group.map_or(Bounds::default(), Group::held);
         let time = limits.cpu_time.map(|most| Clock {
             most,
@@ -84,7 +101,7 @@ impl Watch {
         });
         let untold = limits.processes.filter(|_| !group.is_some_and(Group::tells));
         let rounds = untold.map(|most| Rounds {
-            census: held.processes.is_none().then(|| Census::new(first, most, began)),
+            census: held.processes.is_none().then(|| Census::new(first, most, began, keepers)),
             next: began + SHORTEST,
         });
         Self { limits, held, began, time, rounds, reached: None }
@@ -122,7 +139,8 @@ impl Watch {
             (false, false) => None,
         });
         let time = || self.time.as_mut().and_then(|clock| clock.look(now));
-        self.reached = counted.or_else(time).or_else(|| census.and_then(|census| census.look(now)));
+        self.reached =
+            counted.or_else(time).or_else(|| census.and_then(|census| census.look(now, keepers)));
         self.reached.is_some()
     }
 
@@ -222,34 +240,41 @@ impl Clock {
 }
 
 impl Census {
-    fn new(first: i32, most: u64, began: Instant) -> Self {
-        Self { first, most, known: None, recount: began + FIRST_COUNT, pause: FIRST_COUNT }
+    fn new(first: i32, most: u64, began: Instant, keepers: u32) -> Self {
+        let known = Known { threads: 1, machine: tree::thread_counter(), keepers };
+        Self { first, most, known, counted: began, pause: FIRST_COUNT }
     }
 
-    fn look(&mut self, now: Instant) -> Option<Limit> {
-        let machine = tree::threads_of_machine()?;
-        let there = match self.known {
-            Some((known, then)) => known + machine.saturating_sub(then),
-            None => machine,
-        };
-        if there <= self.most && now < self.recount {
-            self.known.get_or_insert((there, machine));
+    fn look(&mut self, now: Instant, keepers: u32) -> Option<Limit> {
+        let machine = tree::thread_counter();
+        let there = self.known.most_by_now(machine, keepers);
+        let cost = A_PROCESS * u32::from(machine);
+        let affordable = cost.saturating_mul(keepers.saturating_mul(SHARE)).min(LONGEST_COUNT);
+        let due = now >= self.counted + self.pause.max(affordable);
+        if there <= self.most && !due {
             return None;
         }
-        let due = now >= self.recount;
-        let began = Instant::now();
         let over = tree::has_more_than(self.most, self.first) || {
             let Load { threads, .. } = tree::load(getpid().as_raw_nonzero().get());
-            self.known = Some((threads, machine));
+            self.known = Known { threads, machine, keepers };
             threads > self.most
         };
         if due {
             self.pause = (2 * self.pause).min(LAST_COUNT);
-            let all = u32::try_from(machine).unwrap_or(u32::MAX).saturating_mul(SHARE);
-            let affordable = began.elapsed().saturating_mul(all).min(LONGEST_COUNT);
-            self.recount = now + self.pause.max(affordable);
+            self.counted = now;
         }
         over.then_some(Limit::Processes(self.most))
+    }
+}
+
+impl Known {
+    /// How many threads the run can have by now: as many more as the machine has, but for other keepers and
+    /// what they have started at least.
+    fn most_by_now(&self, machine: u16, keepers: u32) -> u64 {
+        // The kernel tells no more than 16 bits.
+        let more = machine.wrapping_sub(self.machine).cast_signed().max(0);
+        let others = 2 * u64::from(keepers.saturating_sub(self.keepers));
+        self.threads + u64::from(more.cast_unsigned()).saturating_sub(others)
     }
 }
 
@@ -273,7 +298,7 @@ mod tests {
     use super::*;
 
     fn watch(limits: Limits) -> Watch {
-        Watch::new(0, limits, None, Instant::now())
+        Watch::new(0, limits, None, Instant::now(), 1)
     }
 
     fn used(cpu: u64, max_rss_bytes: u64) -> Usage {
@@ -357,17 +382,30 @@ mod tests {
     }
 
     #[test]
+    fn what_others_have_begun_is_not_taken_for_processes_of_a_run() {
+        let known = Known { threads: 5, machine: 65_530, keepers: 10 };
+        assert_eq!(known.most_by_now(65_530, 10), 5);
+        assert_eq!(known.most_by_now(4, 10), 15, "counted with 16 bits");
+        assert_eq!(known.most_by_now(4, 12), 11);
+        assert_eq!(known.most_by_now(4, 100), 5);
+        assert_eq!(known.most_by_now(65_000, 1), 5, "others have ended");
+    }
+
+    #[test]
     fn too_many_processes_are_seen_and_a_few_are_not() {
         let mut child = std::process::Command::new("sleep").arg("30").spawn().unwrap();
         let now = Instant::now();
-        let mut few = Census::new(0, 1_000_000, now);
-        assert_eq!(few.look(now), None);
-        let mut none = Census::new(0, 0, now);
-        assert_eq!(none.look(now), Some(Limit::Processes(0)));
+        let mut few = Census::new(0, 1_000_000, now, 1);
+        assert_eq!(few.look(now, 1), None);
+        let mut none = Census::new(0, 0, now, 1);
+        assert_eq!(none.look(now, 1), Some(Limit::Processes(0)));
         // As if many others had ended since.
-        let mut hidden = Census { known: Some((0, u64::MAX)), ..Census::new(0, 0, now) };
-        assert_eq!(hidden.look(now), None);
-        assert_eq!(hidden.look(now + FIRST_COUNT), Some(Limit::Processes(0)));
+        let machine = tree::thread_counter().wrapping_add(10_000);
+        let known = Known { threads: 0, machine, keepers: 1 };
+        let mut hidden = Census { known, ..Census::new(0, 0, now, 1) };
+        assert_eq!(hidden.look(now, 1), None);
+        assert_eq!(hidden.look(now + FIRST_COUNT, 1_000_000), None, "too many would look");
+        assert_eq!(hidden.look(now + LONGEST_COUNT, 1), Some(Limit::Processes(0)));
         child.kill().unwrap();
         child.wait().unwrap();
     }

@@ -146,9 +146,11 @@ fn a_burst_that_finds_the_agent_stopped_is_answered_to_the_last_call() {
 #[test]
 fn all_commands_run_that_may_however_few_files_a_process_opens_at_first() {
     let mut command = Command::new("sh");
-    let mut server = Server::from_command(
-        command.args(["-c", "ulimit -Sn 100 && exec \"$0\" server shell", MCPZ]),
-    );
+    let mut server = Server::from_command(command.args([
+        "-c",
+        "ulimit -Sn 100 && exec \"$0\" server shell",
+        MCPZ,
+    ]));
     server.initialize("2025-11-25");
     let calls: Vec<_> = (0..60)
         .map(|_| server.start_call(json!({"command": "echo begun; sleep 300", "timeout": 300})))
