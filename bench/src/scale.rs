@@ -33,6 +33,9 @@ const PER_SESSION: usize = 1000;
 /// In blocks of so many, calls are counted.
 const BLOCK: usize = 40;
 
+/// Between two rounds of them, as slow moments last for a while.
+const BREATH: Duration = Duration::from_millis(200);
+
 /// What a crowd is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crowd {
@@ -228,6 +231,7 @@ fn costs<const N: usize>(
 ) -> [f64; N] {
     let mut least = [f64::INFINITY; N];
     for _ in 0..bench.effort.scaled {
+        std::thread::sleep(BREATH);
         for (call, least) in calls.iter_mut().zip(&mut least) {
             call(server);
             let (before, began) = (Times::of_tree(server.pid()), Instant::now());
