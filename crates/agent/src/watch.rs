@@ -77,7 +77,7 @@ struct Census {
     pause: Duration,
 }
 
-/// How many threads a run had, and how many threads and keepers there were besides.
+/// How many threads a run had, and how many threads the machine and how many keepers the agent had then.
 struct Known {
     threads: u64,
     machine: u16,

@@ -1,4 +1,4 @@
-//! Room for all files that may be open at a time.
+//! How many files this process may have open.
 
 use mcpz_engine::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -9,9 +9,9 @@ const ALWAYS: u64 = 256;
 /// What a command has open in the server: the way to its keeper, its pipes, its output.
 const PER_COMMAND: u64 = 8;
 
-/// Lets as many files be open as all commands and connections need that there may be, or as many as we are
-/// allowed to. Commands may open no more than before. Returns how many connections there may be: half of
-/// all files are for commands.
+/// Raises our limit of open files to what the most commands and connections need, or as far as we may.
+/// Commands keep the old one. Returns how many connections there may be: where files are scarce, half of
+/// them are left to commands.
 pub fn make_room(settings: &mut Settings, connections: usize) -> usize {
     let (limit, runs) = (getrlimit(Resource::Nofile), settings.runs);
     let commands =
