@@ -1,10 +1,25 @@
 //! Memory that was needed for a while, given back to the system.
 
+/// Blocks from this size on get memory of their own; that of others is shared. It is what glibc begins with.
+#[cfg(target_env = "gnu")]
+const LARGE: libc::c_int = 128 << 10;
+
 /// Gives back what is free. Allocators keep it otherwise, as they may need it again.
 pub fn give_memory_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: takes no pointers, and may be called by any thread at any time.
     unsafe {
         libc::malloc_trim(0);
+    }
+}
+
+/// Has large blocks given back as soon as they are free, whatever their number. Otherwise glibc takes the
+/// first ones as a sign that more will come, and then keeps about a megabyte in each of its arenas, eight
+/// for a processor; `malloc_trim` does not give that back.
+pub fn return_large_blocks_at_once() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointers, and may be called by any thread at any time.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
     }
 }

@@ -37,7 +37,7 @@ pub use frame::{
     ANSWERS_FD, Confinement, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD,
     Program, Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
-pub use heap::give_memory_back;
+pub use heap::{give_memory_back, return_large_blocks_at_once};
 pub use limits::{CpuShare, Limit, Limits, Memory, Together};
 pub use link::{FIRST_OWNER, Link, LinkError, Unsent};
 pub use process::{Happening, Letter, Process, Started};

@@ -48,6 +48,7 @@ fn serve(flags: &ServerFlags, config: Config) -> Result<ExitCode, Box<dyn Error>
         (false, None) => settings.log.start(Detail::Faults),
     }
     hide();
+    mcpz_agent::return_large_blocks_at_once();
     let traces = Traces::begin(settings.log);
     settings.spans = traces.as_ref().map(|traces| traces.spans.clone());
     let served = match http {
