@@ -4,12 +4,11 @@
 
 mod support;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use support::Server;
 use support::http::{Events, HttpServer, Request, call};
-use support::{MCPZ, Server};
 
 /// How often a process has waited for something so far: once for each time it was woken.
 fn waits(pid: u32) -> u64 {
@@ -47,13 +46,7 @@ fn sessions_that_wait_for_silent_commands_wake_nobody() {
 
 #[test]
 fn a_session_whose_shell_has_ended_holds_nothing_open() {
-    let mut command = Command::new("sh");
-    let mut server = Server::from_command(command.args([
-        "-c",
-        "ulimit -n 100 && exec \"$0\" server shell",
-        MCPZ,
-    ]));
-    server.initialize("2025-11-25");
+    let mut server = Server::start_limited("-n 100");
     // Each has three at least.
     for number in 0..60 {
         let name = format!("s{number}");

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use support::http::{HttpServer, Request, call};
-use support::{MCPZ, Server, audit, children, kill, state};
+use support::{Server, audit, children, kill, state};
 use tempfile::TempDir;
 
 /// Sends calls of a tool without waiting, then waits for all answers, in the order of the calls.
@@ -145,13 +145,7 @@ fn a_burst_that_finds_the_agent_stopped_is_answered_to_the_last_call() {
 
 #[test]
 fn all_commands_run_that_may_however_few_files_a_process_opens_at_first() {
-    let mut command = Command::new("sh");
-    let mut server = Server::from_command(command.args([
-        "-c",
-        "ulimit -Sn 100 && exec \"$0\" server shell",
-        MCPZ,
-    ]));
-    server.initialize("2025-11-25");
+    let mut server = Server::start_limited("-Sn 100");
     let calls: Vec<_> = (0..60)
         .map(|_| server.start_call(json!({"command": "echo begun; sleep 300", "timeout": 300})))
         .collect();

@@ -63,7 +63,9 @@ pub fn open_folder() -> TempDir {
 /// A copy of the program that others can run: the one that was built may be its builder's alone.
 pub fn copy_program(folder: &Path) -> PathBuf {
     let program = folder.join("mcpz");
-    std::fs::copy(MCPZ, &program).unwrap();
+    // Not by this process: another test's child would have the copy open for writing for a moment,
+    // and a file that is open for writing is not executed.
+    assert!(Command::new("cp").arg(MCPZ).arg(&program).status().unwrap().success());
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
     program
 }
@@ -86,6 +88,14 @@ impl Server {
     /// Starts a server and says nothing yet.
     pub fn start_silent(flags: &[&str]) -> Self {
         Self::from_command(Command::new(MCPZ).args(["server", "shell"]).args(flags))
+    }
+
+    /// Starts a server within limits as `ulimit` takes them, and shakes hands.
+    pub fn start_limited(limits: &str) -> Self {
+        let line = format!("ulimit {limits} && exec \"$0\" server shell");
+        let mut server = Self::from_command(Command::new("sh").args(["-c", &line, MCPZ]));
+        server.initialize("2025-11-25");
+        server
     }
 
     pub fn from_command(command: &mut Command) -> Self {

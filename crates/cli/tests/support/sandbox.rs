@@ -155,6 +155,24 @@ impl Place {
     }
 }
 
+/// Ends the jobs that outlive their servers, before their records go.
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.state().join("mcpz").exists() {
+            return;
+        }
+        let jobs = |arguments: &[&str]| {
+            let mut command = Command::new(MCPZ);
+            command.arg("jobs").args(arguments).env("XDG_STATE_HOME", self.state()).output()
+        };
+        let Ok(list) = jobs(&["list", "--json"]) else { return };
+        let list: Vec<Value> = serde_json::from_slice(&list.stdout).unwrap_or_default();
+        for run in list.iter().filter_map(|job| job["run"].as_str()) {
+            let _ = jobs(&["stop", run]);
+        }
+    }
+}
+
 /// What a server says that does not start.
 pub fn refused(command: &mut Command) -> String {
     let Output { status, stderr, .. } =
@@ -165,7 +183,7 @@ pub fn refused(command: &mut Command) -> String {
 
 /// A folder with all programs of the machine but one.
 pub fn programs_without(name: &str) -> TempDir {
-    let folder = Place::new().folder;
+    let folder = visible_folder();
     for entry in PLAIN_PATH.split(':').chain(["/usr/sbin"]).flat_map(fs::read_dir).flatten() {
         let entry = entry.unwrap();
         if entry.file_name() != name {
