@@ -143,7 +143,7 @@ fn beside(bench: &Bench, crowd: Crowd, size: usize) -> Measured {
          [http.tokens]\ncrowd = \"{CROWD}\"\n"
     );
     fs::write(&config, text).expect("there is room for files");
-    let mark = format!("MCPZ_BENCH_CROWD={}-{}-{size}", std::process::id(), crowd.name().len());
+    let mark = format!("MCPZ_BENCH_CROWD={}-{}-{size}", std::process::id(), crowd as u8);
     let (name, value) = mark.split_once('=').expect("it has a value");
     let mut command = bench.http_server();
     command.arg("--config").arg(config).env(name, value);

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub struct Crowd(&'static AtomicU32);
 
 impl Crowd {
-    /// Where the kernel has no page to share, a keeper knows how many there were when it began.
+    /// If the page cannot be mapped, a keeper sees the count from when it was forked.
     pub fn new() -> Self {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);

@@ -13,12 +13,12 @@ pub fn give_memory_back() {
     }
 }
 
-/// Has large blocks given back as soon as they are free, whatever their number. Otherwise glibc takes the
-/// first ones as a sign that more will come, and then keeps about a megabyte in each of its arenas, eight
-/// for a processor; `malloc_trim` does not give that back.
+/// Makes glibc return large blocks as soon as they are freed. By default it raises its threshold after the first
+/// ones and keeps about a megabyte in each arena, of which there are eight per processor; `malloc_trim` does not
+/// touch that. To be called before there is a second thread.
 pub fn return_large_blocks_at_once() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: takes no pointers, and may be called by any thread at any time.
+    // SAFETY: takes no pointers, and no other thread allocates meanwhile.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
     }

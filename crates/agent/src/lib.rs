@@ -41,5 +41,5 @@ pub use heap::{give_memory_back, return_large_blocks_at_once};
 pub use limits::{CpuShare, Limit, Limits, Memory, Together};
 pub use link::{FIRST_OWNER, Link, LinkError, Unsent};
 pub use process::{Happening, Letter, Process, Started};
-pub use tree::{descendants_as_known_to, known_inside_as, seen_below};
+pub use tree::{descendants, descendants_as_known_to, known_inside_as, seen_below};
 pub use unread::is_all_read;

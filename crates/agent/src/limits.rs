@@ -19,7 +19,7 @@ pub struct Limits {
     pub processes: Option<u64>,
     /// Of each process.
     pub open_files: Option<u64>,
-    /// Of each process, until it asks for more; none is what the keeper itself may open.
+    /// The soft limit of each process, which it may raise; unset means the keeper's own.
     pub open_files_at_first: Option<u64>,
     /// The longest file, in bytes.
     pub file_size: Option<u64>,

@@ -31,10 +31,11 @@ pub fn descendants(root: i32) -> Vec<i32> {
 pub fn seen_below(root: i32) -> Vec<i32> {
     let Some(mut next) = children_told(root) else { return descendants(root) };
     let most = threads_of_machine().unwrap_or(u64::MAX);
-    let mut found = Vec::new();
+    let (mut found, mut looked) = (Vec::new(), 0);
     while let Some(pid) = next.pop()
-        && (found.len() as u64) < most
+        && looked < most
     {
+        looked += 1;
         next.extend(children_told(pid).unwrap_or_default());
         if look(pid).is_some_and(|(entry, _)| entry.state != State::Ended) {
             found.push(pid);

@@ -1,7 +1,7 @@
 //! Sees whether a run keeps to its limits, where the kernel does not see to that for all of its
 //! processes together.
 //!
-//! A look costs a walk through `/proc`, so there are few: at CPU time when it could be used up, at
+//! A full count is a walk through `/proc`, so there are few: of CPU time when it could be used up, of
 //! processes when the machine has so many more that they could be too many. The folders of cgroup
 //! version 1 count them, but tell nobody.
 

@@ -119,7 +119,7 @@ pub struct Limits {
     pub memory_per_client: Option<Size>,
     /// How many processes and threads they may have together, where a cgroup counts them; 0 for any.
     pub processes_per_client: Option<u64>,
-    /// The most open files of one process; 0 for as many as the server.
+    /// The most open files of one process; 0 for as many as the server was started with.
     pub open_files: Option<u64>,
     /// The longest file a command may write; 0 for any.
     pub file_size: Option<Size>,

@@ -150,13 +150,12 @@ fn print_rest(standing: &Standing, printed: u64) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     let printed =
         printed.max(file.seek(SeekFrom::Start(printed))? + io::copy(&mut file, &mut stdout)?);
-    let newest = standing.newest()?;
-    let at = file.metadata()?.len() + standing.ending().map_or(0, |ending| ending.lost);
+    let lost = standing.ending().map_or(0, |ending| ending.lost);
+    let (at, newest) = standing.newest_after(printed, lost)?;
     if at > printed {
         write!(stdout, "{}", missing(at - printed))?;
     }
-    let told = usize::try_from(printed.saturating_sub(at)).unwrap_or(usize::MAX);
-    stdout.write_all(newest.get(told..).unwrap_or_default())
+    stdout.write_all(&newest)
 }
 
 fn missing(bytes: u64) -> String {

@@ -256,7 +256,6 @@ fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
     wait_until("all ends are on record", || (records().lines().count() == 40).then_some(()));
     let (said, code) = audit(&state, &["verify", "--folder", path.to_str().unwrap()]);
     assert_eq!(code, 0, "{said}");
-    drop(server);
 }
 
 #[test]
@@ -284,7 +283,6 @@ fn on_a_full_disk_nothing_runs_until_there_is_room() {
     assert_eq!(server.run("echo again")["output"], "again\n");
     let (said, code) = audit(&state, &["verify", "--folder", folder]);
     assert_eq!(code, 0, "{said}");
-    drop(server);
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! are cancelled, clients leave, the disk is full. Whatever happens, nothing of a command survives its server,
 //! every call is answered that somebody waits for, and every run is on record with its end.
 //!
-//! It takes two minutes; `MCPZ_CHAOS_SECONDS` is for longer ones, and `MCPZ_CHAOS_SEED` for one that failed.
+//! It takes two minutes. `MCPZ_CHAOS_SECONDS` makes it longer, and `MCPZ_CHAOS_SEED` roughly repeats a run that
+//! failed: what it does also depends on the processes that are alive.
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 

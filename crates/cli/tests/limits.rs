@@ -272,7 +272,7 @@ fn others_hardly_notice() {
                 meanwhile
             })
         };
-        // A machine that does other things as well has moments, but not each time.
+        // A busy machine has slow moments, but not five in a row.
         let most = (3 * usual).max(Duration::from_millis(60));
         let soon = (0..5).map(|_| meanwhile()).find(|time| *time < most);
         assert!(soon.is_some(), "{bomb}: five times more than {most:?}, usually {usual:?}");

@@ -4,13 +4,13 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+use std::io::Write;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::http::{Events, HttpServer, Request, call};
-use support::{Gate, MCPZ, Server, wait_until};
+use support::reserved::Reserved;
+use support::{Gate, Server, wait_until};
 
 const MEGABYTE: u64 = 1_000_000;
 
@@ -40,48 +40,10 @@ fn wait_until_idle(pid: u32) {
     });
 }
 
-/// A server on pipes that are read only when somebody wants to.
-struct Piped {
-    child: Child,
-    lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
-    state: tempfile::TempDir,
-}
-
-impl Piped {
-    fn start(config: &str) -> Self {
-        let state = support::state();
-        let file = state.path().join("config.toml");
-        std::fs::write(&file, config).unwrap();
-        let mut command = Command::new(MCPZ);
-        command.args(["server", "shell", "--config"]).arg(file);
-        command.env("XDG_STATE_HOME", state.path()).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        Self { child, lines, state }
-    }
-
-    fn next(&mut self) -> Value {
-        serde_json::from_str(&self.lines.next().unwrap().unwrap()).unwrap()
-    }
-
-    fn ask(&mut self, message: &Value) -> Value {
-        writeln!(self.child.stdin.as_mut().unwrap(), "{message}").unwrap();
-        loop {
-            let answer = self.next();
-            if answer["id"] == message["id"] {
-                return answer;
-            }
-        }
-    }
-}
-
 #[test]
 fn a_client_that_never_reads_is_not_read_either_and_gets_all_it_asked_for_later() {
     let limits = "[limits]\nmessage_memory_per_client = \"4MB\"\n";
-    let mut server = Piped::start(limits);
-    server.ask(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"}}}));
+    let mut server = Reserved::start(limits);
     let ran = server.ask(&call(1, "execute_command", json!({"command": "seq 100000"})));
     let uri = ran["result"]["structuredContent"]["spill_uri"].clone();
     let read = |id| call(id, "read_file_chunk", json!({"uri": uri, "limit_bytes": PAGE}));
@@ -113,7 +75,6 @@ fn a_client_that_never_reads_is_not_read_either_and_gets_all_it_asked_for_later(
     assert_eq!(answered, asked.collect::<Vec<_>>());
     drop(writing.join().unwrap());
     server.child.wait().unwrap();
-    drop(server.state);
 }
 
 #[test]

@@ -7,6 +7,8 @@ mod support;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use support::http::call;
+use support::reserved::Reserved;
 use support::{Server, mark, survivors, wait_until};
 
 fn is_progress(message: &Value) -> bool {
@@ -120,7 +122,38 @@ fn of_a_call_that_was_cancelled_nothing_more_is_told() {
 }
 
 #[test]
-fn a_command_that_ends_at_once_is_answered_and_not_told_of() {
+fn a_call_that_is_handed_over_is_not_answered_before_its_progress_is_read() {
+    let mut server = Reserved::start("[shell_tool]\nbackground_after = 1\n");
+    let command = "sleep 0.5; while :; do echo x; sleep 0.01; done";
+    for id in 1..10 {
+        let mut message = call(id, "execute_command", json!({"command": command}));
+        message["params"]["_meta"] = json!({"progressToken": id});
+        let asked = Instant::now();
+        server.send(&message);
+        wait_until("something is said", || (server.unread() > 0).then_some(()));
+        let first = server.unread();
+        let more = (0..300).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            server.unread() > first
+        });
+        let waited = asked.elapsed();
+        // On a busy machine it may be handed over before there is anything to tell.
+        if !more {
+            assert_eq!(server.next()["id"], id);
+            continue;
+        }
+        assert!(is_progress(&server.next()));
+        assert_eq!(server.next()["id"], id);
+        assert!(waited > Duration::from_millis(1400), "it waits a second for us, not {waited:?}");
+        drop(server.child.stdin.take());
+        server.child.wait().unwrap();
+        return;
+    }
+    panic!("it was never told of");
+}
+
+#[test]
+fn a_command_that_ends_at_once_need_not_be_told_of() {
     let mut server = Server::start(&[]);
     let told = (0..20).filter(|_| {
         let call = server.start_call(json!({"command": "echo x"}));

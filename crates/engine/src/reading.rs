@@ -52,8 +52,14 @@ impl Reader {
         }
         // No cursor of ours has more.
         let request = PageRequest::bytes(start, from.line.min(MAX_LINE) as usize);
-        let same = match filter.page(self, request)?.data {
-            Data::Text(text) => text.len() as u64 == from.line && print_of(0, &text) == from.print,
+        let Page { data, end, .. } = filter.page(self, request)?;
+        let same = match data {
+            // Beyond a cut, a line that has ended may take fewer places than it has characters.
+            Data::Text(text) => {
+                end == from.offset
+                    && text.len() as u64 == from.line
+                    && print_of(0, &text) == from.print
+            }
             Data::Binary(_) => true,
         };
         Ok(if same { from.offset } else { start })

@@ -41,7 +41,7 @@ pub struct MemoryLimits {
 }
 
 impl MemoryLimits {
-    /// Less would not do for a page or two.
+    /// Room for two long pages.
     pub const LEAST: usize = 1 << 20;
 }
 

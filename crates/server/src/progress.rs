@@ -28,15 +28,12 @@ use crate::telling::{Teller, Voice};
 /// The least time between two notifications.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How long after its first output a command is told of: many have ended by then.
+/// How long after the first output the first progress is sent: many commands have ended by then.
 const FIRST: Duration = Duration::from_millis(50);
 
 /// How long the answer waits for the last notification to be read. A client that does not read that will not
 /// read the answer either.
 pub const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// The least time between the last notification and the answer.
-const APART: Duration = Duration::from_millis(20);
 
 /// The most time between two while the command is silent.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -54,6 +51,13 @@ pub struct Watcher {
     /// What of the command's output is shown.
     pub streams: &'static [Stream],
     taken: Option<Taken>,
+}
+
+/// Why a run is not waited for any longer.
+enum Over {
+    Ended(Result<Outcome, Error>),
+    /// There was a reason to leave.
+    Left,
 }
 
 /// A command that was waited for.
@@ -99,7 +103,10 @@ impl Watcher {
     ) -> Result<Outcome, Error> {
         let command = engine.shown(&request.command);
         let mut run = self.start(engine, owner, request).await?;
-        let outcome = self.finish(&mut run, pending()).await.unwrap_or(Err(Error::Closed));
+        let outcome = match self.finish(&mut run, pending()).await {
+            Over::Ended(outcome) => outcome,
+            Over::Left => Err(Error::Closed),
+        };
         self.ended(engine, owner, (run, command), outcome).await
     }
 
@@ -121,12 +128,11 @@ impl Watcher {
                 () = tokio::time::sleep(patience.unwrap_or(MAX_TIMEOUT)) => {}
             }
         };
-        let outcome = self.finish(&mut run, leave).await;
-        match outcome {
-            Some(outcome) => {
+        match self.finish(&mut run, leave).await {
+            Over::Ended(outcome) => {
                 self.ended(engine, owner, (run, command), outcome).await.map(Ran::Ended)
             }
-            None => Ok(Ran::HandedOver(engine.hand_over(owner, run, command))),
+            Over::Left => Ok(Ran::HandedOver(engine.hand_over(owner, run, command))),
         }
     }
 
@@ -194,7 +200,7 @@ impl Watcher {
                 None => pending().await,
             }
         };
-        let Some(outcome) = self.finish(&mut run, leave).await else {
+        let Over::Ended(outcome) = self.finish(&mut run, leave).await else {
             return Ok((id, Ran::HandedOver(engine.hand_over(owner, run, command))));
         };
         let outcome = self.ended(engine, owner, (run, command), outcome).await;
@@ -223,56 +229,49 @@ impl Watcher {
         started
     }
 
-    /// Waits for the outcome of a run, or until there is a reason to leave before that.
-    async fn finish(
-        &self,
-        run: &mut Run,
-        leave: impl Future<Output = ()>,
-    ) -> Option<Result<Outcome, Error>> {
+    /// Waits for the outcome of a run, or until there is a reason to leave before that. Then it is time for
+    /// the answer.
+    async fn finish(&self, run: &mut Run, leave: impl Future<Output = ()>) -> Over {
         let mut leave = pin!(leave);
         let output = run.output().clone();
         let _ = self.output.set(output.clone());
         let mut reporter =
             self.token.clone().map(|token| Reporter::new(token, output, self.streams));
         let mut telling = None;
-        let mut told = None;
-        let mut outcome = None;
+        let mut over = None;
         let mut last_words = Instant::now();
         let mut cancelled = false;
-        let outcome = loop {
-            let may_tell = telling.is_none() && outcome.is_none() && !cancelled;
+        let over = loop {
+            let may_tell = telling.is_none() && over.is_none() && !cancelled;
             tokio::select! {
                 biased;
-                result = run.outcome(), if outcome.is_none() => {
-                    outcome = Some(result);
+                result = run.outcome(), if over.is_none() => {
+                    over = Some(Over::Ended(result));
                     last_words = Instant::now() + LAST_WORDS;
                 }
                 () = self.cancelled.cancelled(), if !cancelled => {
                     cancelled = true;
                     run.cancel();
                 }
-                () = &mut leave, if outcome.is_none() => break None,
-                () = finish(&mut telling) => {
-                    telling = None;
-                    told = Some(Instant::now());
+                () = &mut leave, if over.is_none() => {
+                    over = Some(Over::Left);
+                    last_words = Instant::now() + LAST_WORDS;
                 }
+                () = finish(&mut telling) => telling = None,
                 // At the end of a connection, nobody may take it any more.
-                () = sleep_until(last_words), if outcome.is_some() => telling = None,
+                () = sleep_until(last_words), if over.is_some() => telling = None,
                 news = next_news(&mut reporter), if may_tell => {
                     telling = Some(Box::pin(self.tell(news)));
                 }
             }
-            if telling.is_none() || cancelled {
-                match outcome {
-                    Some(outcome) => break Some(outcome),
-                    None => continue,
-                }
+            if let Some(over) = over.take_if(|_| telling.is_none() || cancelled) {
+                break over;
             }
         };
-        if let Some(told) = told {
-            sleep_until(told + APART).await;
-        }
-        outcome
+        // Somebody who has not read the last progress holds on to it.
+        drop(telling);
+        self.voice.stand_apart().await;
+        over
     }
 
     async fn tell(&self, news: ProgressNotificationParam) {

@@ -1,6 +1,7 @@
 //! What the server tells a client about its work, if the client wants to know.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use mcpz_engine::{End, Error, Outcome, Secrets};
 use rmcp::RoleServer;
@@ -11,6 +12,10 @@ use rmcp::model::{
 };
 use rmcp::service::{OriginatingRequestId, Peer, RequestContext};
 use serde_json::json;
+use tokio::time::{Instant, sleep_until};
+
+/// The least time between the last progress and the answer.
+const APART: Duration = Duration::from_millis(20);
 
 /// The least serious messages a client wants; none until it says so.
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
@@ -40,25 +45,47 @@ impl Threshold {
 #[derive(Clone)]
 pub struct Voice {
     peer: Peer<RoleServer>,
-    silent: Arc<tokio::sync::Mutex<bool>>,
+    said: Arc<tokio::sync::Mutex<Said>>,
+}
+
+#[derive(Default)]
+struct Said {
+    /// Whether nothing more is said.
+    silent: bool,
+    /// When the last progress was.
+    progress: Option<Instant>,
 }
 
 impl Voice {
     pub fn new(context: &RequestContext<RoleServer>) -> Self {
-        Self { peer: context.peer.clone(), silent: Arc::default() }
+        Self { peer: context.peer.clone(), said: Arc::default() }
     }
 
     pub async fn say(&self, news: ServerNotification) {
-        let silent = self.silent.lock().await;
-        if !*silent {
-            // A client that cannot be told has left, which its own stream will tell.
-            let _ = self.peer.send_notification(news).await;
+        let mut said = self.said.lock().await;
+        if said.silent {
+            return;
+        }
+        let progress = matches!(news, ServerNotification::ProgressNotification(_));
+        // A client that cannot be told has left, which its own stream will tell.
+        let _ = self.peer.send_notification(news).await;
+        if progress {
+            said.progress = Some(Instant::now());
         }
     }
 
-    /// Says no more, once what is being said is said.
+    /// Says no more, once what is being said is said. Afterwards it is time for the answer.
     pub async fn fall_silent(&self) {
-        *self.silent.lock().await = true;
+        self.said.lock().await.silent = true;
+        self.stand_apart().await;
+    }
+
+    /// Waits until nobody reads the last progress together with what comes next.
+    pub async fn stand_apart(&self) {
+        let progress = self.said.lock().await.progress;
+        if let Some(told) = progress {
+            sleep_until(told + APART).await;
+        }
     }
 }
 

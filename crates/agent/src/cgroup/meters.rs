@@ -145,10 +145,15 @@ impl Meters {
         if self.hear_bell() { self.reached_since(held) } else { None }
     }
 
-    /// The same, if some process could not be made, or the bell has rung before.
+    /// The same, if some process could not be made, or the bell has rung before, or there is none.
     pub fn reached_silently(&mut self, held: &Bounds) -> Option<Limit> {
         let refused = self.refusals.as_ref().map_or(0, refusals) > self.before.refusals;
-        if refused || self.rung { self.reached_since(held) } else { None }
+        if refused || self.rung || self.is_deaf() { self.reached_since(held) } else { None }
+    }
+
+    /// Whether the kernel counts its kills and tells nobody.
+    fn is_deaf(&self) -> bool {
+        self.kills.is_some() && self.shortages.is_none() && self.bell.is_none()
     }
 
     fn reached_since(&mut self, held: &Bounds) -> Option<Limit> {

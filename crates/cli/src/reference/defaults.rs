@@ -62,7 +62,9 @@ pub fn of(path: &str) -> String {
             "80 % of it".to_owned()
         }
         "limits.processes_per_client" => limits.together.processes.map_or("any".to_owned(), plain),
-        "limits.open_files" => limits.open_files.map_or("as many as the server".to_owned(), plain),
+        "limits.open_files" => {
+            limits.open_files.map_or("as many as the server was started with".to_owned(), plain)
+        }
         "limits.file_size" => limits.file_size.map_or("any".to_owned(), size),
         "limits.cpu_time" => limits.cpu_time.map_or("any".to_owned(), seconds),
         "limits.nice" => plain(limits.nice),

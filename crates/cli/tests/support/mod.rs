@@ -13,6 +13,7 @@ pub mod disk;
 pub mod http;
 pub mod install;
 pub mod piped;
+pub mod reserved;
 pub mod sandbox;
 
 use std::collections::VecDeque;

@@ -185,21 +185,19 @@ fn is_gone(error: &io::Error) -> bool {
 
 /// Takes in what is in the files and was not told, but for so many bytes that were lost.
 async fn read_rest(standing: &Standing, output: &Output, lost: u64) {
-    let (path, output, newest) = (standing.output(), output.clone(), standing.newest());
+    let (standing, output) = (standing.clone(), output.clone());
     let read = aside(move || {
-        let (file, mut piece) = (open(&path)?, vec![0; PIECE]);
+        let (file, mut piece) = (open(&standing.output())?, vec![0; PIECE]);
         while output.cut(Stream::Stdout).is_none() {
             match file.read_at(&mut piece, output.end(Stream::Stdout))? {
                 0 => break,
                 length => output.append(Stream::Stdout, &piece[..length]),
             }
         }
-        let (newest, known) = (newest?, output.end(Stream::Stdout));
-        let at = file.metadata()?.len() + lost;
-        let told = usize::try_from(known.saturating_sub(at)).unwrap_or(usize::MAX);
-        if at > known || told < newest.len() {
-            let told = told.min(newest.len());
-            output.pass(Stream::Stdout, at + told as u64, &newest[told..]);
+        let known = output.end(Stream::Stdout);
+        let (at, newest) = standing.newest_after(known, lost)?;
+        if at > known || !newest.is_empty() {
+            output.pass(Stream::Stdout, at, &newest);
         }
         io::Result::Ok(())
     });

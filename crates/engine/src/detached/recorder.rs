@@ -69,7 +69,7 @@ fn answer(mut output: impl Write, begun: &Answer) -> io::Result<()> {
     output.write_all(&letter)
 }
 
-/// Who starts the run: a keeper of ours, or one of the agent inside.
+/// What starts the run: our own keeper, or the agent inside the sandbox.
 enum Start {
     Kept(Keep),
     Enclosed(Box<Confining>),

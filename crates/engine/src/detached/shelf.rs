@@ -231,13 +231,23 @@ impl Standing {
     }
 
     /// The last bytes of an output that could not be kept to its end, when the job has ended.
-    pub fn newest(&self) -> io::Result<Vec<u8>> {
+    fn newest(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match open(&self.folder.join(NEWEST)) {
             Ok(mut file) => file.read_to_end(&mut bytes).map(|_| bytes),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(bytes),
             Err(error) => Err(error),
         }
+    }
+
+    /// The same without what somebody knows who has read up to a place, and where that begins, in an output of
+    /// which so many bytes were lost.
+    pub fn newest_after(&self, known: u64, lost: u64) -> io::Result<(u64, Vec<u8>)> {
+        let mut newest = self.newest()?;
+        let at = fs::metadata(self.output())?.len() + lost;
+        let told = known.saturating_sub(at).min(newest.len() as u64);
+        newest.drain(..told as usize);
+        Ok((at + told, newest))
     }
 
     pub(super) fn keep_newest(&self, bytes: &[u8]) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use std::fs::read_link;
 use std::sync::PoisonError;
 
+use mcpz_agent::descendants;
 use mcpz_policy::{Judgement, Policy, Scene, Verdict, reads_programs};
 
 use super::Job;
@@ -98,8 +99,9 @@ impl Job {
         let link = |pid: i32, name: &str| read_link(format!("/proc/{pid}/{name}")).ok();
         let first = self.first_process();
         let Some(input) = first.and_then(|pid| link(pid, "fd/0")) else { return Vec::new() };
-        let reading =
-            self.pids().into_iter().filter(|pid| link(*pid, "fd/0").as_ref() == Some(&input));
+        // Nobody who reads may be missed.
+        let all = self.root().map(descendants).unwrap_or_default();
+        let reading = all.into_iter().filter(|pid| link(*pid, "fd/0").as_ref() == Some(&input));
         let mut names: Vec<_> = reading
             .filter(|pid| !is_given_its_program(*pid))
             .filter_map(|pid| link(pid, "exe")?.file_name()?.to_str().map(str::to_owned))

@@ -67,7 +67,8 @@ impl Cutter {
         self.total = cut + newest.end;
     }
 
-    /// Takes a line that is seen longer than the places it has: no page may end within.
+    /// Takes a line that is seen longer than the places it has. No page may end within it, so one that is longer
+    /// than a whole page is cut.
     fn pass_whole(&mut self, text: &str, end: u64) {
         let fits = self.left.beginning(text) == text.len();
         if self.full || !fits && !self.text.is_empty() {
@@ -81,7 +82,7 @@ impl Cutter {
 
     /// Says where something is missing; on the next page, if there is no room on this one.
     fn tell_of_loss(&mut self, newest: &Newest) {
-        // What somebody was told of before is not missing.
+        // Bytes before the reader's offset were read earlier.
         let bytes = self.total + newest.lost - self.request.offset.max(self.total);
         let in_line = match self.text.is_empty() {
             true => newest.in_line && self.request.offset == self.total,

@@ -64,7 +64,10 @@ mod tests {
 
     use crate::output::{Output, Stream};
     use crate::page::{Data, PageRequest, Reader};
+    use crate::reading::Point;
     use crate::render::View;
+    use crate::room::Room;
+    use crate::search::Filter;
     use crate::spill::{Spill, SpillSettings};
 
     #[test]
@@ -92,5 +95,26 @@ mod tests {
             told.lines().filter_map(|line| line.get(..6)?.parse().ok()).collect();
         assert_eq!(numbers, (0..printed).collect::<Vec<_>>(), "each was read before it was lost");
         assert!(told.ends_with("ok\n"));
+    }
+
+    #[test]
+    fn what_follows_a_prompt_that_is_seen_longer_than_it_came_is_told() {
+        let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
+        let output = Output::new(spill.account().quota(None));
+        output.append(Stream::Stdout, &b"lost\n".repeat(40_000));
+        let mut at = Point::default();
+        let mut told = |printed: &str| {
+            output.append(Stream::Stdout, printed.as_bytes());
+            let reader = Reader::new(output.clone(), Stream::Stdout, View::default()).live();
+            let (page, next) =
+                reader.read_on(&Filter::Everything, at, Room::bytes(1 << 20)).unwrap();
+            at = next;
+            let Data::Text(text) = page.data else { panic!("text") };
+            text
+        };
+        assert!(told("$ \x1b[60Gclock").ends_with("clock"));
+        let then = told("\none\ntwo\n");
+        assert!(then.ends_with("clock\none\ntwo\n"), "{then:?}");
+        assert_eq!(told("three\n"), "three\n");
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{Usage, seen_below};
+use mcpz_agent::{Usage, descendants, seen_below};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
@@ -178,17 +178,21 @@ impl Line {
 impl Session {
     /// What the shell has started and is still running.
     fn started(&self) -> Vec<i32> {
-        let shell = match self.enclosure {
+        self.shell().map(seen_below).unwrap_or_default()
+    }
+
+    /// The number the shell has here.
+    fn shell(&self) -> Option<i32> {
+        match self.enclosure {
             None => self.job.pid(),
-            // There it has another number than here.
+            // There it has another one.
             Some(_) => self.job.first_process(),
-        };
-        shell.map(seen_below).unwrap_or_default()
+        }
     }
 
     /// Sends a signal to all that the shell has started since. False if that is nothing.
     fn signal_commands(&self, signal: Signal, before: &[i32]) -> bool {
-        let mut started = self.started();
+        let mut started = self.shell().map(descendants).unwrap_or_default();
         started.retain(|pid| !before.contains(pid));
         for pid in started.iter().copied().filter_map(Pid::from_raw) {
             let _ = kill_process(pid, signal);

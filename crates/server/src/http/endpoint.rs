@@ -192,7 +192,7 @@ impl<R: Reception> Endpoint<R> {
                 }
                 bytes.extend_from_slice(&data);
             }
-            // It may have been shorter than it could be.
+            // A body without a length has reserved the most there may be; what came is what counts.
             drop(held);
             let held = account.hold(Way::Arriving, bytes.len());
             Ok((bytes.into(), held))
