@@ -215,10 +215,10 @@ fn an_allowed_directory_can_be_a_link_from_the_beginning() {
 }
 
 #[test]
-fn a_tool_that_stays_within_its_directory_does_so_by_handle_too() {
+fn another_tool_is_kept_within_by_handle_too() {
     let ground = Ground::new();
     symlink(ground.at("allowed/inside"), ground.at("allowed/absolute")).unwrap();
-    symlink(ground.at("also"), ground.at("allowed/also")).unwrap();
+    symlink(ground.at("outside"), ground.at("allowed/out")).unwrap();
     let mut server = ground.server();
     let mut run = |directory: &str| {
         let arguments = json!({
@@ -226,19 +226,22 @@ fn a_tool_that_stays_within_its_directory_does_so_by_handle_too() {
         });
         server.tool("run_shell_command", arguments)["structuredContent"].clone()
     };
-    for directory in ["inside", "absolute"] {
+    for (directory, place) in [("inside", "inside"), ("absolute", "inside"), ("../also", "../also")]
+    {
         let reply = run(directory);
-        let place = format!("{}\n", ground.at("allowed/inside").display());
-        assert_eq!(reply["stdout"], place, "{reply}");
+        let place = ground.at("allowed").join(place).canonicalize().unwrap();
+        assert_eq!(reply["stdout"], format!("{}\n", place.display()), "{reply}");
     }
-    // Allowed, but not within.
-    for directory in ["also", "../also", ".."] {
+    for directory in ["out", "../outside", ".."] {
         let reply = run(directory);
         let error = reply["error"].as_str().unwrap();
         let path = ground.at("allowed").join(directory);
         let root = ground.at("allowed");
-        let expected =
-            format!("Failed to execute: {} is outside of {}", path.display(), root.display());
+        let expected = format!(
+            "Failed to execute: {} is outside of {}; add it to allowed_directories to allow it",
+            path.display(),
+            root.display()
+        );
         assert_eq!(error, expected);
     }
 }

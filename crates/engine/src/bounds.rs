@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use mcpz_agent::Directory;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
 use crate::engine::Settings;
@@ -22,8 +22,7 @@ use crate::request::RunRequest;
 pub struct Bounds {
     /// The engine's own, as it is called.
     home: PathBuf,
-    /// Its real path, and those of all that are allowed.
-    real_home: PathBuf,
+    /// The real paths of all that are allowed.
     allowed: Vec<PathBuf>,
     /// Whether the engine's own is what commands are kept within, with those that are allowed besides.
     stays_within: bool,
@@ -43,36 +42,24 @@ impl Bounds {
         let real = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
         let real = |path| real(path).unwrap_or_else(|_| path.clone());
         let (home, stays_within) = (settings.working_directory.clone(), settings.stays_within);
-        let real_home = real(&home);
         let mut allowed: Vec<_> = settings.allowed_directories.iter().map(real).collect();
         if stays_within {
-            allowed.insert(0, real_home.clone());
+            allowed.insert(0, real(&home));
         }
-        Self { home, real_home, allowed, stays_within }
+        Self { home, allowed, stays_within }
     }
 
     /// What to enter for `path`: its name where every directory may be, and else what it is now.
     pub fn place(&self, path: &Path, request: &RunRequest) -> Result<Directory, Error> {
-        let home = match request.stays_within {
-            true => Some(beneath([&self.real_home], path)?.ok_or_else(|| Error::Outside {
-                path: path.to_owned(),
-                root: self.home.clone(),
-            })?),
-            false => None,
-        };
-        let refused = || self.refusal(path);
-        let allowed = match self.allowed.is_empty() {
-            false => match beneath(&self.allowed, path) {
-                // The request names no directory that could lead elsewhere.
-                Err(Error::Boundless(_)) if self.is_home(request) => None,
-                found => Some(found?.ok_or_else(refused)?),
-            },
-            true => None,
-        };
-        match (home, allowed) {
-            (None, None) => Ok(Directory::Path(path.to_owned())),
-            (Some(home), Some(allowed)) if !is_same(&home, &allowed) => Err(refused()),
-            (Some(handle), _) | (None, Some(handle)) => Ok(Directory::Handle(handle)),
+        if self.allowed.is_empty() {
+            return Ok(Directory::Path(path.to_owned()));
+        }
+        match beneath(&self.allowed, path) {
+            // The request names no directory that could lead elsewhere.
+            Err(Error::Boundless(_)) if self.is_home(request) => {
+                Ok(Directory::Path(path.to_owned()))
+            }
+            found => Ok(Directory::Handle(found?.ok_or_else(|| self.refusal(path))?)),
         }
     }
 
@@ -142,9 +129,4 @@ fn open_beneath(root: &Path, below: &Path) -> Result<OwnedFd, Errno> {
 fn open(from: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(from, path, flags, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS)
-}
-
-fn is_same(one: &OwnedFd, other: &OwnedFd) -> bool {
-    let identity = |handle| fstat(handle).map(|stat| (stat.st_dev, stat.st_ino));
-    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }

@@ -29,8 +29,6 @@ pub enum Error {
         path.display(), root.display()
     )]
     NotAllowedOutside { path: PathBuf, root: PathBuf },
-    #[error("{} is outside of {}", path.display(), root.display())]
-    Outside { path: PathBuf, root: PathBuf },
     #[error(
         "nothing can be kept within a directory here: that needs the system call openat2, of Linux 5.6"
     )]

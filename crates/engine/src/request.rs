@@ -13,8 +13,6 @@ pub struct RunRequest {
     pub command: Command,
     /// Where it runs; relative to the engine's own working directory.
     pub directory: Option<PathBuf>,
-    /// Whether it must not run outside of the engine's own working directory.
-    pub stays_within: bool,
     pub timeout: Option<Duration>,
     /// Variables that are set on top of the environment.
     pub environment: Vec<(String, String)>,
@@ -78,7 +76,6 @@ impl RunRequest {
         Self {
             command,
             directory: None,
-            stays_within: false,
             timeout: None,
             environment: Vec::new(),
             stdin: None,

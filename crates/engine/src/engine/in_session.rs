@@ -96,7 +96,6 @@ impl Engine {
         let dialect = Dialect::of(shell);
         let begun = RunRequest {
             directory: request.directory.clone(),
-            stays_within: request.stays_within,
             environment: request.environment.clone(),
             lasting: true,
             ..RunRequest::new(Command::Argv(dialect.command(shell)))

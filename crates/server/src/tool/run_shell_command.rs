@@ -60,7 +60,6 @@ impl Params {
         let text = alone.unwrap_or(&self.command).to_owned();
         RunRequest {
             directory: self.directory.as_ref().map(PathBuf::from),
-            stays_within: true,
             timeout: Some(timeout),
             environment: vec![("QWEN_CODE".into(), "1".into())],
             description: description(self),
