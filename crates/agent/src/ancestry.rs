@@ -10,7 +10,7 @@
 //!
 //! A command cannot leave: whatever is orphaned goes to the subreaper above it, and all of ours are
 //! subreapers. A keeper that dies leaves its processes to the agent or the recorder. Only if all of them
-//! are killed together do those go to init, and then they cannot be told from anybody's.
+//! are killed together do those go to init, and then a mark tells them from others (`mark.rs`).
 
 use std::ffi::CStr;
 use std::io;
@@ -20,6 +20,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::{Deserialize, Serialize};
 
+use crate::mark::is_marked;
 use crate::tree::{self, Entry, State};
 
 pub const AGENT: &CStr = c"mcpz-agent";
@@ -60,6 +61,8 @@ impl Identity {
 pub enum Ancestry {
     Outside,
     Below(Supervisor),
+    /// It was below one of ours, which is gone.
+    Escaped,
     /// Not all that is above can be seen, or it does not stay as it is.
     Unknown,
 }
@@ -181,7 +184,11 @@ impl Held {
     }
 
     pub fn ancestry(&self) -> Ancestry {
-        Ancestry::of(self.pid)
+        match (Ancestry::of(self.pid), is_marked(self.pid)) {
+            (Ancestry::Outside, Some(true)) => Ancestry::Escaped,
+            (Ancestry::Outside, None) => Ancestry::Unknown,
+            (ancestry, _) => ancestry,
+        }
     }
 }
 

@@ -24,6 +24,7 @@ use rustix::process::{Resource, Rlimit, getpriority_process};
 use crate::ends::{Childs, Direction, Ends, Pipes, input_pipe, terminal};
 use crate::frame::{Directory, Event, Failure, Program, Spawn, Stage, Stdin};
 use crate::limits::Limits;
+use crate::mark::mark;
 use crate::tree::{OFFERED, SPARED};
 use plan::{Plan, clone};
 
@@ -86,7 +87,7 @@ impl Launcher {
             stack: vec![0; STACK_SIZE],
             seal,
             pipes: None,
-            limits: limits.of_each(),
+            limits: limits.of_each().into_iter().chain([mark()]).collect(),
             memory: limits.of_memory(),
             nice: match limits.nice {
                 0 => None,

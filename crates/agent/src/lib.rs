@@ -19,6 +19,7 @@ mod heap;
 mod keeper;
 mod limits;
 mod link;
+mod mark;
 mod process;
 mod signals;
 mod tally;

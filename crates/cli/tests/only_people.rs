@@ -180,6 +180,25 @@ fn jobs_sessions_and_detached_jobs_ask_for_none_either() {
 }
 
 #[test]
+fn a_command_that_kills_all_of_ours_above_it_is_still_no_person() {
+    let place = Place::ordinary();
+    let (mut one, mut other) = (place.start(&[], ""), place.start(&[], ""));
+    let job = victim(&mut other, "background");
+    let attack = Attack::new(&place, "attack", &runs(&place));
+    // Nobody is told of the end of a process that was stopped before.
+    let free = format!(
+        "k=$PPID; r=$(cut -d ' ' -f 4 /proc/$k/stat); export k r; \
+         (setsid sh -c 'kill -STOP $r $k; kill -KILL $r $k; while [ -e /proc/$k/fd ]; do :; done; {}' &)",
+        attack.command()
+    );
+    one.call(json!({"command": free, "detach": true}));
+    attack.has_failed();
+    is_untouched(&mut other, &job);
+    let reason = records(&place)[0]["reason"].clone();
+    assert!(reason.as_str().unwrap().contains("limit of file locks"), "{reason}");
+}
+
+#[test]
 fn what_one_server_runs_steers_no_job_of_another() {
     let place = Place::ordinary();
     let (mut one, mut other) = (place.start(&[], ""), place.start(&[], ""));

@@ -41,6 +41,11 @@ pub enum Refusal {
     )]
     Below { pid: i32, supervisor: Supervisor },
     #[error(
+        "an mcpz server runs this command (process {pid}, whose limit of file locks is lower than the \
+         server's, as that of all commands); only people can ask for jobs this way, from a terminal outside"
+    )]
+    Escaped { pid: i32 },
+    #[error(
         "cannot tell who asks for jobs: process {pid} has ended, or not all processes above it are visible \
          (hidepid, or another container)"
     )]
@@ -54,7 +59,7 @@ impl Refusal {
             Ancestry::Below(supervisor) => {
                 Some(Self::Below { pid: std::process::id() as i32, supervisor })
             }
-            Ancestry::Outside | Ancestry::Unknown => None,
+            Ancestry::Outside | Ancestry::Escaped | Ancestry::Unknown => None,
         }
     }
 }
@@ -106,6 +111,7 @@ impl Access {
             Ancestry::Outside if there => Ok(()),
             _ if there && ours => Ok(()),
             Ancestry::Below(supervisor) => Err(Refusal::Below { pid, supervisor }),
+            Ancestry::Escaped => Err(Refusal::Escaped { pid }),
             Ancestry::Outside | Ancestry::Unknown => Err(Refusal::Unknown { pid }),
         }
     }
@@ -118,7 +124,7 @@ impl Access {
         let reason = refusal.to_string();
         let (pid, below) = match refusal {
             Refusal::Below { pid, supervisor } => (pid, Some(supervisor.pid)),
-            Refusal::Unknown { pid } => (pid, None),
+            Refusal::Escaped { pid } | Refusal::Unknown { pid } => (pid, None),
         };
         let room = self.records.clone().try_acquire_owned();
         if room.is_ok() {
