@@ -92,7 +92,7 @@ fn print(result: &CallToolResult, json: bool) -> Result<(), Box<dyn Error>> {
     let reply = Reply(result);
     write(std::io::stdout().lock(), &reply.stdout())?;
     write(std::io::stderr().lock(), reply.stderr())?;
-    if let Some(remark) = reply.remark() {
+    for remark in reply.remarks() {
         writeln!(std::io::stderr(), "mcpz: {remark}")?;
     }
     Ok(())

@@ -25,6 +25,24 @@ fn call(arguments: &[&str]) -> (String, String, i32) {
 }
 
 #[test]
+fn that_something_is_left_out_is_said_apart() {
+    for (tool, argument) in [
+        ("execute_command", "command"),
+        ("shell", "command"),
+        ("execute", "command"),
+        ("shell_exec", "cmd"),
+    ] {
+        let command = format!("{argument}=seq 20000");
+        let (_, stderr, code) = call(&["--tools", "all", tool, &command]);
+        let advice = "; pass a larger --max-answer, or write the output to a file\n";
+        assert!(stderr.starts_with("mcpz: ") && stderr.ends_with(advice), "{tool}: {stderr}");
+        assert_eq!(code, 0);
+        let command = format!("{argument}=seq 20");
+        assert_eq!(call(&["--tools", "all", tool, &command]).1, "", "{tool}");
+    }
+}
+
+#[test]
 fn a_call_prints_what_the_command_printed_and_ends_as_it_ended() {
     let command = "command=echo out; echo err >&2; exit 7";
     assert_eq!(call(&["execute_command", command]), ("out\nerr\n".into(), String::new(), 7));

@@ -40,6 +40,32 @@ fn the_text_of_shell_names_what_was_left_running() {
 }
 
 #[test]
+fn an_answer_names_no_tool_that_is_not_offered() {
+    for (tool, arguments) in [
+        ("shell", json!({"command": "seq 20000; sleep 300 & sleep 300 &"})),
+        (
+            "run_shell_command",
+            json!({"command": "seq 20000; sleep 300 & sleep 300 &", "is_background": false}),
+        ),
+    ] {
+        let offered = |tools: &str| {
+            let mut server = Server::start(&["--tools", tools]);
+            let result = server.tool(tool, arguments.clone());
+            let reply = &result["structuredContent"];
+            let (uri, job) = (reply["spill_uri"].as_str().unwrap(), &reply["background_job"]);
+            (text(&result), uri.to_owned(), job.as_str().unwrap().to_owned())
+        };
+        let (said, uri, job) = offered("all");
+        assert!(said.contains(&format!("read_file_chunk reads all of it: {uri}]")), "{said}");
+        assert!(said.contains(&format!("[still running as {job}: processes ")), "{said}");
+        assert!(said.contains("; stop_job ends it]"), "{said}");
+        let (said, uri, _) = offered(tool);
+        assert!(said.contains(&format!("; all of it is in: {uri}]")), "{said}");
+        assert!(said.contains("; it ends with the server]"), "{said}");
+    }
+}
+
+#[test]
 fn a_whole_number_may_have_a_fraction_of_nothing() {
     let mut server = all();
     let result = server.tool("shell", json!({"command": "echo hi", "timeout": 30.0}));

@@ -118,10 +118,10 @@ impl Shell {
         let (cancelled, output) = (CancellationToken::new(), watcher.output.clone());
         watcher.cancelled = cancelled.clone();
         let (engine, owner) = (self.engine.clone(), self.owner.clone());
-        let faces = self.faces.clone();
+        let (faces, tools) = (self.faces.clone(), self.tools.clone());
         let call = Box::pin(async move {
-            let (engine, owner, faces) = (&engine, &*owner, &*faces);
-            let call = Call { engine, owner, faces, patience: None, arguments, watcher };
+            let (engine, owner, faces, tools) = (&engine, &*owner, &*faces, &tools);
+            let call = Call { engine, owner, faces, tools, patience: None, arguments, watcher };
             let answered = Caught::new(tool.call(call)).await;
             answered.unwrap_or_else(|_| CallToolResult::error(vec![ContentBlock::text(FAILED)]))
         });
@@ -173,9 +173,10 @@ impl Shell {
                 }
             });
         }
-        let Self { engine, owner, faces, .. } = self;
-        let patience = faces.background_after.filter(|_| self.tools.has_jobs());
-        Ok(tool.call(Call { engine, owner, faces, patience, arguments, watcher }).await.into())
+        let Self { engine, owner, faces, tools, .. } = self;
+        let patience = faces.background_after.filter(|_| tools.has_jobs());
+        let call = Call { engine, owner, faces, tools, patience, arguments, watcher };
+        Ok(tool.call(call).await.into())
     }
 
     fn definitions(&self) -> &[rmcp::model::Tool] {

@@ -155,6 +155,8 @@ pub(crate) struct Call<'a> {
     pub engine: &'a Engine,
     pub owner: &'a Owner,
     pub faces: &'a FaceSettings,
+    /// What else can be called.
+    pub tools: &'a ToolSet,
     /// How long a command is waited for before it is handed over as a job, if it ever is.
     pub patience: Option<Duration>,
     pub arguments: JsonObject,
@@ -217,7 +219,11 @@ impl ToolSet {
 
     /// Whether a job can be asked for and ended. Otherwise nothing may become one unasked.
     pub fn has_jobs(&self) -> bool {
-        self.0.contains(&Tool::ReadJob) && self.0.contains(&Tool::StopJob)
+        self.has(Tool::ReadJob) && self.has(Tool::StopJob)
+    }
+
+    pub(crate) fn has(&self, tool: Tool) -> bool {
+        self.0.contains(&tool)
     }
 
     pub fn find(&self, name: &str) -> Option<Tool> {

@@ -30,9 +30,21 @@ impl<'a> Reply<'a> {
     }
 
     /// What else there is to know.
-    pub fn remark(&self) -> Option<&'a str> {
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
         let error = self.text(&["error"]).filter(|_| self.refusal().is_none());
-        self.text(&["message"]).or(error)
+        let said = self.text(&["message"]).or(error).map(str::to_owned);
+        said.into_iter().chain(self.omission())
+    }
+
+    /// That not all of the output is shown. Nobody can ask for the rest when the call is over.
+    fn omission(&self) -> Option<String> {
+        let advice = "pass a larger --max-answer, or write the output to a file";
+        let more = self.field("job_id").is_none() && self.text(&["next_cursor"]).is_some();
+        match self.field("omitted_bytes").and_then(Value::as_u64) {
+            Some(bytes) => Some(format!("{bytes} bytes of output are left out; {advice}")),
+            None if more => Some(format!("there is more output; {advice}")),
+            None => None,
+        }
     }
 
     /// The command's own, if it has one.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::deadline::timed_out;
+use super::{Call, Tool};
 use crate::schema::schema;
 
 /// How many processes that were left running are told.
@@ -233,23 +234,31 @@ pub(crate) async fn off_thread<T: Send + 'static>(
 
 /// Says what is missing and what to be careful of, in blocks of their own: the text around them
 /// stays what it is.
-pub(crate) fn notices(outcome: &Outcome) -> Vec<ContentBlock> {
+pub(crate) fn notices(call: &Call<'_>, outcome: &Outcome) -> Vec<ContentBlock> {
     let lost = Some(outcome.output.lost()).filter(|lost| *lost > 0);
     let lost = lost.map(|lost| format!("[{lost} bytes of output could not be kept]"));
     let remarks = remarks(outcome).into_iter().map(|remark| format!("[warning: {remark}]"));
-    lost.into_iter().chain(left_running(outcome)).chain(remarks).map(ContentBlock::text).collect()
+    lost.into_iter()
+        .chain(left_running(call, outcome))
+        .chain(remarks)
+        .map(ContentBlock::text)
+        .collect()
 }
 
 /// What a command has left running, and how to get at it.
-pub(crate) fn left_running(outcome: &Outcome) -> Option<String> {
+fn left_running(call: &Call<'_>, outcome: &Outcome) -> Option<String> {
     let job = outcome.job.as_ref()?;
     let pids: Vec<_> = pids(outcome).iter().map(ToString::to_string).collect();
     let more = match outcome.background.len() - pids.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let pids = pids.join(", ");
-    Some(format!("[still running as {job}: process {pids}{more}; stop_job ends them]"))
+    let processes = if outcome.background.len() == 1 { "process" } else { "processes" };
+    let end = match call.tools.has(Tool::StopJob) {
+        true => "stop_job ends it",
+        false => "it ends with the server",
+    };
+    Some(format!("[still running as {job}: {processes} {}{more}; {end}]", pids.join(", ")))
 }
 
 /// What a call is answered with.

@@ -1,22 +1,20 @@
-//! The face of a sandbox's one tool: runs a program or a shell command and answers with its output,
-//! cut at a limit.
+//! The face of a sandbox's one tool: runs a program or a shell command and answers with its output, whose middle
+//! is left out beyond a limit.
 
 use std::time::Duration;
 
-use mcpz_engine::{
-    Command, Data, End, Error, MAX_TIMEOUT, Measure, Outcome, PageRequest, Reader, Room,
-    RunRequest, Stop, Stream, View,
-};
+use mcpz_engine::{Command, End, Error, MAX_TIMEOUT, Measure, Outcome, Room, RunRequest};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{
-    Answer, Complaint, Effect, Ending, Used, answer_as_json, define, off_thread, refusal,
+    Answer, Complaint, Effect, Ending, LOST, Used, answer_as_json, define, refusal,
 };
-use super::budget::{MaxAnswer, passed_on_whole, size_as_json};
+use super::budget::{passed_on_whole, size_as_json};
 use super::deadline::say_default;
 use super::handed_over::{HandedOver, SoFar};
+use super::shown::{Shown, Spilled, show};
 use super::{Call, FaceSettings};
 use crate::progress::Ran;
 
@@ -75,7 +73,7 @@ impl Params {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 struct Reply {
     stdout: String,
     stderr: String,
@@ -92,6 +90,8 @@ struct Reply {
     message: Option<String>,
     #[serde(flatten)]
     used: Option<Used>,
+    #[serde(flatten)]
+    spilled: Spilled,
     #[serde(flatten)]
     job: Option<HandedOver>,
 }
@@ -125,104 +125,64 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         }
         Err(error) => {
             let why = call.faces.max_answer.of(true).most(&call.masked(&error.chain()));
-            let text =
-                [ContentBlock::text("Error: execute: spawn failed"), ContentBlock::text(why)];
-            return Ok(CallToolResult::error(text.into()));
+            return Ok(failure("spawn", &why));
         }
     };
     if outcome.end == End::Lost {
-        return Err(Complaint("Error: execute: wait failed".into()));
+        return Ok(failure("wait", LOST));
     }
     let cut_short = matches!(outcome.end, End::TimedOut { .. } | End::Closed(_));
-    let max_answer = Some(call.faces.max_answer).filter(|max| max.is_chosen());
-    let (reading, streams) = (outcome.clone(), call.watcher.streams);
-    let read = off_thread(&call.watcher.cancelled, move |stop| {
-        let reply = Reply::read(&reading, streams, limit, stop)?;
-        Ok(match max_answer {
-            Some(max_answer) => reply.within(max_answer),
-            None => reply,
-        })
-    });
-    let reply = read.await.map_err(|Complaint(text)| {
-        tracing::info!("{text}");
-        Complaint("Error: execute: read failed".into())
-    })?;
+    let reply = Reply::ended(&outcome);
+    let room = match call.faces.max_answer {
+        max if max.is_chosen() => {
+            let left = max.of(cut_short).left(size_as_json(&reply), Measure::QuotedTwice);
+            Room { size: left.size.min(limit), ..left }
+        }
+        _ => Room::bytes(limit),
+    };
+    let (reply, links) = reply.showing(show(&call, &outcome, room).await?);
     reply.log(&call.faces.execute);
-    Ok(answer_as_json(&reply, Vec::new(), cut_short))
+    Ok(answer_as_json(&reply, links, cut_short))
+}
+
+/// The document's own words for what failed, and why it did.
+fn failure(what: &str, why: &str) -> CallToolResult {
+    let text = format!("Error: execute: {what} failed");
+    CallToolResult::error(vec![ContentBlock::text(text), ContentBlock::text(why)])
 }
 
 impl Reply {
-    fn read(
-        outcome: &Outcome,
-        streams: &[Stream],
-        limit: usize,
-        stop: Stop,
-    ) -> Result<Self, Error> {
-        let reader = |stream| {
-            Reader::new(outcome.output.clone(), stream, View::default()).until(stop.clone())
-        };
-        let (stdout, stderr) = (reader(Stream::Stdout), reader(Stream::Stderr));
-        let shows_stderr = streams.contains(&Stream::Stderr);
-        let wanted = match shows_stderr {
-            true => stderr.length().map_err(Error::Read)?.min(limit as u64 / 2) as usize,
-            false => 0,
-        };
-        let (stdout, stdout_truncated) = beginning(&stdout, limit - wanted)?;
-        let (stderr, stderr_truncated) = match shows_stderr {
-            true => beginning(&stderr, limit.saturating_sub(stdout.len()))?,
-            false => (String::new(), false),
-        };
+    /// The answer for a command that ran, without its output.
+    fn ended(outcome: &Outcome) -> Self {
         let (exit_code, signal) = match outcome.end {
             End::Exited(code) => (code, None),
             End::Signalled(signal) => (-1, Some(mcpz_engine::signal_name(signal))),
             _ => (-1, None),
         };
-        Ok(Self {
-            stdout,
-            stderr,
+        Self {
             exit_code,
             timed_out: matches!(outcome.end, End::TimedOut { .. }),
-            stdout_truncated,
-            stderr_truncated,
             elapsed_ms: outcome.usage.wall.as_millis() as u64,
             signal,
             message: Ending::from(outcome).advising(ADVICE).message,
             used: Some(outcome.into()),
-            job: None,
-        })
+            ..Self::default()
+        }
+    }
+
+    fn showing(self, shown: Shown) -> (Self, Vec<ContentBlock>) {
+        let Shown { stdout, stderr, spilled, links, cut } = shown;
+        let (stdout_truncated, stderr_truncated) = cut;
+        (Self { stdout, stderr, stdout_truncated, stderr_truncated, spilled, ..self }, links)
     }
 
     /// The answer for a command that goes on.
     fn going(so_far: SoFar, elapsed_ms: u64) -> (Self, Vec<ContentBlock>) {
         let SoFar { job, stdout, stderr, message, links } = so_far;
-        let reply = Self {
-            stdout,
-            stderr,
-            exit_code: -1,
-            timed_out: false,
-            stdout_truncated: false,
-            stderr_truncated: false,
-            elapsed_ms,
-            signal: None,
-            message: Some(message),
-            used: None,
-            job: Some(job),
-        };
+        let (message, job) = (Some(message), Some(job));
+        let reply =
+            Self { stdout, stderr, exit_code: -1, elapsed_ms, message, job, ..Self::default() };
         (reply, links)
-    }
-
-    /// The same, in an answer of limited length.
-    fn within(mut self, max_answer: MaxAnswer) -> Self {
-        let (stdout, stderr) = (std::mem::take(&mut self.stdout), std::mem::take(&mut self.stderr));
-        let room = max_answer.of(self.timed_out).left(size_as_json(&self), Measure::QuotedTwice);
-        let half = Room { size: room.size / 2, ..room };
-        let least = half.measure.of(&stderr).min(half.size);
-        self.stdout = stdout[..room.less(least).beginning(&stdout)].to_owned();
-        let left = room.less(room.measure.of(&self.stdout));
-        self.stderr = stderr[..left.beginning(&stderr)].to_owned();
-        self.stdout_truncated |= self.stdout.len() < stdout.len();
-        self.stderr_truncated |= self.stderr.len() < stderr.len();
-        self
     }
 
     /// Logs what was printed, or its beginning. Debug formatting leaves no control character.
@@ -236,17 +196,4 @@ impl Reply {
             tracing::info!("{name}: {:?}", &text[..end.unwrap_or(0)]);
         }
     }
-}
-
-/// The beginning of what a stream says, and whether there is more.
-fn beginning(reader: &Reader, limit_bytes: usize) -> Result<(String, bool), Error> {
-    if limit_bytes == 0 {
-        return Ok((String::new(), reader.length().map_err(Error::Read)? > 0));
-    }
-    let page = reader.page(PageRequest::bytes(0, limit_bytes)).map_err(Error::Read)?;
-    let truncated = page.end < page.total;
-    Ok(match page.data {
-        Data::Text(text) => (text, truncated),
-        Data::Binary(_) => (format!("[{} bytes, not shown]", page.total), true),
-    })
 }

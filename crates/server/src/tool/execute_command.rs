@@ -186,7 +186,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         Ok(Ran::Ended(outcome)) => {
             let (reply, failed) = (Reply::ran(command, &outcome), is_error(outcome.end));
             let room = call.faces.max_answer.of(failed).left(size_as_json(&reply), MEASURE);
-            let Shown { stdout, stderr, spilled, links } = show(&call, &outcome, room).await?;
+            let Shown { stdout, stderr, spilled, links, .. } = show(&call, &outcome, room).await?;
             let reply = Reply { output: stdout + &stderr, spilled, ..reply };
             told(&call, &reply, failed, links)
         }

@@ -82,6 +82,9 @@ struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
     background_pids: Vec<i32>,
+    /// The job they are, for stop_job
+    #[serde(skip_serializing_if = "Option::is_none")]
+    background_job: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
     duration_ms: u64,
@@ -196,8 +199,8 @@ impl Reply {
     async fn ended(self, call: &Call<'_>, outcome: &Outcome, is_error: bool) -> Answer {
         let reply = self.ran(outcome);
         let shown = show(call, outcome, reply.room(call, is_error)).await?;
-        let notes = [notices(outcome), shown.notice().into_iter().collect()].concat();
-        let Shown { stdout, stderr, spilled, links } = shown;
+        let notes = [notices(call, outcome), shown.notice(call).into_iter().collect()].concat();
+        let Shown { stdout, stderr, spilled, links, .. } = shown;
         Ok(Self { stdout, stderr, spilled, ..reply }.told(is_error, [notes, links].concat()))
     }
 
@@ -242,6 +245,7 @@ impl Reply {
                 _ => None,
             },
             background_pids: pids(outcome),
+            background_job: outcome.job.clone(),
             duration_ms: outcome.usage.wall.as_millis() as u64,
             cpu_ms: outcome.usage.cpu.as_millis() as u64,
             max_rss_bytes: outcome.usage.max_rss_bytes,

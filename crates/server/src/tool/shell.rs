@@ -161,7 +161,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let output = format!("{}{}", shown.stdout, shown.stderr);
     let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
-    let notices = [notices(&outcome), shown.notice().into_iter().collect()].concat();
+    let notices = [notices(&call, &outcome), shown.notice(&call).into_iter().collect()].concat();
     let content = [content, notices, shown.links.clone()].concat();
     Ok(answer(&reply.with_output(&outcome, shown), content, is_error))
 }

@@ -5,8 +5,8 @@ use rmcp::model::{ContentBlock, Resource};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Call;
 use super::answer::{Complaint, off_thread};
+use super::{Call, Tool};
 use crate::kept::OutputUri;
 
 /// Where an output that was cut can be read as a whole.
@@ -27,16 +27,22 @@ pub(crate) struct Shown {
     pub stderr: String,
     pub spilled: Spilled,
     pub links: Vec<ContentBlock>,
+    /// Whether something of stdout is left out, and of stderr.
+    pub cut: (bool, bool),
 }
 
 impl Shown {
     /// Where the rest is, in words, for a text that does not say it otherwise.
-    pub fn notice(&self) -> Option<ContentBlock> {
+    pub fn notice(&self, call: &Call<'_>) -> Option<ContentBlock> {
         let Spilled { omitted_bytes, spill_uri, stderr_spill_uri } = &self.spilled;
         let omitted = (*omitted_bytes)?;
         let uris: Vec<_> = [spill_uri, stderr_spill_uri].into_iter().flatten().cloned().collect();
         let uris = uris.join(" and ");
-        let text = format!("[{omitted} bytes left out; read_file_chunk reads all of it: {uris}]");
+        let how = match call.tools.has(Tool::ReadFileChunk) {
+            true => "read_file_chunk reads all of it",
+            false => "all of it is in",
+        };
+        let text = format!("[{omitted} bytes left out; {how}: {uris}]");
         Some(ContentBlock::text(text))
     }
 }
@@ -57,9 +63,11 @@ pub(crate) async fn show(
     };
     let omitted = excerpts.omitted();
     let Excerpts { stdout, stderr } = excerpts;
+    let cut = (stdout.omitted > 0, stderr.omitted > 0);
     let (stdout, stderr) = (stdout.text, stderr.text);
     if omitted == 0 {
-        return Ok(Shown { stdout, stderr, spilled: Spilled::default(), links: Vec::new() });
+        let (spilled, links) = (Spilled::default(), Vec::new());
+        return Ok(Shown { stdout, stderr, spilled, links, cut });
     }
     call.owner.keep(outcome.clone());
     let name = |stream| {
@@ -73,7 +81,7 @@ pub(crate) async fn show(
     let links = [link(&spill_uri, Stream::Stdout), link(&stderr_spill_uri, Stream::Stderr)];
     let links = links.into_iter().flatten().collect();
     let spilled = Spilled { omitted_bytes: Some(omitted), spill_uri, stderr_spill_uri };
-    Ok(Shown { stdout, stderr, spilled, links })
+    Ok(Shown { stdout, stderr, spilled, links, cut })
 }
 
 /// A pointer to kept output, for clients that can follow it.
