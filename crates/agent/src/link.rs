@@ -17,6 +17,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, socketpair,
@@ -205,7 +206,7 @@ impl Link {
     }
 
     pub fn is_closed(&self) -> bool {
-        self.shared.lock().closed
+        self.shared.lock().closed || self.shared.is_hung_up()
     }
 
     /// Has a program started for an owner. What becomes of it is told by the returned [`Process`].
@@ -336,6 +337,12 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing that holds the lock can panic half way through a change.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the agent is gone, though nobody may have heard of it yet.
+    fn is_hung_up(&self) -> bool {
+        let mut control = [PollFd::new(&self.control, PollFlags::RDHUP)];
+        poll(&mut control, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     /// Has the agent go on if somebody has stopped it.

@@ -26,6 +26,8 @@ fn after_the_agent_was_killed_its_runs_are_lost_and_the_next_call_is_answered() 
     let job = server.call(json!({"command": "trap 'exit 7' TERM; sleep 1000", "background": true}));
     let session = server.call(json!({"command": "echo", "session": "work"}));
     assert_eq!(session["return_code"], 0);
+    let left = server.run("sleep 1000 & echo hi");
+    assert_eq!((&left["output"], &left["return_code"]), (&json!("hi\n"), &json!(0)));
     let tools = [
         ("execute_command", json!({"command": "sleep 1000"})),
         ("shell", json!({"command": "sleep 1000; true"})),
@@ -39,18 +41,21 @@ fn after_the_agent_was_killed_its_runs_are_lost_and_the_next_call_is_answered() 
     let [agent] = children(server.child.id())[..] else { panic!("there is one agent") };
     wait_until("all of them run", || {
         let sleeping = survivors_below(agent);
-        (sleeping >= 6).then_some(())
+        (sleeping >= 7).then_some(())
     });
     kill("KILL", agent);
     for id in asked {
         let answer = server.answer(id);
         assert_eq!(answer["result"]["isError"], true, "{answer}");
         let text = answer["result"]["content"].to_string();
-        let told = ["was killed, and the command with it", "execute: wait failed"];
-        assert!(told.iter().any(|told| text.contains(told)), "{answer}");
+        assert!(text.contains("was killed, and the command with it"), "{answer}");
     }
-    let told = json!({"job_id": job["job_id"], "wait_for": "exit"});
-    assert_eq!(server.tool("read_job", told)["structuredContent"]["state"], "lost");
+    for job in [&job["job_id"], &left["background_job"]] {
+        let wait = json!({"job_id": job, "wait_for": "exit"});
+        let told = server.tool("read_job", wait)["structuredContent"].clone();
+        assert_eq!(told["state"], "lost", "{told}");
+        assert!(told["message"].as_str().unwrap().contains("was killed"), "{told}");
+    }
     assert_eq!(server.run("echo again")["output"], "again\n");
     let folder = format!("mcpz-{agent}");
     wait_until("its folders are gone", || {

@@ -57,6 +57,8 @@ pub struct Life {
     pub survivors: Vec<i32>,
     /// The limit that ended what the first process left, if one did.
     pub limit: Option<Limit>,
+    /// Whether whatever minded what the first process left was killed.
+    pub lost: bool,
     /// Whether it ends because it was told to.
     pub stopped: bool,
     /// How long it took, if another process has counted.

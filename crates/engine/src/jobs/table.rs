@@ -9,8 +9,8 @@ use tokio::sync::watch;
 use super::idle::end_unused;
 use super::{Ended, Job, Kind, STOP_GRACE, State};
 use crate::detached::Card;
-use crate::outcome::Outcome;
-use crate::run::Run;
+use crate::outcome::{End, Outcome};
+use crate::run::{Life, Run};
 
 /// The most jobs of one owner that have ended and are remembered.
 const MAX_ENDED: usize = 50;
@@ -197,10 +197,14 @@ async fn follow(mut run: Run, ending: watch::Sender<Ended>, job: Weak<Job>, bega
     }
     // Its sender goes with the last process.
     while life.changed().await.is_ok() {}
-    let (survivors, limit) = (life.borrow().survivors.clone(), life.borrow().limit);
+    let Life { survivors, limit, lost, .. } = life.borrow().clone();
     ending.send_modify(|ended| {
         if let Some(Ok(outcome)) = &mut ended.outcome {
             outcome.limit = outcome.limit.or(limit);
+            // What the command itself came to was told before.
+            if lost && kind(Kind::Adopted) {
+                outcome.end = End::Lost;
+            }
         }
         ended.survivors = Some(survivors);
         ended.took.get_or_insert_with(|| began.elapsed());

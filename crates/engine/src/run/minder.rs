@@ -166,15 +166,19 @@ impl Minder {
             }
             Happening::Gone { survivors, limit } => {
                 self.close().await;
+                let lost = self.process.is_orphaned() && self.pending.closing.get().is_none();
                 self.living.send_modify(|life| {
                     life.survivors = survivors.clone();
                     life.limit = limit;
+                    life.lost = lost;
                 });
                 self.answer_outcome(survivors);
                 true
             }
             Happening::Lost => {
                 self.close().await;
+                let lost = self.pending.closing.get().is_none();
+                self.living.send_modify(|life| life.lost = lost);
                 self.answer_outcome(Vec::new());
                 true
             }
