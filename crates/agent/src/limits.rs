@@ -102,7 +102,9 @@ impl fmt::Display for Limit {
         match *self {
             Self::Memory(most) => write!(f, "out of memory: a command may use {}", Size(most)),
             Self::CpuTime(most) => {
-                write!(f, "out of CPU time: a command may use {} seconds", most.as_secs_f64())
+                let seconds = most.as_secs_f64();
+                let unit = if seconds == 1.0 { "second" } else { "seconds" };
+                write!(f, "out of CPU time: a command may use {seconds} {unit}")
             }
             Self::Processes(most) => {
                 write!(f, "too many processes: a command may have {most}, threads included")

@@ -244,7 +244,7 @@ pub struct ShellFlags {
     pub background_after: Option<u64>,
 
     /// Most characters of an answer, as JSON [default: 24000]
-    #[arg(long, value_name = "CHARS", help_heading = RUNNING)]
+    #[arg(long, value_name = "CHARS", help_heading = RUNNING, value_parser = number)]
     pub max_answer: Option<usize>,
 
     /// Give commands PATH and variables of your login shell
@@ -278,18 +278,18 @@ pub struct ShellFlags {
 
 fn seconds(text: &str) -> Result<u64, String> {
     let fits = |time: &u64| (1..=MAX_TIMEOUT).contains(time);
-    let wrong = || format!("it must be a number of seconds from 1 to {MAX_TIMEOUT}");
+    let wrong = || format!("it must be a whole number of seconds from 1 to {MAX_TIMEOUT}");
     text.parse().ok().filter(fits).ok_or_else(wrong)
 }
 
 fn seconds_or_none(text: &str) -> Result<u64, String> {
     let fits = |time: &u64| *time <= MAX_TIMEOUT;
-    let wrong = || format!("it must be a number of seconds from 0 to {MAX_TIMEOUT}");
+    let wrong = || format!("it must be a whole number of seconds from 0 to {MAX_TIMEOUT}");
     text.parse().ok().filter(fits).ok_or_else(wrong)
 }
 
 fn number(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "it must be a number, such as 20".to_owned())
+    text.parse().map_err(|_| "it must be a whole number".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]

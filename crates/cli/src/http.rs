@@ -44,7 +44,7 @@ pub struct Http {
 
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    #[error("`{0}` is not an address to listen on, such as 127.0.0.1:8000")]
+    #[error("`{0}` is not an address of this machine to listen on, such as 127.0.0.1:8000")]
     Bind(String),
     #[error("`{0}` is no host that a request can name: allow one such as mcp.example.org")]
     Host(String),

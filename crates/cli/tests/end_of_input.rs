@@ -250,5 +250,5 @@ fn the_time_is_a_setting() {
     wrong.args(["server", "shell", "--finish-time", "1s"]).stdin(Stdio::null());
     let said = wrong.output().unwrap();
     let said = String::from_utf8(said.stderr).unwrap();
-    assert!(said.contains("it must be a number of seconds from 0 to 86400"), "{said}");
+    assert!(said.contains("it must be a whole number of seconds from 0 to 86400"), "{said}");
 }

@@ -59,7 +59,7 @@ fn flags_that_are_wrong() {
             (&["server", "shell", "--log-format", "xml"], &["'xml'", "text, json"]),
             (&["server", "shell", "--memory", "much"], &["'much'", "write it as \"10MB\""]),
             (&["server", "shell", "--bind", "127.0.0.1:1"], &["not provided", "\n  --http\n"]),
-            (&["audit", "tail", "-n", "all"], &["'all'", "it must be a number, such as 20"]),
+            (&["audit", "tail", "-n", "all"], &["'all'", "it must be a whole number"]),
             (&["completions", "csh"], &["'csh'", "bash, elvish, fish, powershell, zsh"]),
             (&["install", "emacs"], &["'emacs'", "claude-desktop, claude-code, codex"]),
         ],

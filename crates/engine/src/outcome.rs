@@ -1,5 +1,6 @@
 //! What became of a command.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,6 +46,21 @@ pub enum End {
     Lost,
     /// Everything ended, and it with that.
     Closed(Closing),
+}
+
+/// For a log.
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited(code) => write!(f, "exit code {code}"),
+            Self::Signalled(signal) => write!(f, "ended by {}", signal_name(*signal)),
+            Self::TimedOut { after } => write!(f, "timed out after {} s", after.as_secs_f64()),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Lost => f.write_str("lost: the process that minded it was killed"),
+            Self::Closed(Closing::ClientLeft) => f.write_str("ended as the client left"),
+            Self::Closed(Closing::Told) => f.write_str("ended with the server"),
+        }
+    }
 }
 
 /// Why everything ends.

@@ -327,10 +327,9 @@ impl Minder {
 }
 
 fn log(run: &str, end: End, limit: Option<Limit>, wall: Duration) {
-    let text = match (end, limit) {
-        (end, Some(limit)) => format!("ended: {end:?}, at its limit: {limit:?}"),
-        (End::Exited(code), None) => format!("exit code {code}"),
-        (other, None) => format!("ended: {other:?}"),
+    let text = match limit {
+        Some(limit) => format!("{end}; {limit}"),
+        None => end.to_string(),
     };
     let (exit_code, duration_ms) = (end.exit_code(), wall.as_millis() as u64);
     tracing::info!(run, exit_code, duration_ms, "{text}");
