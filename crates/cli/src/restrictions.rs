@@ -4,21 +4,23 @@
 //! `excludeTools`, the newest Qwen Code `permissions`. Whatever of these a file has holds together.
 //!
 //! Somebody names a file to have commands restricted, so it never fails open: what looks like a rule
-//! and is not understood is an error, and so is a file that restricts nothing.
+//! and is not understood is an error wherever it is, and so is a file that restricts nothing.
 
 mod entry;
 mod keys;
+mod strays;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use jsonc_parser::ast::{Array, Object, Value};
+use jsonc_parser::common::Ranged;
 use jsonc_parser::errors::ParseError;
 use jsonc_parser::{CollectOptions, parse_to_ast};
 use mcpz_policy::{Rule, RuleError};
 
 use crate::install::JSON_OPTIONS;
-use entry::{Entry, TOOL};
+use entry::{Entry, FORM, TOOL};
 use keys::{Effect, Section};
 
 /// The reason for refusing what a person would have to confirm.
@@ -99,7 +101,7 @@ impl Restrictions {
         let file = parse_to_ast(text, &CollectOptions::default(), &JSON_OPTIONS);
         let file = file.map_err(Problem::Syntax)?.value;
         let Some(Value::Object(top)) = &file else { return Err(Problem::NoRules) };
-        let mut lists = Lists::default();
+        let mut lists = Lists { text, only: Vec::new(), deny: Vec::new() };
         lists.read(Section::Top, top)?;
         for section in [Section::Tools, Section::Permissions] {
             match top.get(section.name()).map(|member| &member.value) {
@@ -108,28 +110,29 @@ impl Restrictions {
                 None => {}
             }
         }
-        lists.restrictions()
+        match strays::find(top) {
+            Some(key) => Err(Problem::UnknownKey { key }),
+            None => lists.restrictions(),
+        }
     }
 }
 
 /// The commands of each list that was found.
-#[derive(Default)]
-struct Lists {
+struct Lists<'a> {
+    /// The whole file.
+    text: &'a str,
     /// Each alone says what may run, so only what is on all of them may.
     only: Vec<Vec<Rule>>,
     deny: Vec<Rule>,
 }
 
-impl Lists {
+impl Lists<'_> {
     fn read(&mut self, section: Section, members: &Object<'_>) -> Result<(), Problem> {
         let mut seen = Vec::new();
         for member in &members.properties {
             let (name, key) = (member.name.as_str(), section.key(member.name.as_str()));
             let effect = section.effect(name);
             if effect.is_none() && !section.has(name) {
-                if section.is_suspicious(name) || names_our_tool(&member.value) {
-                    return Err(Problem::UnknownKey { key });
-                }
                 continue;
             }
             if seen.contains(&name) {
@@ -152,7 +155,8 @@ impl Lists {
         let mut rules = Vec::new();
         for element in &list.elements {
             let Some(text) = element.as_string_lit() else {
-                return Err(Problem::NoList { key: key.to_owned() });
+                let entry = element.text(self.text).to_owned();
+                return Err(Problem::Entry { key: key.to_owned(), entry, advice: FORM });
             };
             rules.extend(rule(effect, key, &text.value)?);
         }
@@ -164,7 +168,7 @@ impl Lists {
     }
 
     fn restrictions(self) -> Result<Restrictions, Problem> {
-        let Self { only, mut deny } = self;
+        let Self { only, mut deny, .. } = self;
         if only.is_empty() && deny.is_empty() {
             return Err(Problem::NoRules);
         }
@@ -217,11 +221,4 @@ fn on_both(a: &[Rule], b: &[Rule]) -> Vec<Rule> {
 fn covers(broad: &Rule, rule: &Rule) -> bool {
     let (broad_text, text) = (broad.to_string(), rule.to_string());
     broad.is_everything() || text == broad_text || text.starts_with(&format!("{broad_text} "))
-}
-
-/// Whether a value is a list that names the tool by which assistants run commands.
-fn names_our_tool(value: &Value<'_>) -> bool {
-    let Value::Array(list) = value else { return false };
-    let mut texts = list.elements.iter().filter_map(Value::as_string_lit);
-    texts.any(|text| entry::names_our_tool(&text.value))
 }

@@ -217,6 +217,62 @@ fn a_key_that_looks_like_a_rule_and_is_not_one_is_refused() {
 }
 
 #[test]
+fn whole_files_of_both_programs_are_read() {
+    judge(&[
+        (
+            include_str!("settings_file/qwen.json"),
+            &["ls", "git log"],
+            &["rm x", "git push", "dd if=x"],
+        ),
+        (include_str!("settings_file/gemini.json"), &["ls", "git log"], &["rm x", "git push"]),
+    ]);
+}
+
+#[test]
+fn a_rule_where_none_is_read_is_refused_at_any_depth() {
+    for (text, key) in [
+        (r#""security": {"excludeTools": ["run_shell_command(rm)"]}"#, "security.excludeTools"),
+        (r#""security": {"blockedTools": ["rm"]}"#, "security.blockedTools"),
+        (r#""ui": {"disabledTools": ["run_shell_command"]}"#, "ui.disabledTools"),
+        (r#""general": {"tools": {"exclude": ["rm"]}}"#, "general.tools.exclude"),
+        (r#""general": {"permissions": {"ask": ["rm"]}}"#, "general.permissions.ask"),
+        (r#""tools": {"shell": {"exclude": ["rm"]}}"#, "tools.shell.exclude"),
+        (r#""tools": {"shell": {"deny": "rm"}}"#, "tools.shell.deny"),
+        (r#""tools": {"shell": {"disabled": true}}"#, "tools.shell.disabled"),
+        (r#""forbidden": ["rm"]"#, "forbidden"),
+        (r#""policyPaths": ["policies"]"#, "policyPaths"),
+        (r#""disabled": ["rm"]"#, "disabled"),
+        (r#""exclusions": ["rm"]"#, "exclusions"),
+        (r#""security": {"denied": {"x": "rm"}}"#, "security.denied"),
+        (r#""security": {"forbidden": "rm"}"#, "security.forbidden"),
+        (r#""security": {"exludeTools": ["rm"]}"#, "security.exludeTools"),
+        (r#""security": {"prohibitedCommands": ["rm"]}"#, "security.prohibitedCommands"),
+        (r#""skills": {"blockedCommands": ["rm"]}"#, "skills.blockedCommands"),
+        (r#""hooks": {"excludeTools": ["rm"]}"#, "hooks.excludeTools"),
+        (r#""hooks": {"BeforeTool": [{"deny": ["rm"]}]}"#, "hooks.BeforeTool.deny"),
+        (r#""a": [[{"b": {"c": ["Bash(rm *)"]}}]]"#, "a.b.c"),
+        (r#""a": {"b": "run_shell_command(rm)"}"#, "a.b"),
+        (r#""a": {"b": "run_shell_command"}"#, "a.b"),
+        (r#""a": {"b": ["bash(rm)"]}"#, "a.b"),
+        (r#""a": {"b": ["Shell"]}"#, "a.b"),
+        (r#""a": {"ShellTool(rm)": "no"}"#, "a.ShellTool(rm)"),
+        (r#""a": {"run_shell_command": false}"#, "a.run_shell_command"),
+        (r#""env": {"RULE": "Bash(rm)"}"#, "env.RULE"),
+        (r#""mcpServers": {"excludeTools": ["rm"]}"#, "mcpServers.excludeTools"),
+        (
+            r#""mcpServers": {"x": {"excludeTools": ["run_shell_command"]}}"#,
+            "mcpServers.x.excludeTools",
+        ),
+        (r#""mcpServers": {"x": {"includeTools": ["Bash(git)"]}}"#, "mcpServers.x.includeTools"),
+        (r#""mcpServers": {"x": {"blockedCommands": ["rm"]}}"#, "mcpServers.x.blockedCommands"),
+    ] {
+        let text = format!(r#"{{"excludeTools": ["run_shell_command(dd)"], {text}}}"#);
+        let complaint = format!("has `{key}`, which looks like a rule");
+        refuse(&[(&text, &[&complaint, "write `tools.core`"])]);
+    }
+}
+
+#[test]
 fn an_entry_that_is_not_understood_is_refused() {
     for entry in [
         "run_shell_command(git",
@@ -241,6 +297,11 @@ fn an_entry_that_is_not_understood_is_refused() {
             refuse(&[(&text, &[&quoted, "run_shell_command(COMMAND)"])]);
         }
     }
+    for entry in ["5", "null", r#"["run_shell_command(rm)"]"#, r#"{"command": "rm"}"#] {
+        let text = format!(r#"{{"excludeTools": ["run_shell_command(dd)", {entry}]}}"#);
+        let quoted = format!("in `excludeTools` that is not understood: {entry}; write it as");
+        refuse(&[(&text, &[&quoted])]);
+    }
     for (entry, advice) in [
         ("run_shell_command(rm -rf \"/\")", "one command without quotes"),
         ("Bash(curl * | sh)", "one command without quotes"),
@@ -262,7 +323,6 @@ fn a_file_of_the_wrong_shape_or_without_a_rule_is_refused() {
         (r#"{"coreTools": "run_shell_command(git)"}"#, &["a list as its `coreTools`"]),
         (r#"{"excludeTools": {"run_shell_command": true}}"#, &["a list as its `excludeTools`"]),
         (r#"{"excludeTools": null}"#, &["a list as its `excludeTools`"]),
-        (r#"{"excludeTools": [["run_shell_command(rm)"]]}"#, &["a list as its `excludeTools`"]),
         (r#"{"tools": {"exclude": "rm"}}"#, &["a list as its `tools.exclude`"]),
         (r#"{"permissions": {"deny": 1}}"#, &["a list as its `permissions.deny`"]),
         (r#"{"tools": ["run_shell_command(git)"]}"#, &["an object as its `tools`"]),

@@ -22,7 +22,7 @@ const OTHER_TOOLS: &str = "\
 /// Parts of names of tools that run commands.
 const RUNNERS: [&str; 5] = ["bash", "command", "exec", "shell", "terminal"];
 
-const FORM: &str = "write it as run_shell_command or run_shell_command(COMMAND)";
+pub const FORM: &str = "write it as run_shell_command or run_shell_command(COMMAND)";
 const ONE_COMMAND: &str = "a rule is about one command without quotes, variables and operators, such as run_shell_command(git push)";
 const STAR: &str =
     "a `*` stands only at the end, as in run_shell_command(git *), and not behind an option";
@@ -60,7 +60,19 @@ impl Entry {
 /// Whether an entry, however it is written, names the tool that runs commands.
 pub fn names_our_tool(text: &str) -> bool {
     let name = text.split('(').next().unwrap_or_default().trim();
-    NAMES.contains(&name)
+    NAMES.contains(&name) || is_rule(text)
+}
+
+/// Whether a text that is in no list can only be meant as an entry. `Shell` is also a word.
+pub fn is_unmistakable(text: &str) -> bool {
+    [TOOL, "ShellTool"].contains(&text.trim()) || is_rule(text)
+}
+
+/// Whether a text is a rule for commands, such as `Bash(rm)`, even if the tool is misspelt.
+pub fn is_rule(text: &str) -> bool {
+    let Some((name, rest)) = text.trim().split_once('(') else { return false };
+    let is_name = name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c));
+    NAMES.contains(&name) || is_name && rest.ends_with(')') && runs_commands(name)
 }
 
 fn is_other_tool(name: &str) -> bool {

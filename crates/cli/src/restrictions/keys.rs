@@ -1,4 +1,4 @@
-//! Which keys of a settings file are rules, and which only look like some.
+//! The keys of a settings file that are rules, and what one would take others for.
 
 /// Where rules are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +21,13 @@ pub enum Effect {
     Unasked,
 }
 
-const LISTS: [(Section, &str, Effect); 10] = [
+const LISTS: [(Section, &str, Effect); 11] = [
     (Section::Top, "coreTools", Effect::Only),
     (Section::Top, "excludeTools", Effect::Never),
     (Section::Top, "allowedTools", Effect::Unasked),
     (Section::Tools, "core", Effect::Only),
     (Section::Tools, "exclude", Effect::Never),
+    (Section::Tools, "disabled", Effect::Never),
     (Section::Tools, "allowed", Effect::Unasked),
     (Section::Tools, "confirmationRequired", Effect::Ask),
     (Section::Permissions, "allow", Effect::Unasked),
@@ -35,7 +36,7 @@ const LISTS: [(Section, &str, Effect); 10] = [
 ];
 
 /// Parts of names by which people restrict something.
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 16] = [
     "allow",
     "banned",
     "blacklist",
@@ -45,15 +46,60 @@ const VERBS: [&str; 14] = [
     "denied",
     "denies",
     "deny",
-    "disabled",
+    "disable",
     "exclu",
     "forbid",
+    "prohibit",
+    "reject",
     "restrict",
     "whitelist",
 ];
 
-/// Parts of names of what they restrict here, and not servers or variables.
-const OBJECTS: [&str; 6] = ["bash", "cmd", "command", "permission", "shell", "tool"];
+/// What may follow if that is all a name says, as in `excluded`, `forbidden` and `restrictions`.
+const ENDINGS: [&str; 14] = [
+    "", "s", "d", "ed", "de", "des", "ded", "den", "ion", "ions", "sion", "sions", "ation",
+    "ations",
+];
+
+/// Parts of names of what is restricted here.
+const COMMANDS: [&str; 6] = ["bash", "cmd", "command", "permission", "shell", "tool"];
+
+/// Parts of names of what else is. `slash` is for what people type into an assistant, and `hint` for
+/// prose that only a model reads.
+const OTHERS: [&str; 16] = [
+    "agent",
+    "channel",
+    "domain",
+    "env",
+    "extension",
+    "filefilter",
+    "hint",
+    "hook",
+    "mcp",
+    "model",
+    "path",
+    "plugin",
+    "sandbox",
+    "server",
+    "skill",
+    "slash",
+];
+
+/// What a name says is restricted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    Commands,
+    Other,
+}
+
+impl Topic {
+    pub fn of(name: &str) -> Option<Self> {
+        let name = letters(name).replace("slashcommand", "slash");
+        let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+        let other = has(&OTHERS).then_some(Self::Other);
+        if has(&COMMANDS) { Some(Self::Commands) } else { other }
+    }
+}
 
 impl Section {
     pub fn name(self) -> &'static str {
@@ -83,22 +129,9 @@ impl Section {
         found.map(|(_, _, effect)| *effect)
     }
 
-    /// Whether a key that is none of ours could have been meant as a rule.
-    pub fn is_suspicious(self, name: &str) -> bool {
-        let name = letters(name);
-        let restricts = VERBS.iter().any(|verb| name.contains(verb));
-        let meant = match self {
-            Self::Top => {
-                let about = OBJECTS.iter().any(|object| name.contains(object));
-                // `deny` alone, or `denylist`.
-                let alone = VERBS.iter().any(|verb| name.trim_end_matches("list") == *verb);
-                restricts && (about || alone)
-            }
-            // Paths of a sandbox are not commands.
-            Self::Tools => restricts && !name.starts_with("sandbox"),
-            Self::Permissions => restricts,
-        };
-        meant || self.names().any(|known| is_nearly(&name, &letters(known)))
+    /// Whether a key that is none of ours could have been meant to be one.
+    pub fn is_nearly(self, name: &str) -> bool {
+        self.names().any(|known| is_nearly(&letters(name), &letters(known)))
     }
 
     /// The names it knows.
@@ -108,6 +141,31 @@ impl Section {
         let sections = sections.filter(move |_| self == Self::Top);
         lists.map(|(_, key, _)| *key).chain(sections)
     }
+}
+
+/// Whether a key says that something is restricted.
+pub fn restricts(name: &str) -> bool {
+    let name = letters(name);
+    VERBS.iter().any(|verb| name.contains(verb)) || is_list(&name)
+}
+
+/// Whether a key names other files with rules, as `policyPaths` of Gemini CLI.
+pub fn names_rules_elsewhere(name: &str) -> bool {
+    letters(name).ends_with("policypaths")
+}
+
+/// Whether that is all it says: `deny`, `denylist`, or the name of a list of ours.
+pub fn only_restricts(name: &str) -> bool {
+    let name = letters(name);
+    let ends = |rest: &str| ENDINGS.contains(&rest.trim_end_matches("list"));
+    VERBS.iter().any(|verb| name.strip_prefix(verb).is_some_and(ends)) || is_list(&name)
+}
+
+/// Whether a name is that of a list of ours. A long one may have one letter wrong; too many words are
+/// that close to a short one.
+fn is_list(name: &str) -> bool {
+    let mut known = LISTS.iter().map(|(_, key, _)| letters(key));
+    known.any(|key| name == key || key.len() > 6 && strsim::osa_distance(name, &key) <= 1)
 }
 
 /// A name as one would say it: `core_tools`, `core-tools` and `CoreTools` are the same.
