@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcpz_engine::{
     Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Measure, Met, Outcome, Place, Point,
-    Reader, Room, Stream, signal_name,
+    Reader, Room, State, Stream, signal_name,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -155,6 +155,9 @@ impl Told {
             Some(Err(text)) => told.message = Some(text),
             None => {}
         }
+        if job.is_detached() && job.state() == State::Lost {
+            told.message = Some(KEPT_BY_NOBODY.to_owned());
+        }
         if let Some(time) = job.expired() {
             told.message = Some(ended_unused(time));
         }
@@ -178,6 +181,11 @@ impl Told {
         }
     }
 }
+
+/// What is said of a detached job that nobody keeps any more. It ends then, unless all of ours above it were killed
+/// at once.
+const KEPT_BY_NOBODY: &str = "what kept this job was killed, or the machine was restarted; `ps` shows whether \
+    anything of it still runs";
 
 /// What is said of something that was ended because nobody used it.
 pub fn ended_unused(time: Duration) -> String {
