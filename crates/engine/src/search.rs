@@ -3,6 +3,7 @@
 //! Everything here passes over the output once, a block of whole lines at a time.
 
 use std::io;
+use std::ops::Add;
 
 use memchr::{memchr, memrchr};
 use regex::bytes::{Regex, RegexBuilder};
@@ -18,10 +19,14 @@ const MAX_LINE: usize = 32 << 20;
 /// The most memory a pattern may take.
 const MAX_PATTERN: usize = 10 << 20;
 
-/// What says that there are none.
-const NO_ERRORS: &str = r"(?i)\b(0|no|zero|without)\s+(errors?|failed|exceptions?|panics?)\b|\b(errors?|failed|exceptions?)\s*[:=]\s*0\b";
-const NO_WARNINGS: &str =
-    r"(?i)\b(0|no|zero|without)\s+(warnings?|deprecated)\b|\b(warnings?)\s*[:=]\s*0\b";
+/// What lines of errors and of warnings speak of.
+const ERRORS: Signs = Signs { nouns: "error|exception|panic", others: "fatal|panicked|failed" };
+const WARNINGS: Signs = Signs { nouns: "warning", others: "warn|deprecated" };
+
+/// What may stand between "0" and "errors". Any word could be the beginning of something else, as in
+/// "exit code 0 with errors".
+const KINDS: &str = "any|build|compile|compiler|compilation|critical|fatal|lint|linter|new|runtime|\
+    syntax|test|type|unexpected|validation";
 
 /// A pattern for lines.
 #[derive(Debug, Clone)]
@@ -33,6 +38,43 @@ pub struct Summary {
     pub lines: u64,
     pub errors: u64,
     pub warnings: u64,
+}
+
+impl Add for Summary {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            lines: self.lines + other.lines,
+            errors: self.errors + other.errors,
+            warnings: self.warnings + other.warnings,
+        }
+    }
+}
+
+/// Words by which a line is known. The nouns can be counted.
+struct Signs {
+    nouns: &'static str,
+    others: &'static str,
+}
+
+impl Signs {
+    /// Finds lines that have one of the words.
+    fn present(&self) -> Grep {
+        let Self { nouns, others } = self;
+        Grep::new(&format!(r"(?i)\b((?:{nouns})s?|{others})\b")).expect("the pattern is ours")
+    }
+
+    /// Finds what says that there are none. The zeros of "1,000" and "2.0" say something else.
+    fn absent(&self) -> Regex {
+        let Self { nouns, others } = self;
+        let none = r"(?:^|[^\w.,]|\D[.,])(?:0+|no|zero|without)";
+        let kinds = format!(r"(?:{KINDS})\s+(?:{nouns})s");
+        let counted = format!(r"(?:{kinds}|(?:{nouns})s?|(?:tests?\s+)?(?:{others}))");
+        let count = r#""?(?:\s+(?:count|found|total))?\s*[:=]\s*0+"#;
+        let count = format!(r"\b(?:(?:{nouns})s?|{others}){count}");
+        Regex::new(&format!(r"(?i)(?:{none}\s+{counted}|{count})\b")).expect("the pattern is ours")
+    }
 }
 
 impl Grep {
@@ -118,12 +160,8 @@ impl Reader {
     }
 
     pub fn summary(&self) -> io::Result<Summary> {
-        let speaks_of = |pattern| Grep::new(pattern).expect("the pattern is ours");
-        let errors = speaks_of(r"(?i)\b(error|errors|fatal|panic|panicked|exception|failed)\b");
-        let warnings = speaks_of(r"(?i)\b(warning|warnings|warn|deprecated)\b");
-        let none = |pattern: &str| Regex::new(pattern).expect("the pattern is ours");
-        let no_errors = none(NO_ERRORS);
-        let no_warnings = none(NO_WARNINGS);
+        let (errors, no_errors) = (ERRORS.present(), ERRORS.absent());
+        let (warnings, no_warnings) = (WARNINGS.present(), WARNINGS.absent());
         let mut summary = Summary::default();
         let mut count = |block: &[u8]| {
             summary.lines += memchr::memchr_iter(b'\n', block).count() as u64;
@@ -271,6 +309,33 @@ mod tests {
         assert_eq!(reader(b"").0.summary().unwrap(), Summary::default());
         let fine = b"12 passed; 0 failed\n0 errors, 0 warnings\nno errors\nerrors: 0, warnings=0\n";
         assert_eq!(reader(fine).0.summary().unwrap(), Summary { lines: 4, errors: 0, warnings: 0 });
+        for none in [
+            "Error count: 0",
+            "0 compile errors",
+            "00 errors",
+            "Errors found: 0",
+            "0 type errors and 0 exceptions",
+            "no fatal errors",
+            "finished without any errors",
+            "0 tests failed",
+            r#"{"errors":0,"warnings": 0}"#,
+            "warnings,0 errors",
+        ] {
+            assert_eq!(reader(none.as_bytes()).0.summary().unwrap().errors, 0, "{none}");
+        }
+        for one in [
+            "1,000 errors",
+            "100 errors",
+            "2.0 errors a second",
+            "exit code 0 with errors",
+            "line 0 syntax error",
+            "step 0 build failed",
+            "error: 0x80070005",
+            "Error count: 10",
+            "0 compile errors, 1 link error",
+        ] {
+            assert_eq!(reader(one.as_bytes()).0.summary().unwrap().errors, 1, "{one}");
+        }
         let mixed = b"0 warnings, 2 errors\n10 errors\n";
         assert_eq!(
             reader(mixed).0.summary().unwrap(),
