@@ -146,6 +146,67 @@ fn the_limit_can_be_set_and_then_holds_for_tools_that_have_one_of_their_own() {
     assert!(output(&result["structuredContent"]).len() > 120_000);
 }
 
+/// Outputs on both streams, on one, and binary on either.
+const BOTH: [&str; 8] = [
+    "seq -f %0100g 2000; seq -f %0100g 2000 >&2",
+    "seq -f %0100g 2000; seq -f %0100g 2000 >&2; exit 3",
+    "seq 3; seq 100000 >&2",
+    "yes '\"\\\"' | head -50000 | tee /dev/stderr",
+    "yes 日本語 | head -50000 | tee /dev/stderr",
+    "yes $(printf '\\001\\002\\033') | head -50000 | tee /dev/stderr",
+    "head -c 300000 /dev/urandom | tee /dev/stderr",
+    "head -c 300000 /dev/urandom >&2; seq 100000",
+];
+
+#[test]
+fn both_streams_together_fit_into_an_answer_of_shell_exec() {
+    for limit in [6_000, 24_000] {
+        let mut server = Server::start(&["--tools", "all", "--max-answer", &limit.to_string()]);
+        for cmd in BOTH {
+            for strip in [true, false] {
+                let asked = json!({"cmd": cmd, "ansi_strip": strip, "summary": true});
+                let result = server.tool("shell_exec", asked.clone());
+                assert_fits(&result, limit);
+                let reply = &result["structuredContent"];
+                assert!(reply["stderr_chunk"].as_str().unwrap().len() > 5, "{cmd}: {reply}");
+                if let Some(cursor) = reply["next_cursor"].as_str() {
+                    let page = json!({"cursor": cursor});
+                    let next = json!({"cmd": cmd, "ansi_strip": strip, "page": page});
+                    assert_fits(&server.tool("shell_exec", next), limit);
+                }
+            }
+        }
+        let long = "x".repeat(20_000);
+        let wrong =
+            json!({"cmd": "echo '[]'; seq 5000 >&2", "json_path": format!("abs('{long}')")});
+        assert_fits(&server.tool("shell_exec", wrong), limit);
+    }
+}
+
+#[test]
+fn both_streams_together_are_no_more_than_limit_bytes() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let cmd = "seq -f %0100g 2000; seq -f %0100g 2000 >&2";
+    for (page, limit) in [(json!({}), 65_536), (json!({"limit_bytes": 1000}), 1000)] {
+        let reply = exec(&mut server, json!({"cmd": cmd, "page": page}));
+        let length = |field: &str| reply[field].as_str().unwrap().len();
+        let (stdout, stderr) = (length("stdout_chunk"), length("stderr_chunk"));
+        assert_eq!(stdout + stderr, limit);
+        assert_eq!(stderr, limit / 4, "a quarter is for stderr");
+    }
+}
+
+#[test]
+fn a_page_of_a_command_that_timed_out_is_an_error_and_shorter() {
+    let flags = ["--tools", "all", "--max-answer", "24000", "--timeout", "1"];
+    let mut server = Server::start(&flags);
+    let result =
+        server.tool("shell_exec", json!({"cmd": "seq 50000 | tee /dev/stderr; sleep 300"}));
+    assert_eq!(result["isError"], true);
+    assert_fits(&result, 8_000);
+    assert!(result["structuredContent"]["spill_uri"].is_string());
+}
+
 #[test]
 fn a_limit_that_a_document_names_stands_unless_another_is_set() {
     let mut server = Server::start(&["--tools", "all"]);

@@ -18,6 +18,10 @@ const ERRORS: usize = 3;
 /// How much of the room a text may take that is only told back, such as the command.
 const ECHO: usize = 8;
 
+/// How much of the room what stands beside the output may take, each piece of it, and at most.
+const ASIDE: usize = 24;
+const MOST_ASIDE: usize = 500;
+
 /// What naming the rest of an output takes at most: its size, two URIs and two links.
 const POINTERS: usize = 900;
 
@@ -74,6 +78,12 @@ impl MaxAnswer {
     /// Room for output in an answer that is `taken` long without it.
     pub(crate) fn left(self, taken: usize, measure: Measure) -> Room {
         Room { size: self.characters.saturating_sub(taken + POINTERS), measure }
+    }
+
+    /// Room for a few words beside the output.
+    pub(crate) fn aside(self) -> Room {
+        let size = (self.characters / ASIDE).min(MOST_ASIDE);
+        Room { size, measure: Measure::QuotedTwice }
     }
 
     /// A text that is only told back, cut if it is long.

@@ -20,7 +20,7 @@ use super::answer::{
     Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer, answer_as_json, check_not_blank,
     define, is_error, off_thread, refusal,
 };
-use super::budget::{MaxAnswer, passed_on_whole};
+use super::budget::{MaxAnswer, passed_on_whole, size_as_json};
 use super::deadline::say_deadline;
 use super::handed_over::{HandedOver, how_to_go_on};
 use super::paging::{checked_limit, parse_cursor};
@@ -41,8 +41,12 @@ const DESCRIPTION: &str = "Executes shell commands in a controlled environment. 
 const ADVICE: &str = "run it in the background with `&` (and without `args`), or start the server \
     with a larger `--timeout`";
 
-/// What an answer takes at most beside its chunks: previews, and what became of the command.
-const FRAME: usize = 2500;
+/// What an answer takes at most beside its chunks, what stands aside and what became of the command:
+/// numbers, counts, the kind of output, and that it is binary.
+const FRAME: usize = 800;
+
+/// Two previews, and what went wrong with a filter.
+const ASIDES: usize = 3;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -111,19 +115,35 @@ enum Newline {
 const DEFAULT_BYTES: usize = 65_536;
 const DEFAULT_LINES: usize = 2000;
 
+/// How much a page may have.
+struct Limits {
+    /// What was asked for.
+    bytes: Option<usize>,
+    lines: usize,
+}
+
 impl PageParams {
-    /// What to read, from an offset on, or what is wrong with the limits.
-    fn request(&self, offset: u64, max_answer: MaxAnswer) -> Result<PageRequest, Complaint> {
-        let limit_lines = self.limit_lines.unwrap_or(DEFAULT_LINES);
-        if limit_lines == 0 {
+    /// The limits, or what is wrong with them.
+    fn limits(&self) -> Result<Limits, Complaint> {
+        let lines = self.limit_lines.unwrap_or(DEFAULT_LINES);
+        if lines == 0 {
             return Err(Complaint::invalid("`limit_lines` must be at least 1"));
         }
-        let limit_bytes = self.limit_bytes.map(checked_limit).transpose()?;
-        let room = match limit_bytes {
-            None if max_answer.is_chosen() => max_answer.left(FRAME, Measure::QuotedTwice),
-            limit_bytes => Room::bytes(limit_bytes.unwrap_or(DEFAULT_BYTES)),
-        };
-        Ok(PageRequest { offset, room, limit_lines })
+        let bytes = self.limit_bytes.map(checked_limit).transpose()?;
+        Ok(Limits { bytes, lines })
+    }
+}
+
+impl Limits {
+    /// Room for output in an answer that so far has what became of the command.
+    fn room(&self, max_answer: MaxAnswer, reply: &Reply) -> Room {
+        match self.bytes {
+            None if max_answer.is_chosen() => {
+                let taken = size_as_json(reply) + FRAME + ASIDES * max_answer.aside().size;
+                max_answer.left(taken, Measure::QuotedTwice)
+            }
+            bytes => Room::bytes(bytes.unwrap_or(DEFAULT_BYTES)),
+        }
     }
 }
 
@@ -201,7 +221,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let page = params.page.clone().unwrap_or_default();
     let cursor = parse_cursor(page.cursor.as_deref())?;
-    let wanted = page.request(cursor.offset, call.faces.max_answer)?;
+    let limits = page.limits()?;
     let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
     let request = params.request(call.faces.long_timeout);
     let begins = cursor == Cursor::default();
@@ -228,9 +248,19 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if found.outcome.is_none() {
         found.outcome = outcome_of_job(&call, &id).await;
     }
+    let mut reply = Reply::about(&found);
+    if let Some(job) = &job {
+        reply.job = Some(HandedOver::new(job).await?);
+        reply.ending.message = Some(how_to_go_on(job, call.patience.unwrap_or_default()));
+    }
+    let failed = found.outcome.as_ref().is_some_and(|outcome| is_error(outcome.end));
+    let max_answer = call.faces.max_answer.of(failed);
+    let room = limits.room(max_answer, &reply);
+    let wanted = PageRequest { offset: cursor.offset, room, limit_lines: limits.lines };
     let reading = Reading {
         output: found.output.clone(),
         wanted,
+        aside: max_answer.aside(),
         filter,
         view: params.view(),
         first: cursor.offset == 0 && cursor.stderr == 0,
@@ -243,12 +273,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         summary: params.summary,
     };
     let read = off_thread(&call.watcher.cancelled, move |stop| reading.read(stop)).await?;
-    let mut reply = Reply::new(&found, &read);
-    if let Some(job) = &job {
-        reply.job = Some(HandedOver::new(job).await?);
-        reply.ending.message = Some(how_to_go_on(job, call.patience.unwrap_or_default()));
-    }
-    let failed = found.outcome.as_ref().is_some_and(|outcome| is_error(outcome.end));
+    reply.tell(&read);
     let spills = params.on_large_output == OnLargeOutput::Spill || job.is_some();
     if spills && (read.is_more() || !begins) {
         let links = reply.point_to_rest(&call, &params, (&id, &found), read).await?;
@@ -347,33 +372,36 @@ fn gone() -> Complaint {
 }
 
 impl Reply {
-    fn new(found: &Found, read: &Read) -> Self {
-        let Read { stdout, stderr, summary, .. } = read;
-        let end = found.outcome.as_ref().map(|outcome| outcome.end);
-        let mut ending = match &found.outcome {
-            Some(outcome) => Ending::from(outcome).advising(ADVICE),
-            None => Ending::said("the command is still running"),
-        };
-        let in_parts = read.stdout.in_parts.then(|| IN_PARTS.to_owned());
-        ending.message = in_parts.or(ending.message).or_else(|| read.problem.clone());
+    /// What became of the command.
+    fn about(found: &Found) -> Self {
+        let outcome = found.outcome.as_ref();
         Self {
-            exit_code: end.and_then(End::exit_code),
-            ending,
-            stdout_chunk: shown(stdout, read.mime),
-            stderr_chunk: shown(stderr, "application/octet-stream"),
-            bytes_start: stdout.start,
-            bytes_end: (stdout.end > stdout.start && !is_binary(stdout)).then(|| stdout.end - 1),
-            total_bytes: stdout.total,
-            mime: read.mime.to_owned(),
-            line_count: stdout.lines(),
-            stderr_count: stderr.lines(),
-            summary: summary.map(|Summary { lines, errors, warnings }| Counts {
-                lines,
-                errors,
-                warnings,
-            }),
-            used: found.outcome.as_ref().map(Used::from),
+            exit_code: outcome.and_then(|outcome| outcome.end.exit_code()),
+            ending: match outcome {
+                Some(outcome) => Ending::from(outcome).advising(ADVICE),
+                None => Ending::said("the command is still running"),
+            },
+            used: outcome.map(Used::from),
             ..Self::default()
         }
+    }
+
+    /// Adds a page of what it printed.
+    fn tell(&mut self, read: &Read) {
+        let Read { stdout, stderr, .. } = read;
+        let in_parts = stdout.in_parts.then(|| IN_PARTS.to_owned());
+        let said = [self.ending.message.take(), in_parts, read.problem.clone()];
+        let said: Vec<_> = said.into_iter().flatten().collect();
+        self.ending.message = (!said.is_empty()).then(|| said.join("; "));
+        self.stdout_chunk = shown(stdout, read.mime);
+        self.stderr_chunk = shown(stderr, "application/octet-stream");
+        self.bytes_start = stdout.start;
+        let is_empty = stdout.end == stdout.start || is_binary(stdout);
+        self.bytes_end = (!is_empty).then(|| stdout.end - 1);
+        self.total_bytes = stdout.total;
+        self.mime = read.mime.to_owned();
+        (self.line_count, self.stderr_count) = (stdout.lines(), stderr.lines());
+        let counts = |Summary { lines, errors, warnings }| Counts { lines, errors, warnings };
+        self.summary = read.summary.map(counts);
     }
 }

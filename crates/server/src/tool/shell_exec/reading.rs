@@ -1,19 +1,19 @@
 //! What a page of a run has: a part of each stream, previews and counts.
 
 use mcpz_engine::{
-    Data, Error, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary,
-    View, mime,
+    Data, Error, Filter, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary, View,
+    mime, shortened,
 };
 
 use super::super::paging::next_page;
 
-/// How much of the beginning and of the end is shown of an output that does not fit.
-const PREVIEW: Room = Room { size: 500, measure: Measure::QuotedTwice };
-
 /// What is to be read of a run.
 pub struct Reading {
     pub output: Output,
+    /// Both streams together are shown in the room.
     pub wanted: PageRequest,
+    /// For each of the previews, and for what went wrong.
+    pub aside: Room,
     pub filter: Filter,
     pub view: View,
     pub first: bool,
@@ -38,30 +38,27 @@ pub struct Read {
 }
 
 impl Reading {
+    /// A quarter of the room is for stderr, or more if stdout does not need it.
     pub fn read(self, stop: Stop) -> Result<Read, Error> {
         let reader = Reader::new(self.output.clone(), Stream::Stdout, self.view).until(stop);
         let whole = reader.length().map_err(Error::Read)?;
-        let (stdout, problem) = match self.filter.page(&reader, self.wanted) {
+        let room = self.wanted.room;
+        let mut stderr = self.stderr_page(Room { size: room.size / 4, ..room })?;
+        let wanted = PageRequest { room: left(room, &stderr), ..self.wanted };
+        let (stdout, problem) = match self.filter.page(&reader, wanted) {
             Ok(page) => (page, None),
-            Err(error) => (reader.page(self.wanted).map_err(Error::Read)?, Some(error.chain())),
-        };
-        let preview = |offset| {
-            let page = reader.page(PageRequest::bytes(offset, PREVIEW.size)).map_err(Error::Read);
-            page.map(|page| shown(&page, ""))
-        };
-        let previews = match self.first {
-            true => {
-                let (head, tail) =
-                    (preview(0)?, preview(whole.saturating_sub(PREVIEW.size as u64))?);
-                let head = head[..PREVIEW.beginning(&head)].to_owned();
-                Some((head, tail[PREVIEW.end(&tail)..].to_owned()))
+            Err(error) => {
+                let problem = shortened(&error.chain(), self.aside).into_owned();
+                (reader.page(wanted).map_err(Error::Read)?, Some(problem))
             }
-            false => None,
         };
+        if is_cut(&stderr) {
+            stderr = self.stderr_page(left(room, &stdout))?;
+        }
         Ok(Read {
-            stderr: self.stderr_page(&stdout)?,
+            stderr,
             has_stderr: self.has_stderr && self.output.kept_length(Stream::Stderr) > 0,
-            previews,
+            previews: self.first.then(|| self.previews(&reader, whole)).transpose()?,
             summary: self.summary.then(|| reader.summary()).transpose().map_err(Error::Read)?,
             mime: mime(&self.output, Stream::Stdout),
             whole,
@@ -70,27 +67,41 @@ impl Reading {
         })
     }
 
-    /// A page of stderr: what stdout has left of the room, or a quarter of it, so that both together
-    /// stay small.
-    fn stderr_page(&self, stdout: &Page) -> Result<Page, Error> {
-        let room = self.wanted.room;
-        let taken = match &stdout.data {
-            Data::Text(text) => room.measure.of(text),
-            Data::Binary(_) => 0,
-        };
-        let size = room.less(taken).size.max(room.size / 4).max(1);
+    fn stderr_page(&self, room: Room) -> Result<Page, Error> {
         let offset = if self.has_stderr { self.stderr } else { u64::MAX };
-        let wanted = PageRequest { offset, room: Room { size, ..room }, ..self.wanted };
         let reader = Reader::new(self.output.clone(), Stream::Stderr, self.view);
-        reader.page(wanted).map_err(Error::Read)
+        reader.page(PageRequest { offset, room, ..self.wanted }).map_err(Error::Read)
     }
+
+    fn previews(&self, reader: &Reader, whole: u64) -> Result<(String, String), Error> {
+        let Room { size, .. } = self.aside;
+        let at = |offset| {
+            let page = reader.page(PageRequest::bytes(offset, size)).map_err(Error::Read);
+            page.map(|page| shown(&page, ""))
+        };
+        let (head, tail) = (at(0)?, at(whole.saturating_sub(size as u64))?);
+        let head = head[..self.aside.beginning(&head)].to_owned();
+        Ok((head, tail[self.aside.end(&tail)..].to_owned()))
+    }
+}
+
+/// What a page leaves of some room. Binary output is only announced.
+fn left(room: Room, page: &Page) -> Room {
+    match &page.data {
+        Data::Text(text) => room.less(room.measure.of(text)),
+        Data::Binary(_) => room,
+    }
+}
+
+/// Whether there is more behind a page.
+fn is_cut(page: &Page) -> bool {
+    page.end < page.total
 }
 
 impl Read {
     /// Whether there is more than fits into a page.
     pub fn is_over(&self) -> bool {
-        let beyond = |page: &Page| page.end < page.total;
-        beyond(&self.stdout) || (self.has_stderr && beyond(&self.stderr))
+        is_cut(&self.stdout) || (self.has_stderr && is_cut(&self.stderr))
     }
 
     /// Whether there is more to read than the answer tells.
