@@ -151,6 +151,25 @@ fn truncate_and_error() {
 }
 
 #[test]
+fn binary_output_can_be_read_by_its_uri_in_every_mode() {
+    let mut server = start();
+    for mode in ["spill", "truncate", "error"] {
+        let cmd = r"printf 'a\000b'; printf 'c\000' >&2";
+        let reply = exec(&mut server, json!({"cmd": cmd, "on_large_output": mode}));
+        assert!(reply["stdout_chunk"].as_str().unwrap().contains("read_file_chunk"), "{reply}");
+        assert_eq!(reply["truncated"], false);
+        for (field, data) in [("spill_uri", "YQBi"), ("stderr_spill_uri", "YwA=")] {
+            let chunk = read(&mut server, json!({"uri": reply[field]}));
+            assert_eq!(chunk["data"], data, "{mode}: {field}");
+        }
+    }
+    let large = json!({"cmd": "head -c 300000 /dev/urandom", "on_large_output": "truncate"});
+    let reply = exec(&mut server, large);
+    assert_eq!(reply["truncated"], true);
+    assert_eq!(read(&mut server, json!({"uri": reply["spill_uri"]}))["total_bytes"], 300_000);
+}
+
+#[test]
 fn json_path() {
     let mut server = start();
     let json = r#"{"items": [{"name": "a", "n": 1}, {"name": "b", "n": 2}]}"#;

@@ -274,19 +274,21 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     let read = off_thread(&call.watcher.cancelled, move |stop| reading.read(stop)).await?;
     reply.tell(&read);
-    let spills = params.on_large_output == OnLargeOutput::Spill || job.is_some();
-    if spills && (read.is_more() || !begins) {
+    let (over, mode) = (read.is_over(), params.on_large_output);
+    let cuts = mode != OnLargeOutput::Spill && job.is_none();
+    reply.truncated = cuts && over;
+    // What is only announced can be read, or the announcement would be wrong.
+    let announced = read.is_binary() && !(over && mode == OnLargeOutput::Error);
+    if (!cuts || announced) && (read.is_more() || !begins) {
         let links = reply.point_to_rest(&call, &params, (&id, &found), read).await?;
         return Ok(answer_as_json(&reply, links, failed));
     }
-    let over = read.is_over();
-    reply.truncated = over;
     let cancelled = found.outcome.as_ref().is_some_and(|outcome| outcome.end == End::Cancelled);
     // What this call has not told, and will not tell, can still be read.
     if begins && !cancelled {
         call.owner.forget(&id);
     }
-    if over && params.on_large_output == OnLargeOutput::Error {
+    if over && mode == OnLargeOutput::Error {
         let limit = format!("{} bytes and {} lines", wanted.room.size, wanted.limit_lines);
         let reply = reply.without_output(format!(
             "the output of {} bytes is over the limit of {limit}; {}",

@@ -108,7 +108,12 @@ impl Read {
     pub fn is_more(&self) -> bool {
         let running = self.stdout.running || self.stderr.running;
         let filtered = self.whole > self.stdout.total;
-        self.is_over() || running || filtered || is_binary(&self.stdout) || is_binary(&self.stderr)
+        self.is_over() || running || filtered || self.is_binary()
+    }
+
+    /// Whether a stream is only announced.
+    pub fn is_binary(&self) -> bool {
+        is_binary(&self.stdout) || (self.has_stderr && is_binary(&self.stderr))
     }
 
     /// Where the next page begins in both streams, if there is one. What is binary is not paged here.
