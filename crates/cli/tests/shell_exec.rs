@@ -254,6 +254,13 @@ fn summary() {
         json!({"cmd": "echo ok; echo 'error: x'; echo 'warning: y'", "summary": true}),
     );
     assert_eq!(reply["summary"], json!({"lines": 3, "errors": 1, "warnings": 1}));
+    let build = "echo 'Error count: 0'; echo 'error[E0308]: mismatched types' >&2";
+    let asked = json!({"cmd": build, "summary": true});
+    let counted = json!({"lines": 2, "errors": 1, "warnings": 0});
+    assert_eq!(exec(&mut server, asked.clone())["summary"], counted);
+    let mut server = Server::start(&["--tools", "shell_exec", "--no-stderr"]);
+    let without = json!({"lines": 1, "errors": 0, "warnings": 0});
+    assert_eq!(exec(&mut server, asked)["summary"], without);
 }
 
 #[test]

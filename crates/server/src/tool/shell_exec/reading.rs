@@ -40,10 +40,11 @@ pub struct Read {
 impl Reading {
     /// A quarter of the room is for stderr, or more if stdout does not need it.
     pub fn read(self, stop: Stop) -> Result<Read, Error> {
-        let reader = Reader::new(self.output.clone(), Stream::Stdout, self.view).until(stop);
+        let [reader, errors] = [Stream::Stdout, Stream::Stderr]
+            .map(|stream| Reader::new(self.output.clone(), stream, self.view).until(stop.clone()));
         let whole = reader.length().map_err(Error::Read)?;
         let room = self.wanted.room;
-        let mut stderr = self.stderr_page(Room { size: room.size / 4, ..room })?;
+        let mut stderr = self.stderr_page(&errors, Room { size: room.size / 4, ..room })?;
         let wanted = PageRequest { room: left(room, &stderr), ..self.wanted };
         let (stdout, problem) = match self.filter.page(&reader, wanted) {
             Ok(page) => (page, None),
@@ -53,13 +54,13 @@ impl Reading {
             }
         };
         if is_cut(&stderr) {
-            stderr = self.stderr_page(left(room, &stdout))?;
+            stderr = self.stderr_page(&errors, left(room, &stdout))?;
         }
         Ok(Read {
             stderr,
             has_stderr: self.has_stderr && self.output.kept_length(Stream::Stderr) > 0,
             previews: self.first.then(|| self.previews(&reader, whole)).transpose()?,
-            summary: self.summary.then(|| reader.summary()).transpose().map_err(Error::Read)?,
+            summary: self.summary.then(|| self.summary(&reader, &errors)).transpose()?,
             mime: mime(&self.output, Stream::Stdout),
             whole,
             stdout,
@@ -67,10 +68,18 @@ impl Reading {
         })
     }
 
-    fn stderr_page(&self, room: Room) -> Result<Page, Error> {
+    fn stderr_page(&self, reader: &Reader, room: Room) -> Result<Page, Error> {
         let offset = if self.has_stderr { self.stderr } else { u64::MAX };
-        let reader = Reader::new(self.output.clone(), Stream::Stderr, self.view);
         reader.page(PageRequest { offset, room, ..self.wanted }).map_err(Error::Read)
+    }
+
+    /// Counts in both streams, as compilers complain on stderr.
+    fn summary(&self, stdout: &Reader, stderr: &Reader) -> Result<Summary, Error> {
+        let stdout = stdout.summary().map_err(Error::Read)?;
+        match self.has_stderr {
+            true => Ok(stdout + stderr.summary().map_err(Error::Read)?),
+            false => Ok(stdout),
+        }
     }
 
     fn previews(&self, reader: &Reader, whole: u64) -> Result<(String, String), Error> {
