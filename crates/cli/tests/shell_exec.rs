@@ -206,6 +206,44 @@ fn grep() {
 }
 
 #[test]
+fn grep_looks_through_both_streams_and_previews_show_the_whole() {
+    let mut server = start();
+    let cmd = "seq 1 5000; seq 1 50000 >&2";
+    let reply = exec(&mut server, json!({"cmd": cmd, "grep": "^4999\\d?$"}));
+    assert_eq!(reply["stdout_chunk"], "4999\n");
+    assert_eq!((&reply["line_count"], &reply["stderr_count"]), (&json!(1), &json!(11)));
+    assert!(reply["stderr_chunk"].as_str().unwrap().starts_with("4999\n49990\n"));
+    assert!(reply["next_cursor"].is_null());
+    assert!(reply["head_preview"].as_str().unwrap().starts_with("1\n2\n"));
+    let uri = reply["stderr_spill_uri"].as_str().unwrap();
+    assert_eq!(read(&mut server, json!({"uri": uri, "grep": "^5$"}))["data"], "5\n");
+    // One that was filtered out altogether can still be read.
+    let none = exec(&mut server, json!({"cmd": "echo a; echo why >&2", "grep": "a"}));
+    assert_eq!((&none["stdout_chunk"], &none["stderr_chunk"]), (&json!("a\n"), &json!("")));
+    let chunk = read(&mut server, json!({"uri": none["stderr_spill_uri"]}));
+    assert_eq!(chunk["data"], "why\n");
+    let json = json!({"cmd": "echo '[1]'; echo why >&2", "json_path": "[0]"});
+    assert_eq!(exec(&mut server, json)["stderr_chunk"], "why\n");
+}
+
+#[test]
+fn pages_of_what_grep_finds_in_both_streams_give_each_line_once() {
+    let mut server = start();
+    let cmd = "seq 1 20000 | tee /dev/stderr";
+    let (mut stdout, mut stderr) = (String::new(), String::new());
+    let mut page = json!({"limit_bytes": 2000});
+    loop {
+        let reply = exec(&mut server, json!({"cmd": cmd, "grep": "7$", "page": page}));
+        stdout += reply["stdout_chunk"].as_str().unwrap();
+        stderr += reply["stderr_chunk"].as_str().unwrap();
+        let Some(cursor) = reply["next_cursor"].as_str() else { break };
+        page = json!({"limit_bytes": 2000, "cursor": cursor});
+    }
+    let expected: String = (0..2000).map(|n| format!("{}\n", n * 10 + 7)).collect();
+    assert!(stdout == expected && stderr == expected);
+}
+
+#[test]
 fn zip() {
     let mut server = start();
     let reply = exec(&mut server, json!({"cmd": "seq 1 100000", "zip": true}));

@@ -41,7 +41,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("error", "What went wrong, if something did"),
     ("execution_time_ms", "How long it took"),
     ("exit_code", "Its exit code"),
-    ("head_preview", "The first lines"),
+    ("head_preview", "The first lines of standard output, before any filter"),
     ("job_id", "The job"),
     (
         "limit",
@@ -81,7 +81,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("shell_exec.summary.errors", "Lines that look like errors"),
     ("shell_exec.summary.lines", "Lines in all"),
     ("shell_exec.summary.warnings", "Lines that look like warnings"),
-    ("tail_preview", "The last lines"),
+    ("tail_preview", "The last lines of standard output, before any filter"),
     ("text", "What to type"),
     ("timed_out", "Whether the timeout ended it"),
     ("timeout_seconds", "The timeout that ended it"),

@@ -63,9 +63,9 @@ struct Params {
     /// What to do with output over the limit [default: spill]
     #[serde(default)]
     on_large_output: OnLargeOutput,
-    /// Only lines that match this regex
+    /// Only lines of stdout and stderr that match this regex
     grep: Option<String>,
-    /// Only what this JMESPath finds in JSON output
+    /// Only what this JMESPath finds in JSON on stdout
     json_path: Option<String>,
     /// Compress the spill with gzip
     #[serde(default)]
@@ -391,7 +391,7 @@ impl Reply {
     /// Adds a page of what it printed.
     fn tell(&mut self, read: &Read) {
         let Read { stdout, stderr, .. } = read;
-        let in_parts = stdout.in_parts.then(|| IN_PARTS.to_owned());
+        let in_parts = (stdout.in_parts || stderr.in_parts).then(|| IN_PARTS.to_owned());
         let said = [self.ending.message.take(), in_parts, read.problem.clone()];
         let said: Vec<_> = said.into_iter().flatten().collect();
         self.ending.message = (!said.is_empty()).then(|| said.join("; "));

@@ -27,6 +27,8 @@ pub struct Read {
     pub stdout: Page,
     pub stderr: Page,
     pub has_stderr: bool,
+    /// Whether a filter has left something out.
+    pub is_filtered: bool,
     /// Bytes of stdout before any filter.
     pub whole: u64,
     pub mime: &'static str,
@@ -42,7 +44,8 @@ impl Reading {
     pub fn read(self, stop: Stop) -> Result<Read, Error> {
         let [reader, errors] = [Stream::Stdout, Stream::Stderr]
             .map(|stream| Reader::new(self.output.clone(), stream, self.view).until(stop.clone()));
-        let whole = reader.length().map_err(Error::Read)?;
+        let length = |reader: &Reader| reader.length().map_err(Error::Read);
+        let (whole, all_errors) = (length(&reader)?, length(&errors)?);
         let room = self.wanted.room;
         let mut stderr = self.stderr_page(&errors, Room { size: room.size / 4, ..room })?;
         let wanted = PageRequest { room: left(room, &stderr), ..self.wanted };
@@ -56,7 +59,9 @@ impl Reading {
         if is_cut(&stderr) {
             stderr = self.stderr_page(&errors, left(room, &stdout))?;
         }
+        let unfiltered = [(whole, &stdout), (all_errors, &stderr)];
         Ok(Read {
+            is_filtered: unfiltered.iter().any(|(whole, page)| *whole > page.total),
             stderr,
             has_stderr: self.has_stderr && self.output.kept_length(Stream::Stderr) > 0,
             previews: self.first.then(|| self.previews(&reader, whole)).transpose()?,
@@ -68,9 +73,17 @@ impl Reading {
         })
     }
 
+    /// A page of stderr. A path is only for stdout, and binary output is only announced.
     fn stderr_page(&self, reader: &Reader, room: Room) -> Result<Page, Error> {
         let offset = if self.has_stderr { self.stderr } else { u64::MAX };
-        reader.page(PageRequest { offset, room, ..self.wanted }).map_err(Error::Read)
+        let wanted = PageRequest { offset, room, ..self.wanted };
+        let page = match &self.filter {
+            Filter::Grep(grep) if self.has_stderr && !reader.is_binary() => {
+                reader.grep(grep, wanted)
+            }
+            _ => reader.page(wanted),
+        };
+        page.map_err(Error::Read)
     }
 
     /// Counts in both streams, as compilers complain on stderr.
@@ -116,8 +129,7 @@ impl Read {
     /// Whether there is more to read than the answer tells.
     pub fn is_more(&self) -> bool {
         let running = self.stdout.running || self.stderr.running;
-        let filtered = self.whole > self.stdout.total;
-        self.is_over() || running || filtered || self.is_binary()
+        self.is_over() || running || self.is_filtered || self.is_binary()
     }
 
     /// Whether a stream is only announced.
