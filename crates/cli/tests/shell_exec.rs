@@ -143,11 +143,34 @@ fn truncate_and_error() {
     assert!(truncated["next_cursor"].is_null() && truncated["spill_uri"].is_null());
     let result = server.tool("shell_exec", arguments("error"));
     assert_eq!(result["isError"], true);
-    let expected = "the output of 292 bytes is over the limit of 10 bytes and 2000 lines; the \
-                    command ended with exit code 0";
+    let expected =
+        "the output of 292 bytes is over the limit of 10 bytes; the command ended with exit code 0";
     assert_eq!(result["content"][0]["text"], expected);
     let small = json!({"cmd": "echo ab; echo cd", "grep": "a", "on_large_output": "error"});
     assert_eq!(exec(&mut server, small)["stdout_chunk"], "ab\n");
+}
+
+#[test]
+fn an_error_names_the_limit_that_was_reached() {
+    let mut server = start();
+    for (cmd, page, expected) in [
+        ("seq 5000", json!({}), "the output of 23893 bytes is over the limit of 2000 lines"),
+        (
+            "seq 5000",
+            json!({"limit_bytes": 20, "limit_lines": 5}),
+            "the output of 23893 bytes is over the limits of 20 bytes and 5 lines",
+        ),
+        (
+            "echo out; seq 5000 >&2",
+            json!({"limit_bytes": 1000}),
+            "the output of 23897 bytes is over the limit of 1000 bytes",
+        ),
+    ] {
+        let arguments = json!({"cmd": cmd, "page": page, "on_large_output": "error"});
+        let result = server.tool("shell_exec", arguments);
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert_eq!(text, format!("{expected}; the command ended with exit code 0"));
+    }
 }
 
 #[test]

@@ -289,12 +289,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         call.owner.forget(&id);
     }
     if over && mode == OnLargeOutput::Error {
-        let limit = format!("{} bytes and {} lines", wanted.room.size, wanted.limit_lines);
-        let reply = reply.without_output(format!(
-            "the output of {} bytes is over the limit of {limit}; {}",
-            read.whole,
-            found.outcome.as_ref().map_or("the command still runs".into(), how_it_ended)
-        ));
+        let end = found.outcome.as_ref().map_or("the command still runs".into(), how_it_ended);
+        let reply = reply.without_output(format!("{}; {end}", read.excess(wanted)));
         let text = reply.ending.message.clone().unwrap_or_default();
         return Ok(answer(&reply, vec![ContentBlock::text(text)], true));
     }

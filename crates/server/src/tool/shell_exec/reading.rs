@@ -1,8 +1,8 @@
 //! What a page of a run has: a part of each stream, previews and counts.
 
 use mcpz_engine::{
-    Data, Error, Filter, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary, View,
-    mime, shortened,
+    Data, Error, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary,
+    View, mime, shortened,
 };
 
 use super::super::paging::next_page;
@@ -29,8 +29,6 @@ pub struct Read {
     pub has_stderr: bool,
     /// Whether a filter has left something out.
     pub is_filtered: bool,
-    /// Bytes of stdout before any filter.
-    pub whole: u64,
     pub mime: &'static str,
     /// The beginning and the end, with the first page.
     pub previews: Option<(String, String)>,
@@ -67,7 +65,6 @@ impl Reading {
             previews: self.first.then(|| self.previews(&reader, whole)).transpose()?,
             summary: self.summary.then(|| self.summary(&reader, &errors)).transpose()?,
             mime: mime(&self.output, Stream::Stdout),
-            whole,
             stdout,
             problem,
         })
@@ -124,6 +121,24 @@ impl Read {
     /// Whether there is more than fits into a page.
     pub fn is_over(&self) -> bool {
         is_cut(&self.stdout) || (self.has_stderr && is_cut(&self.stderr))
+    }
+
+    /// What is over which limit, in words.
+    pub fn excess(&self, PageRequest { room, limit_lines, .. }: PageRequest) -> String {
+        let pages = [&self.stdout, &self.stderr];
+        let bytes: u64 = pages.iter().map(|page| page.total.saturating_sub(page.start)).sum();
+        let is_long = |page: &&Page| is_cut(page) && page.lines() >= limit_lines as u64;
+        let by_lines = pages.iter().any(is_long);
+        let size = match room.measure {
+            Measure::Bytes => format!("{} bytes", room.size),
+            _ => format!("{} characters as JSON", room.size),
+        };
+        let limit = match by_lines {
+            false => format!("limit of {size}"),
+            true if bytes > room.size as u64 => format!("limits of {size} and {limit_lines} lines"),
+            true => format!("limit of {limit_lines} lines"),
+        };
+        format!("the output of {bytes} bytes is over the {limit}")
     }
 
     /// Whether there is more to read than the answer tells.
