@@ -267,6 +267,22 @@ fn pages_of_what_grep_finds_in_both_streams_give_each_line_once() {
 }
 
 #[test]
+fn zip_is_for_stdout_and_stderr_is_read_as_it_is() {
+    let mut server = start();
+    let reply = exec(&mut server, json!({"cmd": "seq 1 5000 | tee /dev/stderr", "zip": true}));
+    assert!(reply["spill_uri"].as_str().unwrap().ends_with(".out.gz"));
+    let uri = reply["stderr_spill_uri"].as_str().unwrap();
+    assert!(uri.ends_with(".err"));
+    let chunk = read(&mut server, json!({"uri": uri, "limit_bytes": 4}));
+    assert_eq!((&chunk["data"], &chunk["mime"]), (&json!("1\n2\n"), &json!("text/plain")));
+    let listed = server.request("tools/list", json!({}));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    let tool = tools.iter().find(|tool| tool["name"] == "shell_exec").unwrap();
+    let zip = &tool["inputSchema"]["properties"]["zip"]["description"];
+    assert_eq!(zip, "Compress the spill of stdout with gzip");
+}
+
+#[test]
 fn zip() {
     let mut server = start();
     let reply = exec(&mut server, json!({"cmd": "seq 1 100000", "zip": true}));

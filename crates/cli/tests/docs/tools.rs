@@ -72,7 +72,7 @@ const MEANINGS: &[(&str, &str)] = &[
     ("stderr", "What it printed to standard error"),
     ("stderr_chunk", "The part of standard error that is shown"),
     ("stderr_count", "Lines of standard error that are shown"),
-    ("stderr_spill_uri", "The same for standard error"),
+    ("stderr_spill_uri", "The same for standard error, which is never compressed"),
     ("stderr_truncated", "Whether standard error was cut"),
     ("stdout", "What it printed to standard output"),
     ("stdout_chunk", "The part of standard output that is shown"),

@@ -67,7 +67,7 @@ struct Params {
     grep: Option<String>,
     /// Only what this JMESPath finds in JSON on stdout
     json_path: Option<String>,
-    /// Compress the spill with gzip
+    /// Compress the spill of stdout with gzip
     #[serde(default)]
     zip: bool,
     /// Count lines, errors and warnings
