@@ -14,10 +14,10 @@ const BEGINNING: &str = "\
 All tools are faces of one engine: what is promised of one holds for all. `--tools LIST` says which of them are
 offered: names, `default` or `all`. Types and most of the words below are those that a client sees.
 
-A command that fails is an answer, not an error; one that is refused, times out or cannot start is an error. Of an
-output that is longer than what a tool shows (64 KiB for `execute_command`) the beginning and the end are shown; all of
-it can be read with `read_file_chunk`, or as a resource. [Jobs and sessions](jobs.md) tells of what goes on after its
-call.
+A command that fails is an answer, not an error; one that is refused, times out or cannot start is an error. An answer
+has at most 24,000 characters as JSON (`--max-answer`); `execute` and `shell_exec` have limits of their own unless that is
+set. Of an output that does not fit, `execute_command` shows the beginning and the end; all of it can be read with
+`read_file_chunk`, or as a resource. [Jobs and sessions](jobs.md) tells of what goes on after its call.
 ";
 
 /// What fields are whose names say enough to a model.
