@@ -258,6 +258,32 @@ fn pages_of_kept_output_and_of_jobs_fit_unless_more_is_asked_for() {
 }
 
 #[test]
+fn the_last_lines_of_a_job_say_how_much_before_them_did_not_fit() {
+    let mut server = Server::start(&[]);
+    let started = server.call(json!({"command": "seq 100000", "background": true}));
+    let job = started["job_id"].clone();
+    let mut tail = |lines: usize, more: Value| {
+        let mut asked = json!({"job_id": job, "tail": lines, "wait_for": "exit"});
+        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let reply = server.tool("read_job", asked)["structuredContent"].clone();
+        (reply["output"].as_str().unwrap().to_owned(), reply["omitted_bytes"].as_u64())
+    };
+    let (text, omitted) = tail(100_000, json!({}));
+    assert!(text.ends_with("99999\n100000\n"));
+    assert_eq!(omitted, Some(588_895 - text.len() as u64));
+    let (text, omitted) = tail(3, json!({"limit_bytes": 10}));
+    assert_eq!((text.as_str(), omitted), ("100000\n", Some(588_888)));
+    let (text, omitted) = tail(3, json!({"limit_bytes": 5}));
+    assert_eq!((text.as_str(), omitted), ("0000\n", Some(588_890)));
+    let (text, omitted) = tail(2, json!({}));
+    assert_eq!((text.as_str(), omitted), ("99999\n100000\n", None));
+    let (text, omitted) = tail(2, json!({"grep": "^1.?$"}));
+    assert_eq!((text.as_str(), omitted), ("18\n19\n", None));
+    let (text, omitted) = tail(9, json!({"grep": "^1.?$", "limit_bytes": 6}));
+    assert_eq!((text.as_str(), omitted), ("18\n19\n", Some(26)));
+}
+
+#[test]
 fn pages_end_with_lines_and_give_every_byte_once() {
     let mut server = Server::start(&[]);
     let uri = server.run("seq 30000")["spill_uri"].clone();

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::Call;
 use super::answer::Complaint;
 use super::deadline::in_seconds;
-use super::jobs::{Wanted, output_uri, read};
+use super::jobs::{Printed, Wanted, output_uri, read};
 use super::shown::resource_link;
 
 /// The job, as part of an answer.
@@ -47,12 +47,14 @@ impl SoFar {
     pub async fn read(call: &Call<'_>, job: &Arc<Job>, room: Room) -> Result<Self, Complaint> {
         let handed_over = HandedOver::new(job).await?;
         let wanted = Wanted::new(call);
-        let (stdout, from) = read(call, job, &[Stream::Stdout], wanted, room).await?;
+        let Printed { text: stdout, next: from, .. } =
+            read(call, job, &[Stream::Stdout], wanted, room).await?;
         let (stderr, told) = match call.watcher.streams.contains(&Stream::Stderr) {
             true => {
                 let left = room.less(room.measure.of(&stdout));
                 let wanted = Wanted { from, ..Wanted::new(call) };
-                read(call, job, &[Stream::Stderr], wanted, left).await?
+                let printed = read(call, job, &[Stream::Stderr], wanted, left).await?;
+                (printed.text, printed.next)
             }
             false => (String::new(), from),
         };

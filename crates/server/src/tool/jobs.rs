@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Measure, Met, Outcome, Place, Point,
-    Reader, Room, State, Stream, signal_name,
+    Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Measure, Met, Outcome, PageRequest,
+    Place, Point, Reader, Room, State, Stream, signal_name,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,9 @@ pub struct Told {
     /// What it printed since the cursor, or since the last answer
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
+    /// How much is before the last lines that are told, if more of them were wanted than fit
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub omitted_bytes: Option<u64>,
     /// Pass it on to read what comes after this
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
@@ -253,6 +256,15 @@ impl Wanted {
     }
 }
 
+/// What a job printed.
+pub struct Printed {
+    pub text: String,
+    /// Where to read on.
+    pub next: Place,
+    /// How much is before the last lines, if more of them were wanted than fit.
+    pub omitted: u64,
+}
+
 /// What a job printed to some of its streams, and where to read on.
 pub async fn read(
     call: &Call<'_>,
@@ -260,55 +272,80 @@ pub async fn read(
     streams: &'static [Stream],
     wanted: Wanted,
     room: Room,
-) -> Result<(String, Place), Complaint> {
+) -> Result<Printed, Complaint> {
     let filter = Filter::new(wanted.grep.as_deref(), None)?;
     let (output, view) = (job.output.clone(), job.view());
     call.watcher.wait_for_room(PAGE).await;
     let read = off_thread(&call.watcher.cancelled, move |stop| {
-        let (mut text, mut next, mut left) = (String::new(), wanted.from, room);
+        let mut printed = Printed { text: String::new(), next: wanted.from, omitted: 0 };
+        let mut left = room;
         for stream in streams {
             let reader = Reader::new(output.clone(), *stream, view).until(stop.clone()).live();
             let place = match stream {
-                Stream::Stdout => &mut next.stdout,
-                Stream::Stderr => &mut next.stderr,
+                Stream::Stdout => &mut printed.next.stdout,
+                Stream::Stderr => &mut printed.next.stderr,
             };
-            if left.size == 0 {
-                break;
-            }
-            let (from, room) = match wanted.tail {
-                // What is newest is wanted: what does not fit is cut off in front.
-                Some(_) => {
-                    let length = reader.length().map_err(Error::Read)?;
-                    let from = Point::at(length.saturating_sub(left.size as u64));
-                    (from, Room::bytes(left.size))
+            let (page, omitted) = match wanted.tail {
+                Some(tail) => last_lines(&reader, &filter, tail, left, place)?,
+                None if left.size == 0 => break,
+                None => {
+                    let (page, told) = reader.read_on(&filter, *place, left)?;
+                    *place = told;
+                    (shown(page.data), 0)
                 }
-                None => (*place, left),
             };
-            let (page, told) = reader.read_on(&filter, from, room)?;
-            *place = told;
-            let page = match page.data {
-                Data::Text(page) => page,
-                Data::Binary(bytes) => format!("[{} bytes, not shown]", bytes.len()),
-            };
-            let page = last_lines(&page, wanted.tail, left);
-            left = left.less(left.measure.of(page));
-            text.push_str(page);
+            left = left.less(left.measure.of(&page));
+            printed.text.push_str(&page);
+            printed.omitted += omitted;
         }
-        Ok((text, next))
+        Ok(printed)
     });
     read.await
 }
 
-/// The last lines that are wanted and fit.
-fn last_lines(text: &str, tail: Option<usize>, room: Room) -> &str {
-    let Some(tail) = tail else { return text };
-    let ends = text.rmatch_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < text.len());
-    let wanted = ends.take(tail).nth(tail.saturating_sub(1)).unwrap_or(0);
-    let text = if tail == 0 { "" } else { &text[wanted..] };
-    match room.end(text) {
-        0 => text,
-        cut => text[cut..].split_once('\n').map_or(&text[cut..], |(_, rest)| rest),
+fn shown(data: Data) -> String {
+    match data {
+        Data::Text(text) => text,
+        Data::Binary(bytes) => format!("[{} bytes, not shown]", bytes.len()),
     }
+}
+
+/// The last lines that are wanted and fit, and how much is before them, if those are fewer. What is
+/// newest is wanted: what does not fit is cut off in front.
+fn last_lines(
+    reader: &Reader,
+    filter: &Filter,
+    tail: usize,
+    room: Room,
+    place: &mut Point,
+) -> Result<(String, u64), Error> {
+    let length = filter.page(reader, PageRequest::bytes(u64::MAX, 1))?.total;
+    if room.size == 0 {
+        return Ok((String::new(), length));
+    }
+    // A character more than fits shows whether what fits begins with a line.
+    let size = room.size + 4;
+    let from = Point::at(length.saturating_sub(size as u64));
+    let (page, told) = reader.read_on(filter, from, Room::bytes(size))?;
+    *place = told;
+    if tail == 0 {
+        return Ok((String::new(), 0));
+    }
+    let text = shown(page.data);
+    let ends = text.rmatch_indices('\n').map(|(at, _)| at + 1).filter(|at| *at < text.len());
+    let wanted = ends.take(tail).nth(tail - 1);
+    let last = &text[wanted.unwrap_or(0)..];
+    let last = match room.end(last) {
+        0 => last,
+        cut if last.as_bytes()[cut - 1] == b'\n' => &last[cut..],
+        cut => {
+            let lines = last[cut..].split_once('\n').map(|(_, lines)| lines);
+            lines.filter(|lines| !lines.is_empty()).unwrap_or(&last[cut..])
+        }
+    };
+    let before = text.len() - last.len();
+    let all = wanted == Some(before) || (wanted.is_none() && page.start == 0 && before == 0);
+    Ok((last.to_owned(), if all { 0 } else { page.start + before as u64 }))
 }
 
 /// The job of this name, if it is the caller's.
@@ -349,12 +386,14 @@ pub async fn tell(
         None => max_answer.left(wanted.taken + size_as_json(&told), Measure::QuotedTwice),
     };
     let filtered = wanted.grep.is_some();
-    let (output, next) = read(call, job, call.watcher.streams, wanted, room).await?;
+    let Printed { text, next, omitted } =
+        read(call, job, call.watcher.streams, wanted, room).await?;
     // A place among the lines that match is not one in the output.
     if !filtered {
         job.note_told(next);
     }
-    told.output = Some(output);
+    told.output = Some(text);
+    told.omitted_bytes = Some(omitted).filter(|omitted| *omitted > 0);
     told.next_cursor = Some(cursor(next));
     Ok(told)
 }
