@@ -337,6 +337,24 @@ fn what_shell_shows_is_never_more_than_max_output_size_and_nothing_is_lost_by_it
 }
 
 #[test]
+fn a_small_max_output_size_shows_the_beginning_and_the_end() {
+    let mut server = Server::start(&["--tools", "shell"]);
+    let mut shown = |size: usize| {
+        let arguments = json!({"command": "seq 20000", "max_output_size": size});
+        let reply = server.tool("shell", arguments)["structuredContent"].clone();
+        (output(&reply), reply["omitted_bytes"].as_u64().unwrap())
+    };
+    assert_eq!(shown(5), ("0000\n".into(), 108_889));
+    let text = "1\n2\n3\n4\n5\n6\n7\n...\n19996\n19997\n19998\n19999\n20000\n";
+    assert_eq!(shown(50), (text.into(), 108_894 - 14 - 30));
+    let (text, omitted) = shown(100);
+    let (before, after) = text.split_once("...\n").unwrap();
+    assert!(text.len() <= 100 && before.starts_with("1\n2\n") && after.ends_with("\n20000\n"));
+    assert!(before.len() > 25 && after.len() > 55, "{text}");
+    assert_eq!(omitted as usize, 108_894 - before.len() - after.len());
+}
+
+#[test]
 fn max_output_size_in_the_file_is_a_limit_for_every_call() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.toml");

@@ -1,7 +1,8 @@
 //! A text of limited size that stands for a whole output: its beginning and its end.
 //!
 //! A third of the room is for the beginning, the rest for the end, where commands say how they went.
-//! Both are cut at lines. What is left out is counted in bytes as they came, exactly.
+//! Both are cut at lines. What is left out is counted in bytes as they came, exactly. A small room has
+//! a short mark in place of the count, and a tiny one the end alone.
 
 use std::borrow::Cow;
 
@@ -10,6 +11,9 @@ use crate::text::{NEAR, partial_character, plain, whole_characters};
 
 /// With less room than this there is none for saying how much was left out.
 const LEAST_FOR_NOTICE: usize = 200;
+
+/// With less room than this there is none for a beginning either.
+const LEAST_FOR_MARK: usize = 20;
 
 /// A text that stands for an output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -50,18 +54,23 @@ impl Pieces {
                 return Excerpt { text, omitted: 0 };
             }
         }
-        if room.size < LEAST_FOR_NOTICE {
-            let (text, taken) = self.beginning(&self.first, room);
-            return Excerpt { text, omitted: self.length - taken as u64 };
-        }
-        let reserved = room.measure.of(&notice(u64::MAX, "\n"));
-        let beginning = Room { size: room.less(reserved).size / 3, ..room };
-        let (before, taken) = self.beginning(&self.first, beginning);
+        let reserved = match room.size {
+            ..LEAST_FOR_MARK => 0,
+            LEAST_FOR_MARK..LEAST_FOR_NOTICE => room.measure.of(&mark(true)),
+            _ => room.measure.of(&notice(u64::MAX, "\n")),
+        };
+        let share = if room.size < LEAST_FOR_MARK { 0 } else { room.less(reserved).size / 3 };
+        let (before, taken) = self.beginning(&self.first, Room { size: share, ..room });
         let rest = if whole { &self.first[taken..] } else { &self.last };
-        let (after, kept) = self.end(rest, room.less(reserved + beginning.size));
+        let (after, kept) = self.end(rest, room.less(reserved + share));
         let omitted = self.length - (taken + kept) as u64;
-        let gap = if before.is_empty() || before.ends_with('\n') { "" } else { "\n" };
-        Excerpt { text: format!("{before}{}{after}", notice(omitted, gap)), omitted }
+        let between = match room.size {
+            ..LEAST_FOR_MARK => String::new(),
+            LEAST_FOR_MARK..LEAST_FOR_NOTICE => mark(rest[..rest.len() - kept].ends_with(b"\n")),
+            _ if before.is_empty() || before.ends_with('\n') => notice(omitted, ""),
+            _ => notice(omitted, "\n"),
+        };
+        Excerpt { text: format!("{before}{between}{after}"), omitted }
     }
 
     /// As much of the beginning as fits, and how many bytes that is.
@@ -160,6 +169,12 @@ fn notice(omitted: u64, gap: &str) -> String {
     format!("{gap}[... {omitted} bytes left out ...]\n")
 }
 
+/// Stands for what was left out where there is no room for its size: on a line of its own before
+/// whole lines, and right before a piece of one.
+fn mark(whole_lines: bool) -> String {
+    if whole_lines { "...\n" } else { "..." }.to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::collection::vec;
@@ -222,10 +237,25 @@ mod tests {
     }
 
     #[test]
-    fn without_room_for_a_notice_the_beginning_is_shown_alone() {
-        let excerpt = pieces(lines(100).as_bytes(), 5000, 0).excerpt(Room::bytes(10));
-        assert_eq!(excerpt, Excerpt { text: "0\n1\n2\n3\n4\n".into(), omitted: 280 });
-        assert_eq!(pieces(b"abc", 3, 0).excerpt(Room::bytes(0)).omitted, 3);
+    fn a_small_room_has_a_beginning_and_an_end_and_a_tiny_one_the_end() {
+        let text = lines(100);
+        for (first, last) in [(5000, 0), (100, 100)] {
+            let pieces = pieces(text.as_bytes(), first, last);
+            let shown = |size| pieces.excerpt(Room::bytes(size));
+            let excerpt = |text: &str, omitted| Excerpt { text: text.into(), omitted };
+            assert_eq!(
+                shown(50).text,
+                "0\n1\n2\n3\n4\n5\n6\n...\n90\n91\n92\n93\n94\n95\n96\n97\n98\n99\n"
+            );
+            assert_eq!(shown(50).omitted, 290 - 14 - 30);
+            assert_eq!(shown(20), excerpt("0\n1\n...\n97\n98\n99\n", 290 - 4 - 9));
+            assert_eq!(shown(5), excerpt("99\n", 287));
+            assert_eq!(shown(2), excerpt("9\n", 288));
+            assert_eq!(shown(0), excerpt("", 290));
+        }
+        let line = "x".repeat(500) + "end";
+        let excerpt = pieces(line.as_bytes(), 5000, 0).excerpt(Room::bytes(24));
+        assert_eq!((excerpt.text.as_str(), excerpt.omitted), ("xxxxxx...xxxxxxxxxxxend", 483));
     }
 
     #[test]
@@ -254,6 +284,9 @@ mod tests {
             let pieces = pieces(text.as_bytes(), first, last);
             let excerpt = pieces.excerpt(room);
             prop_assert!(room.fits(&excerpt.text), "{} > {size}", measure.of(&excerpt.text));
+            if excerpt.omitted > 0 && size > 6 {
+                prop_assert!(!pieces.plain || excerpt.text.ends_with(text.chars().last().unwrap()));
+            }
             if excerpt.omitted == 0 {
                 prop_assert_eq!(&excerpt.text, &plain(text.as_bytes()));
             } else if pieces.plain && size >= LEAST_FOR_NOTICE {

@@ -121,7 +121,7 @@ impl Lane {
         let at_most = |size: usize, length: u64| {
             usize::try_from(length).map_or(size, |length| size.min(length))
         };
-        // A third is for the beginning, and with little room all of it.
+        // A third is for the beginning.
         let first = at_most((size / 3).max(LITTLE), self.front());
         let last = at_most(size, self.length - first as u64);
         // Behind a gap there is no more than what memory has.
