@@ -117,6 +117,23 @@ fn an_error_is_shorter_as_clients_pass_on_less_of_it() {
 }
 
 #[test]
+fn a_command_that_fails_is_shown_with_as_much_as_an_error_has_room_for() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let result = server.tool("shell", json!({"command": "seq 20000; exit 1"}));
+    assert_eq!(result["isError"], true);
+    assert_fits(&result, 8_000);
+    let reply = &result["structuredContent"];
+    let shown = reply["stdout"].as_str().unwrap();
+    let (before, after) = shown.split_once("[... ").unwrap();
+    let (count, after) = after.split_once(" bytes left out ...]\n").unwrap();
+    assert!(before.starts_with("1\n2\n") && after.ends_with("\n20000\n"), "{shown}");
+    let told = before.len() + after.len();
+    assert!(told > 4_800, "{told}");
+    assert_eq!(reply["omitted_bytes"], 108_894 - told);
+    assert_eq!(count, reply["omitted_bytes"].to_string());
+}
+
+#[test]
 fn a_long_command_is_told_back_in_part() {
     let mut server = Server::start(&["--tools", "all"]);
     let command = format!(": '{}'; seq 3; echo end", "\\\"x".repeat(40_000));

@@ -65,9 +65,12 @@ impl MaxAnswer {
     }
 
     /// The limit for text and structure each, where they do not say the same to the letter: some
-    /// clients show both, one after the other.
-    pub(crate) fn of_both(self) -> Self {
-        Self { characters: self.characters / 16 * 9, ..self }
+    /// clients show both, one after the other. That of an error allows for it already.
+    pub(crate) fn of_both(self, is_error: bool) -> Self {
+        match is_error {
+            true => self.of(true),
+            false => Self { characters: self.characters / 16 * 9, ..self },
+        }
     }
 
     /// An equal part for each of several.

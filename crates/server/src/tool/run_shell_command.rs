@@ -206,7 +206,7 @@ impl Reply {
 
     /// What an answer that says this has room for.
     fn room(&self, call: &Call<'_>, is_error: bool) -> Room {
-        let max_answer = call.faces.max_answer.of_both().of(is_error);
+        let max_answer = call.faces.max_answer.of_both(is_error);
         let remainder = self.remainder().as_ref().map_or(0, size);
         let taken = size(self).max(size_of_text(&self.report()) + remainder);
         max_answer.left(taken, Measure::Quoted)

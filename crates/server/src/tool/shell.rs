@@ -224,7 +224,7 @@ fn longer(after: Duration, settings: &ShellSettings) -> String {
 impl Reply {
     /// What an answer that says this has room for.
     fn room(&self, call: &Call<'_>, is_error: bool) -> Room {
-        let max_answer = call.faces.max_answer.of_both().of(is_error);
+        let max_answer = call.faces.max_answer.of_both(is_error);
         max_answer.left(size(self) + SENTENCE, Measure::Quoted)
     }
 
