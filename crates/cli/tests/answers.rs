@@ -228,7 +228,8 @@ fn a_page_of_a_command_that_timed_out_is_an_error_and_shorter() {
 fn a_limit_that_a_document_names_stands_unless_another_is_set() {
     let mut server = Server::start(&["--tools", "all"]);
     let result = server.tool("execute", json!({"command": "seq 2000000"}));
-    assert_eq!(result["structuredContent"]["stdout"].as_str().unwrap().len(), 40_000);
+    let shown = result["structuredContent"]["stdout"].as_str().unwrap().len();
+    assert!((39_800..=40_000).contains(&shown), "{shown}");
     let page = exec(&mut server, json!({"cmd": "head -c 300000 /dev/zero | tr '\\0' x"}));
     assert_eq!(page["bytes_end"], 65_535);
 }
@@ -369,6 +370,34 @@ fn a_small_max_output_size_shows_the_beginning_and_the_end() {
     assert!(text.len() <= 100 && before.starts_with("1\n2\n") && after.ends_with("\n20000\n"));
     assert!(before.len() > 25 && after.len() > 55, "{text}");
     assert_eq!(omitted as usize, 108_894 - before.len() - after.len());
+}
+
+#[test]
+fn what_lowers_max_output_size_is_told_in_the_schema_and_in_the_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, "[shell_tool]\nmax_output_size = \"1KB\"\n").unwrap();
+    let small = ["--tools", "shell", "--config", config.to_str().unwrap()];
+    for (flags, most, why) in [
+        (&["--tools", "shell"][..], 262_144, "an answer shows"),
+        (&small, 1000, "the server's settings allow"),
+    ] {
+        let mut server = Server::start(flags);
+        let listed = server.request("tools/list", json!({}));
+        let properties = &listed["result"]["tools"][0]["inputSchema"]["properties"];
+        let description = properties["max_output_size"]["description"].as_str().unwrap();
+        assert!(description.contains(&format!("at most {most}")), "{description}");
+        let mut said = |command: &str, size: f64| {
+            let arguments = json!({"command": command, "max_output_size": size});
+            server.tool("shell", arguments)["content"].to_string()
+        };
+        let expected =
+            format!("[`max_output_size` lowered from 1000000000 to {most}, the most that {why}]");
+        let text = said("seq 200000", 1e9);
+        assert!(text.contains(&expected), "{text}");
+        assert!(!said("seq 10", 1e9).contains("lowered"));
+        assert!(!said("seq 200000", 500.0).contains("lowered"));
+    }
 }
 
 #[test]

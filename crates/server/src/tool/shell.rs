@@ -49,6 +49,13 @@ impl Default for ShellSettings {
     }
 }
 
+impl ShellSettings {
+    /// The most bytes a call can ask for.
+    fn most_shown(&self) -> usize {
+        self.max_output.min(MAX_BYTES)
+    }
+}
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Params {
@@ -62,7 +69,7 @@ struct Params {
     timeout: Option<u64>,
     /// Additional environment variables to set (optional)
     environment: Option<BTreeMap<String, String>>,
-    /// Bytes of output to show (optional, defaults to what fits into an answer)
+    // The description names the most that is shown, which can be set.
     #[schemars(range(min = 1))]
     max_output_size: Option<usize>,
 }
@@ -118,6 +125,12 @@ pub fn definition(settings: &ShellSettings) -> rmcp::model::Tool {
         format!("Command timeout in seconds (optional, defaults to {})", in_words(default)).into();
     timeout["maximum"] = settings.max_timeout.as_secs().into();
     timeout["default"] = default.into();
+    let max_output = &mut Arc::make_mut(&mut tool.input_schema)["properties"]["max_output_size"];
+    max_output["description"] = format!(
+        "Bytes of output to show (optional, defaults to what fits into an answer; at most {})",
+        settings.most_shown()
+    )
+    .into();
     tool
 }
 
@@ -161,7 +174,10 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let output = format!("{}{}", shown.stdout, shown.stderr);
     let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
-    let notices = [notices(&call, &outcome), shown.notice(&call).into_iter().collect()].concat();
+    let omission = shown.notice(&call);
+    let lowered = asked.filter(|_| omission.is_some()).and_then(|it| lowered(it, settings));
+    let shown_in_part = omission.into_iter().chain(lowered).collect();
+    let notices = [notices(&call, &outcome), shown_in_part].concat();
     let content = [content, notices, shown.links.clone()].concat();
     Ok(answer(&reply.with_output(&outcome, shown), content, is_error))
 }
@@ -174,10 +190,10 @@ async fn fitting(
     outcome: &Outcome,
     asked: Option<usize>,
 ) -> Result<Shown, Complaint> {
-    let most = call.faces.shell.max_output;
     if let Some(asked) = asked {
-        return show(call, outcome, Room::bytes(asked.min(most).min(MAX_BYTES))).await;
+        return show(call, outcome, Room::bytes(asked.min(call.faces.shell.most_shown()))).await;
     }
+    let most = call.faces.shell.max_output;
     let room = reply.room(call, outcome.end != End::Exited(0));
     if most >= room.size {
         return show(call, outcome, room).await;
@@ -187,6 +203,17 @@ async fn fitting(
         true => Ok(shown),
         false => show(call, outcome, Room { size: most, ..room }).await,
     }
+}
+
+/// Says that less is shown than was asked for, and why.
+fn lowered(asked: usize, settings: &ShellSettings) -> Option<ContentBlock> {
+    let most = settings.most_shown();
+    let why = match most < MAX_BYTES {
+        true => "the server's settings allow",
+        false => "an answer shows",
+    };
+    let text = format!("[`max_output_size` lowered from {asked} to {most}, the most that {why}]");
+    (asked > most).then(|| ContentBlock::text(text))
 }
 
 /// How it went, in a sentence, and whether that is an error.
