@@ -60,7 +60,10 @@ fn find(path: &str, value: &Value, schema: &Value) -> Option<String> {
         | ("boolean", Value::Bool(_))
         | ("number", Value::Number(_)) => None,
         ("integer", Value::Number(number)) if number.is_u64() => None,
-        ("integer", Value::Number(number)) if number.is_i64() => wrong("0 or more"),
+        ("integer", Value::Number(number)) if number.is_i64() => {
+            let least = schema.get("minimum").and_then(Value::as_u64).unwrap_or(0);
+            wrong(&format!("{least} or more"))
+        }
         ("array", Value::Array(values)) => values
             .iter()
             .enumerate()
@@ -102,13 +105,14 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_path_and_what_it_should_be() {
         let schema = object(json!({"additionalProperties": false, "properties": {
-            "timeout": {"type": "integer"}, "args": {"type": "array", "items": {"type": "string"}},
+            "timeout": {"type": "integer"}, "size": {"type": "integer", "minimum": 1}, "args": {"type": "array", "items": {"type": "string"}},
             "env": {"type": "object", "additionalProperties": {"type": "string"}},
             "mode": {"type": "string", "enum": ["a", "b"]}, "on": {"type": "boolean"},
         }}));
         for (arguments, expected) in [
             (json!({"timeout": "5"}), Some("`timeout` must be a whole number, not \"5\"")),
             (json!({"timeout": -5}), Some("`timeout` must be 0 or more, not -5")),
+            (json!({"size": -1}), Some("`size` must be 1 or more, not -1")),
             (json!({"timeout": 1.5}), Some("`timeout` must be a whole number, not 1.5")),
             (json!({"args": ["x", 2]}), Some("`args[1]` must be a string, not 2")),
             (json!({"env": {"A": 1}}), Some("`env.A` must be a string, not 1")),
@@ -116,7 +120,9 @@ mod tests {
             (json!({"on": "yes"}), Some("`on` must be true or false, not \"yes\"")),
             (
                 json!({"timeout": 5, "mod": "a"}),
-                Some("unknown field `mod`, expected one of `timeout`, `args`, `env`, `mode`, `on`"),
+                Some(
+                    "unknown field `mod`, expected one of `timeout`, `size`, `args`, `env`, `mode`, `on`",
+                ),
             ),
             (json!({"timeout": 5, "args": ["x"], "env": {}, "mode": "a", "on": true}), None),
         ] {

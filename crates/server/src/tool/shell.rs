@@ -152,7 +152,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Err(Complaint::invalid(text));
     }
     if params.max_output_size == Some(0) {
-        return Err(Complaint::invalid("`max_output_size` must be at least 1"));
+        return Err(Complaint::invalid("`max_output_size` must be 1 or more, not 0"));
     }
     let asked = params.max_output_size;
     let command = call.echo(&params.command);
