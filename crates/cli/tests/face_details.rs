@@ -111,12 +111,70 @@ fn suggestions_know_the_shells_own_words_and_pipelines() {
         ("gti status | cat", "`gti` is not on the PATH. Did you mean git"),
         ("echo a | gti | wc -l", "`gti` is not on the PATH"),
         ("./gone.sh", "there is no file `./gone.sh`"),
+        ("env gti", "`gti` is not on the PATH. Did you mean git"),
+        ("nice gti", "`gti` is not on the PATH. Did you mean git"),
+        ("timeout 5 gti", "`gti` is not on the PATH. Did you mean git"),
+        ("exec gti", "`gti` is not on the PATH. Did you mean git"),
     ] {
         let said = shell(&mut server, command);
         assert!(said.contains(advice), "{command}: {said}");
     }
     let said = shell(&mut server, "ls /nonexistent");
     assert!(!said.contains("PATH") && !said.contains("there is no file"), "{said}");
+}
+
+#[test]
+fn a_command_that_ends_with_0_although_a_part_was_not_found_is_not_called_successful() {
+    let mut server = all();
+    for (command, advice) in [
+        ("gti status | cat", "`gti` is not on the PATH. Did you mean git"),
+        ("[[ a == a ]] | cat", "`[[` needs bash"),
+    ] {
+        let result = server.tool("shell", json!({"command": command}));
+        let said = result["content"][0]["text"].as_str().unwrap();
+        let expected = "Command ended with exit code 0, but something in it was not found: ";
+        assert!(said.starts_with(&format!("{expected}{advice}")), "{said}");
+        assert_eq!(result["isError"], false);
+    }
+}
+
+#[test]
+fn a_script_whose_interpreter_does_not_exist_is_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("bad.sh");
+    for (line, expected) in [
+        ("#!/nope/interp", "the script's interpreter `/nope/interp` does not exist"),
+        ("#!/bin/sh\r", "names `/bin/sh` with a carriage return behind it"),
+    ] {
+        std::fs::write(&script, format!("{line}\necho hi\n")).unwrap();
+        std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
+        for shell_program in ["sh", "bash"] {
+            let flags = ["--tools", "shell", "--shell", shell_program, "-w"];
+            let folder = folder.path().to_str().unwrap();
+            let mut server = Server::start(&[&flags[..], &[folder]].concat());
+            let absolute = script.to_str().unwrap();
+            for command in ["./bad.sh", "./bad.sh | cat", "exec ./bad.sh", "env ./bad.sh", absolute]
+            {
+                let said = shell(&mut server, command);
+                assert!(said.contains(expected), "{shell_program} {command}: {said}");
+            }
+        }
+    }
+    std::fs::create_dir(folder.path().join("inner")).unwrap();
+    std::fs::rename(&script, folder.path().join("inner/bad.sh")).unwrap();
+    let mut server = Server::start(&["--tools", "shell", "-w", folder.path().to_str().unwrap()]);
+    let said = shell(&mut server, "cd inner && ./bad.sh");
+    assert!(said.contains("or the interpreter in its first line does not"), "{said}");
+}
+
+#[test]
+fn an_exit_code_of_126_alone_is_no_reason_for_advice() {
+    let mut server = all();
+    for command in ["sh -c 'exit 126'", "(exit 126)", "echo no >&2; exit 126"] {
+        let result = server.tool("shell", json!({"command": command}));
+        let said = &result["content"][0]["text"];
+        assert_eq!(said, "Command failed with exit code 126", "{command}");
+    }
 }
 
 #[test]
@@ -134,6 +192,8 @@ fn what_may_not_be_executed_or_read_is_told_with_what_to_do() {
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
     let said = shell(&mut server, &format!("cat '{}'", secret.display()));
     let expected = format!("permission was denied for `{}`", secret.display());
+    assert!(said.contains(&expected), "{said}");
+    let said = shell(&mut server, &format!("echo x > '{}'", secret.display()));
     assert!(said.contains(&expected), "{said}");
 }
 

@@ -7,7 +7,7 @@ mod logging;
 mod settling;
 mod typing;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,7 @@ use crate::detached::Shelf;
 use crate::enclosure::{Confining, Enclosure};
 use crate::error::Error;
 use crate::gate::{Cleared, Gate};
+use crate::interpreter::{Absent, absent};
 use crate::jobs::{Job, Jobs, Reserved};
 use crate::later::Later;
 use crate::outcome::{Closing, Outcome};
@@ -178,6 +179,12 @@ impl Engine {
     pub fn similar_commands(&self, name: &str) -> Vec<String> {
         let path = self.settings().variables.get("PATH");
         similar_commands(name, path.unwrap_or_default())
+    }
+
+    /// What is missing of a file that a command could not start. What commands see in a sandbox is not
+    /// what is seen here.
+    pub fn absent(&self, file: &Path) -> Absent {
+        if self.settings().confining.is_some() { Absent::Either } else { absent(file) }
     }
 
     /// Somebody new, who can keep outputs and read them later, under a name for the record. Detached

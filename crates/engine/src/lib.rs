@@ -15,6 +15,7 @@ mod error;
 mod excerpt;
 mod feeder;
 mod gate;
+mod interpreter;
 mod jobs;
 mod json;
 mod keys;
@@ -57,6 +58,7 @@ pub use enclosure::Confining;
 pub use engine::{Engine, MAX_TIMEOUT, Settings};
 pub use error::Error;
 pub use excerpt::{Excerpt, shortened};
+pub use interpreter::Absent;
 pub use jobs::{
     Condition, Ended, Job, Jobs, Met, Place, Reserved, STOP_GRACE, State, Typing, wait,
 };

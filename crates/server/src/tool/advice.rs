@@ -3,7 +3,9 @@
 //! The exit code of a pipeline is that of its last part, so what the shell complains about counts,
 //! whatever the exit code.
 
-use mcpz_engine::{End, is_only_in_bash};
+use std::path::Path;
+
+use mcpz_engine::{Absent, End, is_only_in_bash};
 
 use super::Call;
 
@@ -13,40 +15,106 @@ const NOT_EXECUTABLE: i32 = 126;
 /// The most that is repeated of what a shell says.
 const LONGEST_NAME: usize = 200;
 
+/// Programs that start the one they are given, and say so if they cannot.
+const STARTERS: [&str; 10] =
+    ["chroot", "chrt", "env", "ionice", "nice", "nohup", "setsid", "stdbuf", "timeout", "xargs"];
+
+/// Why something could not be started that is not there.
+const NOT_FOUND: [&str; 4] =
+    ["command not found", "not found", "No such file or directory", "required file not found"];
+
+/// Why something could not be started that is there.
+const REFUSED: [&str; 3] = ["Permission denied", "Is a directory", "Exec format error"];
+
+/// What stands before a name in a complaint.
+const TRIED: [&str; 5] = [
+    "cannot create ",
+    "cannot open ",
+    "failed to run command ",
+    "failed to execute ",
+    "can't execute ",
+];
+
+const QUOTES: [char; 5] = ['\'', '"', '`', '\u{2018}', '\u{2019}'];
+
+/// A command that has ended, and what it said.
+pub struct Told<'a> {
+    pub command: &'a str,
+    /// Where it began.
+    pub directory: &'a Path,
+    pub end: End,
+    pub stderr: &'a str,
+}
+
+/// What a shell, or a program that starts others, could not start, and why.
+#[derive(Debug, PartialEq, Eq)]
+struct Unstarted<'a> {
+    name: &'a str,
+    why: &'a str,
+}
+
 /// What to do, if there is something to be said.
-pub fn advice(call: &Call<'_>, end: End, stderr: &str) -> Option<String> {
-    if let Some(name) = missing(stderr) {
-        return Some(about_missing(call, name));
+pub fn advice(call: &Call<'_>, told: &Told<'_>) -> Option<String> {
+    if let Some(interpreter) = bad_interpreter(told.stderr) {
+        return Some(about_interpreter(interpreter));
     }
-    match (end, denied(stderr)) {
-        (End::Exited(NOT_EXECUTABLE), what) => Some(about_not_executable(what, stderr)),
-        (End::Exited(0), _) | (_, None) => None,
-        (_, Some(what)) => Some(format!(
-            "permission was denied for `{what}`: check who may use it with `ls -ld`, choose a place of \
-             your own, or ask for the right to"
-        )),
+    if let Some(missing) = unstarted(told.stderr, &NOT_FOUND) {
+        return Some(about_missing(call, told, &missing));
+    }
+    if let End::Exited(NOT_EXECUTABLE) = told.end
+        && let Some(what) = unstarted(told.stderr, &REFUSED)
+    {
+        return Some(about_refused(&what));
+    }
+    let denied = denied(told.stderr).filter(|_| told.end != End::Exited(0))?;
+    Some(format!(
+        "permission was denied for `{denied}`: check who may use it with `ls -ld`, choose a place of your \
+         own, or ask for the right to"
+    ))
+}
+
+impl<'a> Unstarted<'a> {
+    /// Out of a complaint: `sh: 1: gti: not found`, `env: ‘gti’: No such file or directory`.
+    fn read(line: &'a str) -> Option<Self> {
+        let (before, why) = line.rsplit_once(": ")?;
+        let before = [": cannot execute", ": cannot execute binary file"]
+            .iter()
+            .find_map(|said| before.strip_suffix(said))
+            .unwrap_or(before);
+        let (speaker, said) = before.rsplit_once(": ")?;
+        let speaker = speaker.strip_suffix(": exec").unwrap_or(speaker);
+        // Programs complain in the same words about what they cannot find; shells name a line.
+        let number = speaker.rsplit_once(": ").map_or(speaker, |(_, last)| last);
+        let number = number.strip_prefix("line ").unwrap_or(number);
+        let by_shell = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+        let program = speaker.rsplit('/').next().unwrap_or(speaker);
+        let name = if by_shell { said } else { bare(said).trim_matches(QUOTES) };
+        // With more words it is about something else, such as a file to read from.
+        let by_starter = STARTERS.contains(&program) && !name.contains(' ');
+        let name = checked(name)?;
+        let is_redirection = by_shell && bare(said) != said;
+        ((by_shell || by_starter) && !is_redirection).then_some(Self { name, why })
     }
 }
 
-/// The name a shell did not find, out of its complaint: `sh: 1: gti: not found`.
-fn missing(stderr: &str) -> Option<&str> {
+/// The last of them that has one of these reasons.
+fn unstarted<'a>(stderr: &'a str, reasons: &[&str]) -> Option<Unstarted<'a>> {
+    let mut all = stderr.lines().rev().filter_map(Unstarted::read);
+    all.find(|unstarted| reasons.contains(&unstarted.why))
+}
+
+/// What some shells say at once: `bash: line 1: ./x: /nope: bad interpreter: No such file or directory`.
+fn bad_interpreter(stderr: &str) -> Option<&str> {
     stderr.lines().rev().find_map(|line| {
-        let before = line
-            .strip_suffix(": command not found")
-            .or_else(|| line.strip_suffix(": not found"))
-            .or_else(|| line.strip_suffix(": No such file or directory"))?;
-        let (shell, name) = before.rsplit_once(": ")?;
-        // Programs complain in the same words about what they cannot find; shells name a line.
-        let numbered = shell.rsplit_once(": ").map_or(shell, |(_, last)| last);
-        let numbered = numbered.strip_prefix("line ").unwrap_or(numbered);
-        let by_shell = !numbered.is_empty() && numbered.bytes().all(|byte| byte.is_ascii_digit());
-        (by_shell && !name.is_empty() && name.len() <= LONGEST_NAME).then_some(name)
+        let before = line.strip_suffix(": bad interpreter: No such file or directory")?;
+        checked(before.rsplit(": ").next()?)
     })
 }
 
-fn about_missing(call: &Call<'_>, name: &str) -> String {
+fn about_missing(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> String {
+    let name = missing.name;
     if name.contains('/') {
-        return format!("there is no file `{name}`");
+        return about_missing_file(call, told, missing);
     }
     if is_only_in_bash(name) {
         return format!(
@@ -60,37 +128,72 @@ fn about_missing(call: &Call<'_>, name: &str) -> String {
     }
 }
 
+fn about_missing_file(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> String {
+    let name = missing.name;
+    // A relative name may be of another directory by then.
+    let moved = !name.starts_with('/') && told.command.split_whitespace().any(|word| word == "cd");
+    match call.engine.absent(&told.directory.join(name)) {
+        Absent::Interpreter(interpreter) => about_interpreter(&call.masked(&interpreter)),
+        Absent::File if !moved => format!("there is no file `{name}`"),
+        Absent::File | Absent::Either => {
+            format!("`{name}` does not exist, or the interpreter in its first line does not")
+        }
+    }
+}
+
+fn about_interpreter(name: &str) -> String {
+    match name.strip_suffix('\r') {
+        Some(name) => format!(
+            "the first line of the script names `{name}` with a carriage return behind it: remove those \
+             with `sed -i 's/\\r$//' FILE`"
+        ),
+        None => format!(
+            "the script's interpreter `{name}` does not exist: correct its first line, or run it with \
+             another (sh FILE, python3 FILE)"
+        ),
+    }
+}
+
 /// What somebody was not permitted to use: `cat: /etc/shadow: Permission denied`.
 fn denied(stderr: &str) -> Option<&str> {
     stderr.lines().rev().find_map(|line| {
         let before = line
             .strip_suffix(": Permission denied")
             .or_else(|| line.strip_suffix(": Operation not permitted"))?;
-        let name =
-            before.rsplit(": ").next()?.trim_matches(['\'', '"', '`', '\u{2018}', '\u{2019}']);
-        let name = name.rsplit_once(" '").map_or(name, |(_, name)| name);
-        (!name.is_empty() && name.len() <= LONGEST_NAME).then_some(name)
+        let before = before.strip_suffix(": cannot execute").unwrap_or(before);
+        named(before.rsplit(": ").next()?)
     })
 }
 
-fn about_not_executable(what: Option<&str>, stderr: &str) -> String {
-    let what = what.map_or("the file".to_owned(), |name| format!("`{name}`"));
-    let text = stderr.to_ascii_lowercase();
-    if text.contains("is a directory") {
-        return "a directory cannot be executed: name a file in it".to_owned();
+/// The name in what a program says it could not do: `cannot touch '/x'`, `cannot create /x`.
+fn named(said: &str) -> Option<&str> {
+    let quoted = said.strip_suffix(QUOTES).and_then(|said| said.rsplit_once(QUOTES));
+    checked(quoted.map_or_else(|| bare(said), |(_, name)| name))
+}
+
+fn bare(said: &str) -> &str {
+    TRIED.iter().find_map(|tried| said.strip_prefix(tried)).unwrap_or(said)
+}
+
+/// A name that can be repeated.
+fn checked(name: &str) -> Option<&str> {
+    (!name.is_empty() && name.len() <= LONGEST_NAME).then_some(name)
+}
+
+fn about_refused(what: &Unstarted<'_>) -> String {
+    let name = what.name;
+    match what.why {
+        "Is a directory" => "a directory cannot be executed: name a file in it".to_owned(),
+        "Exec format error" => {
+            format!(
+                "`{name}` is for another kind of machine, or lacks a first line such as #!/bin/sh"
+            )
+        }
+        _ => format!(
+            "`{name}` was found but may not be executed. Make it executable with chmod +x, run it with its \
+             interpreter (sh FILE, python3 FILE), or check that it is not a directory"
+        ),
     }
-    if text.contains("exec format error") || text.contains("cannot execute binary file") {
-        return format!(
-            "{what} is for another kind of machine, or lacks a first line such as #!/bin/sh"
-        );
-    }
-    if text.contains("bad interpreter") {
-        return "the program named in the first line of the file is not there".to_owned();
-    }
-    format!(
-        "{what} was found but may not be executed. Make it executable with chmod +x, run it with its \
-         interpreter (sh FILE, python3 FILE), or check that it is not a directory"
-    )
 }
 
 #[cfg(test)]
@@ -103,11 +206,45 @@ mod tests {
             ("/bin/sh: 1: gti: not found\n", Some("gti")),
             ("bash: line 1: gti: command not found\n", Some("gti")),
             ("bash: line 3: ./gone.sh: No such file or directory\n", Some("./gone.sh")),
+            ("bash: line 1: ./a b: cannot execute: required file not found\n", Some("./a b")),
             ("/bin/sh: 1: [[: not found\nmore\n", Some("[[")),
+            ("/bin/sh: 1: exec: gti: not found\n", Some("gti")),
+            ("env: \u{2018}gti\u{2019}: No such file or directory\n", Some("gti")),
+            ("/usr/bin/env: 'pyhton': No such file or directory\n", Some("pyhton")),
+            ("nohup: failed to run command 'gti': No such file or directory\n", Some("gti")),
+            ("setsid: failed to execute gti: No such file or directory\n", Some("gti")),
+            ("env: can't execute 'gti': No such file or directory\n", Some("gti")),
+            ("xargs: gti: No such file or directory\n", Some("gti")),
             ("ls: x: No such file or directory\n", None),
+            ("bash: line 1: cd: /nope: No such file or directory\n", None),
+            ("xargs: Cannot open input file \u{2018}x\u{2019}: No such file or directory\n", None),
+            ("env: cannot change directory to 'x': No such file or directory\n", None),
             ("Error: module: not found\n", None),
         ] {
-            assert_eq!(missing(stderr), name, "{stderr}");
+            let found = unstarted(stderr, &NOT_FOUND);
+            assert_eq!(found.map(|missing| missing.name), name, "{stderr}");
+        }
+    }
+
+    #[test]
+    fn what_could_not_be_executed_is_found_in_what_shells_say() {
+        let missing = "bash: line 1: ./x: /nope: bad interpreter: No such file or directory\n";
+        assert_eq!(bad_interpreter(missing), Some("/nope"));
+        for (stderr, name) in [
+            ("/bin/sh: 1: ./x.sh: Permission denied\n", Some("./x.sh")),
+            ("bash: line 1: /: Is a directory\n", Some("/")),
+            (
+                "bash: line 1: exec: /etc/passwd: cannot execute: Permission denied\n",
+                Some("/etc/passwd"),
+            ),
+            ("bash: line 1: ./e: cannot execute binary file: Exec format error\n", Some("./e")),
+            ("nice: \u{2018}./d\u{2019}: Permission denied\n", Some("./d")),
+            ("/bin/sh: 1: cannot create /x: Permission denied\n", None),
+            ("cat: /etc/shadow: Permission denied\n", None),
+            ("", None),
+        ] {
+            let found = unstarted(stderr, &REFUSED);
+            assert_eq!(found.map(|refused| refused.name), name, "{stderr}");
         }
     }
 
@@ -116,7 +253,11 @@ mod tests {
         for (stderr, name) in [
             ("cat: /etc/shadow: Permission denied\n", Some("/etc/shadow")),
             ("/bin/sh: 1: ./x.sh: Permission denied\n", Some("./x.sh")),
+            ("/bin/sh: 1: cannot create /sys/kernel/x: Permission denied\n", Some("/sys/kernel/x")),
+            ("/bin/sh: 1: cannot open /etc/shadow: Permission denied\n", Some("/etc/shadow")),
             ("ls: cannot open directory '/root': Permission denied\n", Some("/root")),
+            ("mkdir: cannot create directory \u{2018}/x\u{2019}: Permission denied\n", Some("/x")),
+            ("mv: cannot move 'a' to '/x': Permission denied\n", Some("/x")),
             ("fine\n", None),
         ] {
             assert_eq!(denied(stderr), name, "{stderr}");

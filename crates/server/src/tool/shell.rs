@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::advice::advice;
+use super::advice::{Told, advice};
 use super::answer::{
     Answer, Complaint, Effect, LOST, Used, answer, check_not_blank, closed, define, notices,
     refusal,
@@ -157,7 +157,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let asked = params.max_output_size;
     let command = call.echo(&params.command);
     let request = params.request(settings);
-    let directory = call.echo(&call.engine.directory_of(&request).display().to_string());
+    let place = call.engine.directory_of(&request);
+    let directory = call.echo(&place.display().to_string());
     let outcome = match call.run(request).await.map_err(|error| Complaint(refusal(&error)))? {
         Ran::Ended(outcome) => outcome,
         Ran::HandedOver(job) => {
@@ -168,7 +169,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     let mut reply = Reply::new(command, directory, &outcome);
     let shown = fitting(&call, &reply, &outcome, asked).await?;
-    let (sentence, is_error) = sentence(&call, &shown.stderr, &outcome);
+    let (end, stderr) = (outcome.end, shown.stderr.as_str());
+    let told = Told { command: &reply.command, directory: &place, end, stderr };
+    let (sentence, is_error) = sentence(&call, &told, &outcome);
     if reply.exit_code.is_none() {
         reply.message = Some(sentence.clone());
     }
@@ -217,11 +220,15 @@ fn lowered(asked: usize, settings: &ShellSettings) -> Option<ContentBlock> {
 }
 
 /// How it went, in a sentence, and whether that is an error.
-fn sentence(call: &Call<'_>, stderr: &str, outcome: &Outcome) -> (String, bool) {
+fn sentence(call: &Call<'_>, told: &Told<'_>, outcome: &Outcome) -> (String, bool) {
     if let Some(limit) = outcome.limit {
         return (format!("Command was ended: {limit}"), true);
     }
+    let advice = advice(call, told);
     let text = match outcome.end {
+        End::Exited(0) if advice.is_some() => {
+            "Command ended with exit code 0, but something in it was not found".into()
+        }
         End::Exited(0) => "Command executed successfully".into(),
         End::Exited(code) => format!("Command failed with exit code {code}"),
         End::Signalled(signal) => format!("Command was ended by signal {}", signal_name(signal)),
@@ -232,7 +239,7 @@ fn sentence(call: &Call<'_>, stderr: &str, outcome: &Outcome) -> (String, bool) 
         End::Lost => format!("Command failed: {}", LOST),
         End::Closed(why) => format!("Command was ended: {}", closed(why)),
     };
-    let advice = advice(call, outcome.end, stderr).map(|advice| format!(": {advice}"));
+    let advice = advice.map(|advice| format!(": {advice}"));
     (text + &advice.unwrap_or_default(), outcome.end != End::Exited(0))
 }
 
