@@ -98,6 +98,40 @@ fn no_more_jobs_start_together_than_there_may_be() {
     }
 }
 
+#[test]
+fn no_more_detached_jobs_run_than_there_may_be_whichever_servers_are_asked() {
+    let (state, config) = (state(), "[limits]\njobs = 4\n");
+    let mut servers = [audit::start(&state, config), audit::start(&state, config)];
+    let start = json!({"command": "sleep 1000", "detach": true});
+    let call = json!({"name": "execute_command", "arguments": start});
+    let mut asked = Vec::new();
+    for _ in 0..4 {
+        asked.push(servers.each_mut().map(|server| server.ask("tools/call", call.clone())));
+    }
+    let mut begun = Vec::new();
+    for [one, other] in asked {
+        for (server, id) in servers.iter_mut().zip([one, other]) {
+            let answer = server.answer(id)["result"].clone();
+            match answer["isError"] == true {
+                true => assert!(output(&answer).contains("4 jobs are running"), "{answer}"),
+                false => begun.push(answer["structuredContent"]["job_id"].clone()),
+            }
+        }
+    }
+    let [stopped, mut server] = servers;
+    let listed = server.tool("list_jobs", json!({}))["structuredContent"].clone();
+    assert_eq!((begun.len(), listed["jobs"].as_array().unwrap().len()), (4, 4), "{listed}");
+    // Whoever is stopped keeps nothing from others.
+    stopped.signal("STOP");
+    let stop = |id: &Value| json!({"job_id": id, "grace_ms": 0});
+    server.tool("stop_job", stop(&begun.swap_remove(0)));
+    let again = ask_all(&mut server, "execute_command", [start]);
+    assert_eq!(again[0]["structuredContent"]["state"], "running", "{again:?}");
+    begun.push(again[0]["structuredContent"]["job_id"].clone());
+    begun.iter().for_each(|id| drop(server.tool("stop_job", stop(id))));
+    stopped.signal("CONT");
+}
+
 /// Sends 512 calls of two clients at once over HTTP; `meanwhile` begins when all of them run. Commands
 /// go on when somebody writes to the pipe of this name.
 fn burst(server: &HttpServer, pipe: &Path, meanwhile: impl FnOnce()) -> Vec<Value> {

@@ -42,6 +42,7 @@ pub use escape::{Escaping, visible};
 pub use peers::RefusedPeer;
 pub use reader::{AuditTail, audit_lines};
 pub use record::{Asked, Discretion};
+pub(crate) use seal::sha256;
 pub use typing::Entered;
 pub use verify::{Defect, Fault, Verified, verify};
 

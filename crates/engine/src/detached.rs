@@ -12,6 +12,7 @@
 
 mod follower;
 mod launch;
+mod permit;
 mod recorder;
 mod shelf;
 

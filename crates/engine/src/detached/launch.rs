@@ -28,6 +28,8 @@ pub struct Order {
     pub timeout: Option<Duration>,
     /// What it may use.
     pub limits: Limits,
+    /// How many detached jobs its owner may have.
+    pub jobs: usize,
     pub stdin: Vec<u8>,
     /// What is not to be seen of its output.
     pub secrets: Vec<(String, Vec<u8>)>,

@@ -9,10 +9,12 @@ use tokio::runtime::Builder;
 use tokio::time::timeout;
 
 use super::launch::{Begun as Answer, Order};
+use super::permit::Permit;
 use super::{Ending, Standing};
 use crate::audit::{Audit, Discretion};
 use crate::desk::{Access, Desk};
 use crate::enclosure::{self, Confining, Enclosure};
+use crate::error::Error;
 use crate::gate::Pending;
 use crate::jobs::{Job, Jobs};
 use crate::later::Later;
@@ -51,11 +53,13 @@ pub fn record() -> io::Result<()> {
         .build()?;
     runtime.block_on(async {
         match begin(order, start, later).await {
-            Ok((job, standing, desk)) => {
+            Ok((job, standing, desk, permit)) => {
                 // Whoever has asked for it may be gone; it was to outlive them.
                 let _ = answer(&mut output, &Ok(()));
                 drop(output);
-                see_through(&job, &standing, &desk).await
+                job.gone().await;
+                drop(permit);
+                see_off(&job, &standing, &desk).await
             }
             Err(text) => answer(&mut output, &Err(text)),
         }
@@ -75,7 +79,7 @@ enum Start {
     Enclosed(Box<Confining>),
 }
 
-type Begun = (Arc<Job>, Standing, Desk);
+type Begun = (Arc<Job>, Standing, Desk, Permit);
 
 async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String> {
     let mut card = order.card;
@@ -87,6 +91,13 @@ async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String
     // A server that is itself below another one is let in at its own jobs alone.
     let access = Access::new(audit.clone()).with_server(standing.card.server);
     let recorded = audit.resume(&standing.card.run);
+    let (jobs, estate) =
+        (standing.folder.parent().ok_or("it has no folder")?, &standing.card.estate);
+    let Some(permit) = Permit::take(jobs, estate, order.jobs).await else {
+        let error = Error::TooManyJobs { limit: order.jobs };
+        recorded.end(Err(&error));
+        return Err(error.chain());
+    };
     let (per_run, per_owner, total) = (order.limit, order.limit, order.limit);
     let settings = SpillSettings { parent: standing.folder.clone(), per_run, per_owner, total };
     let spill = Arc::new(Spill::new(settings));
@@ -136,13 +147,12 @@ async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String
     job.started().await?;
     // From now on it can be found, and asked for.
     let begun = Standing::begin(standing.folder, standing.card);
-    Ok((job, begun.map_err(|error| error.to_string())?, desk))
+    Ok((job, begun.map_err(|error| error.to_string())?, desk, permit))
 }
 
-/// Waits until nothing is left of a job, and writes down what became of it. Those who follow it are
-/// told, too: where there is no room on the disk, they are all who know.
-async fn see_through(job: &Job, standing: &Standing, desk: &Desk) -> io::Result<()> {
-    job.gone().await;
+/// Writes down what became of a job of which nothing is left. Those who follow it are told, too: where there
+/// is no room on the disk, they are all who know.
+async fn see_off(job: &Job, standing: &Standing, desk: &Desk) -> io::Result<()> {
     let mut ending = Ending::of(job);
     let newest = job.output.passing(Stream::Stdout);
     if !newest.is_empty() && standing.keep_newest(&newest).is_err() {

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::OFlags;
 use serde::de::DeserializeOwned;
 
+use super::permit::PERMITS;
 use super::{Card, Ending};
 use crate::desk::{self, private_folder};
 use crate::random::random_name;
@@ -76,7 +77,7 @@ impl Shelf {
     /// All folders: of jobs, and of those who can be asked for theirs.
     pub fn folders(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).collect()
+        entries.map(|entry| entry.path()).filter(|path| !path.ends_with(PERMITS)).collect()
     }
 
     /// All jobs, oldest first.

@@ -202,6 +202,7 @@ fn begin(
         directory: pending.directory,
         timeout: pending.timeout,
         limits,
+        jobs: settings.runs.jobs,
         stdin: pending.stdin,
         secrets: pending.secrets.values(),
         limit,
