@@ -117,4 +117,16 @@ mod tests {
         assert!(then.ends_with("clock\none\ntwo\n"), "{then:?}");
         assert_eq!(told("three\n"), "three\n");
     }
+
+    #[test]
+    fn the_last_bytes_do_not_begin_within_what_was_lost() {
+        let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
+        let output = Output::new(spill.account().quota(None));
+        output.append(Stream::Stdout, &b"lost\n".repeat(40_000));
+        let reader = Reader::new(output, Stream::Stdout, View::default()).live();
+        let kept = 64 << 10;
+        assert_eq!(reader.last(1_000).unwrap(), 199_000);
+        assert_eq!(reader.last(kept + 100).unwrap(), kept);
+        assert_eq!(reader.last(199_000).unwrap(), 1_000);
+    }
 }

@@ -99,11 +99,23 @@ impl Reader {
 
     /// How much there is to see, so far.
     pub fn length(&self) -> io::Result<u64> {
-        let beyond = match self.is_binary() {
-            true => None,
-            false => self.newest().map(|newest| newest.end),
-        };
-        Ok(self.front_length()? + beyond.unwrap_or(0))
+        Ok(self.front_length()? + self.beyond().end)
+    }
+
+    /// Where the last so many bytes of what there is to see begin. Not within what was lost: that is told of as
+    /// a whole.
+    pub fn last(&self, bytes: u64) -> io::Result<u64> {
+        let (front, beyond) = (self.front_length()?, self.beyond());
+        let at = (front + beyond.end).saturating_sub(bytes);
+        Ok(if at < front + beyond.lost { at.min(front) } else { at })
+    }
+
+    /// What there is to see beyond what is kept.
+    fn beyond(&self) -> Newest {
+        match self.is_binary() {
+            true => Newest::default(),
+            false => self.newest().unwrap_or_default(),
+        }
     }
 
     /// How much there is to see of what is kept.

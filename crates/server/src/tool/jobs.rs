@@ -29,6 +29,9 @@ const LONGER: &str = "start it with a larger `timeout`, or with none";
 /// How long a job is silent before it counts as quiet, if nothing else is said.
 const DEFAULT_QUIET: u64 = 500;
 
+/// More than a line takes that says how much of an output is missing.
+const NOTICE: usize = 64;
+
 // What may be waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -325,8 +328,11 @@ fn last_lines(
     }
     // A character more than fits shows whether what fits begins with a line.
     let size = room.size + 4;
-    let from = Point::at(length.saturating_sub(size as u64));
-    let (page, told) = reader.read_on(filter, from, Room::bytes(size))?;
+    let from = match filter {
+        Filter::Everything => reader.last(size as u64).map_err(Error::Read)?,
+        _ => length.saturating_sub(size as u64),
+    };
+    let (page, told) = reader.read_on(filter, Point::at(from), Room::bytes(size + NOTICE))?;
     *place = told;
     if tail == 0 {
         return Ok((String::new(), 0));
