@@ -10,6 +10,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use support::disk::Disk;
 use support::{Gate, MCPZ, Server, audit, wait_until};
+use tempfile::TempDir;
 
 const CONFIG: &str = "[limits]\nspill_per_run = \"100KB\"\n";
 
@@ -171,4 +172,73 @@ fn a_job_on_a_full_disk_is_not_blind() {
     let told = wait_for(&mut server, &job, &cursor, "ready");
     assert_eq!(told["output"], "ready\n");
     assert!(told["lost_bytes"].as_u64().unwrap() > 5_000_000, "{told}");
+}
+
+/// Starts a server whose detached jobs are on a disk, and whose records are not.
+fn server_on(disk: &TempDir, elsewhere: &TempDir) -> Server {
+    let config = elsewhere.path().join("config.toml");
+    std::fs::write(&config, format!("[audit]\nfolder = {:?}\n", elsewhere.path())).unwrap();
+    let mut command = Command::new(MCPZ);
+    command.args(["server", "shell", "--tools", "all", "--config"]).arg(config);
+    let mut server = Server::from_command(command.env("XDG_STATE_HOME", disk.path()));
+    server.initialize("2025-11-25");
+    server
+}
+
+/// Has a detached job print more than the disk takes, with so much room left on it before, and asks two others
+/// about it when it has ended: another server, and `mcpz jobs logs`. Returns what those two tell.
+fn print_to_full_disk(room: u64) -> Option<(String, String)> {
+    let (folder, elsewhere) = (support::state(), support::state());
+    let disk = Disk::mount(folder.path(), "2m")?;
+    let gate = Gate::new();
+    let mut server = server_on(&folder, &elsewhere);
+    // Its desk is there before the disk is full.
+    server.call(json!({"command": "sleep 1000", "background": true}));
+    disk.fill_but(room);
+    let command = format!("{}; seq 1000000; echo the end", gate.wait());
+    let job = server.call(json!({"command": command, "detach": true}))["job_id"].clone();
+    drop(gate);
+    tool(&mut server, "read_job", json!({"job_id": job, "wait_for": "exit"}));
+    server.close_stdin();
+    server.wait();
+    let mut server = server_on(&folder, &elsewhere);
+    let (text, cursor) = read_on(&mut server, &job, &json!("bytes:0"));
+    let told = tool(&mut server, "read_job", json!({"job_id": job, "cursor": cursor}));
+    let (lost, ..) = split(&text);
+    // Of the line that the newest begin with, only a part is there.
+    assert!(told["lost_bytes"].as_u64().unwrap().abs_diff(lost) < 16, "{lost}: {told}");
+    let last =
+        tool(&mut server, "read_job", json!({"job_id": job, "cursor": "bytes:0", "tail": 3}));
+    if let Some((_, rest)) = last["output"].as_str().unwrap().split_once('[') {
+        assert!(rest.starts_with(&format!("{lost} bytes")), "{lost}: {last}");
+    }
+    let mut logs = Command::new(MCPZ);
+    logs.args(["jobs", "logs", job.as_str().unwrap()]).env("XDG_STATE_HOME", folder.path());
+    let printed = String::from_utf8(logs.output().unwrap().stdout).unwrap();
+    let (lost, ..) = split(&printed);
+    let notice = format!("\n[{lost} bytes of output were not kept]\n").len() as u64;
+    assert_eq!(printed.len() as u64 + lost - notice, 6_888_896 + 8);
+    assert_eq!(told["lost_bytes"], lost);
+    drop(server);
+    Some((text, printed))
+}
+
+#[test]
+fn the_newest_of_a_detached_job_on_a_full_disk_is_there_when_all_have_left() {
+    let Some((text, printed)) = print_to_full_disk(1 << 20) else { return };
+    for told in [text, printed] {
+        let (_, before, after) = split(&told);
+        assert_eq!((before[0], *after.last().unwrap()), (1, 1_000_000));
+        assert!(after.len() > 8_000, "{} lines are at hand", after.len());
+        assert!(told.ends_with("\nthe end\n"));
+    }
+}
+
+#[test]
+fn a_detached_job_without_room_for_its_newest_lines_begins_and_says_what_is_missing() {
+    for room in [40 << 10, 72 << 10] {
+        let Some((text, _)) = print_to_full_disk(room) else { return };
+        let (_, before, after) = split(&text);
+        assert_eq!((before[0], after.len()), (1, 0));
+    }
 }

@@ -27,6 +27,7 @@ use crate::spill::Quota;
 use crate::text;
 
 pub use excerpts::Excerpts;
+pub(crate) use lane::NEWEST_KEPT;
 
 use lane::{Lane, keep_last};
 

@@ -25,6 +25,14 @@ impl Disk {
         while filler.write_all(&[0; 512]).is_ok() {}
     }
 
+    /// Leaves so much room on it, or a little less.
+    pub fn fill_but(&self, room: u64) {
+        self.fill();
+        let filler = File::options().write(true).open(self.filler()).unwrap();
+        let length = filler.metadata().unwrap().len();
+        filler.set_len(length - room).unwrap();
+    }
+
     /// Makes room again.
     pub fn clear(&self) {
         let _ = std::fs::remove_file(self.filler());

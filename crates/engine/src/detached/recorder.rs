@@ -155,7 +155,7 @@ async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String
 async fn see_off(job: &Job, standing: &Standing, desk: &Desk) -> io::Result<()> {
     let mut ending = Ending::of(job);
     let newest = job.output.passing(Stream::Stdout);
-    if !newest.is_empty() && standing.keep_newest(&newest).is_err() {
+    if standing.keep_newest(&newest).is_err() {
         ending.lost += newest.len() as u64;
     }
     let written = standing.end(&ending);

@@ -1,5 +1,8 @@
 //! Where detached jobs are kept: a folder each, named by its run.
 
+#[cfg(test)]
+mod tests;
+
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -9,12 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::OFlags;
+use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use serde::de::DeserializeOwned;
 
 use super::permit::PERMITS;
 use super::{Card, Ending};
 use crate::desk::{self, private_folder};
+use crate::output::NEWEST_KEPT;
 use crate::random::random_name;
 use crate::spill::SpillSettings;
 
@@ -23,6 +27,7 @@ const END: &str = "end.json";
 const UNENDED: &str = "end.part";
 const OUTPUT: &str = "output";
 const NEWEST: &str = "newest";
+const UNKEPT: &str = "newest.part";
 
 /// How long a job that has ended can be read.
 const KEEP_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -41,6 +46,9 @@ const COARSE: Duration = Duration::from_millis(100);
 
 /// What the end of a job takes.
 const ROOM: usize = 4096;
+
+/// What the beginning of a job takes, and more.
+const SPARE: usize = 32 << 10;
 
 /// The longest file of ours that is read whole.
 const MAX_SIZE: u64 = 32 << 20;
@@ -144,6 +152,11 @@ impl Shelf {
             // Room for the end is taken now: there may be none then.
             create(&folder.join(UNENDED))?.write_all(&[b' '; ROOM])
         });
+        // The same for its newest output, which can be done without.
+        let newest = folder.join(UNKEPT);
+        if filled.is_ok() && reserve(&newest, NEWEST_KEPT).is_err() {
+            let _ = fs::remove_file(newest);
+        }
         filled.inspect_err(|_| drop(fs::remove_dir_all(&folder)))?;
         Ok(folder)
     }
@@ -157,6 +170,8 @@ impl Shelf {
         let mut used = Used::default();
         jobs.iter().for_each(|job| used.add(job));
         let mut ended: Vec<_> = jobs.iter().filter(|job| job.is_over()).collect();
+        // Recorders that were killed have left it.
+        ended.iter().for_each(|job| job.release_newest());
         let mut kept: HashMap<&str, usize> = HashMap::new();
         // From the newest on: the oldest are those that are too many.
         ended.reverse();
@@ -251,11 +266,26 @@ impl Standing {
         Ok((at + told, newest))
     }
 
+    /// Keeps what memory alone has of an output, where room was reserved for it, if that was possible.
     pub(super) fn keep_newest(&self, bytes: &[u8]) -> io::Result<()> {
-        let path = self.folder.join(NEWEST);
-        let written = create(&path)?.write_all(bytes);
+        if bytes.is_empty() {
+            self.release_newest();
+            return Ok(());
+        }
+        let part = self.folder.join(UNKEPT);
+        let reserved = File::options().write(true).open(&part).or_else(|_| create(&part));
+        let written = reserved.and_then(|file| {
+            file.write_all_at(bytes, 0)?;
+            file.set_len(bytes.len() as u64)
+        });
+        let kept = written.and_then(|()| fs::rename(part, self.folder.join(NEWEST)));
         // Part of it could not be placed.
-        written.inspect_err(|_| drop(fs::remove_file(path)))
+        kept.inspect_err(|_| self.release_newest())
+    }
+
+    /// Gives back the room that was reserved for the newest output.
+    fn release_newest(&self) {
+        let _ = fs::remove_file(self.folder.join(UNKEPT));
     }
 
     /// Notes that it has begun, and by whom it can be asked for.
@@ -315,6 +345,17 @@ fn create(path: &Path) -> io::Result<File> {
     new.open(path)
 }
 
+/// Makes a file that can be written up to a length when the disk is full, if that leaves something for others.
+fn reserve(path: &Path, length: usize) -> io::Result<()> {
+    let mut file = create(path)?;
+    let size = length + SPARE;
+    // Not every file system can do that.
+    if fallocate(&file, FallocateFlags::empty(), 0, size as u64).is_err() {
+        file.write_all(&vec![0; size])?;
+    }
+    file.set_len(length as u64)
+}
+
 fn is_server(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.starts_with(SERVER))
@@ -339,111 +380,4 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     let mut bytes = Vec::new();
     open(path).ok()?.take(MAX_SIZE).read_to_end(&mut bytes).ok()?;
     serde_json::from_slice(&bytes).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::outcome::{End, Usage};
-
-    fn add(shelf: &Shelf, estate: &str, number: usize, printed: usize) -> Standing {
-        let run = format!("{estate}{number:04}");
-        let folder = shelf.add(&run).unwrap();
-        let card = Card {
-            run,
-            estate: estate.to_owned(),
-            owner: estate.to_owned(),
-            command: "true".to_owned(),
-            started_at: SystemTime::UNIX_EPOCH + Duration::from_secs(number as u64),
-            input: None,
-            recorder: 1,
-            server: None,
-        };
-        fs::write(folder.join(OUTPUT), vec![b'x'; printed]).unwrap();
-        Standing::begin(folder, card).unwrap()
-    }
-
-    fn end(standing: &Standing) {
-        let outcome = Ok((End::Exited(0), Usage::default()));
-        let (survivors, refused) = (Vec::new(), Vec::new());
-        let (took, lost, limit) = (Duration::from_secs(1), 0, None);
-        let ending =
-            Ending { pid: None, outcome, limit, stopped: false, took, survivors, lost, refused };
-        standing.end(&ending).unwrap();
-        assert_eq!(standing.ending().unwrap(), ending);
-    }
-
-    fn at_most(total: u64) -> SpillSettings {
-        SpillSettings { per_owner: total, total, ..SpillSettings::new("") }
-    }
-
-    #[test]
-    fn of_each_owners_jobs_the_newest_are_kept_whoever_has_the_oldest() {
-        let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path());
-        end(&add(&shelf, "ann", 0, 0));
-        (1..=MAX_ENDED + 5).for_each(|number| end(&add(&shelf, "bob", number, 0)));
-        shelf.tidy("ann", &at_most(u64::MAX));
-        let left: Vec<_> = shelf.jobs().into_iter().map(|job| job.card.run).collect();
-        assert_eq!(left.len(), 1 + MAX_ENDED);
-        assert!(left.contains(&"ann0000".to_owned()) && !left.contains(&"bob0005".to_owned()));
-    }
-
-    #[test]
-    fn what_has_ended_makes_room_oldest_first_and_a_killed_recorder_counts() {
-        let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path());
-        let old = add(&shelf, "ann", 1, 100_000);
-        // Nobody sits at its desk, and it has no end.
-        fs::remove_file(old.folder.join(UNENDED)).unwrap();
-        drop(std::os::unix::net::UnixListener::bind(old.folder.join("desk")).unwrap());
-        let new = add(&shelf, "ann", 2, 100_000);
-        end(&new);
-        let room = shelf.tidy("ann", &at_most(250_000));
-        assert!(room > 0 && old.folder.exists() && new.folder.exists());
-        shelf.tidy("ann", &at_most(150_000));
-        assert!(!old.folder.exists() && new.folder.exists());
-    }
-
-    #[test]
-    fn own_jobs_are_found_as_they_come_and_go_without_a_look_at_those_of_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path());
-        let own = |estate| {
-            let jobs = shelf.jobs_of(estate).into_iter();
-            jobs.map(|job| job.card.run).collect::<Vec<_>>()
-        };
-        let first = add(&shelf, "ann", 1, 0);
-        let strangers = add(&shelf, "bob", 1, 0);
-        assert_eq!(own("ann"), ["ann0001"]);
-        // One that has not begun, and begins.
-        let unbegun = shelf.add("ann0002").unwrap();
-        assert_eq!(own("ann"), ["ann0001"]);
-        fs::remove_dir_all(&unbegun).unwrap();
-        add(&shelf, "ann", 2, 0);
-        assert_eq!(own("ann"), ["ann0001", "ann0002"]);
-        std::thread::sleep(2 * COARSE);
-        assert_eq!(own("bob"), ["bob0001"]);
-        // Nobody reads it again.
-        fs::write(strangers.folder.join(CARD), "nonsense").unwrap();
-        assert_eq!(own("ann"), ["ann0001", "ann0002"]);
-        first.remove();
-        assert_eq!(own("ann"), ["ann0002"]);
-    }
-
-    #[test]
-    fn whoever_has_the_most_makes_room_and_nobody_for_who_has_too_much() {
-        let folder = tempfile::tempdir().unwrap();
-        let shelf = Shelf::new(folder.path());
-        let ann = add(&shelf, "ann", 1, 100_000);
-        end(&ann);
-        let bobs = [2, 3, 4].map(|number| add(&shelf, "bob", number, 100_000));
-        bobs.iter().for_each(end);
-        let left = || bobs.each_ref().map(|job| job.folder.exists());
-        shelf.tidy("ann", &at_most(350_000));
-        assert_eq!((ann.folder.exists(), left()), (true, [false, true, true]));
-        let room = shelf.tidy("bob", &SpillSettings { per_owner: 150_000, ..at_most(1 << 20) });
-        assert_eq!((ann.folder.exists(), left()), (true, [false, false, true]));
-        assert!(room > 0 && room <= 50_000, "{room}");
-    }
 }

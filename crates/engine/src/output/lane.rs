@@ -14,7 +14,7 @@ use crate::spill::SpillFile;
 pub const TAIL: usize = 16 << 10;
 
 /// The same, of a stream whose end is nowhere else.
-const NEWEST_KEPT: usize = 64 << 10;
+pub const NEWEST_KEPT: usize = 64 << 10;
 
 /// How many times longer than what is shown of it text may be that is not plain.
 const RENDERED: usize = 8;
