@@ -18,7 +18,7 @@ use tokio::runtime::Builder;
 
 use crate::args::JobsCommand;
 use crate::settings;
-use find::{Found, Place, all, find};
+use find::{Found, Place, all, find, warn};
 
 /// How long a job that was told to stop may take beyond its grace.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -63,13 +63,14 @@ pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {
-    let Found { jobs, refused } = all(shelf).await?;
+    let Found { jobs, refused, silent } = all(shelf).await?;
+    warn(&silent);
     if json {
         let listed: Vec<_> = jobs.iter().map(|(_, job)| job).collect();
         writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&listed)?)?;
     } else if !jobs.is_empty() {
         print_table(&jobs)?;
-    } else if refused.is_none() {
+    } else if refused.is_none() && silent.is_empty() {
         writeln!(io::stdout(), "no jobs")?;
     }
     // What was told is shown all the same.

@@ -7,9 +7,10 @@ mod support;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use support::{MCPZ, Server, mark, survivors};
+use support::{MCPZ, Server, audit, mark, survivors};
 
 fn tool(server: &mut Server, name: &str, arguments: Value) -> Value {
     server.tool(name, arguments)["structuredContent"].clone()
@@ -163,4 +164,31 @@ fn a_killed_server_leaves_nothing_that_is_asked_in_vain() {
     server.wait();
     assert_eq!(jobs(&state, &["list"]).0, "no jobs\n");
     assert_eq!(folders(), 0);
+}
+
+#[test]
+fn servers_that_do_not_answer_are_named_and_waited_for_together() {
+    let state = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut server = audit::start(&state, "");
+        server.call(json!({"command": "sleep 1000", "background": true}));
+        server
+    };
+    let (silent, mut server) = ([start(), start(), start()], start());
+    server.call(json!({"command": "sleep 1001", "background": true}));
+    silent.iter().for_each(|server| server.signal("STOP"));
+    let began = Instant::now();
+    let (said, done) = jobs(state.path(), &["list"]);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(5), "they were waited for in turn: {took:?}");
+    assert!(done && said.contains("sleep 1001") && !said.contains("no jobs"), "{said}");
+    let unasked = |pid| format!("mcpz: server {pid} is not responding; its jobs are not shown");
+    for server in &silent {
+        assert!(said.contains(&unasked(server.child.id())), "{said}");
+    }
+    assert!(!said.contains(&unasked(server.child.id())), "{said}");
+    let (said, done) = jobs(state.path(), &["stop", "job-3"]);
+    assert!(!done && said.contains("there is no job `job-3`"), "{said}");
+    assert!(said.contains(&unasked(silent[0].child.id())), "{said}");
+    silent.iter().for_each(|server| server.signal("CONT"));
 }

@@ -1,16 +1,22 @@
 //! Which jobs there are on this machine, and who can be asked for them.
 
-use std::io;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{End, Ending, Listed, Refusal, Refused, Shelf, Standing, State, Visit};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::JobsError;
 
 /// How long whoever is asked may take: one that was stopped never answers.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How many are asked at once: each takes a descriptor.
+const AT_ONCE: usize = 256;
 
 /// Where a job is to be asked for.
 pub enum Place {
@@ -40,24 +46,39 @@ pub struct Found {
     pub jobs: Vec<(Place, Listed)>,
     /// Why somebody would not tell us of others.
     pub refused: Option<JobsError>,
+    /// The processes of servers that do not answer, as far as they can be seen.
+    pub silent: Vec<Option<i32>>,
+}
+
+/// What somebody says who was asked for their jobs.
+enum Answer {
+    Jobs(Vec<Listed>),
+    Refused(JobsError),
+    /// Nothing, though they are there.
+    Silent(Option<i32>),
+    /// Nothing, as nobody is there.
+    Deserted,
 }
 
 /// All jobs, unless they are none of our business.
 pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
     shelf.sweep();
-    let mut found = Found::default();
+    let (mut asked, turns) = (JoinSet::new(), Arc::new(Semaphore::new(AT_ONCE)));
     for folder in shelf.folders() {
-        let listed = timeout(PATIENCE, async { Visit::open(&folder)?.list().await });
-        let listed = listed.await.map_err(io::Error::from).flatten().map_err(refused);
-        if let Err(Some(refused)) = listed {
-            found.refused = Some(refused);
-            continue;
-        }
-        match (listed.ok(), Standing::open(folder.clone())) {
-            (Some(jobs), _) => {
+        let turns = turns.clone();
+        asked.spawn(async move {
+            let _turn = turns.acquire().await;
+            (ask(&folder).await, folder)
+        });
+    }
+    let mut found = Found::default();
+    for (answer, folder) in asked.join_all().await {
+        match (answer, Standing::open(folder.clone())) {
+            (Answer::Refused(refused), _) => found.refused = Some(refused),
+            (Answer::Jobs(jobs), _) => {
                 found.jobs.extend(jobs.into_iter().map(|job| (Place::Desk(folder.clone()), job)));
             }
-            (None, Some(standing)) => {
+            (Answer::Silent(_) | Answer::Deserted, Some(standing)) => {
                 let job = kept(&standing);
                 let place = match standing.is_over() {
                     true => Place::Kept(standing),
@@ -65,7 +86,8 @@ pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
                 };
                 found.jobs.push((place, job));
             }
-            (None, None) => {}
+            (Answer::Silent(pid), None) => found.silent.push(pid),
+            (Answer::Deserted, None) => {}
         }
     }
     // What has ended is read from files, where nobody says so.
@@ -73,19 +95,41 @@ pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
         return Err(found.refused.unwrap_or_else(|| JobsError::Refused(own.to_string())));
     }
     found.jobs.sort_by_key(|(_, job)| job.started_at);
+    found.silent.sort_unstable();
     Ok(found)
 }
 
-/// The word of somebody who does not let us in.
-fn refused(error: io::Error) -> Option<JobsError> {
-    let refused = error.downcast::<Refused>().ok()?;
-    Some(JobsError::Refused(refused.0))
+async fn ask(folder: &Path) -> Answer {
+    let mut visit = match Visit::open(folder) {
+        Ok(visit) => visit,
+        // Too many wait there.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Answer::Silent(None),
+        Err(_) => return Answer::Deserted,
+    };
+    match timeout(PATIENCE, visit.list()).await {
+        Ok(Ok(jobs)) => Answer::Jobs(jobs),
+        Ok(Err(error)) => match error.downcast::<Refused>() {
+            Ok(refused) => Answer::Refused(JobsError::Refused(refused.0)),
+            Err(_) => Answer::Deserted,
+        },
+        Err(_) => Answer::Silent(visit.pid()),
+    }
+}
+
+/// Says whose jobs we know nothing of.
+pub fn warn(silent: &[Option<i32>]) {
+    for pid in silent {
+        let server = pid.map_or("a server".to_owned(), |pid| format!("server {pid}"));
+        // There is nobody else to tell.
+        let _ = writeln!(io::stderr(), "mcpz: {server} is not responding; its jobs are not shown");
+    }
 }
 
 /// The one job somebody means.
 pub async fn find(shelf: &Shelf, id: &str) -> Result<(Place, Listed), JobsError> {
     let named = |job: &Listed| job.name == id || (id.len() >= 4 && job.run.starts_with(id));
-    let Found { jobs, refused } = all(shelf).await?;
+    let Found { jobs, refused, silent } = all(shelf).await?;
+    warn(&silent);
     let mut named: Vec<_> = jobs.into_iter().filter(|(_, job)| named(job)).collect();
     // One that runs is meant rather than one of the same name that has ended.
     if named.iter().filter(|(_, job)| job.state == State::Running).count() == 1 {

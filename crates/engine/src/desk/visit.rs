@@ -18,6 +18,8 @@ pub struct Visit {
     asks: mpsc::UnboundedSender<(Vec<u8>, Done)>,
     told: Mailbox<OwnedReadHalf>,
     sending: JoinHandle<()>,
+    /// Who sits there.
+    pid: Option<i32>,
 }
 
 /// A desk says that it has nothing to tell us, and why.
@@ -31,8 +33,9 @@ type Done = Box<dyn FnOnce() + Send>;
 impl Visit {
     /// Goes to the desk in a folder, if somebody sits there.
     pub fn open(folder: &Path) -> io::Result<Self> {
-        let stream = connect(folder)?;
-        let (read, mut write) = UnixStream::from_std(stream)?.into_split();
+        let stream = UnixStream::from_std(connect(folder)?)?;
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        let (read, mut write) = stream.into_split();
         let (asks, mut asked) = mpsc::unbounded_channel::<(Vec<u8>, Done)>();
         let sending = tokio::spawn(async move {
             while let Some((bytes, done)) = asked.recv().await {
@@ -42,7 +45,12 @@ impl Visit {
                 done();
             }
         });
-        Ok(Self { asks, told: Mailbox::new(read), sending })
+        Ok(Self { asks, told: Mailbox::new(read), sending, pid })
+    }
+
+    /// The process that sits there, if it can be seen from here.
+    pub fn pid(&self) -> Option<i32> {
+        self.pid.filter(|pid| *pid > 0)
     }
 
     /// All jobs there; the error has a [`Refused`] in it where we are not told.
