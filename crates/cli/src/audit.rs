@@ -67,8 +67,7 @@ fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
         writeln!(stdout, "cut off while they were written: {}", count(torn, "line"))?;
     }
     if waiting > 0 {
-        let what = count(waiting, "record");
-        writeln!(stdout, "waiting for a server that has locked the trail and was stopped: {what}")?;
+        writeln!(stdout, "waiting to join the trail: {}", count(waiting, "record"))?;
     }
     if first > 1 {
         writeln!(stdout, "records before {first} were let go of, as `keep` says")?;

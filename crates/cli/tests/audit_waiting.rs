@@ -133,3 +133,21 @@ fn a_server_that_is_stopped_in_the_middle_keeps_nobody_from_running() {
     assert!(started > 200 + 20 + 2, "{started}");
     assert_eq!(verify(&state).1, 0, "{}", verify(&state).0);
 }
+
+#[test]
+fn a_server_that_closes_leaves_nothing_waiting() {
+    let state = support::state();
+    let mut server = start(&state, "");
+    server.run("echo before");
+    settled(&state);
+    let locked = lock(&state);
+    server.run("echo while");
+    // What another one has left waiting joins, too.
+    start(&state, "").run("echo new");
+    wait_until("ends are on record", || (verify(&state).0.contains(": 4 records\n")).then_some(()));
+    drop(locked);
+    server.close_stdin();
+    server.wait();
+    assert_eq!(waiting(&state), [""; 0].map(PathBuf::from));
+    assert_eq!(verify(&state), ("6 records in 1 file, none missing\n".to_owned(), 0));
+}

@@ -229,6 +229,18 @@ impl Audit {
     }
 }
 
+impl Drop for Shared {
+    /// Nobody writes any more: what waits joins the trail, if it can.
+    fn drop(&mut self) {
+        let trail = self.trail.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if trail.is_open()
+            && let Err(error) = trail.gather()
+        {
+            tracing::warn!("what is left to do for the audit trail is left to others: {error}");
+        }
+    }
+}
+
 impl Recorded {
     /// What the run is known by, here and to whoever asked for it.
     pub fn id(&self) -> &Arc<str> {

@@ -142,20 +142,45 @@ impl Trail {
 
     /// Notes how far the trail goes, and lets others write.
     pub fn settle(&mut self) -> io::Result<()> {
-        if let Some(mut opened) = self.opened.take_if(|_| self.waiting.is_some()) {
-            let joined = self.hold(&mut opened).and_then(|()| self.join(&mut opened));
-            self.opened = Some(opened);
-            match joined {
-                // Others go on having it.
-                Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
-                joined => joined?,
-            }
+        if self.waiting.is_some() {
+            self.join_now()?;
         }
         let held = self.held.take();
         match &self.opened {
             Some(opened) if held.is_some() => self.write_head(opened),
             _ => Ok(()),
         }
+    }
+
+    /// The same, and what anybody has left waiting joins the trail before.
+    pub fn gather(&mut self) -> io::Result<()> {
+        if !files::all_waiting(&self.settings.folder).unwrap_or_default().is_empty() {
+            (self.any_left, self.patience) = (true, PATIENCE);
+            self.join_now()?;
+        }
+        self.settle()
+    }
+
+    /// Has what waits join the trail, unless others have the lock.
+    fn join_now(&mut self) -> io::Result<()> {
+        let mut opened = match self.opened.take() {
+            Some(opened) => opened,
+            None => self.open()?,
+        };
+        let joined = self.hold(&mut opened).and_then(|()| self.join(&mut opened));
+        self.opened = Some(opened);
+        if joined.is_err() {
+            self.held = None;
+        }
+        joined.or_else(|error| match error.kind() {
+            io::ErrorKind::TimedOut => Ok(()),
+            _ => Err(error),
+        })
+    }
+
+    /// Whether anything was written.
+    pub fn is_open(&self) -> bool {
+        self.opened.is_some()
     }
 
     /// Whether there is something to settle.
