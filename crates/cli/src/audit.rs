@@ -56,7 +56,7 @@ fn read<T>(
 }
 
 fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
-    let Verified { records, files, first, torn, waiting, faults } = read(flags, verify)?;
+    let Verified { records, files, first, torn, waiting, unended, faults } = read(flags, verify)?;
     let count = |number: u64, what: &str| match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),
@@ -68,6 +68,9 @@ fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
     }
     if waiting > 0 {
         writeln!(stdout, "waiting to join the trail: {}", count(waiting, "record"))?;
+    }
+    if unended > 0 {
+        writeln!(stdout, "without an end, as the server is gone: {}", count(unended, "run"))?;
     }
     if first > 1 {
         writeln!(stdout, "records before {first} were let go of, as `keep` says")?;

@@ -3,7 +3,8 @@
 //! A JSON line before each run and one after it, and one before all that is typed into it, in a folder only we can read; whoever cannot write
 //! the first runs nothing. Each line holds the mark of the one before and one of its own, made with a
 //! key, and the head beside the file tells which was the last: a line that is changed, removed or
-//! put elsewhere shows ([`verify`]). Several processes write to one trail.
+//! put elsewhere shows ([`verify`]). Several processes write to one trail; when one of them is gone, another
+//! records the ends it has not.
 //!
 //!     gate ─▶ Audit::start ─▶ Recorded ─▶ run ─▶ Recorded::end
 //!       └───▶ Audit::refuse (on the disk before it is told)
@@ -24,6 +25,7 @@ mod trail;
 mod typing;
 mod verify;
 mod waiting;
+mod writer;
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -55,12 +57,17 @@ use peers::Rejection;
 use record::{Closing, Opening};
 use trail::Trail;
 use typing::Typed;
+use writer::{Writer, unended};
 
 /// How many ends of runs are kept that cannot be recorded.
 const MAX_OWED: usize = 10_000;
 
-/// Between two tries to record them.
+/// Between two tries to record them, at first and at last.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+const TRY_SELDOM: Duration = Duration::from_secs(30);
+
+/// How many of them are named at the end.
+const MAX_NAMED: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditSettings {
@@ -88,13 +95,28 @@ pub struct Audit {
 }
 
 struct Shared {
-    /// The file that is written, for those who have to be told where it is.
-    path: PathBuf,
+    folder: PathBuf,
     discretion: Discretion,
     trail: Mutex<Trail>,
-    /// Ends of runs that could not be recorded yet.
-    owed: Mutex<VecDeque<Value>>,
+    owed: Mutex<Owed>,
+    writers: Mutex<Writers>,
     later: Later,
+}
+
+/// Ends of runs that could not be recorded yet.
+#[derive(Default)]
+struct Owed {
+    ends: VecDeque<Value>,
+    /// Whether there were more than are kept.
+    too_many: bool,
+}
+
+/// Who is known to record ends, as long as there are some to record.
+#[derive(Default)]
+struct Writers {
+    own: Option<Writer>,
+    /// Those that are gone, and whose ends we owe.
+    taken_over: Vec<Writer>,
 }
 
 /// Proof that a run is on record. Its end is recorded too, once: when it is known or, if nobody
@@ -108,21 +130,65 @@ pub struct Recorded {
 impl Audit {
     /// Nothing is made or opened until there is something to write.
     pub fn new(settings: AuditSettings, discretion: Discretion, later: Later) -> Self {
-        let path = files::current(&settings.folder);
+        let folder = settings.folder.clone();
         let (trail, owed) = (Mutex::new(Trail::new(settings)), Mutex::default());
-        Self { shared: Arc::new(Shared { path, discretion, trail, owed, later }) }
+        let writers = Mutex::default();
+        Self { shared: Arc::new(Shared { folder, discretion, trail, owed, writers, later }) }
     }
 
     /// Records that a command is going to run. Without this, it must not.
     pub fn start(&self, asked: &Asked<'_>, permit: &Permit) -> Result<Recorded, Error> {
         let id = self.new_id()?;
-        self.append(&Opening::start(&id, asked, permit, &self.shared.discretion))?;
+        let writer = self.enter(random_name)?;
+        self.append(&Opening::start((&id, &writer), asked, permit, &self.shared.discretion))?;
         Ok(Recorded { audit: self.clone(), id, ended: false })
     }
 
-    /// Takes over a run whose beginning another process has put on record.
-    pub fn resume(&self, id: &str) -> Recorded {
-        Recorded { audit: self.clone(), id: id.into(), ended: false }
+    /// Takes over a run whose beginning another process has put on record, and no other.
+    pub fn resume(&self, id: &str) -> Result<Recorded, Error> {
+        let recorded = Recorded { audit: self.clone(), id: id.into(), ended: false };
+        match self.enter(|| Ok(id.to_owned())) {
+            Ok(_) => Ok(recorded),
+            Err(error) => {
+                recorded.end(Err(&error));
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes it known that we have ends to record, and returns the name we do so by.
+    fn enter(&self, name: impl FnOnce() -> io::Result<String>) -> Result<Arc<str>, Error> {
+        let own = &mut self.writers().own;
+        if let Some(own) = own {
+            return Ok(own.name.clone());
+        }
+        let writer = name().and_then(|name| Writer::enter(&self.shared.folder, &name));
+        let writer = writer.map_err(|source| self.error(source))?;
+        Ok(own.insert(writer).name.clone())
+    }
+
+    /// Records the ends of runs whose process is gone and has not: it was killed, or the disk was full.
+    pub async fn take_over(&self) {
+        let folder = self.shared.folder.clone();
+        let gone = aside(move || Writer::gone(&folder)).await.unwrap_or_default();
+        if gone.is_empty() {
+            return;
+        }
+        // What they have left waiting counts.
+        if let Err(source) = self.trail().gather() {
+            tracing::warn!("{}", self.error(source).chain());
+        }
+        let folder = self.shared.folder.clone();
+        let found = aside(move || (unended(&folder, &gone), gone)).await;
+        let Ok((Ok(runs), gone)) = found else { return };
+        for id in runs {
+            self.close(&Closing::lost(&id), &id);
+        }
+        let all_recorded = self.owed().ends.is_empty();
+        match all_recorded {
+            true => gone.into_iter().for_each(Writer::leave),
+            false => self.writers().taken_over.extend(gone),
+        }
     }
 
     /// Records that a command will not run, on the disk: who was refused may try to remove the trace.
@@ -173,13 +239,23 @@ impl Audit {
         Ok(file)
     }
 
-    /// Keeps the end of a run that cannot be recorded until it can.
+    /// Records the end of a run, or keeps it until it can be recorded.
+    fn close(&self, closing: &Closing<'_>, id: &str) {
+        if let Err(error) = self.append(closing) {
+            // It has run, and will have ended when there is room again.
+            self.owe(closing, id, &error);
+        }
+    }
+
     fn owe(&self, closing: &Closing<'_>, id: &str, error: &Error) {
         let mut owed = self.owed();
-        let known = !owed.is_empty();
+        let known = !owed.ends.is_empty();
         match serde_json::to_value(closing) {
-            Ok(closing) if owed.len() < MAX_OWED => owed.push_back(closing),
-            _ => tracing::error!("the end of {id} is not on record: {}", error.chain()),
+            Ok(closing) if owed.ends.len() < MAX_OWED => owed.ends.push_back(closing),
+            _ => {
+                owed.too_many = true;
+                tracing::error!("the end of {id} is not on record: {}", error.chain());
+            }
         }
         drop(owed);
         if known {
@@ -189,11 +265,18 @@ impl Audit {
         if let Ok(runtime) = Handle::try_current() {
             let audit = self.clone();
             runtime.spawn(async move {
-                while !audit.catch_up() {
-                    tokio::time::sleep(TRY_AGAIN).await;
-                }
-                tracing::error!("the ends of all runs are on record now");
+                audit.caught_up().await;
+                tracing::error!("the ends of all runs of this server are on record now");
             });
+        }
+    }
+
+    /// Waits until all is recorded that could not be before.
+    pub async fn caught_up(&self) {
+        let mut pause = TRY_AGAIN;
+        while !self.catch_up() {
+            tokio::time::sleep(pause).await;
+            pause = TRY_SELDOM.min(2 * pause);
         }
     }
 
@@ -201,16 +284,20 @@ impl Audit {
     pub fn catch_up(&self) -> bool {
         loop {
             // Not while it is written: whatever fails meanwhile is added.
-            let Some(first) = self.owed().front().cloned() else { return true };
+            let Some(first) = self.owed().ends.front().cloned() else { return true };
             if self.append(&first).is_err() {
                 return false;
             }
-            self.owed().pop_front();
+            self.owed().ends.pop_front();
         }
     }
 
-    fn owed(&self) -> MutexGuard<'_, VecDeque<Value>> {
+    fn owed(&self) -> MutexGuard<'_, Owed> {
         self.shared.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writers(&self) -> MutexGuard<'_, Writers> {
+        self.shared.writers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn settle(&self) {
@@ -225,18 +312,40 @@ impl Audit {
     }
 
     fn error(&self, source: io::Error) -> Error {
-        Error::Audit { path: self.shared.path.clone(), source }
+        Error::Audit { path: files::current(&self.shared.folder), source }
     }
 }
 
 impl Drop for Shared {
-    /// Nobody writes any more: what waits joins the trail, if it can.
+    /// Nobody writes any more: the last try, and the last word.
     fn drop(&mut self) {
         let trail = self.trail.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if trail.is_open()
-            && let Err(error) = trail.gather()
-        {
+        let Owed { ends, too_many } = self.owed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        while ends.front().is_some_and(|first| trail.add(first).is_ok()) {
+            ends.pop_front();
+        }
+        let settled = match ends.is_empty() && trail.is_open() {
+            true => trail.gather(),
+            false => trail.settle(),
+        };
+        if let Err(error) = settled {
             tracing::warn!("what is left to do for the audit trail is left to others: {error}");
+        }
+        if !ends.is_empty() {
+            let ids = ends.iter().filter_map(|end| end["id"].as_str());
+            let named = ids.take(MAX_NAMED).collect::<Vec<_>>().join(", ");
+            let more = match ends.len().saturating_sub(MAX_NAMED) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            tracing::error!(
+                "the ends of these runs are not on record; the next server records that they are lost: \
+                 {named}{more}"
+            );
+        } else if !*too_many {
+            let writers = self.writers.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let Writers { own, taken_over } = std::mem::take(writers);
+            own.into_iter().chain(taken_over).for_each(Writer::leave);
         }
     }
 }
@@ -261,10 +370,7 @@ impl Recorded {
     fn write_end(&mut self, answer: Result<&Outcome, &Error>) {
         self.ended = true;
         let closing = Closing::new(&self.id, answer, &self.audit.shared.discretion);
-        if let Err(error) = self.audit.append(&closing) {
-            // It has run, and will have ended when there is room again.
-            self.audit.owe(&closing, &self.id, &error);
-        }
+        self.audit.close(&closing, &self.id);
     }
 }
 

@@ -221,6 +221,8 @@ impl Engine {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
             aside(move || spill.sweep());
+            let audit = self.shared.audit.clone();
+            tokio::spawn(async move { audit.take_over().await });
             tokio::spawn(async {
                 tokio::time::sleep(STARTED).await;
                 forget_code();

@@ -1,5 +1,6 @@
 //! The files of a trail: the one that is written, and older ones by number.
 
+use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -14,6 +15,8 @@ use rustix::io::Errno;
 const PAUSE: Duration = Duration::from_micros(100);
 
 const WAITING: &str = "waiting-";
+
+const WRITER: (&str, &str) = ("writer-", ".lock");
 
 /// The file that is written.
 pub fn current(folder: &Path) -> PathBuf {
@@ -57,6 +60,24 @@ pub fn all_waiting(folder: &Path) -> io::Result<Vec<PathBuf>> {
     }
     paths.sort_unstable();
     Ok(paths)
+}
+
+/// What a process keeps locked that has ends to record.
+pub fn writer(folder: &Path, name: &str) -> PathBuf {
+    let (before, after) = WRITER;
+    folder.join(format!("{before}{name}{after}"))
+}
+
+/// The names of all of those.
+pub fn all_writers(folder: &Path) -> io::Result<HashSet<String>> {
+    let (before, after) = WRITER;
+    let mut names = HashSet::new();
+    for entry in fs::read_dir(folder)? {
+        let name = entry?.file_name();
+        let name = name.to_str().and_then(|name| name.strip_prefix(before)?.strip_suffix(after));
+        names.extend(name.map(str::to_owned));
+    }
+    Ok(names)
 }
 
 /// Opens a file of the folder to be read and written by us alone, and makes it if need be.

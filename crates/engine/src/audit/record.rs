@@ -77,6 +77,9 @@ pub struct Opening<'a> {
     warnings: &'a [&'static str],
     #[serde(flatten)]
     source: Source<'a>,
+    /// Who will record the end, if there is one ([`super::writer`]).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    writer: Option<&'a str>,
     directory: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
@@ -159,7 +162,7 @@ struct What<'a> {
 
 impl<'a> Opening<'a> {
     pub fn start(
-        id: &'a str,
+        (id, writer): (&'a str, &'a str),
         asked: &Asked<'a>,
         permit: &'a Permit,
         discretion: &Discretion,
@@ -168,7 +171,7 @@ impl<'a> Opening<'a> {
         let rule = rule.map(|rule| cut(rule.into(), MAX_NAME));
         let warnings = &permit.warnings;
         let verdict = Verdict { rule, ..Verdict::allow("start") };
-        Self { warnings, ..Self::new(id, verdict, asked, discretion) }
+        Self { warnings, writer: Some(writer), ..Self::new(id, verdict, asked, discretion) }
     }
 
     /// A request that was refused, and why.
@@ -189,6 +192,7 @@ impl<'a> Opening<'a> {
             verdict,
             warnings: &[],
             source: Source::new(origin, owner),
+            writer: None,
             directory: cut(directory.to_string_lossy(), MAX_NAME),
             timeout_ms: asked.timeout.map(|timeout| timeout.as_millis() as u64),
             description: described(request, discretion),
@@ -310,6 +314,13 @@ impl<'a> Closing<'a> {
                 Self { result: "not_started", reason, ..closing }
             }
         }
+    }
+
+    /// That of a run whose process was gone before it had recorded the end.
+    pub fn lost(id: &'a str) -> Self {
+        let reason = "the process that kept it was gone before its end was recorded";
+        let (event, result, reason) = ("end", "lost", Some(reason.into()));
+        Self { id, event, result, reason, ..Self::default() }
     }
 
     fn ran(self, outcome: &Outcome) -> Self {

@@ -1,12 +1,11 @@
 //! Whether a trail is as it was written.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-use serde::Deserialize;
 
 use super::files::{self, Held, Sharing};
 use super::head::{HEAD_FILE, Head};
@@ -14,6 +13,7 @@ use super::line::{Line, Link, MAX_LINE};
 use super::record::{Repaired, Rotated};
 use super::seal::Key;
 use super::unreadable;
+use super::writer::{Kind, Unended, Writer};
 use crate::error::Error;
 
 /// How long those who write are waited for.
@@ -30,6 +30,8 @@ pub struct Verified {
     pub torn: u64,
     /// Records that have yet to join the trail: somebody has its lock and does not let go.
     pub waiting: u64,
+    /// Runs that have no end on record, and whose process is gone.
+    pub unended: u64,
     /// In the order of the trail; if there are none, all is well.
     pub faults: Vec<Fault>,
 }
@@ -86,8 +88,9 @@ fn missing(from: u64, to: u64, place: &str) -> String {
 
 /// Looks at every line of a trail.
 pub fn verify(folder: &Path) -> Result<Verified, Error> {
-    let Snapshot { key, head, files, numbers, waiting } = Snapshot::take(folder)?;
-    let mut walk = Walk { key, last: None, first: None, rotated: None, found: Verified::default() };
+    let Snapshot { key, head, files, numbers, waiting, writers } = Snapshot::take(folder)?;
+    let (unended, found) = (Unended::default(), Verified::default());
+    let mut walk = Walk { key, last: None, first: None, rotated: None, unended, found };
     for (path, file) in files {
         walk.file(&path, file).map_err(unreadable(&path))?;
     }
@@ -100,6 +103,9 @@ pub fn verify(folder: &Path) -> Result<Verified, Error> {
         walk.file(&path, file).map_err(unreadable(&path))?;
     }
     walk.found.waiting = walk.found.records - joined;
+    let lives = |name: &String| writers.contains(name);
+    let unended = walk.unended.runs().filter(|(id, writer)| !lives(id) && !lives(writer));
+    walk.found.unended = unended.count() as u64;
     Ok(walk.found)
 }
 
@@ -112,6 +118,8 @@ struct Snapshot {
     numbers: Vec<u64>,
     /// What has yet to join it.
     waiting: Vec<(PathBuf, io::Take<File>)>,
+    /// Those who lived then, and will record the ends of their runs.
+    writers: HashSet<String>,
 }
 
 impl Snapshot {
@@ -124,16 +132,19 @@ impl Snapshot {
             Err(error) if error.kind() == io::ErrorKind::TimedOut => None,
             held => held.map_err(unreadable(&path))?,
         };
+        let mut writers = Writer::living(folder).map_err(unreadable(folder))?;
         let numbers = files::numbers(folder).map_err(unreadable(folder))?;
         let paths = numbers.iter().map(|number| files::rotated(folder, *number)).chain([path]);
         let files = as_they_are(paths)?;
         let waiting = files::all_waiting(folder).map_err(unreadable(folder))?;
         let waiting = as_they_are(waiting)?;
+        // Somebody new may have begun to write what waits.
+        writers.extend(Writer::living(folder).map_err(unreadable(folder))?);
         let path = folder.join(HEAD_FILE);
         let head = open(&path).map_err(unreadable(&path))?;
         let head = head.map(|file| Head::read(&file, &key)).transpose();
         let head = head.map_err(unreadable(&path))?.flatten();
-        Ok(Self { head, key, files, numbers, waiting })
+        Ok(Self { head, key, files, numbers, waiting, writers })
     }
 }
 
@@ -180,15 +191,8 @@ struct Walk {
     first: Option<(PathBuf, Link)>,
     /// What the newest file says about those before it.
     rotated: Option<Rotated>,
+    unended: Unended,
     found: Verified,
-}
-
-/// What has to be known of a record besides its place.
-#[derive(Deserialize)]
-struct Kind<'a> {
-    event: &'a str,
-    #[serde(default)]
-    what: &'a str,
 }
 
 impl Walk {
@@ -249,7 +253,7 @@ impl Walk {
         }
     }
 
-    /// Notes what a genuine record says about the trail itself.
+    /// Notes what a genuine record says about the trail itself, and about runs.
     fn look_inside(&mut self, text: &[u8]) -> Option<Defect> {
         let kind: Kind<'_> = serde_json::from_slice(text).ok()?;
         match (kind.event, kind.what) {
@@ -257,7 +261,7 @@ impl Walk {
             (Repaired::EVENT, Repaired::HEAD) => return Some(Defect::WasHeadless),
             (Repaired::EVENT, Repaired::JOINED) => return Some(Defect::ChangedElsewhere),
             (Repaired::EVENT, _) => self.found.torn += 1,
-            _ => {}
+            _ => self.unended.note(&kind),
         }
         None
     }

@@ -90,7 +90,7 @@ async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String
     let audit = Audit::new(order.audit, discretion, later.clone());
     // A server that is itself below another one is let in at its own jobs alone.
     let access = Access::new(audit.clone()).with_server(standing.card.server);
-    let recorded = audit.resume(&standing.card.run);
+    let recorded = audit.resume(&standing.card.run).map_err(|error| error.chain())?;
     let (jobs, estate) =
         (standing.folder.parent().ok_or("it has no folder")?, &standing.card.estate);
     let Some(permit) = Permit::take(jobs, estate, order.jobs).await else {

@@ -4,14 +4,17 @@ use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
 use mcpz_agent::{Ancestry, Identity, Spawn, aside};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{Engine, Settings};
+use crate::audit::Audit;
 use crate::desk::{Access, Desk};
 use crate::detached::{Card, Order, Shelf, Standing, enclose, follow, launch};
 use crate::error::Error;
 use crate::gate::Pending;
-use crate::jobs::Job;
+use crate::jobs::{Ended, Job};
+use crate::outcome::End;
 use crate::output::Output;
 use crate::request::{Origin, RunRequest};
 use crate::store::Owner;
@@ -114,6 +117,7 @@ impl Engine {
         let card = standing.card.clone();
         let job = owner.jobs.add_detached(follow(standing, output), &card);
         owner.follow(&job.run, None, job.output.clone());
+        tokio::spawn(record_loss(self.shared.audit.clone(), job.ending()));
         (job, true)
     }
 
@@ -172,6 +176,18 @@ fn keep_admitted(found: &mut Vec<Standing>) {
     let admitted = |job: &Standing| job.card.server == own;
     if !found.iter().all(admitted) && matches!(Ancestry::own(), Ancestry::Below(_)) {
         found.retain(admitted);
+    }
+}
+
+/// Waits for the end of a job. If its recorder was killed, nobody has recorded that.
+async fn record_loss(audit: Audit, mut ending: watch::Receiver<Ended>) {
+    let gone = ending.wait_for(|ended| ended.survivors.is_some()).await;
+    let lost = gone.is_ok_and(|ended| {
+        let outcome = ended.outcome.as_ref();
+        outcome.is_some_and(|answer| answer.as_ref().is_ok_and(|it| it.end == End::Lost))
+    });
+    if lost {
+        audit.take_over().await;
     }
 }
 
