@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcpz_agent::{FIRST_OWNER, Given, Keep, decode, encode, stand_alone};
 use tokio::runtime::Builder;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::launch::{Begun as Answer, Order};
 use super::permit::Permit;
@@ -26,6 +26,13 @@ use crate::variables::Variables;
 
 /// How long those who follow may take to hear the end.
 const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How long a recorder stays for a disk that is full. An end that is not on record by then is recorded as lost
+/// by the next server.
+const STAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Between two tries to write down the end.
+const TRY_AGAIN: Duration = Duration::from_secs(30);
 
 /// Records one run, from its start until nothing of it is left, in a process that whoever started
 /// this one has nothing to do with. Must be called while there is one thread.
@@ -52,14 +59,12 @@ pub fn record() -> io::Result<()> {
         .on_thread_park(move || idle.catch_up())
         .build()?;
     runtime.block_on(async {
-        match begin(order, start, later).await {
-            Ok((job, standing, desk, permit)) => {
+        match begin(order, start, later.clone()).await {
+            Ok(begun) => {
                 // Whoever has asked for it may be gone; it was to outlive them.
                 let _ = answer(&mut output, &Ok(()));
                 drop(output);
-                job.gone().await;
-                drop(permit);
-                see_off(&job, &standing, &desk).await
+                begun.see_through(&later).await
             }
             Err(text) => answer(&mut output, &Err(text)),
         }
@@ -79,7 +84,14 @@ enum Start {
     Enclosed(Box<Confining>),
 }
 
-type Begun = (Arc<Job>, Standing, Desk, Permit);
+/// A run that can be found, and asked for.
+struct Begun {
+    job: Arc<Job>,
+    standing: Standing,
+    desk: Desk,
+    audit: Audit,
+    permit: Permit,
+}
 
 async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String> {
     let mut card = order.card;
@@ -146,19 +158,40 @@ async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String
     let desk = desk.map_err(|error| error.to_string())?;
     job.started().await?;
     // From now on it can be found, and asked for.
-    let begun = Standing::begin(standing.folder, standing.card);
-    Ok((job, begun.map_err(|error| error.to_string())?, desk, permit))
+    let standing = Standing::begin(standing.folder, standing.card);
+    let standing = standing.map_err(|error| error.to_string())?;
+    Ok(Begun { job, standing, desk, audit, permit })
 }
 
-/// Writes down what became of a job of which nothing is left. Those who follow it are told, too: where there
-/// is no room on the disk, they are all who know.
-async fn see_off(job: &Job, standing: &Standing, desk: &Desk) -> io::Result<()> {
-    let mut ending = Ending::of(job);
-    let newest = job.output.passing(Stream::Stdout);
-    if standing.keep_newest(&newest).is_err() {
-        ending.lost += newest.len() as u64;
+impl Begun {
+    /// Waits until nothing is left of a job, and writes down what became of it. Those who follow it are
+    /// told, too: where there is no room on the disk, they are all who know until there is.
+    async fn see_through(self, later: &Later) -> io::Result<()> {
+        let Self { job, standing, desk, audit, permit } = self;
+        job.gone().await;
+        drop(permit);
+        let mut ending = Ending::of(&job);
+        let newest = job.output.passing(Stream::Stdout);
+        if standing.keep_newest(&newest).is_err() {
+            ending.lost += newest.len() as u64;
+        }
+        let mut written = standing.end(&ending);
+        let _ = timeout(FAREWELL, desk.forsaken()).await;
+        // The record of the end may be among what was put off.
+        later.catch_up();
+        let room = async {
+            audit.caught_up().await;
+            while written.as_ref().is_err_and(is_full) {
+                sleep(TRY_AGAIN).await;
+                written = standing.end(&ending);
+            }
+        };
+        let _ = timeout(STAY, room).await;
+        written
     }
-    let written = standing.end(&ending);
-    let _ = timeout(FAREWELL, desk.forsaken()).await;
-    written
+}
+
+/// Whether there may be room later.
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
