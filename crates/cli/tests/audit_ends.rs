@@ -5,6 +5,8 @@
 mod support;
 
 use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
@@ -32,6 +34,16 @@ fn close(mut server: Server) {
 fn small_disk() -> Option<(Disk, TempDir)> {
     let state = support::state();
     Some((Disk::mount(state.path(), "1m")?, state))
+}
+
+/// Gives a folder that only we may look into a disk of its own.
+fn own_disk(path: &Path) -> Disk {
+    std::fs::create_dir_all(path).unwrap();
+    let disk = Disk::mount(path, "1m").unwrap();
+    for folder in [path, path.parent().unwrap()] {
+        std::fs::set_permissions(folder, PermissionsExt::from_mode(0o700)).unwrap();
+    }
+    disk
 }
 
 /// Fills a disk until not even the beginning of a run fits into what is left of the trail.
@@ -86,6 +98,8 @@ fn writers(state: &TempDir) -> usize {
 #[test]
 fn a_detached_job_that_ends_on_a_full_disk_has_its_end_recorded_when_there_is_room() {
     let Some((disk, state)) = small_disk() else { return };
+    // A job that ends makes some room where jobs are.
+    let _elsewhere = own_disk(&folder(&state).join("jobs"));
     let (mut first, _) = server(&state);
     let gate = Gate::new();
     let jobs = start_jobs(&mut first, &gate, "detach");
