@@ -115,7 +115,7 @@ fn a_disk_filler_ends() {
 fn a_busy_loop_ends() {
     as_everybody(|server, _| {
         let reply = too_far(server, BUSY_LOOP, CPU_SECOND, "cpu_limit");
-        assert_eq!(reply["message"], "out of CPU time: a command may use 1 seconds");
+        assert_eq!(reply["message"], "out of CPU time: a command may use 1 second");
         assert!(reply["cpu_ms"].as_u64().unwrap() < 2500, "{reply}");
     });
 }
