@@ -64,7 +64,11 @@ fn everybody_gets_in_only_where_that_was_said() {
 #[test]
 fn settings_that_cannot_be_meant_are_refused() {
     for (flags, token, complaint) in [
-        (&["--bind", "nonsense"][..], "0123456789abcdef", "not an address of this machine to listen on"),
+        (
+            &["--bind", "nonsense"][..],
+            "0123456789abcdef",
+            "not an address of this machine to listen on",
+        ),
         (&["--path", "mcp"], "0123456789abcdef", "must begin with a slash"),
         (&[], "short", "at least 16 characters"),
         (&["--tls-cert", "x.pem"], "0123456789abcdef", "both a certificate and a key"),
