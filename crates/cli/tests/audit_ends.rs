@@ -1,4 +1,4 @@
-//! Every run on record has its end on record, whoever was killed or found the disk full.
+//! Every run on record has its end on record, even if its server was killed or the disk was full.
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 use support::audit::{audit, edit, file, folder, records, settled, start, verify};
-use support::wait_until;
+use support::{Server, wait_until};
 use tempfile::TempDir;
 
 /// Locks the trail of a server as one would that is stopped.
@@ -18,6 +18,16 @@ fn lock(state: &TempDir) -> File {
     let trail = File::open(file(state)).unwrap();
     wait_until("it is locked", || flock(&trail, FlockOperation::NonBlockingLockExclusive).ok());
     trail
+}
+
+/// A server that has run `echo before`, and whose trail is locked by us.
+fn start_and_lock(config: &str) -> (Server, TempDir, File) {
+    let state = support::state();
+    let mut server = start(&state, config);
+    server.run("echo before");
+    settled(&state);
+    let locked = lock(&state);
+    (server, state, locked)
 }
 
 /// The files of records that wait.
@@ -28,11 +38,7 @@ fn waiting(state: &TempDir) -> Vec<PathBuf> {
 
 #[test]
 fn who_does_not_get_the_lock_runs_and_its_records_join_the_trail() {
-    let state = support::state();
-    let mut server = start(&state, "[policy]\ndeny = [\"rm\"]\n");
-    server.run("echo before");
-    settled(&state);
-    let locked = lock(&state);
+    let (mut server, state, locked) = start_and_lock("[policy]\ndeny = [\"rm\"]\n");
     assert_eq!(server.run("echo while")["output"], "while\n");
     let refused = server.call_raw(json!({"command": "rm x"}));
     assert_eq!(refused["isError"], true);
@@ -61,11 +67,7 @@ fn who_does_not_get_the_lock_runs_and_its_records_join_the_trail() {
 
 #[test]
 fn what_a_killed_server_has_left_waiting_joins_with_the_next() {
-    let state = support::state();
-    let mut server = start(&state, "");
-    server.run("echo before");
-    settled(&state);
-    let locked = lock(&state);
+    let (mut server, state, locked) = start_and_lock("");
     server.run("echo while");
     server.signal("KILL");
     server.wait();
@@ -81,11 +83,7 @@ fn what_a_killed_server_has_left_waiting_joins_with_the_next() {
 
 #[test]
 fn what_is_changed_while_it_waits_shows() {
-    let state = support::state();
-    let mut server = start(&state, "");
-    server.run("echo before");
-    settled(&state);
-    let locked = lock(&state);
+    let (mut server, state, locked) = start_and_lock("");
     server.run("echo secret");
     wait_until("its end", || (verify(&state).0.contains(": 2 records\n")).then_some(()));
     edit(&waiting(&state)[0], |lines| lines[0] = lines[0].replace("secret", "public"));
@@ -136,11 +134,7 @@ fn a_server_that_is_stopped_in_the_middle_keeps_nobody_from_running() {
 
 #[test]
 fn a_server_that_closes_leaves_nothing_waiting() {
-    let state = support::state();
-    let mut server = start(&state, "");
-    server.run("echo before");
-    settled(&state);
-    let locked = lock(&state);
+    let (mut server, state, locked) = start_and_lock("");
     server.run("echo while");
     // What another one has left waiting joins, too.
     start(&state, "").run("echo new");

@@ -1,10 +1,10 @@
-//! Who has runs on record whose end they will record.
+//! The processes that still owe the trail the ends of runs.
 //!
 //! Each such process has a file in the folder of the trail and keeps it locked: a server under a name that
 //! stands in the beginnings it writes, the recorder of a detached job under the id of its run. When all ends
 //! are on record, the file goes. One that is there and not locked is of a process that was killed, or that
 //! found the disk full to the end: the next server looks for runs of that name that have no end
-//! ([`Unended`]), and records that nobody knows it.
+//! ([`Unended`]), and records them as lost.
 //!
 //!     writer-NAME.lock   locked       its owner lives
 //!                        not locked   somebody has to look for its runs
@@ -80,7 +80,7 @@ impl Writer {
 /// The runs of a trail that have begun and not ended.
 #[derive(Default)]
 pub struct Unended {
-    /// Whoever has begun each.
+    /// The writer that has begun each.
     begun: HashMap<String, String>,
     /// Ends whose beginning has not come yet, or was let go of: what waits for the trail joins it late.
     ended: HashSet<String>,
@@ -112,7 +112,7 @@ impl Unended {
         }
     }
 
-    /// Each with whoever has begun it.
+    /// Each with the writer that has begun it.
     pub fn runs(self) -> impl Iterator<Item = (String, String)> {
         self.begun.into_iter()
     }
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_not_left_lives_or_is_gone() {
+    fn a_writer_that_has_not_left_lives_or_is_gone() {
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = ["one", "other"].map(|name| Writer::enter(folder.path(), name).unwrap());
         assert!(Writer::gone(folder.path()).is_empty());
