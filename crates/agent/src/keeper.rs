@@ -109,6 +109,7 @@ impl Keeper {
     /// One run, from its start until nothing of it is left.
     fn mind(&mut self, spawn: Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
+        self.group.iter_mut().for_each(Group::step_in);
         let group = self.group.as_ref();
         let place = Place {
             cgroup: group.and_then(Group::folder),
@@ -132,6 +133,9 @@ impl Keeper {
                 minding.end_within(ORPHAN_GRACE, self.group.as_ref());
             }
             minding.offer();
+            if minding.lasts() {
+                self.group.iter_mut().for_each(Group::step_out);
+            }
             let empty = minding.reap();
             if self.report(&mut minding, empty).is_err() {
                 hung_up = true;

@@ -121,7 +121,7 @@ fn no_more_detached_jobs_run_than_there_may_be_whichever_servers_are_asked() {
     let [stopped, mut server] = servers;
     let listed = server.tool("list_jobs", json!({}))["structuredContent"].clone();
     assert_eq!((begun.len(), listed["jobs"].as_array().unwrap().len()), (4, 4), "{listed}");
-    // Whoever is stopped keeps nothing from others.
+    // A server that is stopped does not stand in the way of another one.
     stopped.signal("STOP");
     let stop = |id: &Value| json!({"job_id": id, "grace_ms": 0});
     server.tool("stop_job", stop(&begun.swap_remove(0)));

@@ -169,8 +169,8 @@ fn notice(omitted: u64, gap: &str) -> String {
     format!("{gap}[... {omitted} bytes left out ...]\n")
 }
 
-/// Stands for what was left out where there is no room for its size: on a line of its own before
-/// whole lines, and right before a piece of one.
+/// The shortest sign that something was left out, for when its size does not fit: on a line of its own
+/// before whole lines, and right before a piece of one.
 fn mark(whole_lines: bool) -> String {
     if whole_lines { "...\n" } else { "..." }.to_owned()
 }

@@ -55,13 +55,9 @@ impl Group {
         for folder in &self.folders {
             match folder.kind {
                 Kind::Unified => self.handle = File::open(&folder.path).ok().map(Into::into),
-                // One thread that moves itself is the only one the kernel does not stop all others
-                // for.
-                Kind::Memory if !put(&folder.path.join("tasks"), "0") => self.held.memory = None,
-                Kind::Processes if !put(&folder.path.join("tasks"), "0") => {
-                    self.held.processes = None;
-                }
-                Kind::Cpu => drop(put(&folder.path.join("tasks"), "0")),
+                Kind::Memory if !folder.take_in() => self.held.memory = None,
+                Kind::Processes if !folder.take_in() => self.held.processes = None,
+                Kind::Cpu => drop(folder.take_in()),
                 Kind::Memory | Kind::Processes => {}
             }
         }
@@ -108,13 +104,24 @@ impl Group {
         self.meters.behind(&self.held)
     }
 
-    /// Takes the keeper out of where the run's memory is counted, before the run is killed. While a
-    /// process lets go of its memory it cannot be killed for having it any more: if the keeper needed a
-    /// page meanwhile, it would be the only one left to be killed.
+    /// Takes the keeper out of where the run's memory is counted. A process that was killed for having too
+    /// much does not let go of it at once: if the keeper needed a page meanwhile, it would be next.
     pub fn step_out(&mut self) {
         if !self.outside {
             self.outside = true;
             self.leave(Kind::Memory);
+        }
+    }
+
+    /// Takes the keeper back in, because what it starts is born where it is.
+    pub fn step_in(&mut self) {
+        if !self.outside {
+            return;
+        }
+        self.outside = false;
+        let mut memory = self.folders.iter().filter(|folder| folder.kind == Kind::Memory);
+        if !memory.all(Folder::take_in) {
+            self.held.memory = None;
         }
     }
 
@@ -193,6 +200,11 @@ impl Group {
 impl Folder {
     pub fn below(&self, name: &str) -> Self {
         Self { kind: self.kind, path: self.path.join(name) }
+    }
+
+    /// Puts this thread inside. One that moves itself is the only one the kernel does not stop all others for.
+    fn take_in(&self) -> bool {
+        put(&self.path.join("tasks"), "0")
     }
 
     /// Has all inside be ended for want of memory if one is: a run without one of its processes is of

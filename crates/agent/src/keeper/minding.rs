@@ -117,9 +117,14 @@ impl Minding {
         self.ending.is_some() || self.left_since.is_some()
     }
 
+    /// Whether it takes longer than most runs do.
+    pub fn lasts(&self) -> bool {
+        self.began.elapsed() >= BRIEF
+    }
+
     /// Offers a run to the OOM killer once it has lasted a moment, unless that has been done.
     pub fn offer(&mut self) {
-        if self.offers > 0 && self.exit.is_none() && self.began.elapsed() >= BRIEF {
+        if self.offers > 0 && self.exit.is_none() && self.lasts() {
             self.offers = if tree::offer_to_oom(self.pid) { 0 } else { self.offers - 1 };
         }
     }

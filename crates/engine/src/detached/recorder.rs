@@ -164,8 +164,8 @@ async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String
 }
 
 impl Begun {
-    /// Waits until nothing is left of a job, and writes down what became of it. Those who follow it are
-    /// told, too: where there is no room on the disk, they are all who know until there is.
+    /// Waits until nothing is left of a job, and writes down what became of it. Servers that follow it
+    /// are told as well: while the disk is full, nobody else can find out.
     async fn see_through(self, later: &Later) -> io::Result<()> {
         let Self { job, standing, desk, audit, permit } = self;
         job.gone().await;
