@@ -20,8 +20,12 @@ const MAX_LINE: usize = 32 << 20;
 const MAX_PATTERN: usize = 10 << 20;
 
 /// What lines of errors and of warnings speak of.
-const ERRORS: Signs = Signs { nouns: "error|exception|panic", others: "fatal|panicked|failed" };
-const WARNINGS: Signs = Signs { nouns: "warning", others: "warn|deprecated" };
+const ERRORS: Signs = Signs {
+    nouns: "error|exception|panic",
+    others: "fatal|panicked|failed",
+    names: "Error|Exception",
+};
+const WARNINGS: Signs = Signs { nouns: "warning", others: "warn|deprecated", names: "Warning" };
 
 /// What may stand between "0" and "errors". Any word could be the beginning of something else, as in
 /// "exit code 0 with errors".
@@ -56,18 +60,21 @@ impl Add for Summary {
 struct Signs {
     nouns: &'static str,
     others: &'static str,
+    /// What names end with, as in `ValueError`.
+    names: &'static str,
 }
 
 impl Signs {
     /// Finds lines that have one of the words.
     fn present(&self) -> Grep {
-        let Self { nouns, others } = self;
-        Grep::new(&format!(r"(?i)\b((?:{nouns})s?|{others})\b")).expect("the pattern is ours")
+        let Self { nouns, others, names } = self;
+        let pattern = format!(r"(?i)\b((?:{nouns})s?|{others}|(?-i:\w+(?:{names})))\b");
+        Grep::new(&pattern).expect("the pattern is ours")
     }
 
     /// Finds what says that there are none. The zeros of "1,000" and "2.0" say something else.
     fn absent(&self) -> Regex {
-        let Self { nouns, others } = self;
+        let Self { nouns, others, .. } = self;
         let none = r"(?:^|[^\w.,]|\D[.,])(?:0+|no|zero|without)";
         let kinds = format!(r"(?:{KINDS})\s+(?:{nouns})s");
         let counted = format!(r"(?:{kinds}|(?:{nouns})s?|(?:tests?\s+)?(?:{others}))");
@@ -333,6 +340,8 @@ mod tests {
             "error: 0x80070005",
             "Error count: 10",
             "0 compile errors, 1 link error",
+            "ValueError: x",
+            "java.lang.NullPointerException",
         ] {
             assert_eq!(reader(one.as_bytes()).0.summary().unwrap().errors, 1, "{one}");
         }
