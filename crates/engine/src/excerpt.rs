@@ -1,8 +1,9 @@
 //! A text of limited size that stands for a whole output: its beginning and its end.
 //!
 //! A third of the room is for the beginning, the rest for the end, where commands say how they went.
-//! Both are cut at lines. What is left out is counted in bytes as they came, exactly. A small room has
-//! a short mark in place of the count, and a tiny one the end alone.
+//! Both are cut at lines. What is left out is counted exactly, in bytes of what can be read later; of a very
+//! long output with control sequences, in bytes as they came. A small room has a short mark in place of the
+//! count, and a tiny one the end alone.
 
 use std::borrow::Cow;
 
@@ -45,6 +46,16 @@ pub fn shortened(text: &str, room: Room) -> Cow<'_, str> {
 }
 
 impl Pieces {
+    /// The same as it is seen, if all of it is at hand: lines that are written over and colours take no room.
+    pub fn rendered(self) -> Self {
+        let whole = self.first.len() as u64 == self.length;
+        if self.plain || !whole {
+            return self;
+        }
+        let text = plain(&self.first);
+        Self { length: text.len() as u64, first: text.into(), last: Vec::new(), plain: true }
+    }
+
     pub fn excerpt(&self, room: Room) -> Excerpt {
         let whole = self.first.len() as u64 == self.length;
         // A byte of plain text takes at least one of the room.

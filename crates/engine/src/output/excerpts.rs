@@ -74,7 +74,7 @@ impl Output {
         let end = pieces.length - reach.last as u64;
         self.fill(&mut pieces.first, stream, 0, reach.first);
         self.fill(&mut pieces.last, stream, end, reach.last);
-        Part::Text(pieces)
+        Part::Text(pieces.rendered())
     }
 
     /// Reads a piece from the disk that memory does not hold as a whole. If it cannot be read, what

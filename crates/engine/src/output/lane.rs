@@ -19,6 +19,9 @@ pub const NEWEST_KEPT: usize = 64 << 10;
 /// How many times longer than what is shown of it text may be that is not plain.
 const RENDERED: usize = 8;
 
+/// How much of such text is looked at as a whole.
+const MOST_RENDERED: usize = 4 << 20;
+
 /// What is looked at of the beginning, at least.
 const LITTLE: usize = 1024;
 
@@ -111,10 +114,13 @@ impl Lane {
             return Reach { first: self.head.len(), last: 0 };
         }
         // What is shown of other text can be much shorter than what came.
-        let size = if self.is_plain() { size } else { size.saturating_mul(RENDERED) };
+        let (size, most) = match self.is_plain() {
+            true => (size, size),
+            false => (size.saturating_mul(RENDERED), MOST_RENDERED),
+        };
         if let Ok(whole) = usize::try_from(self.length)
             && self.lost() == 0
-            && whole <= size
+            && whole <= size.max(most)
         {
             return Reach { first: whole, last: 0 };
         }
