@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{Server, exec, read};
+use support::{Gate, Server, exec, read};
 
 /// How long a part of an answer is as it is sent.
 fn size(part: &Value) -> usize {
@@ -453,4 +453,125 @@ fn the_documents_loop_ends_while_a_child_lives_and_the_answer_names_the_job() {
     }
     assert_eq!(chunk["running"], true);
     server.tool("stop_job", json!({"job_id": reply["background_job"]}));
+}
+
+#[test]
+fn the_documents_loop_ends_where_the_command_ended_however_fast_its_children_print() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let gate = Gate::new();
+    let cmd = format!("({}; yes | head -c 5000000; sleep 300) & seq 10000", gate.wait());
+    let mut reply = exec(&mut server, json!({"cmd": cmd}));
+    let (job, uri) = (reply["background_job"].clone(), reply["spill_uri"].clone());
+    drop(gate);
+    let far = json!({"uri": uri, "cursor": "bytes:5000000", "limit_bytes": 1});
+    while read(&mut server, far.clone())["total_bytes"].as_u64().unwrap() < 5_000_000 {}
+    let mut text = reply["stdout_chunk"].as_str().unwrap().to_owned();
+    while let Some(cursor) = reply["next_cursor"].as_str() {
+        reply = exec(&mut server, json!({"cmd": cmd, "page": {"cursor": cursor}}));
+        text.push_str(reply["stdout_chunk"].as_str().unwrap());
+        assert!(text.len() < 100_000, "what comes later is the job's");
+    }
+    assert_eq!(text.lines().count(), 10_000);
+    server.tool("stop_job", json!({"job_id": job, "grace_ms": 0}));
+}
+
+#[test]
+fn an_empty_page_of_a_command_that_runs_waits_and_names_its_job() {
+    let mut server = Server::start(&["--tools", "all", "--background-after", "1"]);
+    let cmd = "seq 5; sleep 4; echo end";
+    let mut reply = exec(&mut server, json!({"cmd": cmd}));
+    let (job, uri) = (reply["job_id"].clone(), reply["spill_uri"].clone());
+    let (mut text, mut pages) = (String::new(), 0);
+    loop {
+        text.push_str(reply["stdout_chunk"].as_str().unwrap());
+        pages += 1;
+        assert!(pages < 50, "it spins");
+        let Some(cursor) = reply["next_cursor"].as_str() else { break };
+        reply = exec(&mut server, json!({"cmd": cmd, "page": {"cursor": cursor}}));
+        if reply["exit_code"].is_null() {
+            let message = format!("the command is still running as {}", job.as_str().unwrap());
+            assert_eq!((&reply["job_id"], &reply["message"]), (&job, &json!(message)));
+        }
+    }
+    assert_eq!((text.as_str(), &reply["exit_code"]), ("1\n2\n3\n4\n5\nend\n", &json!(0)));
+    let mut chunk = read(&mut server, json!({"uri": uri}));
+    assert_eq!(chunk["data"], text);
+    let going =
+        exec(&mut server, json!({"cmd": "printf 'dots'; while :; do printf .; sleep 0.01; done"}));
+    let mut chunks = 0;
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(2);
+    while std::time::Instant::now() < until {
+        let cursor = chunk["next_cursor"].as_str().unwrap_or("bytes:0");
+        chunk = read(&mut server, json!({"uri": going["spill_uri"], "cursor": cursor}));
+        chunks += 1;
+    }
+    assert!(chunks < 50, "{chunks} chunks of a line that has no end");
+    server.tool("stop_job", json!({"job_id": going["job_id"], "grace_ms": 0}));
+}
+
+#[test]
+fn lines_that_are_written_over_and_colours_take_no_room_and_are_not_counted() {
+    let mut server = Server::start(&["--tools", "all"]);
+    let bar = "awk 'BEGIN { for (i = 0; i < 300; i++) { for (j = 1; j <= 100; j++) \
+               printf \"\\rfile progress %d%%\", j; print \"\" } }'";
+    for (tool, arguments) in faces(bar) {
+        let reply = server.tool(tool, arguments)["structuredContent"].clone();
+        assert!(output(&reply) == "file progress 100%\n".repeat(300), "{tool}");
+        assert_eq!(reply["omitted_bytes"], Value::Null, "{tool}");
+    }
+    for many in [
+        "for i in $(seq 20000); do printf '\\033[32mline %s\\033[0m\\n' $i; done",
+        "yes abc | head -60000 | sed 's/$/\\r/'",
+    ] {
+        let reply = server.run(many);
+        let (before, after) = reply["output"].as_str().unwrap().split_once("[... ").unwrap();
+        let (_, after) = after.split_once(" bytes left out ...]\n").unwrap();
+        let chunk = read(&mut server, json!({"uri": reply["spill_uri"], "limit_bytes": 1}));
+        let shown = (before.len() + after.len()) as u64;
+        let all = chunk["total_bytes"].as_u64().unwrap();
+        assert_eq!(reply["omitted_bytes"].as_u64().unwrap() + shown, all, "{many}");
+    }
+    let nothing = server.run("head -c 200000 /dev/zero | tr '\\0' '\\1'");
+    assert_eq!((&nothing["output"], &nothing["omitted_bytes"]), (&json!(""), &Value::Null));
+}
+
+#[test]
+fn a_larger_budget_never_shows_less() {
+    let shown = |flags: &[&str], command: &str| {
+        let mut server = Server::start(&[&["--tools", "execute"], flags].concat());
+        let reply = server.tool("execute", json!({"command": command}));
+        reply["structuredContent"]["stdout"].as_str().unwrap().len()
+    };
+    for command in ["seq 30000", "yes '\"' | head -c 200000 | tr -d '\\n'"] {
+        let usual = shown(&[], command);
+        assert!((39_000..=40_000).contains(&usual), "{usual}");
+        let more = shown(&["--max-answer", "1000000"], command);
+        assert!(more.abs_diff(usual) < 100, "{command}: {more} instead of {usual}");
+    }
+}
+
+#[test]
+fn what_a_timeout_left_of_a_long_output_is_short_in_every_tool() {
+    let mut server = Server::start(&["--tools", "all", "-t", "1"]);
+    let command = "seq 100000; sleep 300";
+    for (tool, arguments) in [
+        ("execute", json!({"command": command})),
+        ("shell_exec", json!({"cmd": command})),
+        ("run_shell_command", json!({"command": command, "is_background": false})),
+    ] {
+        let result = server.tool(tool, arguments);
+        assert_eq!(result["isError"], true, "{tool}");
+        assert_fits(&result, 8_000);
+    }
+}
+
+#[test]
+fn every_tool_asks_for_long_answers_to_be_passed_on_whole_if_they_are_wanted() {
+    let asked = |flags: &[&str]| {
+        let mut server = Server::start(&[&["--tools", "all"], flags].concat());
+        let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
+        let long = "anthropic/maxResultSizeChars";
+        tools.as_array().unwrap().iter().filter(|tool| tool["_meta"][long] == 500_000).count()
+    };
+    assert_eq!((asked(&[]), asked(&["--max-answer", "60000"])), (7, 10));
 }

@@ -34,7 +34,7 @@ fn that_something_is_left_out_is_said_apart() {
     ] {
         let command = format!("{argument}=seq 20000");
         let (_, stderr, code) = call(&["--tools", "all", tool, &command]);
-        let advice = "; pass a larger --max-answer, or write the output to a file\n";
+        let advice = "; write the output to a file, or pass a larger --max-answer\n";
         assert!(stderr.starts_with("mcpz: ") && stderr.ends_with(advice), "{tool}: {stderr}");
         assert_eq!(code, 0);
         let command = format!("{argument}=seq 20");
@@ -95,7 +95,7 @@ fn mistakes_are_explained() {
         (
             &["shel", "command=x"][..],
             "mcpz: there is no tool `shel` here; there are: execute_command, read_file_chunk, \
-             list_jobs, read_job, write_job, stop_job\n",
+             list_jobs, read_job, write_job, stop_job; `--tools` offers others\n",
         ),
         (&["execute_command", "ls"], "mcpz: `ls` is not an argument: write it as KEY=VALUE\n"),
         (

@@ -376,3 +376,56 @@ fn a_404_names_the_real_path_and_a_server_listens_on_localhost() {
     support::kill("TERM", server.id());
     assert!(server.wait().unwrap().success());
 }
+
+#[test]
+fn the_advice_of_shell_is_in_its_structure_too() {
+    let mut server = all();
+    for (command, advice) in [("gti status", "Did you mean"), ("[[ a ]]", "bash")] {
+        let reply = server.tool("shell", json!({"command": command}))["structuredContent"].clone();
+        assert!(reply["message"].as_str().unwrap().contains(advice), "{reply}");
+    }
+    for command in ["true", "exit 3"] {
+        let reply = server.tool("shell", json!({"command": command}))["structuredContent"].clone();
+        assert_eq!(reply["message"], Value::Null, "its exit code says it all");
+    }
+}
+
+#[test]
+fn a_command_that_was_handed_over_tells_how_long_it_ran_and_nothing_it_does_not_know() {
+    let mut server = Server::start(&["--tools", "all", "--background-after", "1"]);
+    for (tool, field) in [
+        ("execute", "elapsed_ms"),
+        ("shell", "execution_time_ms"),
+        ("run_shell_command", "duration_ms"),
+    ] {
+        let mut arguments = json!({"command": "sleep 300"});
+        if tool == "run_shell_command" {
+            arguments["is_background"] = json!(false);
+        }
+        let reply = server.tool(tool, arguments)["structuredContent"].clone();
+        assert!(reply[field].as_u64().unwrap() >= 1000, "{tool}: {reply}");
+        assert_eq!((&reply["cpu_ms"], &reply["max_rss_bytes"]), (&Value::Null, &Value::Null));
+    }
+    let jobs = server.tool("list_jobs", json!({}))["structuredContent"]["jobs"].clone();
+    for job in jobs.as_array().unwrap() {
+        assert!(job["duration_ms"].as_u64().unwrap() >= 1000, "{job}");
+    }
+}
+
+#[test]
+fn what_a_command_in_a_session_used_is_left_out_as_nobody_knows() {
+    let mut server = all();
+    let reply = server.call_raw(json!({"command": "true", "session": "a"}));
+    let reply = reply["structuredContent"].as_object().unwrap();
+    assert!(reply.contains_key("duration_ms"));
+    assert!(!reply.contains_key("cpu_ms") && !reply.contains_key("max_rss_bytes"), "{reply:?}");
+}
+
+#[test]
+fn the_shell_of_a_session_says_how_to_use_it() {
+    let mut server = all();
+    server.call_raw(json!({"command": "true", "session": "work"}));
+    let jobs = server.tool("list_jobs", json!({}))["structuredContent"]["jobs"].clone();
+    let typed = server.tool("write_job", json!({"job_id": jobs[0]["job_id"], "text": "x\n"}));
+    assert!(text(&typed).contains("with `session` set to `work`"), "{typed}");
+}

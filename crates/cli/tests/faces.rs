@@ -324,7 +324,7 @@ fn a_call_that_takes_long_is_handed_over_in_every_face() {
         assert!(reply[face.stderr[0]].as_str().unwrap().ends_with("said\n"), "{reply}");
         let job = reply["job_id"].as_str().unwrap();
         let way = format!(
-            "still running after 2 seconds; it goes on as {job}: wait for it with read_job"
+            "still running after 2 seconds; it goes on as {job}, without a timeout: wait for it with read_job"
         );
         assert!(text.contains(&way), "{}: {text}", face.tool);
         assert!(reply["message"].as_str().unwrap().contains(&way), "{}: {reply}", face.tool);

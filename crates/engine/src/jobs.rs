@@ -15,7 +15,7 @@ mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcpz_agent::{descendants_as_known_to, seen_below};
 use serde::{Deserialize, Serialize};
@@ -151,8 +151,8 @@ impl Job {
             run: run.id().clone(),
             command,
             description: run.description().map(str::to_owned),
-            started_at: SystemTime::now(),
-            began: Instant::now(),
+            started_at: SystemTime::now().checked_sub(run.began().elapsed()).unwrap_or(UNIX_EPOCH),
+            began: run.began().into(),
             output: run.output().clone(),
             remote: run.remote().clone(),
             life: run.life(),

@@ -208,6 +208,11 @@ impl Output {
         }
     }
 
+    /// How much of a stream there was when the command was answered for.
+    pub(crate) fn answered_length(&self, stream: Stream) -> u64 {
+        self.kept().lane(stream).answered
+    }
+
     /// How much of a stream there is, but for the beginning of a character whose rest has not come.
     pub(crate) fn live_length(&self, stream: Stream) -> u64 {
         let kept = self.kept();

@@ -44,6 +44,7 @@ pub struct Run {
     input: Option<Input>,
     output: Output,
     description: Option<String>,
+    began: Instant,
 }
 
 /// What is known of a run's processes while there are any.
@@ -121,6 +122,7 @@ impl Run {
             input,
             output,
             description: None,
+            began: Instant::now(),
         }
     }
 
@@ -132,7 +134,16 @@ impl Run {
         let (id, output) = (order.recorded.id().clone(), order.output.clone());
         tokio::spawn(order.carry_out(queued, answer, heard));
         let remote = Remote::new(words, Arc::default());
-        Self { outcome, remote, life, id, input: None, output, description: None }
+        Self {
+            outcome,
+            remote,
+            life,
+            id,
+            input: None,
+            output,
+            description: None,
+            began: Instant::now(),
+        }
     }
 
     /// One that another process minds. Words are heard, and the rest is told, by whoever follows it.
@@ -144,7 +155,7 @@ impl Run {
         output: Output,
     ) -> Self {
         let remote = Remote::new(words, backlog);
-        Self { outcome, remote, life, id, input, output, description: None }
+        Self { outcome, remote, life, id, input, output, description: None, began: Instant::now() }
     }
 
     /// The same with what it is for.
@@ -155,6 +166,11 @@ impl Run {
     /// What the caller says it is for.
     pub fn description(&self) -> Option<&str> {
         self.description.as_deref()
+    }
+
+    /// When it was begun.
+    pub(crate) fn began(&self) -> Instant {
+        self.began
     }
 
     pub fn remote(&self) -> &Remote {

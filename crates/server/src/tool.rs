@@ -30,6 +30,7 @@ use serde_json::Value;
 pub(crate) use answer::{Complaint, off_thread};
 pub use budget::MaxAnswer;
 
+use self::budget::passed_on_whole;
 use crate::arguments::{make_whole, mistake};
 use crate::progress::{Ran, Watcher};
 
@@ -82,7 +83,7 @@ impl Tool {
 
     /// What a client is told about the tool.
     pub fn definition(self, faces: &FaceSettings) -> rmcp::model::Tool {
-        match self {
+        let definition = match self {
             Self::ExecuteCommand => execute_command::definition(faces),
             Self::ReadFileChunk => read_file_chunk::definition(),
             Self::ListJobs => list_jobs::definition(),
@@ -93,6 +94,11 @@ impl Tool {
             Self::Execute => execute::definition(faces),
             Self::RunShellCommand => run_shell_command::definition(faces),
             Self::ShellExec => shell_exec::definition(faces),
+        };
+        // Those that are short otherwise are then long, too.
+        match faces.max_answer.is_cut_by_clients() {
+            true => passed_on_whole(definition),
+            false => definition,
         }
     }
 

@@ -19,7 +19,8 @@ impl<'a> Reply<'a> {
             (None, Some(printed)) => printed.to_owned(),
             (None, None) => {
                 let texts = self.0.content.iter();
-                texts.filter_map(|block| Some(block.as_text()?.text.as_str())).collect()
+                let texts = texts.filter_map(|block| Some(block.as_text()?.text.as_str()));
+                texts.collect::<Vec<_>>().join("\n")
             }
         }
     }
@@ -38,7 +39,7 @@ impl<'a> Reply<'a> {
 
     /// That not all of the output is shown. Nobody can ask for the rest when the call is over.
     fn omission(&self) -> Option<String> {
-        let advice = "pass a larger --max-answer, or write the output to a file";
+        let advice = "write the output to a file, or pass a larger --max-answer";
         let more = self.field("job_id").is_none() && self.text(&["next_cursor"]).is_some();
         match self.field("omitted_bytes").and_then(Value::as_u64) {
             Some(bytes) => Some(format!("{bytes} bytes of output are left out; {advice}")),

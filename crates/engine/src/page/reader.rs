@@ -55,6 +55,14 @@ impl Reader {
         Self { live, ..self }
     }
 
+    /// Reads no more than there was when the command was answered for: what it left running may print faster than
+    /// anybody reads.
+    pub fn answered(self) -> Self {
+        let answered = self.output.answered_length(self.stream);
+        let live = (answered < self.output.end(self.stream)).then_some(answered);
+        Self { live, ..self }
+    }
+
     /// Reads only as long as somebody wants it.
     pub fn until(self, stop: Stop) -> Self {
         Self { stop, ..self }

@@ -52,8 +52,11 @@ pub(crate) fn define_briefly<P: JsonSchema>(
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 pub(crate) struct Used {
     duration_ms: u64,
-    cpu_ms: u64,
-    max_rss_bytes: u64,
+    // Nobody knows what a command in a session used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_rss_bytes: Option<u64>,
     // What it had too much of
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<&'static str>,
@@ -73,10 +76,11 @@ pub(crate) struct Used {
 
 impl From<&Outcome> for Used {
     fn from(outcome: &Outcome) -> Self {
+        let counted = Some(outcome.usage).filter(|_| outcome.session.is_none());
         Self {
             duration_ms: outcome.usage.wall.as_millis() as u64,
-            cpu_ms: outcome.usage.cpu.as_millis() as u64,
-            max_rss_bytes: outcome.usage.max_rss_bytes,
+            cpu_ms: counted.map(|usage| usage.cpu.as_millis() as u64),
+            max_rss_bytes: counted.map(|usage| usage.max_rss_bytes),
             limit: outcome.limit.map(Limit::name),
             background_pids: Some(pids(outcome)).filter(|pids| !pids.is_empty()),
             background_job: outcome.job.clone(),
@@ -203,7 +207,7 @@ pub(crate) fn closed(why: Closing) -> &'static str {
     match why {
         Closing::ClientLeft => {
             "the client closed its input before this command had ended, so the server is ending, and \
-             the command with it"
+             the command with it; `--finish-time` gives commands longer"
         }
         Closing::Told => "the server was told to end, and the command with it",
     }

@@ -25,6 +25,9 @@ const MOST_ASIDE: usize = 500;
 /// What naming the rest of an output takes at most: its size, two URIs and two links.
 const POINTERS: usize = 900;
 
+/// The longest answer that Claude Code passes on without being asked to.
+const CUT: usize = 50_000;
+
 /// What clients are asked to pass on of an answer that somebody wanted long.
 const LONGEST: usize = 500_000;
 
@@ -53,6 +56,11 @@ impl MaxAnswer {
 
     pub fn characters(self) -> usize {
         self.characters
+    }
+
+    /// Whether clients cut an answer of that length, unless they are asked not to.
+    pub(crate) fn is_cut_by_clients(self) -> bool {
+        self.characters > CUT
     }
 
     pub(crate) fn is_chosen(self) -> bool {

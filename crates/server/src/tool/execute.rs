@@ -14,7 +14,7 @@ use super::answer::{
 use super::budget::{passed_on_whole, size_as_json};
 use super::deadline::say_default;
 use super::handed_over::{HandedOver, SoFar};
-use super::shown::{Shown, Spilled, show};
+use super::shown::{Shown, Spilled, show, show_at_most};
 use super::{Call, FaceSettings};
 use crate::progress::Ran;
 
@@ -113,10 +113,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let outcome = match call.run(params.request(call.faces.long_timeout)).await {
         Ok(Ran::Ended(outcome)) => outcome,
         Ok(Ran::HandedOver(job)) => {
-            let elapsed_ms = job.duration().as_millis() as u64;
             let left = call.faces.max_answer.left(0, Measure::QuotedTwice);
             let room = Room { size: left.size.min(limit), ..left };
-            let (reply, links) = Reply::going(SoFar::read(&call, &job, room).await?, elapsed_ms);
+            let (reply, links) = Reply::going(SoFar::read(&call, &job, room).await?);
             reply.log(&call.faces.execute);
             return Ok(answer_as_json(&reply, links, false));
         }
@@ -133,14 +132,15 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let cut_short = matches!(outcome.end, End::TimedOut { .. } | End::Closed(_));
     let reply = Reply::ended(&outcome);
-    let room = match call.faces.max_answer {
-        max if max.is_chosen() => {
-            let left = max.of(cut_short).left(size_as_json(&reply), Measure::QuotedTwice);
-            Room { size: left.size.min(limit), ..left }
+    let max = call.faces.max_answer;
+    let shown = match max.is_chosen() || cut_short {
+        true => {
+            let room = max.of(cut_short).left(size_as_json(&reply), Measure::QuotedTwice);
+            show_at_most(&call, &outcome, room, limit).await?
         }
-        _ => Room::bytes(limit),
+        false => show(&call, &outcome, Room::bytes(limit)).await?,
     };
-    let (reply, links) = reply.showing(show(&call, &outcome, room).await?);
+    let (reply, links) = reply.showing(shown);
     reply.log(&call.faces.execute);
     Ok(answer_as_json(&reply, links, cut_short))
 }
@@ -177,9 +177,9 @@ impl Reply {
     }
 
     /// The answer for a command that goes on.
-    fn going(so_far: SoFar, elapsed_ms: u64) -> (Self, Vec<ContentBlock>) {
-        let SoFar { job, stdout, stderr, message, links } = so_far;
-        let (message, job) = (Some(message), Some(job));
+    fn going(so_far: SoFar) -> (Self, Vec<ContentBlock>) {
+        let SoFar { job, stdout, stderr, message, elapsed, links } = so_far;
+        let (message, job, elapsed_ms) = (Some(message), Some(job), elapsed.as_millis() as u64);
         let reply =
             Self { stdout, stderr, exit_code: -1, elapsed_ms, message, job, ..Self::default() };
         (reply, links)

@@ -44,7 +44,7 @@ struct Params {
     command: String,
     /// Where to run it [default: the server's]
     working_directory: Option<String>,
-    /// Seconds until it is ended
+    /// Seconds until it is ended, unless it is a job
     #[schemars(range(max = MAX_SECONDS), extend("exclusiveMinimum" = 0))]
     timeout: Option<f64>,
     /// Variables to set

@@ -39,6 +39,8 @@ pub struct SoFar {
     pub stdout: String,
     pub stderr: String,
     pub message: String,
+    /// How long it has been running.
+    pub elapsed: Duration,
     pub links: Vec<ContentBlock>,
 }
 
@@ -65,6 +67,7 @@ impl SoFar {
             stdout,
             stderr,
             message: how_to_go_on(job, call.patience.unwrap_or_default()),
+            elapsed: job.duration(),
             links: output_uri(call, job).map(link).into_iter().collect(),
         })
     }
@@ -74,6 +77,7 @@ impl SoFar {
 pub fn how_to_go_on(job: &Job, waited: Duration) -> String {
     let (time, id) = (in_seconds(waited), job.id());
     format!(
-        "still running after {time}; it goes on as {id}: wait for it with read_job, or end it with stop_job"
+        "still running after {time}; it goes on as {id}, without a timeout: wait for it with read_job, or end \
+         it with stop_job"
     )
 }

@@ -1,12 +1,44 @@
 //! What the tools that read output a page at a time have in common.
 
-use mcpz_engine::Page;
+use std::time::Duration;
 
-use super::answer::Complaint;
+use mcpz_engine::{Error, Output, Page, Stop};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::answer::{Complaint, off_thread};
 use crate::kept::Cursor;
 
 /// The most bytes a page may have.
 pub const MAX_BYTES: usize = 1 << 18;
+
+/// How long an empty page of a command that still runs waits for output: whoever asks for page after page would
+/// ask in vain again and again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Between two looks meanwhile: a line that grows is shown when it has an end.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Reads a page, and waits a moment if nothing is on it yet.
+pub async fn read_patiently<T: Send + 'static>(
+    cancelled: &CancellationToken,
+    output: &Output,
+    read: impl FnOnce(Stop) -> Result<T, Error> + Clone + Send + 'static,
+    may_get_more: impl Fn(&T) -> bool,
+) -> Result<T, Complaint> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let (mut arrived, looked) = (output.watch(), Instant::now());
+        let page = off_thread(cancelled, read.clone()).await?;
+        if !may_get_more(&page) || Instant::now() >= until {
+            return Ok(page);
+        }
+        let _ = timeout_at(until, arrived.changed()).await;
+        if !output.is_finished() {
+            sleep_until(looked + LOOK_AGAIN).await;
+        }
+    }
+}
 
 /// A number of bytes somebody has asked for, if a page may have so many.
 pub fn checked_limit(limit_bytes: usize) -> Result<usize, Complaint> {
@@ -25,6 +57,11 @@ pub fn parse_cursor(cursor: Option<&str>) -> Result<Cursor, Complaint> {
     text.parse().map_err(|_| {
         Complaint::invalid(format!("`{text}` is not a cursor: pass next_cursor on as it was given"))
     })
+}
+
+/// Whether nothing is on a page, and something may be when it is read again.
+pub fn is_pending(page: &Page, ended: bool) -> bool {
+    page.end == page.start && next_page(page, ended).is_some()
 }
 
 /// Where the next page begins, if there is one. What a command that has ended left running may print

@@ -1,5 +1,7 @@
 //! Reads kept output, a page at a time, without running anything.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mcpz_engine::{
@@ -9,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, IN_PARTS, answer_as_json, define, off_thread};
+use super::answer::{Answer, Complaint, Effect, IN_PARTS, answer_as_json, define};
 use super::budget::{passed_on_whole, size_as_json};
-use super::paging::{checked_limit, next_page, parse_cursor};
+use super::paging::{checked_limit, is_pending, next_page, parse_cursor, read_patiently};
 use crate::kept::{Cursor, OutputUri};
 use crate::memory::PAGE;
 
@@ -91,11 +93,13 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         None => call.faces.max_answer.left(size_as_json(&reply), Measure::QuotedTwice),
     };
     let wanted = PageRequest { offset: cursor.offset, room, limit_lines: usize::MAX };
-    let reader = Reader::new(output, stream, View::default());
+    let reader = Reader::new(output.clone(), stream, View::default());
     call.watcher.wait_for_room(PAGE).await;
-    let read =
-        off_thread(&call.watcher.cancelled, move |stop| filter.page(&reader.until(stop), wanted));
-    reply.tell(read.await?, found.outcome.is_some());
+    let (filter, ended) = (Arc::new(filter), found.outcome.is_some());
+    let read = move |stop| filter.page(&reader.until(stop), wanted);
+    let may_get_more = |page: &Page| is_pending(page, ended);
+    let page = read_patiently(&call.watcher.cancelled, &output, read, may_get_more).await?;
+    reply.tell(page, ended);
     Ok(answer_as_json(&reply, Vec::new(), false))
 }
 

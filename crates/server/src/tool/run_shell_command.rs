@@ -87,9 +87,12 @@ struct Reply {
     background_job: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    duration_ms: u64,
-    cpu_ms: u64,
-    max_rss_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_rss_bytes: Option<u64>,
     /// What it had too much of
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<&'static str>,
@@ -214,11 +217,12 @@ impl Reply {
 
     /// The report of a command that goes on: how is said behind it, and not an error.
     fn going(self, so_far: SoFar) -> CallToolResult {
-        let SoFar { job, stdout, stderr, message, links } = so_far;
+        let SoFar { job, stdout, stderr, message, elapsed, links } = so_far;
         let note = ContentBlock::text(format!("[{message}]"));
         let background_pids = job.pid.into_iter().collect();
         let (message, job) = (Some(message), Some(job));
-        let reply = Self { stdout, stderr, background_pids, message, job, ..self };
+        let duration_ms = Some(elapsed.as_millis() as u64);
+        let reply = Self { stdout, stderr, background_pids, duration_ms, message, job, ..self };
         reply.told(false, [vec![note], links].concat())
     }
 
@@ -246,9 +250,9 @@ impl Reply {
             },
             background_pids: pids(outcome),
             background_job: outcome.job.clone(),
-            duration_ms: outcome.usage.wall.as_millis() as u64,
-            cpu_ms: outcome.usage.cpu.as_millis() as u64,
-            max_rss_bytes: outcome.usage.max_rss_bytes,
+            duration_ms: Some(outcome.usage.wall.as_millis() as u64),
+            cpu_ms: Some(outcome.usage.cpu.as_millis() as u64),
+            max_rss_bytes: Some(outcome.usage.max_rss_bytes),
             limit: outcome.limit.map(Limit::name),
             lost_bytes: Some(outcome.output.lost()).filter(|lost| *lost > 0),
             warnings: Some(remarks(outcome)).filter(|remarks| !remarks.is_empty()),

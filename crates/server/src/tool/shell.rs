@@ -20,7 +20,7 @@ use super::budget::{passed_on_whole, size};
 use super::deadline::{in_seconds, timed_out};
 use super::handed_over::{HandedOver, SoFar};
 use super::paging::MAX_BYTES;
-use super::shown::{Shown, Spilled, show};
+use super::shown::{Shown, Spilled, show, show_at_most};
 use crate::progress::Ran;
 
 pub const NAME: &str = "shell";
@@ -104,7 +104,7 @@ struct Reply {
     partial_stderr: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timed_out: Option<bool>,
-    // What the text says of a command that has no exit code
+    // What the text says where the exit code does not say it all
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     execution_time_ms: u64,
@@ -163,16 +163,18 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         Ran::Ended(outcome) => outcome,
         Ran::HandedOver(job) => {
             let reply = Reply { command, working_directory: directory, ..Reply::default() };
-            let (room, elapsed) = (reply.room(&call, false), job.duration());
-            return Ok(reply.going(SoFar::read(&call, &job, room).await?, elapsed));
+            let room = reply.room(&call, false);
+            return Ok(reply.going(SoFar::read(&call, &job, room).await?));
         }
     };
     let mut reply = Reply::new(command, directory, &outcome);
     let shown = fitting(&call, &reply, &outcome, asked).await?;
     let (end, stderr) = (outcome.end, shown.stderr.as_str());
     let told = Told { command: &reply.command, directory: &place, end, stderr };
-    let (sentence, is_error) = sentence(&call, &told, &outcome);
-    if reply.exit_code.is_none() {
+    let advice = advice(&call, &told).filter(|_| outcome.limit.is_none());
+    let (sentence, is_error) = (sentence(&call, &outcome, advice.as_deref()), is_failure(&outcome));
+    // Some clients show the structure alone.
+    if reply.exit_code.is_none() || outcome.limit.is_some() || advice.is_some() {
         reply.message = Some(sentence.clone());
     }
     let output = format!("{}{}", shown.stdout, shown.stderr);
@@ -198,14 +200,7 @@ async fn fitting(
     }
     let most = call.faces.shell.max_output;
     let room = reply.room(call, outcome.end != End::Exited(0));
-    if most >= room.size {
-        return show(call, outcome, room).await;
-    }
-    let shown = show(call, outcome, Room::bytes(most)).await?;
-    match room.fits(&shown.stdout) && room.fits(&shown.stderr) {
-        true => Ok(shown),
-        false => show(call, outcome, Room { size: most, ..room }).await,
-    }
+    show_at_most(call, outcome, room, most).await
 }
 
 /// Says that less is shown than was asked for, and why.
@@ -219,12 +214,15 @@ fn lowered(asked: usize, settings: &ShellSettings) -> Option<ContentBlock> {
     (asked > most).then(|| ContentBlock::text(text))
 }
 
-/// How it went, in a sentence, and whether that is an error.
-fn sentence(call: &Call<'_>, told: &Told<'_>, outcome: &Outcome) -> (String, bool) {
+fn is_failure(outcome: &Outcome) -> bool {
+    outcome.limit.is_some() || outcome.end != End::Exited(0)
+}
+
+/// How it went, in a sentence.
+fn sentence(call: &Call<'_>, outcome: &Outcome, advice: Option<&str>) -> String {
     if let Some(limit) = outcome.limit {
-        return (format!("Command was ended: {limit}"), true);
+        return format!("Command was ended: {limit}");
     }
-    let advice = advice(call, told);
     let text = match outcome.end {
         End::Exited(0) if advice.is_some() => {
             "Command ended with exit code 0, but something in it was not found".into()
@@ -240,7 +238,7 @@ fn sentence(call: &Call<'_>, told: &Told<'_>, outcome: &Outcome) -> (String, boo
         End::Closed(why) => format!("Command was ended: {}", closed(why)),
     };
     let advice = advice.map(|advice| format!(": {advice}"));
-    (text + &advice.unwrap_or_default(), outcome.end != End::Exited(0))
+    text + &advice.unwrap_or_default()
 }
 
 /// What to do about a timeout.
@@ -263,8 +261,8 @@ impl Reply {
     }
 
     /// The answer for a command that goes on.
-    fn going(self, so_far: SoFar, elapsed: Duration) -> CallToolResult {
-        let SoFar { job, stdout, stderr, message, links } = so_far;
+    fn going(self, so_far: SoFar) -> CallToolResult {
+        let SoFar { job, stdout, stderr, message, elapsed, links } = so_far;
         let sentence = format!("Command is {message}");
         let output = [stdout.as_str(), &stderr].concat();
         let reply = Self {

@@ -6,15 +6,17 @@
 mod reading;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Command, End, Error, Filter, Found, Measure, Outcome, Output, PageRequest, Room, RunRequest,
-    Stream, Summary, View,
+    Command, Condition, End, Error, Filter, Found, Job, Measure, Outcome, Output, PageRequest,
+    Place, Room, RunRequest, Stream, Summary, View, wait,
 };
 use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use super::answer::{
     Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer, answer_as_json, check_not_blank,
@@ -23,7 +25,7 @@ use super::answer::{
 use super::budget::{MaxAnswer, passed_on_whole, size_as_json};
 use super::deadline::say_deadline;
 use super::handed_over::{HandedOver, how_to_go_on};
-use super::paging::{checked_limit, parse_cursor};
+use super::paging::{checked_limit, parse_cursor, read_patiently};
 use super::shown::resource_link;
 use super::{Call, FaceSettings};
 use crate::kept::{Cursor, OutputUri};
@@ -44,6 +46,9 @@ const ADVICE: &str = "run it in the background with `&` (and without `args`), or
 /// What an answer takes at most beside its chunks, what stands aside and what became of the command:
 /// numbers, counts, the kind of output, and that it is binary.
 const FRAME: usize = 800;
+
+/// How long it may take to hear how a command ended that prints nothing any more.
+const AT_LAST: Duration = Duration::from_secs(1);
 
 /// Two previews, and what went wrong with a filter.
 const ASIDES: usize = 3;
@@ -135,10 +140,11 @@ impl PageParams {
 }
 
 impl Limits {
-    /// Room for output in an answer that so far has what became of the command.
-    fn room(&self, max_answer: MaxAnswer, reply: &Reply) -> Room {
+    /// Room for output in an answer that so far has what became of the command. One that says what went wrong
+    /// is short even if nobody has set how long answers are.
+    fn room(&self, max_answer: MaxAnswer, reply: &Reply, failed: bool) -> Room {
         match self.bytes {
-            None if max_answer.is_chosen() => {
+            None if max_answer.is_chosen() || failed => {
                 let taken = size_as_json(reply) + FRAME + ASIDES * max_answer.aside().size;
                 max_answer.left(taken, Measure::QuotedTwice)
             }
@@ -245,23 +251,32 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         None => call.owner.find_newest(&request).ok_or_else(gone)?,
         Some(id) => (id.clone(), call.owner.find(id).ok_or_else(gone)?),
     };
-    if found.outcome.is_none() {
-        found.outcome = outcome_of_job(&call, &id).await;
+    let going = match &found.outcome {
+        None => job_of(&call, &id).await,
+        Some(_) => None,
+    };
+    if let Some(going) = &going {
+        found.outcome = going.end().outcome.and_then(Result::ok);
     }
     let mut reply = Reply::about(&found);
-    if let Some(job) = &job {
-        reply.job = Some(HandedOver::new(job).await?);
-        reply.ending.message = Some(how_to_go_on(job, call.patience.unwrap_or_default()));
+    if let Some(going) = going.as_ref().filter(|_| found.outcome.is_none()) {
+        reply.ending.message = Some(match job {
+            Some(_) => how_to_go_on(going, call.patience.unwrap_or_default()),
+            None => format!("the command is still running as {}", going.id()),
+        });
+        reply.job = Some(HandedOver::new(going).await?);
     }
     let failed = found.outcome.as_ref().is_some_and(|outcome| is_error(outcome.end));
     let max_answer = call.faces.max_answer.of(failed);
-    let room = limits.room(max_answer, &reply);
+    let room = limits.room(max_answer, &reply, failed);
     let wanted = PageRequest { offset: cursor.offset, room, limit_lines: limits.lines };
+    let ended = found.outcome.is_some();
     let reading = Reading {
         output: found.output.clone(),
         wanted,
         aside: max_answer.aside(),
-        filter,
+        filter: Arc::new(filter),
+        ended,
         view: params.view(),
         first: cursor.offset == 0 && cursor.stderr == 0,
         // A place that somebody made up says nothing of stderr.
@@ -272,7 +287,14 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         has_stderr: call.watcher.streams.contains(&Stream::Stderr),
         summary: params.summary,
     };
-    let read = off_thread(&call.watcher.cancelled, move |stop| reading.read(stop)).await?;
+    let may_get_more = |read: &Read| !begins && read.is_pending(ended);
+    let read = move |stop| reading.read(stop);
+    let read = read_patiently(&call.watcher.cancelled, &found.output, read, may_get_more).await?;
+    if let Some(going) = going.filter(|_| !ended && found.output.is_finished()) {
+        wait(&going, &Condition::Exit, Place::default(), Instant::now() + AT_LAST).await;
+        found.outcome = going.end().outcome.and_then(Result::ok);
+        reply = Reply::about(&found);
+    }
     reply.tell(&read);
     let (over, mode) = (read.is_over(), params.on_large_output);
     let cuts = mode != OnLargeOutput::Spill && job.is_none();
@@ -343,10 +365,10 @@ fn how_it_ended(outcome: &Outcome) -> String {
     }
 }
 
-/// How a command ended that was handed over as a job, if it has.
-async fn outcome_of_job(call: &Call<'_>, id: &str) -> Option<Outcome> {
+/// The job that a command was handed over as, if it was.
+async fn job_of(call: &Call<'_>, id: &str) -> Option<Arc<Job>> {
     let jobs = call.engine.jobs(call.owner).await;
-    jobs.iter().find(|job| *job.run == *id)?.end().outcome?.ok()
+    jobs.into_iter().find(|job| *job.run == *id)
 }
 
 /// The compressed form of what was printed, which is made once.

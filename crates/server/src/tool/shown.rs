@@ -84,6 +84,24 @@ pub(crate) async fn show(
     Ok(Shown { stdout, stderr, spilled, links, cut })
 }
 
+/// The same with no more than so many bytes, however room is counted.
+pub(crate) async fn show_at_most(
+    call: &Call<'_>,
+    outcome: &Outcome,
+    room: Room,
+    most: usize,
+) -> Result<Shown, Complaint> {
+    let shown = show(call, outcome, room).await?;
+    if shown.stdout.len() + shown.stderr.len() <= most {
+        return Ok(shown);
+    }
+    let shown = show(call, outcome, Room::bytes(most)).await?;
+    match room.measure.of(&shown.stdout) + room.measure.of(&shown.stderr) <= room.size {
+        true => Ok(shown),
+        false => show(call, outcome, Room { size: most.min(room.size), ..room }).await,
+    }
+}
+
 /// A pointer to kept output, for clients that can follow it.
 pub(crate) fn resource_link(uri: &str, output: &Output, stream: Stream) -> ContentBlock {
     let name = uri.rsplit('/').next().unwrap_or(uri);

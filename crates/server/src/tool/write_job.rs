@@ -63,8 +63,14 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         })?);
     }
     if !job.can_be_written_to() {
-        let text = "this job reads nothing: start it with `background` or `tty` to write to it";
-        return Err(Complaint(text.into()));
+        return Err(Complaint(match job.session() {
+            Some(name) => format!(
+                "this is the shell of a session: run commands in it with `session` set to `{name}`"
+            ),
+            None => {
+                "this job reads nothing: start it with `background` or `tty` to write to it".into()
+            }
+        }));
     }
     job.revisit();
     let place = job.told();

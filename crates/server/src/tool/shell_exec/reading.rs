@@ -1,20 +1,25 @@
 //! What a page of a run has: a part of each stream, previews and counts.
 
+use std::sync::Arc;
+
 use mcpz_engine::{
     Data, Error, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary,
     View, mime, shortened,
 };
 
-use super::super::paging::next_page;
+use super::super::paging::{is_pending, next_page};
 
 /// What is to be read of a run.
+#[derive(Clone)]
 pub struct Reading {
     pub output: Output,
     /// Both streams together are shown in the room.
     pub wanted: PageRequest,
     /// For each of the previews, and for what went wrong.
     pub aside: Room,
-    pub filter: Filter,
+    pub filter: Arc<Filter>,
+    /// Whether the command has ended. What it left running may go on printing, which is for a job to tell.
+    pub ended: bool,
     pub view: View,
     pub first: bool,
     /// Where to read on in stderr.
@@ -41,7 +46,8 @@ impl Reading {
     /// A quarter of the room is for stderr, or more if stdout does not need it.
     pub fn read(self, stop: Stop) -> Result<Read, Error> {
         let [reader, errors] = [Stream::Stdout, Stream::Stderr]
-            .map(|stream| Reader::new(self.output.clone(), stream, self.view).until(stop.clone()));
+            .map(|stream| Reader::new(self.output.clone(), stream, self.view).until(stop.clone()))
+            .map(|reader| if self.ended { reader.answered() } else { reader });
         let length = |reader: &Reader| reader.length().map_err(Error::Read);
         let (whole, all_errors) = (length(&reader)?, length(&errors)?);
         let room = self.wanted.room;
@@ -74,7 +80,7 @@ impl Reading {
     fn stderr_page(&self, reader: &Reader, room: Room) -> Result<Page, Error> {
         let offset = if self.has_stderr { self.stderr } else { u64::MAX };
         let wanted = PageRequest { offset, room, ..self.wanted };
-        let page = match &self.filter {
+        let page = match &*self.filter {
             Filter::Grep(grep) if self.has_stderr && !reader.is_binary() => {
                 reader.grep(grep, wanted)
             }
@@ -150,6 +156,12 @@ impl Read {
     /// Whether a stream is only announced.
     pub fn is_binary(&self) -> bool {
         is_binary(&self.stdout) || (self.has_stderr && is_binary(&self.stderr))
+    }
+
+    /// Whether there is nothing to tell yet, but may be.
+    pub fn is_pending(&self, ended: bool) -> bool {
+        let empty = |page: &Page| page.end == page.start;
+        empty(&self.stdout) && empty(&self.stderr) && is_pending(&self.stdout, ended)
     }
 
     /// Where the next page begins in both streams, if there is one. What is binary is not paged here.
