@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
 use crate::mark::is_marked;
@@ -113,8 +113,19 @@ struct Step {
 
 impl Step {
     fn is_ours(&self) -> bool {
-        [AGENT, KEEPER, RECORDER].iter().any(|name| self.name.as_bytes() == name.to_bytes())
+        is_ours(&self.name)
     }
+}
+
+fn is_ours(name: &str) -> bool {
+    [AGENT, KEEPER, RECORDER].iter().any(|ours| name.as_bytes() == ours.to_bytes())
+}
+
+/// Has those of ours go on that are below a process, if somebody has stopped them.
+pub fn wake_ours_below(root: i32) {
+    let named = |pid: &i32| tree::look(*pid).is_some_and(|(_, name)| is_ours(&name));
+    let ours: Vec<_> = tree::descendants(root).into_iter().filter(named).collect();
+    tree::signal(&ours, Signal::CONT);
 }
 
 /// A process and all above it, up to the first of ours or the top. Nothing if some cannot be seen.

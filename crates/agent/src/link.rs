@@ -29,6 +29,7 @@ use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
+use crate::ancestry::wake_ours_below;
 use crate::aside::aside;
 use crate::cgroup::{self, Whole};
 use crate::frame::{self, Confinement, FrameError, Order, Report, Spawn, VERSION};
@@ -52,8 +53,8 @@ const ASK_AGAIN: Duration = Duration::from_millis(2);
 /// How long the agent may take to leave: it gives up long before, unless it is still ending runs.
 const LEAVE_TIME: Duration = Duration::from_secs(60);
 
-/// Between two tries to have one leave that somebody may have stopped.
-const WAKE_AGAIN: Duration = Duration::from_millis(250);
+/// Between two tries to wake what somebody may have stopped.
+pub const WAKE_AGAIN: Duration = Duration::from_millis(250);
 
 /// How long keepers may take to leave when their agent is gone.
 const LAST_CALL: Duration = Duration::from_secs(5);
@@ -231,12 +232,13 @@ impl Link {
         self.hang_up();
         let mut closed = self.shared.closed.clone();
         let until = Instant::now() + LEAVE_TIME;
+        // One that was stopped could not hear.
+        self.shared.wake();
         while Instant::now() < until {
-            // One that was stopped could not hear.
-            self.shared.wake();
             if timeout(WAKE_AGAIN, closed.wait_for(|closed| *closed)).await.is_ok() {
                 return;
             }
+            self.wake_all().await;
         }
         let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Read);
         let _ = closed.wait_for(|closed| *closed).await;
@@ -246,6 +248,16 @@ impl Link {
     pub fn hang_up(&self) {
         self.shared.hang_up();
         let _ = rustix::net::shutdown(&self.shared.control, Shutdown::Write);
+    }
+
+    /// Has the agent and its keepers go on if somebody has stopped them. An agent wakes its keepers itself, but
+    /// that of a sandbox can only be found by looking for it.
+    pub(crate) async fn wake_all(&self) {
+        self.shared.wake();
+        if self.shared.confined {
+            let root = self.shared.agent.as_raw_nonzero().get();
+            let _ = aside(move || wake_ours_below(root)).await;
+        }
     }
 
     /// Takes back a keeper whose run is over.

@@ -8,13 +8,14 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::process::Signal;
 use tokio::io::Interest;
+use tokio::time::timeout;
 
 use crate::alone::kill_all_below;
 use crate::aside::aside;
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Status, Stdin};
 use crate::keeper::ORPHAN_GRACE;
 use crate::limits::Limit;
-use crate::link::{Connection, Link, LinkError};
+use crate::link::{Connection, Link, LinkError, WAKE_AGAIN};
 use crate::wire;
 
 /// How long the agent may take to kill what a killed keeper left behind.
@@ -77,6 +78,14 @@ impl Letter {
         let mut bytes = Vec::new();
         frame::encode(&Request::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
         Ok(Self { bytes, handle, shape })
+    }
+
+    /// What it starts, for somebody who has to write another one.
+    pub fn open(self) -> Option<Spawn> {
+        match frame::decode(&self.bytes).ok()?? {
+            (Request::Spawn(spawn), _) => spawn.unpack(|| self.handle),
+            _ => None,
+        }
     }
 }
 
@@ -262,7 +271,18 @@ impl Process {
             false => Interest::READABLE | Interest::WRITABLE,
         };
         let Some(keeper) = &mut self.keeper else { return Ok(()) };
-        let ready = keeper.socket.ready(interest).await?;
+        let ready = match (&self.letter, &self.link) {
+            (Some(_), Some(link)) => match timeout(WAKE_AGAIN, keeper.socket.ready(interest)).await
+            {
+                Ok(ready) => ready?,
+                // It says something as soon as it has started the run, unless somebody has stopped it.
+                Err(_) => {
+                    link.wake_all().await;
+                    return Ok(());
+                }
+            },
+            _ => keeper.socket.ready(interest).await?,
+        };
         if ready.is_readable() {
             let Connection { socket, inbox, .. } = keeper;
             let received = socket.try_io(Interest::READABLE, || {
@@ -326,7 +346,7 @@ impl Process {
         if let Some(keeper) = &mut self.keeper {
             let _ = rustix::net::shutdown(&*keeper.socket, Shutdown::Write);
             match self.link {
-                Some(_) => drop(tokio::time::timeout(BURIAL, &mut keeper.buried).await),
+                Some(_) => drop(timeout(BURIAL, &mut keeper.buried).await),
                 // Nobody is above us who would.
                 None => drop(aside(kill_all_below).await),
             }

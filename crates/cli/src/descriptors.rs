@@ -10,7 +10,7 @@ const ALWAYS: u64 = 256;
 const PER_COMMAND: u64 = 8;
 
 /// Raises our limit of open files as far as we may; commands keep the old one. Returns how many connections
-/// there may be: where files are scarce, half of them are left to commands.
+/// there may be: where files are scarce, three quarters of them are left to commands.
 pub fn make_room(settings: &mut Settings, connections: usize) -> usize {
     let (limit, runs) = (getrlimit(Resource::Nofile), settings.runs);
     let commands =
@@ -22,7 +22,7 @@ pub fn make_room(settings: &mut Settings, connections: usize) -> usize {
         settings.limits.open_files_at_first = limit.current;
     }
     match getrlimit(Resource::Nofile).current {
-        Some(most) if most < wanted => connections.min((most / 2).max(1) as usize),
+        Some(most) if most < wanted => connections.min((most / 4).max(1) as usize),
         _ => connections,
     }
 }

@@ -279,6 +279,31 @@ fn a_recorder_that_is_stopped_holds_up_nobody() {
 }
 
 #[test]
+fn a_recorder_that_is_stopped_is_woken_to_stop_its_job() {
+    let state = state();
+    let mut server = server_in(state.path());
+    let job = detach(&mut server, "sleep 1000");
+    kill("STOP", parent(parent(job["pid"].as_u64().unwrap() as u32)));
+    let stopped = tool(&mut server, "stop_job", json!({"job_id": job["job_id"]}));
+    assert_eq!((&stopped["state"], &stopped["survivors"]), (&json!("stopped"), &json!(0)));
+}
+
+#[test]
+fn a_recorder_leaves_with_its_job_when_nothing_can_be_recorded_any_more() {
+    let state = state();
+    let mut server = server_in(state.path());
+    let pid = detach(&mut server, "exec sleep 1000")["pid"].as_u64().unwrap() as u32;
+    let recorder = parent(parent(pid));
+    std::fs::remove_dir_all(state.path()).unwrap();
+    std::fs::write(state.path(), "no folder can be made here").unwrap();
+    kill("KILL", pid);
+    wait_until("it has left", || {
+        (!std::fs::exists(format!("/proc/{recorder}")).unwrap()).then_some(())
+    });
+    std::fs::remove_file(state.path()).unwrap();
+}
+
+#[test]
 fn a_job_whose_folder_was_removed_can_be_stopped() {
     let (state, mark) = (state(), mark());
     let mut server = server_in(state.path());

@@ -10,6 +10,8 @@ use std::process::Command;
 use serde_json::json;
 use support::{Server, children, kill, open_folder, read, wait_until};
 
+const SANDBOX: [&str; 2] = ["--sandbox", "workspace"];
+
 /// Has a server that an ordinary user has make no more threads. Root's may make any number.
 fn forbid_threads(server: &Server) {
     let mut command = Command::new("prlimit");
@@ -101,4 +103,81 @@ fn without_a_thread_to_be_had_every_call_is_answered() {
     assert_eq!(server.tool("write_job", told)["structuredContent"]["matched"], "hello");
     assert_eq!(server.tool("list_jobs", json!({}))["isError"], false);
     assert_eq!(server.run("echo after")["output"], "after\n");
+}
+
+/// All of ours below a server that are called like this.
+fn ours(server: &Server, name: &str) -> Vec<u32> {
+    let (mut found, mut below) = (Vec::new(), children(server.child.id()));
+    while let Some(pid) = below.pop() {
+        if std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it.starts_with(name))
+        {
+            found.push(pid);
+        }
+        below.extend(children(pid));
+    }
+    found
+}
+
+#[test]
+fn calls_in_a_sandbox_whose_agent_is_killed_are_started_by_the_next_one_if_they_were_not() {
+    let mut server = Server::start(&SANDBOX);
+    for round in 0..12 {
+        assert_eq!(server.run("echo before")["output"], "before\n");
+        let agent = children(server.child.id())[0];
+        let calls: Vec<_> =
+            (0..60).map(|_| server.start_call(json!({"command": "echo ran"}))).collect();
+        // Sooner or later while they are started.
+        std::thread::sleep(std::time::Duration::from_millis(round));
+        kill("KILL", agent);
+        for id in calls {
+            let answer = server.answer(id)["result"]["content"].to_string();
+            assert!(!answer.contains("the agent is gone"), "round {round}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn an_agent_and_keepers_that_are_all_stopped_are_woken_for_a_call() {
+    for flags in [&[][..], &SANDBOX] {
+        let mut server = Server::start(flags);
+        server.run("true");
+        for pid in ours(&server, "mcpz-") {
+            kill("STOP", pid);
+        }
+        assert_eq!(server.run("echo awake")["output"], "awake\n", "{flags:?}");
+    }
+}
+
+#[test]
+fn a_sandbox_whose_agent_and_keepers_are_all_stopped_ends_with_its_server() {
+    let mut server = Server::start(&SANDBOX);
+    server.call(json!({"command": "sleep 1000", "background": true}));
+    let all = ours(&server, "mcpz-");
+    assert!(all.len() >= 2, "{all:?}");
+    for pid in &all {
+        kill("STOP", *pid);
+    }
+    let began = std::time::Instant::now();
+    server.close_stdin();
+    server.wait();
+    assert!(began.elapsed().as_secs() < 30, "the server gives up after a minute");
+    let left = all.iter().filter(|pid| std::fs::exists(format!("/proc/{pid}")).unwrap());
+    assert_eq!(left.count(), 0);
+}
+
+#[test]
+fn a_run_that_is_lost_tells_how_long_it_took() {
+    for flags in [&[][..], &SANDBOX] {
+        let mut server = Server::start(flags);
+        server.run("true");
+        let id = server.start_call(json!({"command": "sleep 1000"}));
+        let [agent] = children(server.child.id())[..] else { panic!("there is one agent") };
+        wait_until("it runs", || (survivors_below(agent) > 0).then_some(()));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        for pid in ours(&server, "mcpz-keeper") {
+            kill("KILL", pid);
+        }
+        let reply = server.answer(id)["result"]["structuredContent"].clone();
+        assert!(reply["duration_ms"].as_u64().unwrap() >= 300, "{flags:?}: {reply}");
+    }
 }

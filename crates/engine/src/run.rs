@@ -111,6 +111,7 @@ impl Run {
             feeder: None,
             books,
             later,
+            began: Instant::now(),
             backlog: backlog.clone(),
         };
         tokio::spawn(minder.mind(heard));

@@ -109,7 +109,7 @@ impl Shell {
         let origin = Origin { tool: tool.name().to_owned(), client: client(context), witness };
         let (voice, secrets) = (Voice::new(context), self.engine.settings().secrets.clone());
         let teller = self.threshold.teller(context, voice.clone(), secrets);
-        Watcher::new(context, origin, (voice, teller), self.streams)
+        Watcher::new(context, origin, (voice, teller), self.streams, self.faces.max_answer)
     }
 
     /// A call that can go on when nobody waits for it any more. It becomes a task then, so there is

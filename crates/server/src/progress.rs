@@ -24,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::memory::{ANSWER, Taken};
 use crate::telling::{Teller, Voice};
+use crate::tool::MaxAnswer;
 
 /// The least time between two notifications.
 const PACE: Duration = Duration::from_millis(100);
@@ -51,6 +52,8 @@ pub struct Watcher {
     /// What of the command's output is shown.
     pub streams: &'static [Stream],
     taken: Option<Taken>,
+    /// About what an answer takes.
+    answer: usize,
 }
 
 /// Why a run is not waited for any longer.
@@ -73,9 +76,12 @@ impl Watcher {
         origin: Origin,
         (voice, teller): (Voice, Teller),
         streams: &'static [Stream],
+        max_answer: MaxAnswer,
     ) -> Self {
         Self {
             streams,
+            // It is text and structure, and once more as it is sent.
+            answer: ANSWER.max(3 * max_answer.characters()),
             taken: context.extensions.get().cloned(),
             origin,
             voice,
@@ -147,7 +153,7 @@ impl Watcher {
         if let Ok(outcome) = &mut outcome {
             engine.adopt(owner, run, command, outcome);
         }
-        self.wait_for_room(ANSWER).await;
+        self.wait_for_room(self.answer).await;
         outcome
     }
 

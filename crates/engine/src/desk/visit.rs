@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
@@ -51,6 +52,13 @@ impl Visit {
     /// The process that sits there, if it can be seen from here.
     pub fn pid(&self) -> Option<i32> {
         self.pid.filter(|pid| *pid > 0)
+    }
+
+    /// Has that process go on, if it was stopped.
+    pub fn wake(&self) {
+        if let Some(pid) = self.pid().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::CONT);
+        }
     }
 
     /// All jobs there; the error has a [`Refused`] in it where we are not told.

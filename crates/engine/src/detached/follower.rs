@@ -161,7 +161,11 @@ impl Follower {
                     })
                 }
                 Saying::CloseInput | Saying::Resize(_) => visit.say(run, saying, || ()),
-                _ => urgent.say(run, saying, || ()),
+                _ => {
+                    // It could not hear if somebody has stopped it.
+                    urgent.wake();
+                    urgent.say(run, saying, || ())
+                }
             },
             Word::Hides(asked) => {
                 let (folder, run) = (self.standing.folder.clone(), run.to_owned());

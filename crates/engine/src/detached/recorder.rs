@@ -1,6 +1,7 @@
 //! The life of a recorder.
 
 use std::io::{self, Read, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ const STAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Between two tries to write down the end.
 const TRY_AGAIN: Duration = Duration::from_secs(30);
+
+/// Between two looks whether its folder is still there.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Records one run, from its start until nothing of it is left, in a process that whoever started
 /// this one has nothing to do with. Must be called while there is one thread.
@@ -176,6 +180,7 @@ impl Begun {
             ending.lost += newest.len() as u64;
         }
         let mut written = standing.end(&ending);
+        let folder = standing.folder.clone();
         let _ = timeout(FAREWELL, desk.forsaken()).await;
         // The record of the end may be among what was put off.
         later.catch_up();
@@ -186,8 +191,18 @@ impl Begun {
                 written = standing.end(&ending);
             }
         };
-        let _ = timeout(STAY, room).await;
+        tokio::select! {
+            _ = timeout(STAY, room) => {}
+            () = is_removed(&folder) => {}
+        }
         written
+    }
+}
+
+/// Done when somebody has removed a job's folder: what became of it matters to nobody any more.
+async fn is_removed(folder: &Path) {
+    while folder.exists() {
+        sleep(LOOK_AGAIN).await;
     }
 }
 

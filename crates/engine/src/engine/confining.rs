@@ -26,13 +26,26 @@ impl Engine {
             pending.again = Some(Box::new(move |letter| engine.send(owner, letter)));
             return self.send(owner, letter);
         }
-        let enclosure = self.enclosure(owner).await?;
         let own = std::mem::take(&mut spawn.environment);
-        // What the request sets itself comes last, and counts.
-        spawn.environment = enclosure.variables(run).into_iter().chain(own).collect();
-        let process = enclosure.link().spawn(FIRST_OWNER, spawn)?;
-        pending.enclosure = Some(enclosure);
-        Ok(process)
+        let mut tries = 0..2;
+        loop {
+            let enclosure = self.enclosure(owner).await?;
+            // What the request sets itself comes last, and counts.
+            spawn.environment = enclosure.variables(run).into_iter().chain(own.clone()).collect();
+            let sent = enclosure.link().send(FIRST_OWNER, Letter::new(spawn)?);
+            let unsent = match sent {
+                Ok(process) => {
+                    pending.enclosure = Some(enclosure);
+                    return Ok(process);
+                }
+                Err(unsent) => unsent,
+            };
+            let gone = matches!(unsent.error, LinkError::Gone) && tries.next().is_some();
+            let Some(letter) = gone.then_some(unsent.letter).and_then(Letter::open) else {
+                return Err(unsent.error.into());
+            };
+            spawn = letter;
+        }
     }
 
     /// Has the agent start a command or, if it was killed and nobody knew, the next one.

@@ -48,6 +48,7 @@ pub struct Minder {
     /// Closed when somebody is answered, or nobody waits any more.
     pub books: Option<Books>,
     pub later: Later,
+    pub began: Instant,
     pub backlog: Arc<AtomicUsize>,
 }
 
@@ -281,7 +282,9 @@ impl Minder {
             Status::Code(code) => End::Exited(code),
             Status::Signal(signal) => End::Signalled(signal),
         });
-        let usage = self.exit.as_ref().map_or(Usage::default(), |exit| exit.usage);
+        // Of a run that was lost, nobody has told what it used.
+        let lost = || Usage { wall: self.began.elapsed(), ..Usage::default() };
+        let usage = self.exit.as_ref().map_or_else(lost, |exit| exit.usage);
         let end = self.stopped.or(ended).unwrap_or(End::Lost);
         let end = match (end, self.pending.closing.get()) {
             // Keepers end their runs without a word when everything ends, or with a signal.
