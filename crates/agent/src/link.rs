@@ -23,8 +23,9 @@ use rustix::net::{
     AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, socketpair,
     sockopt::set_socket_passcred,
 };
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
@@ -55,6 +56,9 @@ const LEAVE_TIME: Duration = Duration::from_secs(60);
 
 /// Between two tries to wake what somebody may have stopped.
 pub const WAKE_AGAIN: Duration = Duration::from_millis(250);
+
+/// How long it may take to read what an agent has said that has ended.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// How long keepers may take to leave when their agent is gone.
 const LAST_CALL: Duration = Duration::from_secs(5);
@@ -423,10 +427,14 @@ impl Reader {
     /// Hears the agent until its stream ends or carries garbage, and sees it off.
     async fn read_all(mut self, mut agent: Child) {
         let shared = self.shared.clone();
-        tokio::select! {
-            () = async { while self.read_once().await {} } => {}
-            () = shared.trim() => {}
-            () = shared.send_unsent() => {}
+        let has_ended = tokio::select! {
+            () = self.read_on() => false,
+            () = shared.trim() => false,
+            () = shared.send_unsent() => false,
+            () = ended(shared.agent) => true,
+        };
+        if has_ended {
+            let _ = timeout(LAST_WORDS, self.read_on()).await;
         }
         self.shared.hang_up();
         // An agent that broke the protocol is still there.
@@ -443,6 +451,10 @@ impl Reader {
         while Instant::now() < until && self.shared.wake_keepers() {
             tokio::time::sleep(WAKE_AGAIN).await;
         }
+    }
+
+    async fn read_on(&mut self) {
+        while self.read_once().await {}
     }
 
     /// Tells whoever waits for the agent's first word.
@@ -486,6 +498,18 @@ impl Reader {
                 Err(_) => return false,
             }
         }
+    }
+}
+
+/// Done when a child has ended. The end of its stream says so as well, unless somebody still holds the other end: a
+/// keeper that was stopped before it could let go of it.
+async fn ended(child: Pid) {
+    let child = pidfd_open(child, PidfdFlags::empty()).ok();
+    // SAFETY: it is ours, and open for as long as it is registered.
+    let register = |child| unsafe { AsyncFd::register_with_interest(child, Interest::READABLE) };
+    match child.and_then(|child| register(child).ok()) {
+        Some(child) => drop(child.readable().await),
+        None => std::future::pending().await,
     }
 }
 
