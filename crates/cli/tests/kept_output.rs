@@ -279,7 +279,7 @@ fn who_goes_on_writing_a_little_does_not_hold_up_the_answer() {
     let reply = exec(&mut server, json!({"cmd": format!("python3 -c \"{writer}\"")}));
     assert_eq!(reply["exit_code"], 0);
     assert!(
-        asked.elapsed() < Duration::from_secs(5),
+        asked.elapsed() < Duration::from_secs(20),
         "it would be held for half a minute and more"
     );
 }
