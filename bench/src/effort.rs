@@ -20,6 +20,8 @@ pub struct Effort {
     /// Bytes that are taken in, and how often.
     pub volume: u64,
     pub takes: usize,
+    /// Processes that have nothing to do with the server.
+    pub strangers: usize,
     /// Seconds of `yes`.
     pub flood: f64,
     /// Lines whose way is measured.
@@ -48,6 +50,7 @@ impl Effort {
         blocks: 9,
         volume: 1 << 30,
         takes: 5,
+        strangers: 1000,
         flood: 5.0,
         ticks: 60,
         soak: 5000,
@@ -69,6 +72,7 @@ impl Effort {
         blocks: 3,
         volume: 128 << 20,
         takes: 3,
+        strangers: 1000,
         flood: 1.0,
         ticks: 20,
         soak: 1000,
@@ -90,6 +94,7 @@ impl Effort {
         blocks: 1,
         volume: 1 << 20,
         takes: 1,
+        strangers: 5,
         flood: 0.2,
         ticks: 3,
         soak: 40,

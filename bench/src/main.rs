@@ -7,6 +7,7 @@
 //!     mcpz-bench [--quick] [--scale] [--write FOLDER] [MCPZ]
 
 mod client;
+mod company;
 mod effort;
 mod floor;
 mod guest;
@@ -99,6 +100,7 @@ impl Bench {
             streaming::measure,
             hardship::flood,
             hardship::kill_tree,
+            company::measure,
             soak::measure,
             judging::measure,
         ];
