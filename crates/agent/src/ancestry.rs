@@ -44,6 +44,12 @@ pub struct Identity {
     started: u64,
 }
 
+impl From<&Entry> for Identity {
+    fn from(entry: &Entry) -> Self {
+        Self { pid: entry.pid, started: entry.started }
+    }
+}
+
 impl Identity {
     pub fn own() -> Option<Self> {
         Self::of(std::process::id() as i32)
@@ -52,7 +58,7 @@ impl Identity {
     /// The living process that has this number.
     fn of(pid: i32) -> Option<Self> {
         let (entry, _) = tree::look(pid)?;
-        (entry.state != State::Ended).then_some(Self { pid, started: entry.started })
+        (entry.state != State::Ended).then(|| Self::from(&entry))
     }
 }
 

@@ -224,8 +224,7 @@ impl Exposure {
 impl Launched {
     /// What there is to say of it. Our ends go with that.
     pub fn event(&self) -> Event {
-        let (keeper, fds) = (std::process::id() as i32, self.all().count() as u8);
-        Event::Started { pid: self.pid, keeper, fds }
+        Event::Started { pid: self.pid, fds: self.all().count() as u8 }
     }
 
     /// Whether somebody waits to write to it.

@@ -53,6 +53,13 @@ impl Direction {
 }
 
 impl Ends {
+    pub fn terminal(&self) -> Option<&OwnedFd> {
+        match self {
+            Self::Terminal(terminal) => Some(terminal),
+            Self::Pipes { .. } => None,
+        }
+    }
+
     pub fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let all = match self {
             Self::Pipes { stdout, stderr, stdin } => [Some(stdout), Some(stderr), stdin.as_ref()],

@@ -11,7 +11,8 @@
 //!     server ◀── Event ── keeper
 //!
 //! A run is always told in this order: `Failed`, or `Started`, `Exited` and, unless `Exited` said
-//! that nothing was left, `Gone`. A connection that ends before is a keeper that was killed.
+//! that nothing was left, `Gone`. A connection that ends before is a keeper that was killed. In between,
+//! every `Look` is answered by one `Seen`, in the order they were asked.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -23,9 +24,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{Limit, Limits};
+use crate::look::{Question, Seen};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 7;
+pub const VERSION: u16 = 8;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -83,7 +85,10 @@ pub enum Request {
     /// Sends one signal to the run's first process.
     Signal(i32),
     /// Ends the whole tree: SIGTERM now, SIGKILL after the grace.
-    Kill { grace: Duration },
+    Kill {
+        grace: Duration,
+    },
+    Look(Question),
 }
 
 /// What a keeper tells about its run.
@@ -95,8 +100,6 @@ pub enum Event {
     /// orders and the read end of its answers, if it is directed.
     Started {
         pid: i32,
-        /// The process that minds it: all of the run is below.
-        keeper: i32,
         fds: u8,
     },
     /// The first process ended. With `gone`, so did everything it started. Of a run that is being ended
@@ -111,6 +114,7 @@ pub enum Event {
         /// The limit that ended what was left, if one did.
         limit: Option<Limit>,
     },
+    Seen(Seen),
 }
 
 /// One program to start.
@@ -331,6 +335,7 @@ mod tests {
             spawn().prop_map(Request::Spawn),
             any::<i32>().prop_map(Request::Signal),
             any::<Duration>().prop_map(|grace| Request::Kill { grace }),
+            any::<u16>().prop_map(|port| Request::Look(Question::Listens { port })),
         ]
     }
 

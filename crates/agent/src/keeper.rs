@@ -170,6 +170,10 @@ impl Keeper {
             hung_up = self.wait(&mut minding).is_err();
             while !hung_up {
                 match self.next_request() {
+                    Ok(Some(Request::Look(question))) => {
+                        let seen = Event::Seen(minding.look(&question));
+                        hung_up = self.tell(&[seen], &[]).is_err();
+                    }
                     Ok(Some(request)) => {
                         if matches!(request, Request::Kill { .. }) {
                             self.hurry();

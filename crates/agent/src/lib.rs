@@ -19,7 +19,9 @@ mod heap;
 mod keeper;
 mod limits;
 mod link;
+mod look;
 mod mark;
+mod opened;
 mod process;
 mod signals;
 mod tally;
@@ -41,6 +43,7 @@ pub use frame::{
 pub use heap::{give_memory_back, return_large_blocks_at_once};
 pub use limits::{CpuShare, Limit, Limits, Memory, Together};
 pub use link::{FIRST_OWNER, Link, LinkError, Unsent};
+pub use look::{Question, Reader, Seen};
+pub use opened::path_of;
 pub use process::{Happening, Letter, Process, Started};
-pub use tree::{descendants, descendants_as_known_to, known_inside_as, seen_below};
 pub use unread::is_all_read;

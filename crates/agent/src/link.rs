@@ -19,10 +19,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::net::{
-    AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, socketpair,
-    sockopt::set_socket_passcred,
-};
+use rustix::net::{AddressFamily, RecvFlags, Shutdown, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -298,10 +295,6 @@ impl Link {
     fn make_keeper(&self, owner: u64) -> Result<Connection, LinkError> {
         let (ours, theirs) = pair().map_err(LinkError::Ask)?;
         let socket = Arc::new(connect(ours).map_err(LinkError::Ask)?);
-        if self.shared.confined {
-            // Who speaks is told by the number it has here.
-            set_socket_passcred(&*socket, true).map_err(|errno| LinkError::Ask(errno.into()))?;
-        }
         let (burying, buried) = oneshot::channel();
         let keeper = {
             let mut state = self.shared.lock();

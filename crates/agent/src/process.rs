@@ -16,6 +16,7 @@ use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Status, St
 use crate::keeper::ORPHAN_GRACE;
 use crate::limits::Limit;
 use crate::link::{Connection, Link, LinkError, WAKE_AGAIN};
+use crate::look::{Question, Seen};
 use crate::wire;
 
 /// How long the agent may take to kill what a killed keeper left behind.
@@ -37,6 +38,8 @@ pub enum Happening {
         survivors: Vec<i32>,
         limit: Option<Limit>,
     },
+    /// The answer to the first question that was not answered yet.
+    Seen(Seen),
     /// The run's keeper was killed. Nothing of the run is left.
     Lost,
 }
@@ -45,8 +48,6 @@ pub enum Happening {
 #[derive(Debug)]
 pub struct Started {
     pub pid: i32,
-    /// The process that minds it: all of the run is below.
-    pub keeper: i32,
     /// What it prints; all of it, if it has a terminal.
     pub stdout: OwnedFd,
     pub stderr: Option<OwnedFd>,
@@ -180,6 +181,11 @@ impl Process {
         self.ask(&Request::Signal(signal));
     }
 
+    /// Asks its keeper something, which is answered by [`Happening::Seen`] unless the run is over before.
+    pub fn look(&mut self, question: Question) {
+        self.ask(&Request::Look(question));
+    }
+
     fn ask(&mut self, request: &Request) {
         let encoded = frame::encode(request, &mut self.unsent);
         debug_assert!(encoded.is_ok(), "only a spawn can be too long");
@@ -194,7 +200,7 @@ impl Process {
                 self.over = true;
                 Happening::Failed(failure)
             }
-            Event::Started { pid, keeper, fds } => match self.take_ends(pid, keeper, fds.into()) {
+            Event::Started { pid, fds } => match self.take_ends(pid, fds.into()) {
                 Some(started) => Happening::Started(started),
                 // The kernel drops descriptors for which this process has no room.
                 None => {
@@ -221,6 +227,7 @@ impl Process {
                 }
                 Happening::Gone { survivors, limit }
             }
+            Event::Seen(seen) => Happening::Seen(seen),
         }
     }
 
@@ -232,11 +239,8 @@ impl Process {
         killed.then_some(Limit::SharedMemory)
     }
 
-    fn take_ends(&mut self, pid: i32, keeper: i32, count: usize) -> Option<Started> {
-        let inbox = &mut self.keeper.as_mut()?.inbox;
-        let mut fds = inbox.take_fds(count)?;
-        // In a namespace of its own it knows itself by another number.
-        let keeper = inbox.speaker.unwrap_or(keeper);
+    fn take_ends(&mut self, pid: i32, count: usize) -> Option<Started> {
+        let mut fds = self.keeper.as_mut()?.inbox.take_fds(count)?;
         let direction = match self.shape.directed {
             true => {
                 let (answers, orders) = (fds.pop()?, fds.pop()?);
@@ -250,7 +254,7 @@ impl Process {
             true => (None, Some(stdout.try_clone().ok()?)),
             false => (Some(fds.next()?), fds.next()),
         };
-        Some(Started { pid, keeper, stdout, stderr, stdin, direction })
+        Some(Started { pid, stdout, stderr, stdin, direction })
     }
 
     /// Has the keeper end its run and itself.

@@ -28,8 +28,8 @@ pub fn descendants(root: i32) -> Vec<i32> {
 
 /// The same, found by walking down from each process to its children, so unrelated processes cost nothing.
 /// It may miss a process that starts or ends meanwhile: good enough to report, not to end them all.
-pub fn seen_below(root: i32) -> Vec<i32> {
-    let Some(mut next) = children_told(root) else { return descendants(root) };
+pub fn seen_below(root: i32) -> Vec<Entry> {
+    let Some(mut next) = children_told(root) else { return living(root) };
     let most = threads_of_machine().unwrap_or(u64::MAX);
     let (mut found, mut looked) = (Vec::new(), 0);
     while let Some(pid) = next.pop()
@@ -37,9 +37,7 @@ pub fn seen_below(root: i32) -> Vec<i32> {
     {
         looked += 1;
         next.extend(children_told(pid).unwrap_or_default());
-        if look(pid).is_some_and(|(entry, _)| entry.state != State::Ended) {
-            found.push(pid);
-        }
+        found.extend(look(pid).map(|(entry, _)| entry).filter(|entry| entry.state != State::Ended));
     }
     found
 }
@@ -54,28 +52,6 @@ fn children_told(parent: i32) -> Option<Vec<i32>> {
         children.get_or_insert_with(Vec::new).extend(told);
     }
     children
-}
-
-/// The descendant of `root` that knows itself by this number: in a namespace of its own it is another
-/// one than here.
-pub fn known_inside_as(root: i32, number: i32) -> Option<i32> {
-    let known = |pid: &i32| numbers(*pid).last() == Some(&number);
-    let seen = seen_below(root).into_iter().find(known);
-    seen.or_else(|| descendants(root).into_iter().find(known))
-}
-
-/// The descendants of a process by the numbers they have where it is: in a sandbox, others than here.
-pub fn descendants_as_known_to(root: i32) -> Vec<i32> {
-    let depth = numbers(root).len().max(1);
-    let known = |pid| numbers(pid).get(depth - 1).copied().unwrap_or(pid);
-    seen_below(root).into_iter().map(known).collect()
-}
-
-/// The numbers of a process, from the outermost namespace to its own.
-fn numbers(pid: i32) -> Vec<i32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
-    numbers.split_ascii_whitespace().filter_map(|number| number.parse().ok()).collect()
 }
 
 /// Kills every descendant of `root` that is there now. One that is being forked meanwhile is met
@@ -201,7 +177,8 @@ pub fn thread_counter() -> u16 {
     rustix::system::sysinfo().procs
 }
 
-fn living(root: i32) -> Vec<Entry> {
+/// The same with what there is to see of each.
+pub fn living(root: i32) -> Vec<Entry> {
     let mut all = below(root);
     all.retain(|entry| entry.state != State::Ended);
     all

@@ -32,16 +32,13 @@ pub struct Inbox {
     start: usize,
     end: usize,
     fds: VecDeque<OwnedFd>,
-    /// The process that spoke last, as we know it, where the socket tells.
-    pub speaker: Option<i32>,
 }
 
 impl Inbox {
     /// Receives once. `Ok(0)` is the end of the stream.
     pub fn fill(&mut self, socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<usize, Errno> {
         self.make_room();
-        let mut space =
-            [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS), ScmCredentials(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let received = loop {
             let target = &mut [IoSliceMut::new(&mut self.bytes[self.end..])];
@@ -53,12 +50,8 @@ impl Inbox {
         };
         self.end += received;
         for message in ancillary.drain() {
-            match message {
-                RecvAncillaryMessage::ScmRights(fds) => self.fds.extend(fds),
-                RecvAncillaryMessage::ScmCredentials(who) => {
-                    self.speaker = Some(who.pid.as_raw_nonzero().get());
-                }
-                _ => {}
+            if let RecvAncillaryMessage::ScmRights(fds) = message {
+                self.fds.extend(fds);
             }
         }
         Ok(received)

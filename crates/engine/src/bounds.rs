@@ -90,7 +90,7 @@ fn beneath<'a>(
     // Links may lead from anywhere into a root. They only tell where to look: what is opened decides.
     let failed = |source: io::Error| Error::Directory { path: path.to_owned(), source };
     let real = path.canonicalize().map_err(failed)?;
-    // It goes through a link of `/proc`, whose text says little about where it leads.
+    // It goes through a magic link, such as a process's `cwd`: its text says little about where it leads.
     if let Err(Errno::LOOP) = open(CWD, path, ResolveFlags::empty()) {
         return Ok(None);
     }
@@ -124,8 +124,7 @@ fn open_beneath(root: &Path, below: &Path) -> Result<OwnedFd, Errno> {
     open(&root, below, ResolveFlags::BENEATH)
 }
 
-/// Opens a directory to enter it, not to read it, and through none of the links of `/proc`, which lead
-/// anywhere.
+/// Opens a directory to enter it, not to read it. Magic links are not followed: they lead anywhere.
 fn open(from: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(from, path, flags, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS)

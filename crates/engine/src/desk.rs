@@ -14,13 +14,13 @@ mod visit;
 
 use std::fs::DirBuilder;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_agent::path_of;
 use rustix::fs::{Mode, OFlags};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, socket_with};
 use tokio::net::UnixListener;
@@ -107,6 +107,5 @@ fn connect(folder: &Path) -> io::Result<UnixStream> {
 /// The socket in a folder under a name of any length: addresses have room for some hundred bytes.
 fn reached<T>(folder: &Path, use_it: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let folder = rustix::fs::open(folder, FOLDER, Mode::empty())?;
-    let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(SOCKET);
-    use_it(&path)
+    use_it(&path_of(&folder).join(SOCKET))
 }

@@ -85,6 +85,10 @@ pub enum Error {
          comes now cannot be judged without that; stop the job and start another"
     )]
     TypedElsewhere { program: String },
+    #[error(
+        "cannot find out which programs read what is typed, as the job does not answer; try again"
+    )]
+    Unseen,
     #[error("the job has not read what it was sent before; nothing more is sent until it does")]
     Unread,
     #[error("{0}")]

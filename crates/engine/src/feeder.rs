@@ -2,17 +2,16 @@
 //!
 //! A task of its own writes: a command that does not read holds up nobody else.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use tokio::io::AsyncWriteExt;
 use tokio::net::unix::pipe::Sender;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use crate::request::{Input, Size};
+use crate::request::Input;
 
 /// The end of a terminal's input, where a program asks for lines.
 const END_OF_INPUT: u8 = 4;
@@ -20,7 +19,7 @@ const END_OF_INPUT: u8 = 4;
 pub struct Feeder {
     /// Nothing when nothing more is written.
     bytes: Option<mpsc::UnboundedSender<Vec<u8>>>,
-    terminal: Option<OwnedFd>,
+    is_terminal: bool,
     backlog: Arc<AtomicUsize>,
     writing: AbortHandle,
 }
@@ -34,10 +33,7 @@ impl Feeder {
         input: Option<Input>,
         backlog: Arc<AtomicUsize>,
     ) -> Option<Self> {
-        let terminal = match input {
-            Some(Input::Terminal(_)) => Some(pipe.try_clone().ok()?),
-            _ => None,
-        };
+        let is_terminal = matches!(input, Some(Input::Terminal(_)));
         let mut pipe = Sender::from_owned_fd_unchecked(pipe).ok()?;
         let (bytes, mut more) = mpsc::unbounded_channel::<Vec<u8>>();
         let left = backlog.clone();
@@ -52,7 +48,7 @@ impl Feeder {
             }
         });
         let bytes = input.map(|_| bytes);
-        Some(Self { bytes, terminal, backlog, writing: writing.abort_handle() })
+        Some(Self { bytes, is_terminal, backlog, writing: writing.abort_handle() })
     }
 
     pub fn write(&self, bytes: Vec<u8>) {
@@ -64,30 +60,12 @@ impl Feeder {
 
     /// Tells the command that nothing more comes.
     pub fn close(&mut self) {
-        match self.terminal {
-            Some(_) => {
+        match self.is_terminal {
+            true => {
                 self.backlog.fetch_add(1, Ordering::Relaxed);
                 self.write(vec![END_OF_INPUT]);
             }
-            None => self.bytes = None,
-        }
-    }
-
-    /// Whether a program reads lines from its terminal that are not shown there: a password. Programs
-    /// that show what is typed by themselves do not read lines.
-    pub fn hides(&self) -> bool {
-        let modes = self.terminal.as_ref().and_then(|terminal| tcgetattr(terminal).ok());
-        modes.is_some_and(|modes| {
-            modes.local_modes.contains(LocalModes::ICANON)
-                && !modes.local_modes.contains(LocalModes::ECHO)
-        })
-    }
-
-    pub fn resize(&self, size: Size) {
-        if let Some(terminal) = &self.terminal {
-            let Size { rows: ws_row, columns: ws_col } = size;
-            let size = Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
-            let _ = tcsetwinsize(terminal.as_fd(), size);
+            false => self.bytes = None,
         }
     }
 }

@@ -17,7 +17,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mcpz_agent::{descendants_as_known_to, seen_below};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -28,7 +27,7 @@ pub use typing::Typing;
 pub use waiting::{Condition, Met, wait};
 
 use idle::Uses;
-use interactive::{Terminal, waits_for_input};
+use interactive::Terminal;
 use typing::Typed;
 
 use crate::error::Error;
@@ -73,8 +72,6 @@ pub struct Job {
     /// How it can be written to, if it can.
     input: Option<Input>,
     terminal: Option<Terminal>,
-    /// The process that keeps it, if it is another than ours.
-    recorder: Option<i32>,
     uses: Uses,
     /// How far its owner has been told what it printed.
     told: Mutex<Place>,
@@ -163,7 +160,6 @@ impl Job {
                 Some(Input::Terminal(size)) => Some(Terminal::new(size)),
                 _ => None,
             },
-            recorder: None,
             uses: Uses::default(),
             told: Mutex::default(),
             visited: AtomicBool::new(false),
@@ -211,8 +207,7 @@ impl Job {
         let (mut life, mut end) = (self.life.clone(), self.end.clone());
         let known = async {
             tokio::select! {
-                // The process that minds it is only known from itself.
-                Ok(_) = life.wait_for(|life| life.keeper.is_some()) => {}
+                Ok(_) = life.wait_for(|life| life.pid.is_some()) => {}
                 _ = end.wait_for(|ended| ended.survivors.is_some()) => {}
             }
         };
@@ -291,25 +286,27 @@ impl Job {
         View { screen_rows, ..View::default() }
     }
 
-    /// Whether it waits for somebody to write something, and what it asked. May wait for the disk.
-    pub fn prompt(&self) -> Option<String> {
-        let waits = self.input.is_some() && self.state() == State::Running;
-        if !waits || !waits_for_input(&self.life.borrow()) {
-            return None;
-        }
-        Some(match &self.terminal {
+    /// Whether it waits for somebody to write something.
+    pub async fn waits_for_input(&self) -> bool {
+        let may = self.input.is_some() && self.state() == State::Running;
+        may && self.remote.inspector().waits_for_input().await
+    }
+
+    /// The line it would ask in. May wait for the disk.
+    pub fn prompt(&self) -> String {
+        match &self.terminal {
             Some(terminal) => terminal.shown(&self.output, self.size()).1,
             None => {
                 let newest = self.output.newest(&[Stream::Stdout]);
                 newest.lines().last().unwrap_or_default().trim_end().to_owned()
             }
-        })
+        }
     }
 
     /// Gives its terminal another size, if it has one.
-    pub fn resize(&self, size: Size) {
+    pub async fn resize(&self, size: Size) {
         if self.terminal.is_some() {
-            self.remote.resize(size);
+            self.remote.inspector().resize(size).await;
         }
     }
 
@@ -351,11 +348,6 @@ impl Job {
         self.life.borrow().pid
     }
 
-    /// The same by the number it has here: inside a sandbox it has another.
-    pub(crate) fn first_process(&self) -> Option<i32> {
-        self.life.borrow().first_process()
-    }
-
     /// Waits until it runs, or cannot.
     pub async fn started(&self) -> Result<(), String> {
         let mut life = self.life.clone();
@@ -371,20 +363,9 @@ impl Job {
         }
     }
 
-    /// All its processes, by the numbers they have here.
-    pub(crate) fn pids(&self) -> Vec<i32> {
-        self.root().map(seen_below).unwrap_or_default()
-    }
-
-    /// The same by the numbers they know each other by: in a sandbox, others.
-    pub fn own_pids(&self) -> Vec<i32> {
-        self.root().map(descendants_as_known_to).unwrap_or_default()
-    }
-
-    /// The process below which all of them are, as long as there are any.
-    fn root(&self) -> Option<i32> {
-        let keeper = self.life.borrow().keeper;
-        keeper.or(self.recorder).filter(|_| self.end.borrow().survivors.is_none())
+    /// All its processes, by the numbers they know each other by.
+    pub async fn processes(&self) -> Vec<i32> {
+        self.remote.inspector().processes().await
     }
 
     /// Ends it with all it started, and waits until that is done. Returns what could not be ended.
@@ -403,10 +384,11 @@ impl Job {
         } else {
             self.remote.stop(grace);
         }
-        let gone = tokio::time::timeout(grace + STOP_PATIENCE, end.wait_for(over)).await;
-        match gone {
-            Ok(Ok(ended)) => ended.survivors.clone().unwrap_or_default(),
-            _ => self.own_pids(),
+        let gone =
+            async { end.wait_for(over).await.ok().and_then(|ended| ended.survivors.clone()) };
+        match tokio::time::timeout(grace + STOP_PATIENCE, gone).await {
+            Ok(Some(survivors)) => survivors,
+            _ => self.processes().await,
         }
     }
 }

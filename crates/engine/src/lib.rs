@@ -25,8 +25,6 @@ mod nature;
 mod outcome;
 mod output;
 mod page;
-mod ports;
-mod prompts;
 mod random;
 mod reading;
 mod render;
@@ -65,7 +63,7 @@ pub use jobs::{
 pub use keys::{KEY_NAMES, key_bytes};
 pub use later::Later;
 pub use mcpz_agent::{
-    CpuShare, Limit, Limits, Memory, Together, aside, give_memory_back, is_all_read,
+    CpuShare, Limit, Limits, Memory, Together, aside, give_memory_back, is_all_read, path_of,
 };
 pub use mcpz_policy::{Denial, Policy};
 pub use mime::mime;

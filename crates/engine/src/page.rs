@@ -185,8 +185,9 @@ mod tests {
 
     #[test]
     fn binary_output_that_could_not_be_kept_is_paged_around_what_was_lost() {
-        let output =
-            Output::new(Arc::new(Spill::new(SpillSettings::new("/proc/no"))).account().quota(None));
+        let output = Output::new(
+            Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere"))).account().quota(None),
+        );
         output.append(Stream::Stdout, &[0; 300_000]);
         output.append(Stream::Stdout, &[1, 2, 3]);
         let reader = reader(&output, View::default());
@@ -249,7 +250,7 @@ mod tests {
             colour in prop_oneof![Just(""), Just("\x1b[31m\x1b[0m")],
             limit_bytes in 1_000_usize..200_000,
         ) {
-            let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
+            let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
             let output = Output::new(spill.account().quota(None));
             let reader = reader(&output, View::default());
             let (mut number, mut offset, mut told) = (0, 0, String::new());

@@ -6,20 +6,23 @@
 //! of a pipe nobody reads.
 
 mod books;
+mod inspector;
 mod minder;
 mod remote;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 pub(crate) use books::Books;
+pub use inspector::Inspector;
 pub(crate) use remote::Word;
 pub use remote::{Remote, Saying};
 
 use minder::Minder;
 
-use mcpz_agent::{Limit, Process, known_inside_as};
+use mcpz_agent::{Limit, Process};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
@@ -52,8 +55,6 @@ pub struct Run {
 pub struct Life {
     /// The first process, as those know it that run with it.
     pub pid: Option<i32>,
-    /// The process below which all of them are.
-    pub keeper: Option<i32>,
     /// What is left when nothing more can be done.
     pub survivors: Vec<i32>,
     /// The limit that ended what the first process left, if one did.
@@ -70,13 +71,6 @@ pub struct Life {
     pub size: Option<Size>,
     /// How often a person has typed something.
     pub person: u64,
-}
-
-impl Life {
-    /// The first process by the number it has here: inside a sandbox it has another.
-    pub(crate) fn first_process(&self) -> Option<i32> {
-        known_inside_as(self.keeper?, self.pid?)
-    }
 }
 
 impl Run {
@@ -109,6 +103,7 @@ impl Run {
             stopping: false,
             stopped: None,
             feeder: None,
+            asked: VecDeque::new(),
             books,
             later,
             began: Instant::now(),
@@ -212,8 +207,8 @@ impl Run {
 
     /// Done when the command is silent and waits for input.
     pub fn asking(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (output, life) = (self.output.clone(), self.life.clone());
-        async move { asks(&output, &life).await }
+        let (output, inspector) = (self.output.clone(), self.remote.inspector());
+        async move { asks(&output, &inspector).await }
     }
 
     /// Waits for the outcome. Nothing is lost if it is dropped before it is done.

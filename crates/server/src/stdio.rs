@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::is_all_read;
+use mcpz_engine::{is_all_read, path_of};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
@@ -296,7 +296,7 @@ fn open_stdin() -> io::Result<Source> {
     let stdin = rustix::stdio::stdin();
     Ok(match FileType::from_raw_mode(fstat(stdin)?.st_mode) {
         FileType::Fifo => {
-            let fd = match reopen("/proc/self/fd/0", OpenOptions::new().read(true)) {
+            let fd = match reopen(stdin, OpenOptions::new().read(true)) {
                 Ok(fd) => fd,
                 Err(_) => stdin.try_clone_to_owned()?,
             };
@@ -311,7 +311,7 @@ fn open_stdout() -> io::Result<Sink> {
     let stdout = rustix::stdio::stdout();
     Ok(match FileType::from_raw_mode(fstat(stdout)?.st_mode) {
         FileType::Fifo => {
-            let fd = match reopen("/proc/self/fd/1", OpenOptions::new().write(true)) {
+            let fd = match reopen(stdout, OpenOptions::new().write(true)) {
                 Ok(fd) => fd,
                 Err(_) => stdout.try_clone_to_owned()?,
             };
@@ -324,8 +324,8 @@ fn open_stdout() -> io::Result<Sink> {
 
 /// Opens a pipe a second time. Whether it blocks is a property of the opening, and ours may be
 /// shared with others who do not expect theirs to change.
-fn reopen(path: &str, options: &mut OpenOptions) -> io::Result<OwnedFd> {
-    Ok(options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path)?.into())
+fn reopen(pipe: BorrowedFd<'_>, options: &mut OpenOptions) -> io::Result<OwnedFd> {
+    Ok(options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path_of(pipe))?.into())
 }
 
 fn socket(fd: OwnedFd) -> io::Result<UnixStream> {

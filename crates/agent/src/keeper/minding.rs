@@ -1,5 +1,6 @@
 //! What a keeper knows of its run, and how it ends it.
 
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -8,6 +9,7 @@ use super::Hangup;
 use crate::cgroup::Group;
 use crate::child::Launched;
 use crate::frame::{Event, Exit, Request, Status};
+use crate::look::{Question, Seen, Subject};
 use crate::tally::Tally;
 use crate::tree;
 use crate::watch::Watch;
@@ -56,6 +58,8 @@ pub struct Minding {
     pid: i32,
     /// Until the server knows that it runs.
     launched: Option<Launched>,
+    /// Its terminal, if it has one.
+    terminal: Option<OwnedFd>,
     began: Instant,
     exit: Option<Ended>,
     reported: bool,
@@ -80,11 +84,13 @@ struct Ended {
 
 impl Minding {
     pub fn new(launched: Launched, began: Instant, watch: Watch) -> Self {
+        let terminal = launched.ends.terminal().and_then(|terminal| terminal.try_clone().ok());
         let (pid, launched) = (launched.pid, Some(launched));
         let (exit, ending) = (None, None);
         Self {
             pid,
             launched,
+            terminal,
             began,
             exit,
             reported: false,
@@ -189,10 +195,20 @@ impl Minding {
                 unsafe { libc::kill(self.pid, *signal) };
             }
             Request::Signal(_) => {}
+            // It is answered, not obeyed.
+            Request::Look(_) => {}
             // Two runs at a time could not be told apart.
             Request::Spawn(_) => return Err(Hangup),
         }
         Ok(())
+    }
+
+    /// The answer to a question.
+    pub fn look(&self, question: &Question) -> Seen {
+        // Once it was reaped, its number may be another's.
+        let first = self.exit.is_none().then_some(self.pid);
+        let terminal = self.terminal.as_ref().map(AsFd::as_fd);
+        Subject { first, terminal }.look(question)
     }
 
     /// Asks the tree to end. A stopped process is woken, or it could not hear.

@@ -172,7 +172,7 @@ fn take_size(visit: &Visit, run: &str) -> io::Result<()> {
         return Ok(());
     }
     let size = Size { rows: size.ws_row, columns: size.ws_col };
-    visit.say(run, Saying::Resize(size), || ())
+    visit.resize(run, size)
 }
 
 /// What somebody types, as it comes.

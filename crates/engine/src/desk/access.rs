@@ -91,7 +91,7 @@ impl Access {
         let pid = known.and_then(|known| known.pid()).unwrap_or(0);
         let peer = Held::peer(stream.as_fd(), pid);
         let Err(refusal) = self.judge(pid, peer.as_ref()) else { return Some(stream) };
-        // Root needs no socket to do as it likes. A service whose /proc is restricted sees nothing of it.
+        // Root needs no socket to do as it likes. A service that may not see others' processes sees nothing of it.
         let root = known.is_some_and(|known| known.uid() == 0) && !geteuid().is_root();
         if root && matches!(refusal, Refusal::Unknown { .. }) {
             return Some(stream);

@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use mcpz_agent::{decode, encode};
+use mcpz_agent::{Question, Seen, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -27,9 +27,10 @@ pub enum Ask {
         wanted: Wanted,
         stay: bool,
     },
-    /// Whether its terminal shows nothing of what is typed.
-    Hides {
+    /// Something its keeper knows.
+    Look {
         run: String,
+        question: Question,
     },
     Say {
         run: String,
@@ -58,7 +59,8 @@ pub enum Tell {
         bytes: Vec<u8>,
     },
     Life(Life),
-    Hides(bool),
+    /// What was asked for with `Look`, if anybody can tell.
+    Seen(Option<Seen>),
     Ended(Ending),
     /// Nothing is told to this visitor, and why.
     Refused(String),

@@ -139,10 +139,10 @@ impl Service {
                 }
                 None => self.tell(&Tell::NoSuchJob).await?,
             },
-            Ask::Hides { run } => match self.find(&run) {
+            Ask::Look { run, question } => match self.find(&run) {
                 Some(job) => {
-                    let hides = job.remote().hides_input().await;
-                    self.tell(&Tell::Hides(hides)).await?;
+                    let seen = job.remote().inspector().ask(question).await;
+                    self.tell(&Tell::Seen(seen)).await?;
                 }
                 None => self.tell(&Tell::NoSuchJob).await?,
             },
@@ -164,7 +164,6 @@ impl Service {
                 self.waiting.push_back((job, saying));
                 self.write_waiting();
             }
-            Saying::Resize(size) => job.resize(size),
             Saying::Signal(signal) => job.remote().signal(signal),
             Saying::Stopping => job.remote().note_stop(),
             Saying::Stop { grace } => {

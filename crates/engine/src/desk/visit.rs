@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use mcpz_agent::Question;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -12,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::connect;
 use super::letters::{Ask, Listed, Mailbox, Tell, Wanted, letter};
+use crate::request::Size;
 use crate::run::Saying;
 
 /// A conversation at a desk. Asking never waits: the desk may be busy telling us something.
@@ -73,13 +75,15 @@ impl Visit {
         }
     }
 
-    /// Whether a job's terminal shows nothing of what is typed.
-    pub async fn hides(&mut self, run: &str) -> io::Result<bool> {
-        self.ask(&Ask::Hides { run: run.to_owned() }, || ())?;
-        match self.told.next().await {
-            Some(Tell::Hides(hides)) => Ok(hides),
-            _ => Err(io::ErrorKind::UnexpectedEof.into()),
-        }
+    /// Asks a job's keeper something; `Tell::Seen` is the answer.
+    pub fn look(&self, run: &str, question: Question) -> io::Result<()> {
+        self.ask(&Ask::Look { run: run.to_owned(), question }, || ())
+    }
+
+    /// Gives a job's terminal another size.
+    pub fn resize(&self, run: &str, size: Size) -> io::Result<()> {
+        let Size { rows, columns } = size;
+        self.look(run, Question::Resize { rows, columns })
     }
 
     /// Has told what a job has printed and, with `stay`, all that becomes of it.

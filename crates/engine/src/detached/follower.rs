@@ -1,14 +1,15 @@
 //! A run that a recorder keeps, as its owner's server sees it.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::aside;
+use mcpz_agent::{Seen, aside};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use super::shelf::open;
 use super::{Ending, Standing};
@@ -20,9 +21,6 @@ use crate::run::{Life, Run, Saying, Word};
 
 /// Between two visits to a recorder that is there and does not answer.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-
-/// How long a recorder may take to answer what is waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How much of the file is read at a time.
 const PIECE: usize = 256 << 10;
@@ -36,6 +34,8 @@ struct Follower {
     ending: Option<Ending>,
     /// Why it tells us nothing, if it does not.
     refused: Option<String>,
+    /// Who waits for the answers to what it was asked, in order.
+    asked: VecDeque<oneshot::Sender<Seen>>,
 }
 
 /// Follows a detached run; `output` reads the file its recorder writes.
@@ -46,7 +46,15 @@ pub fn follow(standing: Standing, output: Output) -> Run {
     let (living, life) = watch::channel(Life::default());
     let (id, input) = (Arc::from(standing.card.run.as_str()), standing.card.input);
     let run = Run::elsewhere(outcome, (words, backlog.clone()), life, (id, input), output.clone());
-    let follower = Follower { standing, output, living, backlog, ending: None, refused: None };
+    let follower = Follower {
+        standing,
+        output,
+        living,
+        backlog,
+        ending: None,
+        refused: None,
+        asked: VecDeque::new(),
+    };
     tokio::spawn(follower.follow(answer, heard));
     run
 }
@@ -126,6 +134,8 @@ impl Follower {
         let run = self.standing.card.run.clone();
         // What must not wait behind something the run does not read has a way of its own.
         let urgent = Visit::open(&self.standing.folder).ok();
+        // What was asked at another visit is not answered here.
+        self.asked.clear();
         let known = self.output.end(Stream::Stdout);
         visit.follow(&run, Wanted::After(known), true).ok()?;
         loop {
@@ -138,7 +148,12 @@ impl Follower {
                     Some(Tell::Life(life)) => drop(self.living.send_replace(life)),
                     Some(Tell::Ended(ending)) => self.ending = Some(ending),
                     Some(Tell::Refused(reason)) => self.refused = Some(reason),
-                    Some(Tell::Jobs(_) | Tell::Hides(_)) => {}
+                    Some(Tell::Seen(seen)) => {
+                        if let (Some(asked), Some(seen)) = (self.asked.pop_front(), seen) {
+                            let _ = asked.send(seen);
+                        }
+                    }
+                    Some(Tell::Jobs(_)) => {}
                     Some(Tell::NoSuchJob) | None => return Some(()),
                 },
                 word = words.recv() => match word {
@@ -149,7 +164,7 @@ impl Follower {
         }
     }
 
-    fn pass_on(&self, (visit, urgent): (&Visit, Option<&Visit>), run: &str, word: Word) {
+    fn pass_on(&mut self, (visit, urgent): (&Visit, Option<&Visit>), run: &str, word: Word) {
         let urgent = urgent.unwrap_or(visit);
         // Whoever has left needs not be told.
         let _ = match word {
@@ -160,22 +175,16 @@ impl Follower {
                         backlog.fetch_sub(length, Ordering::Relaxed);
                     })
                 }
-                Saying::CloseInput | Saying::Resize(_) => visit.say(run, saying, || ()),
+                Saying::CloseInput => visit.say(run, saying, || ()),
                 _ => {
                     // It could not hear if somebody has stopped it.
                     urgent.wake();
                     urgent.say(run, saying, || ())
                 }
             },
-            Word::Hides(asked) => {
-                let (folder, run) = (self.standing.folder.clone(), run.to_owned());
-                tokio::spawn(async move {
-                    let hides = async { Visit::open(&folder)?.hides(&run).await };
-                    let hides = timeout(PATIENCE, hides).await.map_err(io::Error::from).flatten();
-                    // What nobody can tell is kept to ourselves.
-                    let _ = asked.send(hides.unwrap_or(true));
-                });
-                Ok(())
+            Word::Look(question, asked) => {
+                self.asked.push_back(asked);
+                visit.look(run, question)
             }
             Word::Cancel | Word::Last | Word::Switch(..) => Ok(()),
         };

@@ -1,13 +1,13 @@
 //! Starting a recorder, and what it is told.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcpz_agent::{Directory, Enclosed, Limits, LinkError, Spawn, decode, encode};
+use mcpz_agent::{Directory, Enclosed, Limits, LinkError, Spawn, decode, encode, path_of};
 use serde::{Deserialize, Serialize};
 
 use super::Card;
@@ -59,7 +59,7 @@ pub fn launch(
     command.env_clear().envs(variables.all().iter().map(|(name, value)| (name, value)));
     if let Some(directory) = &directory {
         // Entered by its descriptor, whatever has its name by now.
-        command.current_dir(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        command.current_dir(path_of(directory));
     }
     command.arg0("mcpz").arg("record").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut recorder = command.spawn().map_err(Error::Resources)?;

@@ -18,9 +18,9 @@ impl Engine {
         job: &Job,
         typing: &Typing,
     ) -> Result<(), Error> {
-        let hidden = job.has_terminal() && job.remote().hides_input().await;
+        let hidden = job.has_terminal() && job.remote().inspector().hides_input().await;
         let entered = Entered { typing, hidden, job, origin, owner: owner.name() };
-        match self.type_recorded(&entered) {
+        match self.type_recorded(&entered).await {
             Err(error) if !matches!(error, Error::Audit { .. }) => {
                 self.shared.audit.refuse_typing(&entered, &error).await?;
                 Err(error)
@@ -29,7 +29,7 @@ impl Engine {
         }
     }
 
-    fn type_recorded(&self, entered: &Entered<'_>) -> Result<(), Error> {
+    async fn type_recorded(&self, entered: &Entered<'_>) -> Result<(), Error> {
         let Settings { policy, working_directory, home, .. } = self.settings();
         let home = home.as_ref().map(|home| home.to_string_lossy());
         let scene = Scene {
@@ -40,8 +40,12 @@ impl Engine {
         };
         let Entered { typing, job, .. } = *entered;
         let (remote, bytes) = (job.remote(), typing.bytes());
+        let interpreters = match policy.restricts() && !bytes.is_empty() {
+            true => job.interpreters().await?,
+            false => Vec::new(),
+        };
         let room = remote.reserve(bytes.len()).ok_or(Error::Unread)?;
-        job.check_typing(policy, &scene, typing, |before| {
+        job.check_typing(policy, &scene, (typing, interpreters), |before| {
             self.shared.audit.start_typing(entered)?;
             if !bytes.is_empty() {
                 room.write(bytes, false, before);

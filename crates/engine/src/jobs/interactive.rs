@@ -3,14 +3,11 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use mcpz_agent::{aside, seen_below};
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::output::{Output, Stream};
-use crate::prompts::reads_terminal;
 use crate::request::Size;
-use crate::run::Life;
+use crate::run::Inspector;
 use crate::screen::{Screen, Shown};
 
 /// How much of the output is drawn at a time, and at most after it was not looked at for long.
@@ -79,22 +76,12 @@ impl Drawn {
     }
 }
 
-/// Whether something of a run waits for what the first process can be given to read.
-pub fn waits_for_input(life: &Life) -> bool {
-    let (Some(first), Some(keeper)) = (life.first_process(), life.keeper) else { return false };
-    let Ok(input) = std::fs::read_link(format!("/proc/{first}/fd/0")) else { return false };
-    let input = input.to_string_lossy();
-    input != "/dev/null" && seen_below(keeper).iter().any(|pid| reads_terminal(*pid, &input))
-}
-
 /// Done when a run has printed something and waits for input.
-pub async fn asks(output: &Output, life: &watch::Receiver<Life>) {
+pub async fn asks(output: &Output, inspector: &Inspector) {
     let mut arrived = output.watch();
     loop {
         while timeout(SILENCE, arrived.changed()).await.is_ok_and(|changed| changed.is_ok()) {}
-        let now = life.borrow().clone();
-        let looked = aside(move || waits_for_input(&now));
-        if looked.await.unwrap_or(false) {
+        if inspector.waits_for_input().await {
             return;
         }
         let _ = timeout(LOOK_AGAIN, arrived.changed()).await;

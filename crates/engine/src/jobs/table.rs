@@ -69,7 +69,6 @@ impl Jobs {
     pub(crate) fn add_detached(&self, run: Run, card: &Card) -> Arc<Job> {
         let (mut job, ending) = Job::new(&run, card.command.clone(), Kind::Detached, None);
         job.name = card.name();
-        job.recorder = Some(card.recorder);
         job.started_at = card.started_at;
         let age = SystemTime::now().duration_since(card.started_at).unwrap_or_default();
         job.began = job.began.checked_sub(age).unwrap_or(job.began);

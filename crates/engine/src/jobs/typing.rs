@@ -1,12 +1,11 @@
 //! What is typed for a shell or an interpreter is a program, and is judged like one.
 
-use std::fs::read_link;
 use std::sync::PoisonError;
 
-use mcpz_agent::descendants;
+use mcpz_agent::Reader;
 use mcpz_policy::{Judgement, Policy, Scene, Verdict, reads_programs};
 
-use super::Job;
+use super::{Job, State};
 use crate::error::Error;
 
 /// Stands behind a text that is judged as what a program reads.
@@ -50,21 +49,17 @@ pub struct Typed {
 }
 
 impl Job {
-    /// Refuses what a shell or an interpreter that reads it must not be told: what other keys than
-    /// enter do to it, nobody knows before. What is not refused is typed with `type_it`, behind as much
-    /// as must have been typed before, and counts from then on.
+    /// Refuses what one of these programs, which take what they read for a program, must not be told: what other
+    /// keys than enter do to them, nobody knows before. What is not refused is typed with `type_it`, behind as
+    /// much as must have been typed before, and counts from then on.
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
         scene: &Scene<'_>,
-        typing: &Typing,
+        (typing, readers): (&Typing, Vec<String>),
         type_it: impl FnOnce(Option<u64>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let bytes = typing.bytes();
-        let readers = match policy.restricts() && !bytes.is_empty() {
-            true => self.readers(),
-            false => Vec::new(),
-        };
         let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
         let before = typed.sent;
         if readers.is_empty() {
@@ -94,30 +89,28 @@ impl Job {
         Ok(())
     }
 
-    /// The names of its processes that read what is typed and take it for a program.
-    fn readers(&self) -> Vec<String> {
-        let link = |pid: i32, name: &str| read_link(format!("/proc/{pid}/{name}")).ok();
-        let first = self.first_process();
-        let Some(input) = first.and_then(|pid| link(pid, "fd/0")) else { return Vec::new() };
-        // Nobody who reads may be missed.
-        let all = self.root().map(descendants).unwrap_or_default();
-        let reading = all.into_iter().filter(|pid| link(*pid, "fd/0").as_ref() == Some(&input));
-        let mut names: Vec<_> = reading
-            .filter(|pid| !is_given_its_program(*pid))
-            .filter_map(|pid| link(pid, "exe")?.file_name()?.to_str().map(str::to_owned))
-            .filter(|name| reads_programs(name))
-            .collect();
+    /// The names of its programs that read what is typed and take it for a program.
+    pub(crate) async fn interpreters(&self) -> Result<Vec<String>, Error> {
+        let readers = match self.remote.inspector().readers().await {
+            Some(readers) => readers,
+            None if self.state() != State::Running => Vec::new(),
+            None => return Err(Error::Unseen),
+        };
+        let taking = readers.into_iter().filter(|reader| !is_given_its_program(reader));
+        let mut names: Vec<_> =
+            taking.map(|reader| reader.name).filter(|name| reads_programs(name)).collect();
         names.sort();
         names.dedup();
-        names
+        Ok(names)
     }
 }
 
-/// Whether a process was started with its program: `sh -c text`, `python3 file`.
-fn is_given_its_program(pid: i32) -> bool {
-    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let mut arguments = line.split(|byte| *byte == 0).skip(1).filter(|word| !word.is_empty());
-    let given = |word: &[u8]| matches!(word, b"-c" | b"-e" | b"-m") || !word.starts_with(b"-");
-    let interactive = line.split(|byte| *byte == 0).any(|word| word == b"-i");
+/// Whether it was started with its program: `sh -c text`, `python3 file`.
+fn is_given_its_program(reader: &Reader) -> bool {
+    let mut arguments = reader.arguments.iter().filter(|word| !word.is_empty());
+    let given = |word: &Vec<u8>| {
+        matches!(word.as_slice(), b"-c" | b"-e" | b"-m") || !word.starts_with(b"-")
+    };
+    let interactive = reader.arguments.iter().any(|word| word == b"-i");
     !interactive && arguments.any(given)
 }

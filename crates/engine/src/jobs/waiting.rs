@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::output::Stream;
 use crate::page::{Data, PageRequest, Reader};
 use crate::reading::Point;
+use crate::run::Inspector;
 use crate::search::Filter;
 
 /// How often it is looked whether somebody listens on a port: the kernel does not tell.
@@ -60,6 +61,7 @@ pub enum Met {
 /// Waits until something has happened to a job. `place` is where in its output to look from.
 pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: Instant) -> Met {
     let _use = job.begin_use();
+    let inspector = job.remote.inspector();
     let happening = async {
         match condition {
             Condition::Exit => std::future::pending().await,
@@ -69,7 +71,7 @@ pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: In
             }
             Condition::Quiet(time) => quiet(job, *time).await,
             Condition::Text(pattern) => Some(text(job, Some(pattern), place).await),
-            Condition::Port(port) => listening(job, *port).await,
+            Condition::Port(port) => listening(&inspector, *port).await,
         }
     };
     let waited = async {
@@ -77,7 +79,7 @@ pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: In
             biased;
             line = happening => Met::Yes(line),
             () = ended(job) => Met::Ended,
-            () = asks(&job.output, &job.life), if job.has_terminal() => Met::Asked,
+            () = asks(&job.output, &inspector), if job.has_terminal() => Met::Asked,
         }
     };
     match (timeout_at(until, waited).await, condition) {
@@ -189,9 +191,9 @@ fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut Point) -> 
     }
 }
 
-async fn listening(job: &Job, port: u16) -> Option<String> {
+async fn listening(inspector: &Inspector, port: u16) -> Option<String> {
     loop {
-        if crate::ports::listens(&job.pids(), port) {
+        if inspector.listens(port).await {
             return None;
         }
         sleep(LOOK_AGAIN).await;

@@ -72,14 +72,14 @@ fn beyond_the_quota_bytes_are_counted_and_the_end_is_still_told() {
 
 #[test]
 fn without_a_folder_to_write_to_the_run_goes_on_and_the_loss_is_counted() {
-    let output = output_in("/proc/nowhere".as_ref(), 1 << 30);
+    let output = output_in("/dev/null/nowhere".as_ref(), 1 << 30);
     output.append(Stream::Stdout, &numbered(20_000));
     assert_eq!(output.lost(), 200_000 - 2 * HEAD as u64);
 }
 
 #[test]
 fn what_came_last_can_be_read_though_it_was_not_kept() {
-    let output = output_in("/proc/nowhere".as_ref(), 1 << 30);
+    let output = output_in("/dev/null/nowhere".as_ref(), 1 << 30);
     let bytes = numbered(100_000);
     for piece in bytes.chunks(70_001) {
         output.append(Stream::Stdout, piece);
@@ -94,7 +94,7 @@ fn what_came_last_can_be_read_though_it_was_not_kept() {
 
 #[test]
 fn nothing_is_lost_while_memory_has_all_that_could_not_be_kept() {
-    let output = output_in("/proc/nowhere".as_ref(), 1 << 30);
+    let output = output_in("/dev/null/nowhere".as_ref(), 1 << 30);
     let bytes = numbered(7_000);
     output.append(Stream::Stdout, &bytes[..10]);
     output.append(Stream::Stdout, &bytes[10..]);

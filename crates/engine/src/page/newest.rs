@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_seen_longer_than_they_came_are_told_once() {
-        let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
+        let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
         let output = Output::new(spill.account().quota(None));
         let (mut printed, mut told, mut offset) = (0, String::new(), 0);
         let reader = Reader::new(output.clone(), Stream::Stdout, View::default());
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn what_follows_a_prompt_that_is_seen_longer_than_it_came_is_told() {
-        let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
+        let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
         let output = Output::new(spill.account().quota(None));
         output.append(Stream::Stdout, &b"lost\n".repeat(40_000));
         let mut at = Point::default();
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_last_bytes_do_not_begin_within_what_was_lost() {
-        let spill = Arc::new(Spill::new(SpillSettings::new("/proc/nowhere")));
+        let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
         let output = Output::new(spill.account().quota(None));
         output.append(Stream::Stdout, &b"lost\n".repeat(40_000));
         let reader = Reader::new(output, Stream::Stdout, View::default()).live();

@@ -1,11 +1,12 @@
 //! The task that owns a run.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::{Exit, Happening, Letter, Limit, Process, Started, Status, Usage};
+use mcpz_agent::{Exit, Happening, Letter, Limit, Process, Question, Seen, Started, Status, Usage};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -18,7 +19,7 @@ use crate::gate::Pending;
 use crate::later::Later;
 use crate::outcome::{End, Outcome};
 use crate::output::Output;
-use crate::request::Input;
+use crate::request::{Input, Size};
 
 /// What a command is given to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -45,6 +46,8 @@ pub struct Minder {
     /// How it ended, if that is our doing.
     pub stopped: Option<End>,
     pub feeder: Option<Feeder>,
+    /// Who waits for the answers to what its keeper was asked, in order.
+    pub asked: VecDeque<oneshot::Sender<Seen>>,
     /// Closed when somebody is answered, or nobody waits any more.
     pub books: Option<Books>,
     pub later: Later,
@@ -96,9 +99,7 @@ impl Minder {
             Word::Switch(..) => {}
             Word::Last if self.stopping => {}
             Word::Last => (self.timer, self.pending.timeout) = (None, None),
-            Word::Hides(asked) => {
-                let _ = asked.send(self.feeder.as_ref().is_some_and(Feeder::hides));
-            }
+            Word::Look(question, asked) => self.look(question, asked),
         }
     }
 
@@ -123,14 +124,22 @@ impl Minder {
                     feeder.close();
                 }
             }
-            Saying::Resize(size) => {
-                self.feeder.iter().for_each(|feeder| feeder.resize(size));
-                self.living.send_modify(|life| life.size = Some(size));
-            }
             Saying::Signal(signal) => self.process.signal(signal),
             Saying::Stopping => self.living.send_modify(|life| life.stopped = true),
             Saying::Stop { grace } => self.stop(None, grace),
         }
+    }
+
+    /// Before it was started there is nothing to see.
+    fn look(&mut self, question: Question, asked: oneshot::Sender<Seen>) {
+        if self.living.borrow().pid.is_none() {
+            return;
+        }
+        if let Question::Resize { rows, columns } = question {
+            self.living.send_modify(|life| life.size = Some(Size { rows, columns }));
+        }
+        self.asked.push_back(asked);
+        self.process.look(question);
     }
 
     fn written(&self) -> u64 {
@@ -143,6 +152,12 @@ impl Minder {
             Happening::Untouched(letter) => self.start_again(letter).await,
             Happening::Started(started) => {
                 self.started(started);
+                false
+            }
+            Happening::Seen(seen) => {
+                if let Some(asked) = self.asked.pop_front() {
+                    let _ = asked.send(seen);
+                }
                 false
             }
             Happening::Failed(failure) => {
@@ -228,7 +243,6 @@ impl Minder {
         }
         self.living.send_modify(|life| {
             life.pid = Some(started.pid);
-            life.keeper = Some(started.keeper);
             if let Some(Input::Terminal(size)) = self.pending.input {
                 life.size.get_or_insert(size);
             }

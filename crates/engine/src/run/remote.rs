@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use mcpz_agent::{Question, Seen};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
+use super::Inspector;
 use crate::output::Output;
-use crate::request::Size;
 
 /// How much may wait to be read by a command before it is given no more.
 const MAX_BACKLOG: usize = 1 << 20;
@@ -33,7 +34,6 @@ pub enum Saying {
     },
     /// Nothing more is written.
     CloseInput,
-    Resize(Size),
     Signal(i32),
     /// What ends it now is that it was told to.
     Stopping,
@@ -49,8 +49,8 @@ pub enum Saying {
 pub(crate) enum Word {
     Say(Saying),
     Cancel,
-    /// Asks whether its terminal shows nothing of what is typed.
-    Hides(oneshot::Sender<bool>),
+    /// Asks its keeper something.
+    Look(Question, oneshot::Sender<Seen>),
     /// It may go on for as long as it takes.
     Last,
     /// What it prints from now on belongs to another output. Said when all before is kept.
@@ -89,15 +89,9 @@ impl Remote {
         self.say(Word::Say(Saying::CloseInput));
     }
 
-    /// Whether its terminal shows nothing of what is typed, as when it asks for a password.
-    pub(crate) async fn hides_input(&self) -> bool {
-        let (asked, told) = oneshot::channel();
-        self.say(Word::Hides(asked));
-        told.await.unwrap_or(false)
-    }
-
-    pub fn resize(&self, size: Size) {
-        self.say(Word::Say(Saying::Resize(size)));
+    /// Asks about it, but does not keep it from being cancelled when nobody else wants it.
+    pub fn inspector(&self) -> Inspector {
+        Inspector::new(self.words.downgrade())
     }
 
     /// Has what it prints from now on kept in another output, once all it has printed is kept.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{Usage, descendants, seen_below};
-use rustix::process::{Pid, Signal, kill_process};
+use mcpz_agent::{Identity, Usage};
+use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
@@ -78,8 +78,8 @@ impl Order {
         let mut line = session.line.lock().await;
         let began = Instant::now();
         let remote = session.job.remote();
-        remote.switch(self.output.clone()).await;
-        let before = session.started();
+        let inspector = remote.inspector();
+        let ((), before) = tokio::join!(remote.switch(self.output.clone()), inspector.started());
         let order = session.dialect.order(&self.text);
         let deadline = self.pending.timeout.map(|timeout| began + timeout);
         let after = self.pending.timeout.unwrap_or_default();
@@ -91,7 +91,7 @@ impl Order {
         };
         let (given, stopped) = match answered {
             Ok(answer) => (answer, None),
-            Err(end) => (line.interrupt(&session, &before).await, Some(end)),
+            Err(end) => (line.interrupt(&session, before.as_deref()).await, Some(end)),
         };
         // All that was printed until the answer is the command's.
         remote.switch(session.job.output.clone()).await;
@@ -158,15 +158,15 @@ impl Line {
         }
     }
 
-    /// Ends what the shell runs and, if it does not answer then, the shell.
-    async fn interrupt(&mut self, session: &Session, before: &[i32]) -> Answer {
-        session.signal_commands(Signal::TERM, before);
+    /// Ends what the shell has started since and, if it does not answer then, the shell.
+    async fn interrupt(&mut self, session: &Session, before: Option<&[Identity]>) -> Answer {
+        session.signal_commands(Signal::TERM, before).await;
         if let Ok(answer) = timeout(GRACE, self.answer(session)).await {
             return answer;
         }
         let until = Instant::now() + PATIENCE;
         // A shell that is busy by itself has nothing that could be ended.
-        while session.signal_commands(Signal::KILL, before) && Instant::now() < until {
+        while session.signal_commands(Signal::KILL, before).await && Instant::now() < until {
             if let Ok(answer) = timeout(LOOK_AGAIN, self.answer(session)).await {
                 return answer;
             }
@@ -176,29 +176,10 @@ impl Line {
 }
 
 impl Session {
-    /// What the shell has started and is still running.
-    fn started(&self) -> Vec<i32> {
-        self.shell().map(seen_below).unwrap_or_default()
-    }
-
-    /// The number the shell has here.
-    fn shell(&self) -> Option<i32> {
-        match self.enclosure {
-            None => self.job.pid(),
-            // There it has another one.
-            Some(_) => self.job.first_process(),
-        }
-    }
-
-    /// Sends a signal to all that the shell has started since. False if that is nothing.
-    fn signal_commands(&self, signal: Signal, before: &[i32]) -> bool {
-        let mut started = self.shell().map(descendants).unwrap_or_default();
-        started.retain(|pid| !before.contains(pid));
-        for pid in started.iter().copied().filter_map(Pid::from_raw) {
-            let _ = kill_process(pid, signal);
-            let _ = kill_process(pid, Signal::CONT);
-        }
-        !started.is_empty()
+    /// Sends a signal to all that the shell has started since. False if that is nothing, or nobody knows.
+    async fn signal_commands(&self, signal: Signal, before: Option<&[Identity]>) -> bool {
+        let Some(before) = before else { return false };
+        self.job.remote().inspector().signal_started(signal.as_raw(), before).await
     }
 
     /// Ends the shell with all it started.

@@ -138,11 +138,11 @@ pub struct Look {
 }
 
 impl Look {
-    fn at(job: &Job, max_answer: MaxAnswer) -> Self {
-        let (prompt, screen) = (job.prompt(), job.screen());
+    fn at(job: &Job, waits: bool, max_answer: MaxAnswer) -> Self {
+        let screen = job.screen();
         Self {
-            waiting_for_input: prompt.is_some().then_some(true),
-            prompt: prompt.map(|prompt| max_answer.echo(&prompt)),
+            waiting_for_input: waits.then_some(true),
+            prompt: waits.then(|| max_answer.echo(&job.prompt())),
             cursor_row: screen.as_ref().map(|screen| screen.row),
             cursor_column: screen.as_ref().map(|screen| screen.column),
             screen: screen.map(|screen| max_answer.most(&screen.text)),
@@ -376,7 +376,8 @@ pub async fn tell(
     // Before the output: of a job that is told to have ended, nothing is left out.
     let mut told = Told::new(job);
     let (looked, max_answer) = (job.clone(), wanted.max_answer);
-    let look = move |_| Ok(Look::at(&looked, max_answer));
+    let waits = job.waits_for_input().await;
+    let look = move |_| Ok(Look::at(&looked, waits, max_answer));
     told.look = off_thread(&call.watcher.cancelled, look).await?;
     if job.news_of_person() {
         let before = told.message.map(|message| format!("{message}; ")).unwrap_or_default();

@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::answer::{
-    Answer, Effect, Ending, MOST_PIDS, answer, check_not_blank, define, is_error, notices,
-    off_thread, pids, refusal, remarks,
+    Answer, Effect, Ending, MOST_PIDS, answer, check_not_blank, define, is_error, notices, pids,
+    refusal, remarks,
 };
 use super::budget::{passed_on_whole, size, size_of_text};
 use super::deadline::say_deadline;
@@ -166,8 +166,8 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
         return reply.ended_at_once(call, &outcome).await;
     }
     let (handed_over, first) = (HandedOver::new(&job).await?, job.pid());
-    let pids = off_thread(&call.watcher.cancelled, move |_| Ok(job.own_pids())).await?;
-    let others = pids.into_iter().filter(|pid| Some(*pid) != first).take(MOST_PIDS);
+    let others =
+        job.processes().await.into_iter().filter(|pid| Some(*pid) != first).take(MOST_PIDS);
     let background_pids = first.into_iter().chain(others).collect();
     let job = Some(handed_over);
     Ok(Reply { background_pids, job, spilled, ..reply }.told(false, links))

@@ -76,7 +76,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let place = job.told();
     let (condition, time) = params.wait.condition()?.unwrap_or((Condition::Quiet(QUIET), PATIENCE));
     if let (Some(rows), Some(columns)) = (params.rows, params.columns) {
-        job.resize(Size { rows, columns });
+        job.resize(Size { rows, columns }).await;
     }
     if !typing.is_empty() {
         let written = call.engine.write(call.owner, &call.watcher.origin, &job, &typing).await;

@@ -53,8 +53,8 @@ fn sockets_and_pipes_are_channels() {
 
 #[test]
 fn a_process_that_is_not_there_reads_nothing() {
-    assert!(!reads_terminal(i32::MAX, "/dev/pts/0"));
-    assert!(!reads_terminal(id().cast_signed(), "/dev/pts/nowhere"));
+    assert!(!waits_to_read(i32::MAX, "/dev/pts/0"));
+    assert!(!waits_to_read(id().cast_signed(), "/dev/pts/nowhere"));
 }
 
 /// A shell's command on a terminal of its own.
@@ -81,7 +81,7 @@ impl OnTerminal {
     }
 
     fn reads(&self) -> bool {
-        reads_terminal(self.pid, &self.terminal)
+        waits_to_read(self.pid, &self.terminal)
     }
 }
 
@@ -104,7 +104,7 @@ fn comes_true(condition: impl Fn() -> bool) -> bool {
 fn a_shell_that_reads_a_line_reads_its_terminal() {
     let shell = OnTerminal::start("read x");
     assert!(comes_true(|| shell.reads()));
-    assert!(!reads_terminal(shell.pid, "/dev/pts/nowhere"));
+    assert!(!waits_to_read(shell.pid, "/dev/pts/nowhere"));
 }
 
 #[test]

@@ -1,10 +1,9 @@
-//! Whether a process waits for what is typed into its terminal.
+//! Whether a process waits for input: from its terminal, or from a pipe.
 //!
-//! The kernel tells in which system call each thread is. One that reads the terminal waits for
-//! sure. One that waits for any of several things may wait for something else, so only a program
-//! that has nothing else to wait for counts. Where the kernel does not tell us, as we are no ancestor
-//! of a detached job, it does tell where in itself a thread sleeps, which is less: a program that waits for
-//! several things may as well wait for nothing but time. Where not even that, nobody waits.
+//! The kernel tells which system call each thread is in. A thread that reads the input waits for it. A thread
+//! that waits for any of several things may wait for something else, so it only counts if the program has
+//! nothing else to wait for. Some systems hide system calls (`kernel.yama.ptrace_scope` of 2 or more) and
+//! only tell where in the kernel a thread sleeps. That says less, so fewer prompts are noticed there.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,8 +11,8 @@ use std::path::PathBuf;
 /// The name by which every process can open its own terminal.
 const OWN_TERMINAL: &str = "/dev/tty";
 
-/// Whether a thread of the process waits to read from `terminal`, as `/dev/pts/3`.
-pub fn reads_terminal(pid: i32, terminal: &str) -> bool {
+/// Whether a thread of the process waits to read from `terminal`, such as `/dev/pts/3`.
+pub fn waits_to_read(pid: i32, terminal: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let Some(job) = job(&stat) else { return false };
     // Stopped in the background by the terminal itself: it is not its turn to read.
