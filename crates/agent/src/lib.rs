@@ -8,7 +8,6 @@
 mod agent;
 mod alone;
 mod ancestry;
-mod aside;
 mod cgroup;
 mod child;
 mod code;
@@ -33,7 +32,6 @@ mod wire;
 pub use agent::{AgentError, serve_stdin};
 pub use alone::{Given, Keep, stand_alone};
 pub use ancestry::{Ancestry, Held, Identity, Supervisor};
-pub use aside::{Aside, aside};
 pub use cgroup::Groups;
 pub use code::forget as forget_code;
 pub use frame::{

@@ -28,12 +28,12 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::timeout;
 
 use crate::ancestry::wake_ours_below;
-use crate::aside::aside;
 use crate::cgroup::{self, Whole};
 use crate::frame::{self, Confinement, FrameError, Order, Report, Spawn, VERSION};
 use crate::limits::Limits;
 use crate::process::{Letter, Process};
 use crate::wire::Inbox;
+use mcpz_runtime::aside;
 use outbox::Outbox;
 
 /// Keepers that are always ready.

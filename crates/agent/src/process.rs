@@ -11,13 +11,13 @@ use tokio::io::Interest;
 use tokio::time::timeout;
 
 use crate::alone::kill_all_below;
-use crate::aside::aside;
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Status, Stdin};
 use crate::keeper::ORPHAN_GRACE;
 use crate::limits::Limit;
 use crate::link::{Connection, Link, LinkError, WAKE_AGAIN};
 use crate::look::{Question, Seen};
 use crate::wire;
+use mcpz_runtime::aside;
 
 /// How long the agent may take to kill what a killed keeper left behind.
 const BURIAL: Duration = Duration::from_secs(5);

@@ -5,7 +5,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mcpz_engine::{Error, Login, Secrets, Surroundings};
+use mcpz_engine::{Error, Login, Surroundings};
+use mcpz_output::Secrets;
 use rustix::fs::Access;
 
 use crate::environment::Sieve;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mcpz_engine::{AuditTail, Verified, audit_lines, verify, visible};
+use mcpz_audit::{AuditTail, Verified, audit_lines, verify, visible};
 use serde_json::{Map, Value};
 
 use crate::args::{Audit, AuditFlags};
@@ -31,7 +31,7 @@ enum AuditError {
     )]
     Ambiguous { id: String, runs: Vec<String> },
     #[error("the records in {} cannot be read; --folder or --config names others", folder.display())]
-    Unread { folder: PathBuf, source: mcpz_engine::Error },
+    Unread { folder: PathBuf, source: mcpz_audit::Error },
 }
 
 pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
@@ -46,7 +46,7 @@ pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
 /// What is read from the folder of the records.
 fn read<T>(
     flags: AuditFlags,
-    how: impl FnOnce(&Path) -> Result<T, mcpz_engine::Error>,
+    how: impl FnOnce(&Path) -> Result<T, mcpz_audit::Error>,
 ) -> Result<T, Box<dyn Error>> {
     let folder = match flags.folder {
         Some(folder) => folder,

@@ -6,7 +6,8 @@ use std::error::Error;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use mcpz_engine::{Closing, Later};
+use mcpz_engine::Closing;
+use mcpz_runtime::Later;
 use mcpz_server::Shell;
 use reply::Reply;
 use rmcp::model::{

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Closing, Later};
+use mcpz_engine::Closing;
+use mcpz_runtime::Later;
 use mcpz_server::{
     Allowed, Auth, Guests, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, random_name,
     serve_http,

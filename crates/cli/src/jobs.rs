@@ -11,9 +11,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mcpz_engine::{
-    Listed, STOP_GRACE, Saying, Shelf, Standing, Stream, Tell, Visit, Wanted, visible,
-};
+use mcpz_audit::visible;
+use mcpz_engine::{Listed, STOP_GRACE, Saying, Shelf, Standing, Tell, Visit, Wanted};
+use mcpz_output::Stream;
 use tokio::runtime::Builder;
 
 use crate::args::JobsCommand;

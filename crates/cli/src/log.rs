@@ -12,7 +12,7 @@ use std::io::{self, Stderr, Write};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mcpz_engine::visible;
+use mcpz_audit::visible;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::Level;
 use tracing_subscriber::Layer;

@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use mcpz_engine::Secrets;
+use mcpz_output::Secrets;
 
 use crate::traces::pairs;
 

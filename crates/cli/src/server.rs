@@ -4,7 +4,8 @@ use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use mcpz_engine::{CpuShare, Later};
+use mcpz_engine::CpuShare;
+use mcpz_runtime::Later;
 use mcpz_server::serve_stdio;
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use tokio::runtime::{Builder, Runtime};

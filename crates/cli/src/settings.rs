@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{
-    AuditSettings, Engine, Later, Limits, Memory, RunLimits, SpillSettings, Surroundings, Together,
-};
+use mcpz_audit::AuditSettings;
+use mcpz_engine::{Engine, Limits, Memory, RunLimits, Surroundings, Together};
+use mcpz_output::SpillSettings;
+use mcpz_runtime::Later;
 use mcpz_server::{
     ExecuteSettings, FaceSettings, MaxAnswer, MemoryLimits, Shell, ShellSettings, Spans, ToolSet,
     UnknownTool,

@@ -122,7 +122,8 @@ fn all_processes_are_told_and_which_the_first_has_started() {
 
 #[test]
 fn what_was_there_before_is_not_signalled() {
-    let text = "sleep 100 & echo begun; read x; sleep 50 & echo $!; wait $!; echo ended by $?; wait";
+    let text =
+        "sleep 100 & echo begun; read x; sleep 50 & echo $!; wait $!; echo ended by $?; wait";
     asking(text, Stdin::Pipe, async |mut run| {
         assert_eq!(run.line(), "begun");
         let before = run.processes(Question::Started).await;

@@ -9,13 +9,13 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use mcpz_agent::{Aside, aside};
+use mcpz_runtime::{Aside, aside};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::unix::pipe::Receiver;
 
-use crate::output::{Output, Stream};
-use crate::secrets::Masker;
-use crate::spill::LARGE_PIECE;
+use mcpz_output::LARGE_PIECE;
+use mcpz_output::Masker;
+use mcpz_output::{Output, Stream};
 
 const SMALL_READ: usize = 8 << 10;
 

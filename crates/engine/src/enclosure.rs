@@ -17,16 +17,17 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mcpz_agent::{Confinement, Limits, Link, aside};
+use mcpz_agent::{Confinement, Limits, Link};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
+use mcpz_runtime::aside;
 use mcpz_sandbox::{Cover, Layout, Mode, Network, Placeholders, Ring, View, ViewError, WAYS_OUT};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::outcome::End;
-use crate::output::{Output, Stream};
-use crate::random::random_name;
 use crate::variables::Variables;
+use mcpz_output::{Output, Stream};
+use mcpz_runtime::random_name;
 use refusals::Refusals;
 
 /// How often an enclosure is tried to be made while what it stands on changes.

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::{Limits, Link, aside, forget_code};
+use mcpz_agent::{Limits, Link, forget_code};
 use mcpz_policy::Policy;
+use mcpz_runtime::aside;
 use tokio::sync::SetOnce;
 use tokio::time::timeout;
 
-use crate::audit::{Audit, AuditSettings, Discretion};
 use crate::bounds::{self, Bounds};
 use crate::detached::Shelf;
 use crate::enclosure::{Confining, Enclosure};
@@ -24,19 +24,20 @@ use crate::error::Error;
 use crate::gate::{Cleared, Gate};
 use crate::interpreter::{Absent, absent};
 use crate::jobs::{Job, Jobs, Reserved};
-use crate::later::Later;
 use crate::outcome::{Closing, Outcome};
 use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Books, Run};
-use crate::secrets::Secrets;
 use crate::similar::similar_commands;
-use crate::spill::{Spill, SpillSettings};
 use crate::stats::Stats;
 use crate::store::{Owner, Store};
 use crate::surroundings::Login;
 use crate::turns::{RunLimits, Turn, Turns};
 use crate::variables::Variables;
 use crate::witness::Waiting;
+use mcpz_audit::{Audit, AuditSettings, Discretion};
+use mcpz_output::Secrets;
+use mcpz_output::{Spill, SpillSettings};
+use mcpz_runtime::Later;
 
 /// The longest timeout there is: a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
@@ -305,7 +306,7 @@ impl Engine {
                 Ok(run.described(description))
             }
             Err(error) => {
-                recorded.end(Err(&error));
+                recorded.end(Err(error.reason()));
                 Err(error)
             }
         }

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use mcpz_agent::{Failure, LinkError, Stage};
+use mcpz_audit::Reason;
 use mcpz_policy::Denial;
 
 use crate::outcome::{End, signal_name};
@@ -43,29 +44,10 @@ pub enum Error {
     Resources(#[source] io::Error),
     #[error("cannot reach the agent that starts processes")]
     Agent(#[from] LinkError),
-    #[error(
-        "nothing runs without an audit record, and none can be written to {}; make room there, let \
-         the server write there, or have the records kept elsewhere",
-        path.display()
-    )]
-    Audit { path: PathBuf, source: io::Error },
-    #[error("cannot read {}", path.display())]
-    Trail { path: PathBuf, source: io::Error },
-    #[error("the pattern is not a regular expression: {0}")]
-    Pattern(String),
-    #[error("the path is not a JMESPath expression: {0}")]
-    Path(String),
-    #[error("the output is not text, so nothing can be looked up in it")]
-    Binary,
-    #[error("the output is not JSON")]
-    NoJson(#[source] serde_json::Error),
-    #[error(
-        "the path needs more than {limit} bytes of the output at once; name what it is to look at, \
-         such as `items[?id=='x'].name`, `items[0]` or `items[:10]`"
-    )]
-    DocumentTooLong { limit: u64 },
-    #[error("the kept output cannot be read")]
-    Read(#[source] io::Error),
+    #[error(transparent)]
+    Audit(#[from] mcpz_audit::Error),
+    #[error(transparent)]
+    Output(#[from] mcpz_output::Error),
     #[error("too many commands are running and waiting; try again later")]
     Busy,
     #[error("{limit} jobs are running, which is the limit; stop one, or wait until one has ended")]
@@ -138,15 +120,19 @@ impl Error {
         }
     }
 
+    /// What is put on record of it. Where it quotes the command, it can be told without.
+    pub(crate) fn reason(&self) -> Reason {
+        let discreet = match self {
+            Self::Refused(_) => Some("refused by the policy".to_owned()),
+            Self::Program { source, .. } => Some(format!("cannot execute it: {source}")),
+            _ => None,
+        };
+        Reason { rule: self.rule().map(str::to_owned), text: self.chain(), discreet }
+    }
+
     /// The error with all its causes, on one line.
     pub fn chain(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = std::error::Error::source(self);
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        text
+        mcpz_runtime::with_causes(self)
     }
 }
 

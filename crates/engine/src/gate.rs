@@ -13,16 +13,16 @@ use mcpz_agent::{Directory, Letter, Process, Program, Spawn, Stdin};
 use mcpz_policy::{Judgement, Scene, Verdict};
 use tokio::sync::oneshot;
 
-use crate::audit::{Asked, Audit, Recorded};
 use crate::bounds::{Bounds, directory};
 use crate::enclosure::Enclosure;
 use crate::engine::Settings;
 use crate::error::Error;
 use crate::outcome::Closing;
 use crate::request::{Command, Input, Origin, RunRequest, Size};
-use crate::secrets::Secrets;
 use crate::store::Owner;
 use crate::surroundings::Login;
+use mcpz_audit::{Asked, Audit, Permit, Recorded, Source};
+use mcpz_output::Secrets;
 
 /// The kind of terminal commands are told they have.
 const TERMINAL: &str = "xterm-256color";
@@ -35,14 +35,6 @@ pub struct Cleared {
     spawn: Spawn,
     pending: Pending,
     recorded: Recorded,
-}
-
-/// Why something may run.
-pub struct Permit {
-    /// The rules of the allow list that were needed.
-    pub rules: Vec<String>,
-    /// What it looks like, if that is a reason to be careful.
-    pub warnings: Vec<&'static str>,
 }
 
 /// What the run's own task needs of a cleared command.
@@ -126,14 +118,7 @@ impl Gate<'_> {
         };
         let origin = Origin { tool: LOGIN.to_owned(), ..Origin::default() };
         let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
-        let asked = Asked {
-            request: &request,
-            origin: &origin,
-            owner: LOGIN,
-            shell: &self.settings.shell,
-            directory: &login.directory,
-            timeout: request.timeout,
-        };
+        let asked = self.asked(&request, origin.source(LOGIN), &login.directory);
         let recorded = self.audit.start(&asked, &permit)?;
         let directory = Directory::Path(login.directory.clone());
         Ok(self.lay_out(request, directory, permit, recorded))
@@ -148,23 +133,41 @@ impl Gate<'_> {
     ) -> Result<Cleared, Error> {
         let settings = self.settings;
         let path = directory(settings, &request);
-        let asked = Asked {
-            request: &request,
-            origin,
-            owner: owner.name(),
-            shell: &settings.shell,
-            directory: &path,
-            timeout: self.timeout(&request),
-        };
+        let asked = self.asked(&request, origin.source(owner.name()), &path);
         let (directory, permit) = match self.admit(&path, &request, judge) {
             Ok(admitted) => admitted,
             Err(error) => {
-                self.audit.refuse(&asked, &error).await?;
+                self.audit.refuse(&asked, &error.reason()).await?;
                 return Err(error);
             }
         };
         let recorded = self.audit.start(&asked, &permit)?;
         Ok(self.lay_out(request, directory, permit, recorded))
+    }
+
+    /// A request as it is put on record.
+    fn asked<'a>(
+        &'a self,
+        request: &'a RunRequest,
+        source: Source<'a>,
+        directory: &'a Path,
+    ) -> Asked<'a> {
+        let command = match &request.command {
+            Command::Script { text, shell } => {
+                let shell = shell.as_deref().unwrap_or(&self.settings.shell);
+                mcpz_audit::Command::Script { text, shell }
+            }
+            Command::Argv(words) => mcpz_audit::Command::Argv(words),
+        };
+        Asked {
+            source,
+            command,
+            directory,
+            timeout: self.timeout(request),
+            description: request.description.as_deref(),
+            environment: request.environment.iter().map(|(name, _)| name.as_str()).collect(),
+            stdin_bytes: request.stdin.as_ref().map(|bytes| bytes.len() as u64),
+        }
     }
 
     fn timeout(&self, request: &RunRequest) -> Option<Duration> {

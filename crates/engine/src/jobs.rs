@@ -32,12 +32,12 @@ use typing::Typed;
 
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
-use crate::output::{Output, Stream};
-use crate::reading::Point;
-use crate::render::View;
 use crate::request::{Input, Size};
 use crate::run::{Life, Remote, Run};
-use crate::screen::Shown;
+use mcpz_output::Point;
+use mcpz_output::Shown;
+use mcpz_output::View;
+use mcpz_output::{Output, Stream};
 
 /// What a stopped job is given to end by itself.
 pub const STOP_GRACE: Duration = Duration::from_secs(2);

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use mcpz_agent::Limit;
 pub use mcpz_agent::Usage;
+use mcpz_audit::Ended;
+use mcpz_output::{Output, Stream};
 use serde::{Deserialize, Serialize};
 
-use crate::output::Output;
 use crate::sessions::SessionState;
+
+/// How many processes that were left running are put on record.
+const MOST_PIDS: usize = 1000;
 
 /// A command that ran, however it ended.
 #[derive(Debug, Clone)]
@@ -73,6 +77,32 @@ pub enum Closing {
 }
 
 impl Outcome {
+    /// What is put on record of it.
+    pub(crate) fn ended(&self) -> Ended {
+        let (result, signal) = match self.end {
+            End::Exited(_) => ("exited", None),
+            End::Signalled(signal) => ("signalled", Some(signal_name(signal))),
+            End::TimedOut { .. } => ("timed_out", None),
+            End::Cancelled => ("cancelled", None),
+            End::Lost => ("lost", None),
+            End::Closed(_) => ("server_ended", None),
+        };
+        Ended {
+            result,
+            exit_code: self.end.exit_code(),
+            signal,
+            limit: self.limit.map(Limit::name),
+            took: self.usage.wall,
+            cpu: self.usage.cpu,
+            max_rss_bytes: self.usage.max_rss_bytes,
+            stdout_bytes: self.output.kept_length(Stream::Stdout),
+            stderr_bytes: self.output.kept_length(Stream::Stderr),
+            lost_bytes: self.output.lost(),
+            background: self.background.iter().copied().take(MOST_PIDS).collect(),
+            refused: self.refused.clone(),
+        }
+    }
+
     /// All there is to be said about it that is neither its end nor its output.
     pub fn remarks(&self) -> Vec<String> {
         let warnings = self.warnings.iter().map(ToString::to_string);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mcpz_audit::Source;
 use serde::{Deserialize, Serialize};
 
 use crate::witness::Witness;
@@ -55,6 +56,13 @@ pub struct Origin {
     pub client: Option<String>,
     /// Who is told what becomes of it.
     pub witness: Option<Witness>,
+}
+
+impl Origin {
+    /// The same with the name of its owner, as it is put on record.
+    pub(crate) fn source<'a>(&'a self, owner: &'a str) -> Source<'a> {
+        Source { tool: &self.tool, client: self.client.as_deref(), owner }
+    }
 }
 
 /// What is executed.

@@ -27,16 +27,16 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use crate::audit::Recorded;
 use crate::channel::Channel;
 use crate::error::Error;
 use crate::gate::Pending;
 use crate::jobs::asks;
-use crate::later::Later;
 use crate::outcome::Outcome;
-use crate::output::{Output, Stream};
 use crate::request::{Input, Size};
 use crate::sessions::{Order, Queued};
+use mcpz_audit::Recorded;
+use mcpz_output::{Output, Stream};
+use mcpz_runtime::Later;
 
 /// A command that was started. Dropped before its outcome was taken, it is cancelled.
 pub struct Run {

@@ -30,7 +30,7 @@ use crate::enclosure::Enclosure;
 use crate::error::Error;
 use crate::jobs::{Job, State};
 use crate::outcome::End;
-use crate::output::Output;
+use mcpz_output::Output;
 
 /// The sessions of one owner.
 #[derive(Debug, Default)]

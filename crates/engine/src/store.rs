@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use crate::enclosure::Enclosure;
 use crate::jobs::Jobs;
 use crate::outcome::Outcome;
-use crate::output::Output;
 use crate::request::RunRequest;
 use crate::sessions::Sessions;
-use crate::spill::Account;
 use crate::turns::Share;
+use mcpz_output::Account;
+use mcpz_output::Output;
 
 /// The most outputs one owner may have; the oldest go first.
 const MAX_OUTPUTS: usize = 200;
@@ -306,10 +306,10 @@ impl Drop for Owner {
 mod tests {
     use super::*;
     use crate::outcome::{End, Usage};
-    use crate::output::Stream;
-    use crate::random::random_name;
-    use crate::spill::{Spill, SpillSettings};
     use crate::turns::{RunLimits, Turns};
+    use mcpz_output::Stream;
+    use mcpz_output::{Spill, SpillSettings};
+    use mcpz_runtime::random_name;
 
     fn output(text: &str) -> Outcome {
         let outcome = running_outcome();

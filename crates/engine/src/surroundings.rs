@@ -18,8 +18,8 @@ use std::time::Duration;
 use mcpz_agent::{ANSWERS_FD, encode};
 
 use crate::error::Error;
-use crate::secrets::Secrets;
 use crate::variables::Variables;
+use mcpz_output::Secrets;
 
 /// What depends on the variables there are.
 #[derive(Debug, Clone)]

@@ -3,7 +3,7 @@
 //! Reading them tells only what kind of thing was expected somewhere. The schema a client was given
 //! tells where.
 
-use mcpz_engine::{Room, shortened};
+use mcpz_output::{Room, shortened};
 use rmcp::model::JsonObject;
 use serde_json::{Number, Value};
 

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mcpz_engine::{Engine, Origin, Owner, Stream, Witness};
+use mcpz_engine::{Engine, Origin, Owner, Witness};
+use mcpz_output::Stream;
 #[expect(
     deprecated,
     reason = "clients of all revisions but the newest log and subscribe this way"

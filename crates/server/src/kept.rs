@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use mcpz_engine::Stream;
+use mcpz_output::Stream;
 
 const PREFIX: &str = "mcp://tmp/exec-";
 

@@ -30,7 +30,7 @@ pub use http::{
     Allowed, Auth, Fetching, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, Principal,
     Reception, Source, serve_http,
 };
-pub use mcpz_engine::random_name;
+pub use mcpz_runtime::random_name;
 pub use memory::MemoryLimits;
 pub use serve::{serve, serve_stdio};
 pub use tool::execute::ExecuteSettings;

@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpz_engine::{
-    Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Output, Owner, Run, RunRequest, STOP_GRACE,
-    Stream,
+    Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Owner, Run, RunRequest, STOP_GRACE,
 };
+use mcpz_output::{Output, Stream};
 use rmcp::RoleServer;
 use rmcp::model::{
     ProgressNotification, ProgressNotificationParam, ProgressToken, ServerNotification,

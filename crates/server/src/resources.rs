@@ -2,7 +2,8 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Data, Error, Found, Owner, PageRequest, Reader, Stream, View, mime};
+use mcpz_engine::{Found, Owner};
+use mcpz_output::{Data, Error, PageRequest, Reader, Stream, View, mime};
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };

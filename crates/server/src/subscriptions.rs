@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcpz_engine::{Output, Owner};
+use mcpz_engine::Owner;
+use mcpz_output::Output;
 use rmcp::RoleServer;
 use rmcp::model::{
     GetMeta, RequestId, ResourceUpdatedNotification, ResourceUpdatedNotificationParam,

@@ -13,7 +13,9 @@ use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use mcpz_engine::{Output, Stream, random_name, rfc3339};
+use mcpz_audit::rfc3339;
+use mcpz_output::{Output, Stream};
+use mcpz_runtime::random_name;
 use rmcp::model::{
     CallToolResult, CreateTaskResult, DetailedTask, ErrorData, JsonObject, ProtocolVersion,
     RequestMetaObject, TaskPayload,

@@ -3,7 +3,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcpz_engine::{End, Error, Outcome, Secrets};
+use mcpz_engine::{End, Error, Outcome};
+use mcpz_output::Secrets;
 use rmcp::RoleServer;
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
 use rmcp::model::{

@@ -13,7 +13,8 @@ mod spans;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use mcpz_engine::{Secrets, Witness};
+use mcpz_engine::Witness;
+use mcpz_output::Secrets;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, ErrorData};
 use rmcp::service::RequestContext;

@@ -9,7 +9,8 @@ use std::process::ExitCode;
 use std::task::Poll;
 use std::time::Duration;
 
-use mcpz_engine::{Listed, Saying, Shelf, Size, Standing, Stream, Tell, Visit, Wanted};
+use mcpz_engine::{Listed, Saying, Shelf, Size, Standing, Tell, Visit, Wanted};
+use mcpz_output::Stream;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;

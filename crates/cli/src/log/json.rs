@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::time::SystemTime;
 
-use mcpz_engine::{Escaping, rfc3339};
+use mcpz_audit::{Escaping, rfc3339};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{AuditSettings, Limits, Memory, RunLimits, SpillSettings};
+use mcpz_audit::AuditSettings;
+use mcpz_engine::{Limits, Memory, RunLimits};
+use mcpz_output::SpillSettings;
 use mcpz_policy::{Threats, Unresolved};
 use mcpz_sandbox::{Mode, View};
 use mcpz_server::{FaceSettings, HttpLimits, MaxAnswer, MemoryLimits, ShellSettings};

@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use super::letters::{Tell, letter};
-use crate::audit::{Audit, RefusedPeer};
+use mcpz_audit::{Audit, RefusedPeer};
 
 /// How long somebody who is refused may take to say something.
 const PATIENCE: Duration = Duration::from_secs(1);

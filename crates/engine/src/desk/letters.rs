@@ -10,8 +10,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::detached::Ending;
 use crate::jobs::State;
-use crate::output::Stream;
 use crate::run::{Life, Saying};
+use mcpz_output::Stream;
 
 /// How much is read at a time.
 const READ_SIZE: usize = 64 << 10;

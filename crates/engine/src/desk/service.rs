@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::aside;
+use mcpz_runtime::aside;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
@@ -15,8 +15,8 @@ use super::Register;
 use super::letters::{Ask, Listed, Mailbox, Tell, Wanted, letter};
 use crate::detached::Ending;
 use crate::jobs::{Job, Use};
-use crate::output::{Output, Piece, Stream};
 use crate::run::{Life, Saying};
+use mcpz_output::{Output, Piece, Stream};
 
 /// How much output is told at a time.
 const PIECE: usize = 64 << 10;

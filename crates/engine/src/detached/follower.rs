@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::{Seen, aside};
+use mcpz_agent::Seen;
+use mcpz_runtime::aside;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
@@ -16,8 +17,8 @@ use super::{Ending, Standing};
 use crate::desk::{Tell, Visit, Wanted};
 use crate::error::Error;
 use crate::outcome::Outcome;
-use crate::output::{Output, Stream};
 use crate::run::{Life, Run, Saying, Word};
+use mcpz_output::{Output, Stream};
 
 /// Between two visits to a recorder that is there and does not answer.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);

@@ -11,10 +11,10 @@ use mcpz_agent::{Directory, Enclosed, Limits, LinkError, Spawn, decode, encode, 
 use serde::{Deserialize, Serialize};
 
 use super::Card;
-use crate::audit::AuditSettings;
 use crate::enclosure::Confining;
 use crate::error::Error;
 use crate::variables::Variables;
+use mcpz_audit::AuditSettings;
 
 /// All a recorder has to know.
 #[derive(Debug, Serialize, Deserialize)]

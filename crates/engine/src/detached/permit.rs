@@ -16,8 +16,8 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tokio::time::sleep;
 
-use crate::audit::sha256;
 use crate::desk::private_folder;
+use mcpz_audit::sha256;
 
 /// The name of their folder.
 pub const PERMITS: &str = "permits";

@@ -12,18 +12,18 @@ use tokio::time::{sleep, timeout};
 use super::launch::{Begun as Answer, Order};
 use super::permit::Permit;
 use super::{Ending, Standing};
-use crate::audit::{Audit, Discretion};
 use crate::desk::{Access, Desk};
 use crate::enclosure::{self, Confining, Enclosure};
 use crate::error::Error;
 use crate::gate::Pending;
 use crate::jobs::{Job, Jobs};
-use crate::later::Later;
-use crate::output::{Output, Stream};
 use crate::run::Run;
-use crate::secrets::Secrets;
-use crate::spill::{Spill, SpillSettings};
 use crate::variables::Variables;
+use mcpz_audit::{Audit, Discretion};
+use mcpz_output::Secrets;
+use mcpz_output::{Output, Stream};
+use mcpz_output::{Spill, SpillSettings};
+use mcpz_runtime::Later;
 
 /// How long those who follow may take to hear the end.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -111,7 +111,7 @@ async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String
         (standing.folder.parent().ok_or("it has no folder")?, &standing.card.estate);
     let Some(permit) = Permit::take(jobs, estate, order.jobs).await else {
         let error = Error::TooManyJobs { limit: order.jobs };
-        recorded.end(Err(&error));
+        recorded.end(Err(error.reason()));
         return Err(error.chain());
     };
     let (per_run, per_owner, total) = (order.limit, order.limit, order.limit);

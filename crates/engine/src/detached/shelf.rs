@@ -18,9 +18,9 @@ use serde::de::DeserializeOwned;
 use super::permit::PERMITS;
 use super::{Card, Ending};
 use crate::desk::{self, private_folder};
-use crate::output::NEWEST_KEPT;
-use crate::random::random_name;
-use crate::spill::SpillSettings;
+use mcpz_output::NEWEST_KEPT;
+use mcpz_output::SpillSettings;
+use mcpz_runtime::random_name;
 
 const CARD: &str = "job.json";
 const END: &str = "end.json";

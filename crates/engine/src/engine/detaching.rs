@@ -3,21 +3,22 @@
 use std::sync::{Arc, Weak};
 use std::time::SystemTime;
 
-use mcpz_agent::{Ancestry, Identity, Spawn, aside};
+use mcpz_agent::{Ancestry, Identity, Spawn};
+use mcpz_runtime::aside;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::{Engine, Settings};
-use crate::audit::Audit;
 use crate::desk::{Access, Desk};
 use crate::detached::{Card, Order, Shelf, Standing, enclose, follow, launch};
 use crate::error::Error;
 use crate::gate::Pending;
 use crate::jobs::{Ended, Job};
 use crate::outcome::End;
-use crate::output::Output;
 use crate::request::{Origin, RunRequest};
 use crate::store::Owner;
+use mcpz_audit::Audit;
+use mcpz_output::Output;
 
 impl Engine {
     /// The jobs of an owner, with those that were detached before, oldest first.
@@ -101,7 +102,7 @@ impl Engine {
                 Ok(job)
             }
             Err(error) => {
-                recorded.end(Err(&error));
+                recorded.end(Err(error.reason()));
                 Err(error)
             }
         }

@@ -44,7 +44,7 @@ impl Engine {
         let turn = match turn {
             Ok(turn) => turn,
             Err(error) => {
-                recorded.end(Err(&error));
+                recorded.end(Err(error.reason()));
                 return Err(error);
             }
         };

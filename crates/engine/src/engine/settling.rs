@@ -10,10 +10,10 @@ use tokio::sync::oneshot;
 
 use super::{Agent, Engine, Settings};
 use crate::error::Error;
-use crate::output::Output;
 use crate::run::Run;
 use crate::surroundings::{Login, Surroundings};
 use crate::variables::Variables;
+use mcpz_output::Output;
 
 impl Engine {
     /// Waits until it is known what is around commands, and what is secret of that.

@@ -3,11 +3,11 @@
 use mcpz_policy::Scene;
 
 use super::{Engine, Settings};
-use crate::audit::Entered;
 use crate::error::Error;
 use crate::jobs::{Job, Typing};
 use crate::request::Origin;
 use crate::store::Owner;
+use mcpz_audit::Entered;
 
 impl Engine {
     /// Has something typed into a job, unless whatever reads it must not be told that.
@@ -19,17 +19,32 @@ impl Engine {
         typing: &Typing,
     ) -> Result<(), Error> {
         let hidden = job.has_terminal() && job.remote().inspector().hides_input().await;
-        let entered = Entered { typing, hidden, job, origin, owner: owner.name() };
-        match self.type_recorded(&entered).await {
-            Err(error) if !matches!(error, Error::Audit { .. }) => {
-                self.shared.audit.refuse_typing(&entered, &error).await?;
+        let bytes = typing.bytes();
+        let entered = Entered {
+            source: origin.source(owner.name()),
+            run: &job.run,
+            job: job.id(),
+            text: &typing.text,
+            keys: &typing.keys,
+            bytes: &bytes,
+            eof: typing.eof,
+            hidden,
+        };
+        match self.type_recorded(job, typing, &entered).await {
+            Err(error) if !matches!(error, Error::Audit(_)) => {
+                self.shared.audit.refuse_typing(&entered, &error.reason()).await?;
                 Err(error)
             }
             done => done,
         }
     }
 
-    async fn type_recorded(&self, entered: &Entered<'_>) -> Result<(), Error> {
+    async fn type_recorded(
+        &self,
+        job: &Job,
+        typing: &Typing,
+        entered: &Entered<'_>,
+    ) -> Result<(), Error> {
         let Settings { policy, working_directory, home, .. } = self.settings();
         let home = home.as_ref().map(|home| home.to_string_lossy());
         let scene = Scene {
@@ -38,8 +53,7 @@ impl Engine {
             variables: &[],
             typed: true,
         };
-        let Entered { typing, job, .. } = *entered;
-        let (remote, bytes) = (job.remote(), typing.bytes());
+        let (remote, bytes) = (job.remote(), entered.bytes.to_vec());
         let interpreters = match policy.restricts() && !bytes.is_empty() {
             true => job.interpreters().await?,
             false => Vec::new(),

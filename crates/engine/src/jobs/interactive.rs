@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::output::{Output, Stream};
 use crate::request::Size;
 use crate::run::Inspector;
-use crate::screen::{Screen, Shown};
+use mcpz_output::{Output, Stream};
+use mcpz_output::{Screen, Shown};
 
 /// How much of the output is drawn at a time, and at most after it was not looked at for long.
 const PIECE: usize = 64 << 10;

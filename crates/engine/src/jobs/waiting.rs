@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::aside;
+use mcpz_runtime::aside;
 use regex::{Regex, RegexBuilder};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::{Job, Place, State, asks};
 use crate::error::Error;
-use crate::output::Stream;
-use crate::page::{Data, PageRequest, Reader};
-use crate::reading::Point;
 use crate::run::Inspector;
-use crate::search::Filter;
+use mcpz_output::Filter;
+use mcpz_output::Point;
+use mcpz_output::Stream;
+use mcpz_output::{Data, PageRequest, Reader};
 
 /// How often it is looked whether somebody listens on a port: the kernel does not tell.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
@@ -42,7 +42,7 @@ impl Condition {
     /// A line that matches a pattern.
     pub fn text(pattern: &str) -> Result<Self, Error> {
         let regex = RegexBuilder::new(pattern).size_limit(MAX_PATTERN).build();
-        regex.map(Self::Text).map_err(|error| Error::Pattern(error.to_string()))
+        regex.map(Self::Text).map_err(|error| mcpz_output::Error::Pattern(error.to_string()).into())
     }
 }
 

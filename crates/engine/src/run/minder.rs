@@ -11,15 +11,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
 use super::{Books, Life, Saying, Word, until};
-use crate::audit::Recorded;
 use crate::channel::{Channel, Source};
 use crate::error::Error;
 use crate::feeder::Feeder;
 use crate::gate::Pending;
-use crate::later::Later;
 use crate::outcome::{End, Outcome};
-use crate::output::Output;
 use crate::request::{Input, Size};
+use mcpz_audit::Recorded;
+use mcpz_output::Output;
+use mcpz_runtime::Later;
 
 /// What a command is given to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -329,9 +329,9 @@ impl Minder {
             (Some(recorded), Ok(outcome)) => {
                 // Neither the answer nor the next call has to wait for the disk.
                 let outcome = outcome.clone();
-                self.later.add(move || recorded.end(Ok(&outcome)));
+                self.later.add(move || recorded.end(Ok(outcome.ended())));
             }
-            (Some(recorded), Err(error)) => recorded.end(Err(error)),
+            (Some(recorded), Err(error)) => recorded.end(Err(error.reason())),
             (None, _) => {}
         }
         if let Some(books) = self.books.take() {
@@ -357,7 +357,7 @@ impl Drop for Minder {
         self.output.finish();
         // The server ends, and nobody is answered any more.
         if let Some(recorded) = self.recorded.take() {
-            recorded.end(Ok(&self.outcome(Vec::new())));
+            recorded.end(Ok(self.outcome(Vec::new()).ended()));
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Inspector;
-use crate::output::Output;
+use mcpz_output::Output;
 
 /// How much may wait to be read by a command before it is given no more.
 const MAX_BACKLOG: usize = 1 << 20;

@@ -12,14 +12,14 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::dialect::parse_answer;
 use super::{Line, Queued, Session, SessionState};
-use crate::audit::Recorded;
 use crate::error::Error;
 use crate::gate::Pending;
 use crate::jobs::{State, Use};
-use crate::later::Later;
 use crate::outcome::{End, Outcome};
-use crate::output::Output;
 use crate::run::{Books, Saying, Word, until};
+use mcpz_audit::Recorded;
+use mcpz_output::Output;
+use mcpz_runtime::Later;
 
 /// What a command is given to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -71,7 +71,7 @@ impl Order {
         let alive = session.job.state() == State::Running;
         let Some(turn) = turn.filter(|_| alive) else {
             let error = if alive { Error::Cancelled } else { Error::SessionEnded };
-            self.recorded.end(Err(&error));
+            self.recorded.end(Err(error.reason()));
             let _ = answer.send(Err(error));
             return;
         };
@@ -100,7 +100,7 @@ impl Order {
         self.output.settle();
         self.output.finish();
         let (recorded, recorded_outcome) = (self.recorded, outcome.clone());
-        self.later.add(move || recorded.end(Ok(&recorded_outcome)));
+        self.later.add(move || recorded.end(Ok(recorded_outcome.ended())));
         let outcome = Ok(outcome);
         self.books.note_answer(&outcome);
         let _ = answer.send(outcome);

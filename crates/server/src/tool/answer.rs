@@ -1,6 +1,8 @@
 //! What the definitions and the answers of all tools have in common.
 
-use mcpz_engine::{Closing, End, Error, Limit, Outcome, Room, Stop, aside, shortened, signal_name};
+use mcpz_engine::{Closing, End, Error, Limit, Outcome, signal_name};
+use mcpz_output::{Room, Stop, shortened};
+use mcpz_runtime::aside;
 use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -217,7 +219,7 @@ pub(crate) fn closed(why: Closing) -> &'static str {
 /// it any more.
 pub(crate) async fn off_thread<T: Send + 'static>(
     cancelled: &CancellationToken,
-    work: impl FnOnce(Stop) -> Result<T, Error> + Send + 'static,
+    work: impl FnOnce(Stop) -> Result<T, mcpz_output::Error> + Send + 'static,
 ) -> Result<T, Complaint> {
     let stop = Stop::default();
     let work = aside({
@@ -284,6 +286,12 @@ pub(crate) fn check_not_blank(argument: &str, command: &str) -> Result<(), Compl
     match command.trim().is_empty() {
         true => Err(Complaint::invalid(format!("`{argument}` is empty"))),
         false => Ok(()),
+    }
+}
+
+impl From<mcpz_output::Error> for Complaint {
+    fn from(error: mcpz_output::Error) -> Self {
+        Self(error.chain())
     }
 }
 

@@ -5,7 +5,7 @@
 //! be left out and read later. What counts is the answer as it is sent: its content as JSON, and its
 //! structure as JSON, each on its own.
 
-use mcpz_engine::{Measure, Room, shortened};
+use mcpz_output::{Measure, Room, shortened};
 use rmcp::model::{ContentBlock, MetaObject};
 use serde::Serialize;
 

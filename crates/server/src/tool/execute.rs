@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Command, End, Error, MAX_TIMEOUT, Measure, Outcome, Room, RunRequest};
+use mcpz_engine::{Command, End, Error, MAX_TIMEOUT, Outcome, RunRequest};
+use mcpz_output::{Measure, Room};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,7 +120,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             reply.log(&call.faces.execute);
             return Ok(answer_as_json(&reply, links, false));
         }
-        Err(error @ (Error::Refused(_) | Error::Audit { .. })) => {
+        Err(error @ (Error::Refused(_) | Error::Audit(_))) => {
             return Err(Complaint(refusal(&error)));
         }
         Err(error) => {
@@ -192,8 +193,7 @@ impl Reply {
             false => settings.log_output_bytes,
         };
         for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
-            let end = (0..=limit.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-            tracing::info!("{name}: {:?}", &text[..end.unwrap_or(0)]);
+            tracing::info!("{name}: {:?}", &text[..text.floor_char_boundary(limit)]);
         }
     }
 }

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{
-    Condition, Input, Job, MAX_TIMEOUT, Measure, Outcome, Place, RunRequest, Size, Stream, wait,
-};
+use mcpz_engine::{Condition, Input, Job, MAX_TIMEOUT, Outcome, Place, RunRequest, Size, wait};
+use mcpz_output::{Measure, Stream};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Job, Room, Stream};
+use mcpz_engine::Job;
+use mcpz_output::{Room, Stream};
 use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
 use serde::Serialize;

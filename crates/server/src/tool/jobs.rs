@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{
-    Condition, Data, End, Error, Filter, Job, MAX_TIMEOUT, Measure, Met, Outcome, PageRequest,
-    Place, Point, Reader, Room, State, Stream, signal_name,
-};
+use mcpz_engine::{Condition, End, Job, MAX_TIMEOUT, Met, Outcome, Place, State, signal_name};
+use mcpz_output::{Data, Error, Filter, Measure, PageRequest, Point, Reader, Room, Stream};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

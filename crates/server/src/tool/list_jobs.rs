@@ -2,7 +2,8 @@
 
 use std::time::UNIX_EPOCH;
 
-use mcpz_engine::{Job, Measure, State};
+use mcpz_engine::{Job, State};
+use mcpz_output::Measure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

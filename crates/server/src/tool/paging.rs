@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Error, Output, Page, Stop};
+use mcpz_output::{Error, Output, Page, Stop};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 

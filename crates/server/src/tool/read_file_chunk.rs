@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{
-    Data, Filter, Found, Measure, Output, Page, PageRequest, Reader, Room, Stream, View, mime,
+use mcpz_engine::Found;
+use mcpz_output::{
+    Data, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stream, View, mime,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -4,9 +4,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_engine::{
-    Command, Condition, End, Limit, Measure, Outcome, Place, Room, Run, RunRequest, Stream, wait,
-};
+use mcpz_engine::{Command, Condition, End, Limit, Outcome, Place, Run, RunRequest, wait};
+use mcpz_output::{Measure, Room, Stream};
 use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -9,10 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{
-    Command, Condition, End, Error, Filter, Found, Job, Measure, Outcome, Output, PageRequest,
-    Place, Room, RunRequest, Stream, Summary, View, wait,
-};
+use mcpz_engine::{Command, Condition, End, Found, Job, Outcome, Place, RunRequest, wait};
+use mcpz_output::{Error, Filter, Measure, Output, PageRequest, Room, Stream, Summary, View};
 use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -156,8 +154,8 @@ impl Limits {
 impl Params {
     fn view(&self) -> View {
         let newline = match self.newline {
-            Newline::Lf => mcpz_engine::Newline::Lf,
-            Newline::CrLf => mcpz_engine::Newline::CrLf,
+            Newline::Lf => mcpz_output::Newline::Lf,
+            Newline::CrLf => mcpz_output::Newline::CrLf,
         };
         View { ansi_strip: self.ansi_strip.unwrap_or(true), newline, ..View::default() }
     }
@@ -379,7 +377,7 @@ async fn zipped(call: &Call<'_>, id: &str, found: &Found) -> Result<Output, Comp
     let (source, target) = (found.output.clone(), call.owner.new_output());
     let zipped = target.clone();
     off_thread(&call.watcher.cancelled, move |stop| {
-        mcpz_engine::zip(&source, Stream::Stdout, &zipped, &stop).map_err(Error::Read)
+        mcpz_output::zip(&source, Stream::Stdout, &zipped, &stop).map_err(Error::Read)
     })
     .await?;
     call.owner.keep_zipped(id, target.clone());

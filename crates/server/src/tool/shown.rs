@@ -1,6 +1,7 @@
 //! What an answer shows of a command's output, and where the rest of it is.
 
-use mcpz_engine::{Excerpts, Outcome, Output, Room, Stream, mime};
+use mcpz_engine::Outcome;
+use mcpz_output::{Excerpts, Output, Room, Stream, mime};
 use rmcp::model::{ContentBlock, Resource};
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Condition, KEY_NAMES, Size, Typing, key_bytes, wait};
+use mcpz_engine::{Condition, Size, Typing, wait};
+use mcpz_output::{KEY_NAMES, key_bytes};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::time::Instant;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use mcpz_engine::random_bits;
+use mcpz_runtime::random_bits;
 use tokio::sync::Notify;
 
 use super::Place;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpz_engine::{
+use mcpz_output::{
     Data, Error, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary,
     View, mime, shortened,
 };

@@ -1,0 +1,23 @@
+//! Why a record could not be written, or the trail not read.
+
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "nothing runs without an audit record, and none can be written to {}; make room there, let \
+         the server write there, or have the records kept elsewhere",
+        path.display()
+    )]
+    Write { path: PathBuf, source: io::Error },
+    #[error("cannot read {}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+}
+
+impl Error {
+    /// The error with all its causes, on one line.
+    pub fn chain(&self) -> String {
+        mcpz_runtime::with_causes(self)
+    }
+}

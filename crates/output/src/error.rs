@@ -1,0 +1,29 @@
+//! Why kept output could not be read or searched.
+
+use std::io;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the pattern is not a regular expression: {0}")]
+    Pattern(String),
+    #[error("the path is not a JMESPath expression: {0}")]
+    Path(String),
+    #[error("the output is not text, so nothing can be looked up in it")]
+    Binary,
+    #[error("the output is not JSON")]
+    NoJson(#[source] serde_json::Error),
+    #[error(
+        "the path needs more than {limit} bytes of the output at once; name what it is to look at, \
+         such as `items[?id=='x'].name`, `items[0]` or `items[:10]`"
+    )]
+    DocumentTooLong { limit: u64 },
+    #[error("the kept output cannot be read")]
+    Read(#[source] io::Error),
+}
+
+impl Error {
+    /// The error with all its causes, on one line.
+    pub fn chain(&self) -> String {
+        mcpz_runtime::with_causes(self)
+    }
+}

@@ -1,0 +1,325 @@
+//! Values that are not to be shown, and what stands in their place.
+//!
+//! A command can print whatever its environment holds. Before a byte of output is kept, every value
+//! that is secret gives way to its name in brackets, so neither memory nor spill file ever has it.
+//!
+//!     pipe ─▶ Masker ─▶ Output
+//!
+//! A value is found however it is cut into pieces, but only as it is: not in base64, not with escapes
+//! or colours in it. That keeps secrets out of conversations and logs; it cannot stop a command that
+//! means to give one away.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+
+/// Shorter values are not looked for: `dev` or `12345` is in every other text.
+const MIN_LENGTH: usize = 6;
+
+/// The values that are secret, with their names. Clones share them, also those that are found out
+/// later.
+#[derive(Clone, Default)]
+pub struct Secrets {
+    finder: Arc<RwLock<Option<Arc<Finder>>>>,
+}
+
+struct Finder {
+    automaton: AhoCorasick,
+    /// What stands in place of each value.
+    names: Vec<String>,
+    /// In order, so that those with the same beginning are neighbours.
+    values: Vec<Vec<u8>>,
+    /// Which bytes a value can begin with.
+    firsts: [bool; 256],
+    longest: usize,
+}
+
+impl Secrets {
+    /// Names and their values. Space around a value does not belong to it; of names with the same
+    /// value, the first one counts.
+    pub fn new<N: Into<String>, V: AsRef<[u8]>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
+        let mut sorted = BTreeMap::new();
+        for (name, value) in values {
+            let value = value.as_ref().trim_ascii();
+            if value.len() >= MIN_LENGTH {
+                sorted.entry(value.to_vec()).or_insert_with(|| format!("[{}]", name.into()));
+            }
+        }
+        Self { finder: Arc::new(RwLock::new(Finder::new(sorted).map(Arc::new))) }
+    }
+
+    /// Has these and all their clones be what others are.
+    pub fn replace(&self, others: &Self) {
+        let finder = others.finder();
+        *self.finder.write().unwrap_or_else(PoisonError::into_inner) = finder;
+    }
+
+    fn finder(&self) -> Option<Arc<Finder>> {
+        self.finder.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What they were made of.
+    pub fn values(&self) -> Vec<(String, Vec<u8>)> {
+        let finder = self.finder();
+        let all = finder.iter().flat_map(|finder| finder.names.iter().zip(&finder.values));
+        let bare = |name: &str| name.trim_start_matches('[').trim_end_matches(']').to_owned();
+        all.map(|(name, value)| (bare(name), value.clone())).collect()
+    }
+
+    /// A text without secrets.
+    pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some(finder) = self.finder() else { return Cow::Borrowed(text) };
+        if !finder.automaton.is_match(text) {
+            return Cow::Borrowed(text);
+        }
+        let mut masked = Vec::new();
+        finder.replace(text.as_bytes(), End::Here, &mut masked);
+        Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
+    }
+
+    /// Masks one stream, piece by piece.
+    pub fn masker(&self) -> Masker {
+        Masker { finder: self.finder(), ..Masker::default() }
+    }
+}
+
+/// Names only: whatever is printed of settings must not give the values away.
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.finder().iter().flat_map(|finder| &finder.names)).finish()
+    }
+}
+
+/// Whether a text ends where its bytes do.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Here,
+    Unknown,
+}
+
+impl Finder {
+    fn new(sorted: BTreeMap<Vec<u8>, String>) -> Option<Self> {
+        let longest = sorted.keys().map(Vec::len).max()?;
+        let (values, names): (Vec<_>, Vec<_>) = sorted.into_iter().unzip();
+        let automaton = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            // The faster kind takes hundreds of bytes for each byte of a private key.
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
+            .build(&values)
+            .ok()?;
+        let mut firsts = [false; 256];
+        values.iter().for_each(|value| firsts[usize::from(value[0])] = true);
+        Some(Self { automaton, names, values, firsts, longest })
+    }
+
+    /// Appends `bytes` to `out`, with names for values. Returns how many of them were dealt with: the
+    /// rest is the beginning of a value, as far as it goes.
+    fn replace(&self, bytes: &[u8], end: End, out: &mut Vec<u8>) -> usize {
+        let open_from = |from| match end {
+            End::Here => bytes.len(),
+            End::Unknown => self.beginning(bytes, from),
+        };
+        let (mut from, mut open) = (0, open_from(0));
+        while let Some(found) = self.automaton.find(Input::new(bytes).range(from..)) {
+            // What begins earlier, or here and is longer, would win.
+            if open <= found.start() {
+                break;
+            }
+            out.extend_from_slice(&bytes[from..found.start()]);
+            out.extend_from_slice(self.names[found.pattern()].as_bytes());
+            from = found.end();
+            if open < from {
+                open = open_from(from);
+            }
+        }
+        out.extend_from_slice(&bytes[from..open]);
+        open
+    }
+
+    /// Where, from `from` on, the first value begins that `bytes` end in the middle of.
+    fn beginning(&self, bytes: &[u8], from: usize) -> usize {
+        let from = from.max((bytes.len() + 1).saturating_sub(self.longest));
+        (from..bytes.len()).find(|at| self.begins_with(&bytes[*at..])).unwrap_or(bytes.len())
+    }
+
+    /// Whether a value begins with `part` and goes on.
+    fn begins_with(&self, part: &[u8]) -> bool {
+        if !self.firsts[usize::from(part[0])] {
+            return false;
+        }
+        let next = self.values.partition_point(|value| value.as_slice() <= part);
+        self.values.get(next).is_some_and(|value| value.starts_with(part))
+    }
+}
+
+/// Takes secrets out of a stream.
+///
+/// What could be the beginning of a value is held back until more comes or the stream ends: less than
+/// the longest value, and nothing that a value does not begin with.
+#[derive(Default)]
+pub struct Masker {
+    finder: Option<Arc<Finder>>,
+    held: Vec<u8>,
+    masked: Vec<u8>,
+    /// Whether the last piece is to be shown as it came.
+    as_it_came: bool,
+}
+
+impl Masker {
+    /// Takes the next piece of the stream in.
+    pub fn take(&mut self, piece: &[u8]) {
+        let Some(finder) = &self.finder else {
+            self.as_it_came = true;
+            return;
+        };
+        let clean =
+            || !finder.automaton.is_match(piece) && finder.beginning(piece, 0) == piece.len();
+        self.as_it_came = self.held.is_empty() && clean();
+        if !self.as_it_came {
+            self.held.extend_from_slice(piece);
+            self.replace(End::Unknown);
+        }
+    }
+
+    /// Nothing more comes: what was held back is what it is.
+    pub fn finish(&mut self) {
+        self.as_it_came = false;
+        self.replace(End::Here);
+    }
+
+    /// What there is to show since the last call of one of the others, which was given `piece`.
+    pub fn shown<'a>(&'a self, piece: &'a [u8]) -> &'a [u8] {
+        if self.as_it_came { piece } else { &self.masked }
+    }
+
+    fn replace(&mut self, end: End) {
+        self.masked.clear();
+        if let Some(finder) = &self.finder {
+            let done = finder.replace(&self.held, end, &mut self.masked);
+            self.held.drain(..done);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::{btree_set, vec};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn secrets(values: &[&str]) -> Secrets {
+        Secrets::new(values.iter().enumerate().map(|(number, value)| (number.to_string(), value)))
+    }
+
+    /// What is shown of the pieces one after the other, and at the end.
+    fn masked(secrets: &Secrets, pieces: &[&[u8]]) -> Vec<String> {
+        let mut masker = secrets.masker();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut shown: Vec<_> = pieces
+            .iter()
+            .map(|piece| {
+                masker.take(piece);
+                text(masker.shown(piece))
+            })
+            .collect();
+        masker.finish();
+        shown.push(text(masker.shown(&[])));
+        shown
+    }
+
+    #[test]
+    fn a_value_gives_way_to_its_name() {
+        let secrets = Secrets::new([("FOO_TOKEN", "hunter22"), ("BAR_KEY", " swordfish\n")]);
+        let text = "a hunter22, two hunter22hunter22 and a swordfish";
+        let expected = "a [FOO_TOKEN], two [FOO_TOKEN][FOO_TOKEN] and a [BAR_KEY]";
+        assert_eq!(secrets.mask(text), expected);
+        assert!(matches!(secrets.mask("hunter2"), Cow::Borrowed("hunter2")));
+        assert_eq!(format!("{secrets:?}"), r#"["[FOO_TOKEN]", "[BAR_KEY]"]"#);
+    }
+
+    #[test]
+    fn clones_know_what_is_found_out_later() {
+        let secrets = Secrets::default();
+        let clone = secrets.clone();
+        secrets.replace(&Secrets::new([("FOO_TOKEN", "hunter22")]));
+        assert_eq!(clone.mask("a hunter22"), "a [FOO_TOKEN]");
+    }
+
+    #[test]
+    fn short_values_are_not_looked_for_and_of_the_same_ones_the_first_name_counts() {
+        let secrets = Secrets::new([("PIN_KEY", "12345"), ("B", "123456"), ("A", "123456")]);
+        assert_eq!(secrets.mask("12345 123456"), "12345 [B]");
+        assert_eq!(format!("{:?}", Secrets::new([("PIN_KEY", "12345")])), "[]");
+    }
+
+    #[test]
+    fn the_longest_value_wins_even_if_it_is_only_seen_later() {
+        let secrets = secrets(&["abcdef", "abcdefghi", "zabcdefghij"]);
+        assert_eq!(masked(&secrets, &[b"abcdef", b"gh", b"i"]), ["", "", "[1]", ""]);
+        assert_eq!(masked(&secrets, &[b"abcdef", b"gh", b"!"]), ["", "", "[0]gh!", ""]);
+        assert_eq!(masked(&secrets, &[b"abcdef", b"gh"]), ["", "", "[0]gh"]);
+        assert_eq!(masked(&secrets, &[b"zabcdefghi", b"j"]), ["", "[2]", ""]);
+        assert_eq!(masked(&secrets, &[b"zabcdefghi", b"k"]), ["", "z[1]k", ""]);
+    }
+
+    #[test]
+    fn only_what_could_be_the_beginning_of_a_value_is_held_back() {
+        let secrets = secrets(&["hunter22"]);
+        assert_eq!(masked(&secrets, &[b"Token: "]), ["Token: ", ""]);
+        assert_eq!(masked(&secrets, &[b"bah", b"!"]), ["ba", "h!", ""]);
+        assert_eq!(masked(&secrets, &[b"the hunter", b"2", b"2."]), ["the ", "", "[0].", ""]);
+        assert_eq!(masked(&secrets, &[b"the hunter2"]), ["the ", "hunter2"]);
+    }
+
+    #[test]
+    fn values_need_not_be_text() {
+        let secrets = Secrets::new([("RAW", b"\xff\xfe\n\r\x00\x80x")]);
+        let pieces: [&[u8]; 3] = [b"a\xff\xfe\n\r", b"\x00\x80x", b"b"];
+        assert_eq!(masked(&secrets, &pieces), ["a", "[RAW]", "b", ""]);
+    }
+
+    proptest! {
+        #[test]
+        fn however_a_stream_is_cut_it_is_masked_as_a_whole(
+            // Two letters: values overlap, contain and begin each other.
+            values in btree_set("[ab]{6,12}", 1..5),
+            parts in vec(prop_oneof![
+                3 => "[abc\n]{0,9}".prop_map(Ok), 2 => any::<prop::sample::Index>().prop_map(Err),
+            ], 0..12),
+            cuts in vec(any::<prop::sample::Index>(), 0..12),
+        ) {
+            let values: Vec<_> = values.iter().map(String::as_str).collect();
+            let text: String = parts
+                .iter()
+                .map(|part| match part {
+                    Ok(text) => text,
+                    Err(index) => *index.get(&values),
+                })
+                .collect();
+            let secrets = secrets(&values);
+            let whole = secrets.mask(&text);
+            for value in &values {
+                prop_assert!(!whole.contains(value), "{value} is left in {whole}");
+            }
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+            cuts.extend([0, text.len()]);
+            cuts.sort_unstable();
+            let bytes = text.as_bytes();
+            let pieces: Vec<_> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+            let shown = masked(&secrets, &pieces);
+            prop_assert_eq!(shown.concat(), whole.as_ref());
+            // Never more is held back than could be the beginning of a value.
+            let mut masker = secrets.masker();
+            for piece in &pieces {
+                masker.take(piece);
+                let held = std::str::from_utf8(&masker.held).unwrap();
+                let begins = |value: &&str| value.starts_with(held) && value.len() > held.len();
+                prop_assert!(held.is_empty() || values.iter().any(begins), "{held} is held back");
+            }
+        }
+    }
+}
