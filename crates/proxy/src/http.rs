@@ -2,6 +2,19 @@
 //!
 //! Every request is decided for itself and has a connection of its own to the server, so no request
 //! can ride on what another was allowed.
+//!
+//! `httparse` reads the heads; the strict checks and the bodies are ours. `hyper` is not used here
+//! because it hides what this proxy has to see or say:
+//!
+//! - It accepts lines that end in LF alone, a `Content-Length` next to a `Transfer-Encoding`, and repeated
+//!   `Content-Length` fields, and drops the evidence before we could refuse them.
+//! - Its `Uri` rejects odd hosts (`site%2eorg`, `site.org\@evil.org`) before they could be reported as
+//!   refused, rejects paths that servers accept (`/<a>`), drops fragments, and makes `OPTIONS *` a
+//!   request for `/`.
+//! - Its own 400 and 431 have no text, a head that takes too long gets no 408, and the socket closes at
+//!   once, so a client that is still sending loses the explanation.
+//! - Its server sends no interim response except its own `100 Continue`. Its client wants to own the request's
+//!   body, writes field names in its own case, and replaces less code than it needs around it.
 
 use std::io::{self, ErrorKind};
 use std::pin::pin;

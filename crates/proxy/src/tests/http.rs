@@ -43,6 +43,7 @@ async fn a_path_that_is_left_out_is_the_root() {
         ("GET http://site.org HTTP/1.1", "GET / HTTP/1.1"),
         ("GET HTTP://SITE.ORG.?q=/ HTTP/1.1", "GET /?q=/ HTTP/1.1"),
         ("OPTIONS http://site.org HTTP/1.1", "OPTIONS * HTTP/1.1"),
+        ("OPTIONS http://site.org/ HTTP/1.1", "OPTIONS / HTTP/1.1"),
         ("GET http://site.org/http://evil.org/ HTTP/1.0", "GET /http://evil.org/ HTTP/1.0"),
     ];
     for (line, sent) in cases {
@@ -50,6 +51,17 @@ async fn a_path_that_is_left_out_is_the_root() {
         let heard = passed_on(&request, "\r\n\r\n").await;
         assert_eq!(heard, format!("{sent}\r\nHost: site.org\r\nConnection: close\r\n\r\n"));
     }
+}
+
+#[tokio::test]
+async fn paths_and_fields_arrive_as_they_were_written() {
+    let request = "GET http://site.org/<a>`{b}|c\\\"é HTTP/1.1\r\nx-lower: 1\r\nSOAPAction: \"x\"\r\n\
+                   X-Twice: 1\r\nETag: e\r\nX-Twice: 2\r\n\r\n";
+    assert_eq!(
+        passed_on(request, "\r\n\r\n").await,
+        "GET /<a>`{b}|c\\\"é HTTP/1.1\r\nHost: site.org\r\nx-lower: 1\r\nSOAPAction: \"x\"\r\n\
+         X-Twice: 1\r\nETag: e\r\nX-Twice: 2\r\nConnection: close\r\n\r\n"
+    );
 }
 
 #[tokio::test]
@@ -256,6 +268,17 @@ async fn a_server_may_ask_for_the_body_or_answer_before_it() {
     stream.write_all(head.as_bytes()).await.unwrap();
     let answer = rest(&mut stream).await;
     assert_eq!(answer, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
+#[tokio::test]
+async fn interim_answers_are_passed_on_to_clients_that_know_them() {
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    let last = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n";
+    let answer = format!("{hints}{hints}{last}\r\n");
+    let heard = answered(GET, &answer).await;
+    assert_eq!(heard, format!("{hints}{hints}{last}Connection: keep-alive\r\n\r\n"));
+    let heard = answered("GET http://site.org/ HTTP/1.0\r\n\r\n", &answer).await;
+    assert_eq!(heard, format!("{last}Connection: close\r\n\r\n"));
 }
 
 #[tokio::test]

@@ -49,17 +49,20 @@ async fn a_broken_body_is_not_passed_on_as_a_whole_one() {
 #[tokio::test]
 async fn who_is_refused_may_finish_sending() {
     let proxy = World::default().proxy("off");
-    let mut stream = proxy.connect().await;
-    let head = "PUT http://evil.org/ HTTP/1.1\r\nContent-Length: 900000\r\n\r\n";
-    stream.write_all(head.as_bytes()).await.unwrap();
-    let answer = until(&mut stream, "would allow it\n").await;
-    assert!(answer.starts_with("HTTP/1.1 403 "), "{answer}");
-    for _ in 0..9 {
-        stream.write_all(&[b'x'; 100_000]).await.unwrap();
-        tokio::task::yield_now().await;
+    for (url, status) in [("http://evil.org/", 403), ("/", 400)] {
+        let mut stream = proxy.connect().await;
+        let head = format!("PUT {url} HTTP/1.1\r\nContent-Length: 900000\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let answer = until(&mut stream, "\r\n\r\nmcpz: ").await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
+        for _ in 0..9 {
+            stream.write_all(&[b'x'; 100_000]).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        stream.shutdown().await.unwrap();
+        until(&mut stream, "\n").await;
+        assert_eq!(rest(&mut stream).await, "");
     }
-    stream.shutdown().await.unwrap();
-    assert_eq!(rest(&mut stream).await, "");
 }
 
 #[tokio::test]
