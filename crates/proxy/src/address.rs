@@ -1,13 +1,10 @@
-//! Which addresses are out in the world, and the proof that one was found to be.
+//! Which addresses are out in the world.
 //!
 //! The lists follow the special-purpose registries of IANA. Of IPv6 only global unicast is public, and
 //! what carries an IPv4 address inside is what that address is: a translator would lead there.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-use crate::network::Network;
-use crate::report::Reason;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Why an address is never connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -108,25 +105,5 @@ fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(joined(high, low)),
         [0x2002, high, low, ..] => Some(joined(high, low)),
         _ => None,
-    }
-}
-
-/// An address that was found to be public. Only [`Public::check`] makes one, and nothing else is
-/// connected to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Public(SocketAddr);
-
-impl Public {
-    pub fn check(network: &impl Network, address: IpAddr, port: u16) -> Result<Self, Reason> {
-        let address = address.to_canonical();
-        let own = || network.is_own(address).then_some(Kind::Own);
-        match special(address).or_else(own) {
-            Some(kind) => Err(Reason::Address(address, kind)),
-            None => Ok(Self(SocketAddr::new(address, port))),
-        }
-    }
-
-    pub fn get(self) -> SocketAddr {
-        self.0
     }
 }

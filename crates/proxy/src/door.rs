@@ -4,21 +4,18 @@
 //! are tried, in order: an answer that changes a moment later changes nothing.
 
 use std::io;
-use std::sync::Arc;
 
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::address::Public;
 use crate::host::{Host, HostError};
-use crate::network::Network;
-use crate::report::{Reason, Refusal, Report};
+use crate::limits::Limits;
+use crate::network::{Network, Public};
+use crate::report::{Reason, Refusal, Report, Reporter};
 use crate::rules::Rules;
-use crate::serve::Limits;
+use crate::target::Target;
 use crate::traffic::Passage;
-
-pub type Reporter = Arc<dyn Fn(Report) + Send + Sync>;
 
 /// How many addresses of a name are tried.
 const TRIES: usize = 8;
@@ -31,14 +28,6 @@ pub struct Door<N> {
     pub rules: Rules,
     pub limits: Limits,
     pub reporter: Reporter,
-}
-
-/// What is asked for, and by whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    pub host: Host,
-    pub port: u16,
-    pub label: Option<String>,
 }
 
 /// Why there is no connection.

@@ -16,6 +16,12 @@
 //! - Its server sends no interim response except its own `100 Continue`. Its client wants to own the request's
 //!   body, writes field names in its own case, and replaces less code than it needs around it.
 
+mod answer;
+mod body;
+mod fields;
+pub mod head;
+mod response;
+
 use std::io::{self, ErrorKind};
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,13 +29,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::answer::Answer;
-use crate::body::{Broken, relay};
-use crate::door::{Door, Target};
-use crate::head::{Kind, Request};
+use self::answer::Answer;
+use self::body::{Broken, relay};
+use self::head::{Kind, Request};
+use self::response::Answering;
+use crate::door::Door;
 use crate::host::{Host, HostError};
 use crate::network::Network;
-use crate::response::Answering;
+use crate::target::Target;
 use crate::traffic::{End, Passage};
 
 /// Serves requests until the client leaves or is told to.

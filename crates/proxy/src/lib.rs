@@ -9,20 +9,18 @@
 //!                                         └─▶ Report: refused, reached
 
 mod address;
-mod answer;
-mod body;
 mod door;
 mod environment;
-mod head;
 mod host;
 mod http;
 mod intake;
+mod limits;
 mod network;
 mod report;
-mod response;
 mod rules;
 mod serve;
 mod socks;
+mod target;
 #[cfg(test)]
 mod tests;
 mod traffic;
@@ -30,6 +28,7 @@ mod traffic;
 pub use address::Kind;
 pub use environment::{environment, environment_for};
 pub use host::{Host, HostError, Name};
+pub use limits::Limits;
 pub use report::{Reached, Reason, Refusal, Report};
 pub use rules::{Rules, RulesError};
-pub use serve::{Limits, Proxy};
+pub use serve::Proxy;

@@ -4,9 +4,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use crate::address::Kind;
 use crate::host::HostError;
+
+pub type Reporter = Arc<dyn Fn(Report) + Send + Sync>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Report {

@@ -10,6 +10,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use crate::door::Door;
+use crate::limits::Limits;
 use crate::network::{Internet, Network};
 use crate::report::Report;
 use crate::rules::Rules;
@@ -18,39 +19,6 @@ use crate::{http, socks};
 
 /// How long to wait when the system has no room for another connection.
 const BREATH: Duration = Duration::from_millis(50);
-
-/// What one proxy may cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Open at once; more wait for their turn.
-    pub connections: usize,
-    /// Of a request or an answer, without its body.
-    pub head_bytes: usize,
-    /// In a head.
-    pub fields: usize,
-    /// For a head to arrive.
-    pub head_time: Duration,
-    /// For a name to be found.
-    pub lookup_time: Duration,
-    /// For each address of a name.
-    pub connect_time: Duration,
-    /// Without a byte in either direction.
-    pub idle: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 256,
-            head_bytes: 64 * 1024,
-            fields: 128,
-            head_time: Duration::from_secs(30),
-            lookup_time: Duration::from_secs(15),
-            connect_time: Duration::from_secs(10),
-            idle: Duration::from_secs(15 * 60),
-        }
-    }
-}
 
 /// A proxy that serves a listener. When it is dropped, it and all its connections end.
 #[derive(Debug)]

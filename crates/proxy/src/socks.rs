@@ -8,10 +8,10 @@ use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use crate::door::{Closed, Door, Target};
-use crate::head::label;
+use crate::door::{Closed, Door};
 use crate::host::{Host, HostError};
 use crate::network::Network;
+use crate::target::{Target, label};
 use crate::traffic::End;
 
 pub const VERSION: u8 = 5;

@@ -13,9 +13,9 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::door::{Reporter, Target};
 use crate::intake::Intake;
-use crate::report::{Reached, Report};
+use crate::report::{Reached, Report, Reporter};
+use crate::target::Target;
 
 /// How long and how much is read from a client that is told to leave.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,9 +6,10 @@ use proptest::prelude::*;
 
 use super::world::{World, echo};
 use crate::address::{Kind, special};
-use crate::door::{Closed, Target};
+use crate::door::Closed;
 use crate::host::Host;
 use crate::report::Reason;
+use crate::target::Target;
 
 fn target(host: &str, port: u16) -> Target {
     Target { host: Host::parse(host.as_bytes()).unwrap(), port, label: None }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::world::{World, echo, rest, server, until};
-use crate::serve::Limits;
+use crate::limits::Limits;
 
 /// Soon, where a test waits for it.
 const SOON: Duration = Duration::from_millis(100);

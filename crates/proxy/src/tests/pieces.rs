@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tokio::io::AsyncWriteExt;
 
 use super::world::{World, answers, echo, mirror, rest, until};
-use crate::head::Request;
+use crate::http::head::Request;
 
 #[tokio::test]
 async fn a_request_may_come_byte_by_byte() {

@@ -10,13 +10,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::address::Public;
 use crate::door::Door;
 use crate::host::Name;
-use crate::network::Network;
+use crate::limits::Limits;
+use crate::network::{Network, Public};
 use crate::report::{Reached, Refusal, Report};
 use crate::rules::Rules;
-use crate::serve::{Limits, Proxy};
+use crate::serve::Proxy;
 
 #[derive(Clone, Default)]
 pub struct World(Arc<Mutex<Facts>>);

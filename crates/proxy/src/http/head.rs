@@ -6,8 +6,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use httparse::{EMPTY_HEADER, Header, Status};
 
-use crate::answer::Answer;
-use crate::body::Framing;
+use super::answer::Answer;
+use super::body::Framing;
+use super::fields::{end_to_end, is_named, length_of, push_field, values};
+use crate::target::label;
 
 #[derive(Debug)]
 pub struct Request {
@@ -31,23 +33,6 @@ pub enum Kind {
     Connect,
     Plain { path: String },
 }
-
-/// Fields that concern one connection, and those that are written anew.
-const OWN: [&str; 13] = [
-    "connection",
-    "content-length",
-    "host",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authentication-info",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "http2-settings",
-];
 
 impl Request {
     pub fn parse(head: &[u8], most_fields: usize) -> Result<Self, Answer> {
@@ -103,36 +88,6 @@ impl Request {
     }
 }
 
-pub fn push_field(head: &mut Vec<u8>, name: &str, value: &[u8]) {
-    head.extend_from_slice(name.as_bytes());
-    head.extend_from_slice(b": ");
-    head.extend_from_slice(value);
-    head.extend_from_slice(b"\r\n");
-}
-
-/// The values of all fields with a name.
-pub fn values<'a>(fields: &'a [Header<'a>], name: &str) -> impl Iterator<Item = &'a [u8]> {
-    fields
-        .iter()
-        .filter(move |field| field.name.eq_ignore_ascii_case(name))
-        .map(|field| field.value)
-}
-
-/// The fields that are not only for us.
-pub fn end_to_end<'a>(fields: &'a [Header<'a>]) -> impl Iterator<Item = &'a Header<'a>> {
-    fields.iter().filter(|field| {
-        let own = OWN.iter().any(|own| field.name.eq_ignore_ascii_case(own));
-        !own && !is_named(fields, field.name)
-    })
-}
-
-/// Whether the connection's own field names something.
-fn is_named(fields: &[Header<'_>], name: &str) -> bool {
-    let lists = values(fields, "connection").chain(values(fields, "proxy-connection"));
-    let mut words = lists.flat_map(|list| list.split(|&byte| byte == b','));
-    words.any(|word| word.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
-}
-
 fn read_target<'a>(method: &str, target: &'a str) -> Result<(&'a str, Kind), &'static str> {
     if method == "CONNECT" {
         return Ok((target, Kind::Connect));
@@ -174,11 +129,6 @@ fn request_framing(fields: &[Header<'_>], old: bool) -> Result<Framing, &'static
     }
 }
 
-pub fn length_of(value: &[u8]) -> Option<u64> {
-    let digits = str::from_utf8(value).ok()?;
-    digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
-}
-
 fn basic(value: &[u8]) -> Option<String> {
     let (scheme, rest) = value.split_at_checked("basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
@@ -186,10 +136,4 @@ fn basic(value: &[u8]) -> Option<String> {
     }
     let decoded = STANDARD.decode(rest.trim_ascii()).ok()?;
     label(decoded.split(|&byte| byte == b':').next().unwrap_or_default())
-}
-
-/// What a command calls itself, if it can be shown.
-pub fn label(text: &[u8]) -> Option<String> {
-    let plain = (1..=64).contains(&text.len()) && text.iter().all(u8::is_ascii_graphic);
-    str::from_utf8(text).ok().filter(|_| plain).map(str::to_owned)
 }

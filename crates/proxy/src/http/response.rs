@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use httparse::{EMPTY_HEADER, Header, Status};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use crate::body::{Framing, relay};
-use crate::head::{Request, end_to_end, length_of, push_field, values};
+use super::body::{Framing, relay};
+use super::fields::{end_to_end, length_of, push_field, values};
+use super::head::Request;
 use crate::intake::Intake;
-use crate::serve::Limits;
+use crate::limits::Limits;
 use crate::traffic::Count;
 
 /// How many "not yet"s an answer may be preceded by.
