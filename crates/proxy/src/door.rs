@@ -32,83 +32,82 @@ pub struct Door<N> {
 
 /// Why there is no connection.
 #[derive(Debug, Error)]
-pub enum Closed {
+pub enum ConnectError {
     #[error("{0}")]
     Refused(Refusal),
     #[error("the name {0} is not found")]
-    Unknown(String),
+    NotFound(String),
     #[error("{0} cannot be reached: {1}")]
     Unreachable(String, io::Error),
 }
 
 impl<N: Network> Door<N> {
-    pub async fn open(&self, target: Target) -> Result<(TcpStream, Passage), Closed> {
-        let addresses = match self.checked(&target).await? {
-            Ok(addresses) => addresses,
-            Err(reason) => {
-                let Target { host, port, label } = target;
-                return Err(self.refuse(Refusal { host: host.to_string(), port, reason, label }));
-            }
-        };
+    pub async fn open(&self, target: Target) -> Result<(TcpStream, Passage), ConnectError> {
         let mut last = io::ErrorKind::NotFound.into();
-        for address in addresses {
-            match timeout(self.limits.connect_time, self.network.connect(address)).await {
-                Ok(Ok(stream)) => {
+        for address in self.checked(&target).await? {
+            let connect = timeout(self.limits.connect_time, self.network.connect(address));
+            match connect.await.map_err(io::Error::from).flatten() {
+                Ok(stream) => {
                     stream.set_nodelay(true).ok();
                     let address = address.get().ip();
                     return Ok((stream, Passage::new(target, address, self.reporter.clone())));
                 }
-                Ok(Err(error)) => last = error,
-                Err(_) => last = io::ErrorKind::TimedOut.into(),
+                Err(error) => last = error,
             }
         }
-        Err(Closed::Unreachable(target.host.to_string(), last))
+        Err(ConnectError::Unreachable(target.host.to_string(), last))
     }
 
     /// The addresses a target may be reached at.
-    async fn checked(&self, target: &Target) -> Result<Result<Vec<Public>, Reason>, Closed> {
+    async fn checked(&self, target: &Target) -> Result<Vec<Public>, ConnectError> {
+        let Target { host, port, label } = target;
+        let refuse = |reason| {
+            let (host, label) = (host.to_string(), label.clone());
+            self.refuse(Refusal { host, port: *port, reason, label })
+        };
         // First, as no rule helps with an address that is not public.
-        if let Host::Address(address) = target.host
-            && let Err(reason) = Public::check(&self.network, address, target.port)
-        {
-            return Ok(Err(reason));
+        if let Host::Address(address) = host {
+            Public::check(&self.network, *address, *port).map_err(refuse)?;
         }
-        if let Err(reason) = self.rules.check(&target.host, target.port) {
-            return Ok(Err(reason));
-        }
-        let found = match &target.host {
+        self.rules.check(host, *port).map_err(refuse)?;
+        let found = match host {
             Host::Address(address) => vec![*address],
             Host::Name(name) => {
                 let lookup = timeout(self.limits.lookup_time, self.network.resolve(name)).await;
-                lookup.ok().and_then(Result::ok).unwrap_or_default()
+                lookup.map_err(io::Error::from).flatten().unwrap_or_default()
             }
         };
         let mut public = Vec::new();
         let mut refused = None;
         for address in found {
-            match Public::check(&self.network, address, target.port) {
+            match Public::check(&self.network, address, *port) {
                 Ok(address) => public.push(address),
                 Err(reason) => refused = refused.or(Some(reason)),
             }
         }
         public.truncate(TRIES);
         match refused {
-            _ if !public.is_empty() => Ok(Ok(public)),
-            Some(reason) => Ok(Err(reason)),
-            None => Err(Closed::Unknown(target.host.to_string())),
+            _ if !public.is_empty() => Ok(public),
+            Some(reason) => Err(refuse(reason)),
+            None => Err(ConnectError::NotFound(host.to_string())),
         }
     }
 
     /// Refuses what is not even a host.
-    pub fn refuse_text(&self, text: &[u8], error: HostError, label: Option<String>) -> Closed {
+    pub fn refuse_text(
+        &self,
+        text: &[u8],
+        error: HostError,
+        label: Option<String>,
+    ) -> ConnectError {
         let mut host = text.escape_ascii().to_string();
         host.truncate(SHOWN);
         self.refuse(Refusal { host, port: 0, reason: Reason::Host(error), label })
     }
 
-    fn refuse(&self, refusal: Refusal) -> Closed {
+    fn refuse(&self, refusal: Refusal) -> ConnectError {
         tracing::debug!("{refusal}");
         (self.reporter)(Report::Refused(refusal.clone()));
-        Closed::Refused(refusal)
+        ConnectError::Refused(refusal)
     }
 }

@@ -16,8 +16,8 @@
 //! - Its server sends no interim response except its own `100 Continue`. Its client wants to own the request's
 //!   body, writes field names in its own case, and replaces less code than it needs around it.
 
-mod answer;
 mod body;
+mod error;
 mod fields;
 pub mod head;
 mod response;
@@ -29,8 +29,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
-use self::answer::Answer;
-use self::body::{Broken, relay};
+use self::body::{BodyError, relay};
+use self::error::HttpError;
 use self::head::{Kind, Request};
 use self::response::Answering;
 use crate::door::Door;
@@ -44,26 +44,31 @@ pub async fn converse<N: Network>(door: &Door<N>, mut client: End) -> io::Result
     let limits = &door.limits;
     // Waiting for the next request is waiting for its head.
     while timeout(limits.head_time, client.intake.arrives()).await?? {
-        let answer = match timeout(limits.head_time, client.intake.head(limits.head_bytes)).await {
-            Err(_) => Answer::new(408, "the request takes too long to arrive"),
-            Ok(Err(error)) if error.kind() == ErrorKind::FileTooLarge => {
-                Answer::new(431, "the head of the request is too long")
-            }
-            Ok(Err(error)) => return Err(error),
-            Ok(Ok(head)) => match serve(door, &head, &mut client).await {
-                Ok(true) => continue,
-                Ok(false) => return client.leave().await,
-                Err(answer) => answer,
+        let head = timeout(limits.head_time, client.intake.head(limits.head_bytes)).await;
+        let served = match head.map_err(io::Error::from).flatten() {
+            Ok(head) => serve(door, &head, &mut client).await,
+            Err(error) => match error.kind() {
+                ErrorKind::TimedOut => Err(HttpError::HeadTimeout),
+                ErrorKind::FileTooLarge => Err(HttpError::HeadTooLong),
+                _ => return Err(error),
             },
         };
-        client.writer.write_all(answer.message().as_bytes()).await?;
+        match served {
+            Ok(true) => continue,
+            Ok(false) => {}
+            Err(error) => client.writer.write_all(error.response().as_bytes()).await?,
+        }
         return client.leave().await;
     }
     Ok(())
 }
 
 /// Serves one request; whether another may follow.
-async fn serve<N: Network>(door: &Door<N>, head: &[u8], client: &mut End) -> Result<bool, Answer> {
+async fn serve<N: Network>(
+    door: &Door<N>,
+    head: &[u8],
+    client: &mut End,
+) -> Result<bool, HttpError> {
     let request = Request::parse(head, door.limits.fields)?;
     let target = read_target(door, &request)?;
     match &request.kind {
@@ -79,7 +84,7 @@ async fn serve<N: Network>(door: &Door<N>, head: &[u8], client: &mut End) -> Res
     }
 }
 
-fn read_target<N: Network>(door: &Door<N>, request: &Request) -> Result<Target, Answer> {
+fn read_target<N: Network>(door: &Door<N>, request: &Request) -> Result<Target, HttpError> {
     let text = request.authority.as_bytes();
     let label = request.label.clone();
     let read = Host::parse_with_port(text).and_then(|(host, port)| match request.kind {
@@ -96,7 +101,7 @@ async fn tunnel<N: Network>(
     door: &Door<N>,
     target: Target,
     client: &mut End,
-) -> Result<(), Answer> {
+) -> Result<(), HttpError> {
     let (stream, passage) = door.open(target).await?;
     let mut server = End::new(stream);
     let tunnelled = async {
@@ -114,23 +119,30 @@ async fn forward<N: Network>(
     target: Target,
     (request, head): (&Request, &[u8]),
     client: &mut End,
-) -> Result<bool, Answer> {
+) -> Result<bool, HttpError> {
     let (stream, passage) = door.open(target).await?;
     let mut server = End::new(stream);
     let exchange = async {
-        server.writer.write_all(head).await?;
+        server.writer.write_all(head).await.map_err(failure)?;
         passage.sent.add(head.len());
         exchange(door, request, (client, &mut server), &passage).await
     };
-    match passage.unless_idle(door.limits.idle, exchange).await.flatten() {
-        Ok(keep) => Ok(keep),
+    let exchanged = tokio::select! {
+        exchanged = exchange => exchanged,
+        () = passage.idle(door.limits.idle) => Err(HttpError::ResponseTimeout),
+    };
+    match exchanged {
         // Half an answer cannot be followed by another one.
         Err(_) if passage.received.bytes() > 0 => Ok(false),
-        Err(error) => Err(match error.kind() {
-            ErrorKind::TimedOut => Answer::new(504, "the server does not answer"),
-            ErrorKind::InvalidInput => Answer::new(400, "the body of the request is broken"),
-            _ => Answer::new(502, "the server's answer is broken"),
-        }),
+        exchanged => exchanged,
+    }
+}
+
+/// What a failed connection to the server means.
+fn failure(error: io::Error) -> HttpError {
+    match error.kind() {
+        ErrorKind::TimedOut => HttpError::ResponseTimeout,
+        _ => HttpError::Response,
     }
 }
 
@@ -141,7 +153,7 @@ async fn exchange<N: Network>(
     request: &Request,
     (client, server): (&mut End, &mut End),
     passage: &Passage,
-) -> io::Result<bool> {
+) -> Result<bool, HttpError> {
     let heard = AtomicBool::new(false);
     let upload = async {
         let (body, framing) = (&mut client.intake, request.framing);
@@ -156,12 +168,11 @@ async fn exchange<N: Network>(
     tokio::select! {
         biased;
         sent = &mut upload => match sent {
-            Ok(()) => download.await,
-            Err(Broken::Source(_)) => Err(ErrorKind::InvalidInput.into()),
+            Err(BodyError::Read(_)) => Err(HttpError::RequestBody),
             // A server that has heard enough may still answer.
-            Err(Broken::Sink(_)) => download.await,
+            Ok(()) | Err(BodyError::Write(_)) => download.await.map_err(failure),
         },
         // What is left of the body would be taken for the next request.
-        answered = &mut download => answered.map(|_| false),
+        answered = &mut download => answered.map(|_| false).map_err(failure),
     }
 }

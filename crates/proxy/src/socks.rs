@@ -5,14 +5,16 @@ use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
+use thiserror::Error;
 use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::door::{Closed, Door};
+use crate::door::{ConnectError, Door};
 use crate::host::{Host, HostError};
 use crate::network::Network;
 use crate::target::{Target, label};
-use crate::traffic::End;
+use crate::traffic::{End, Passage};
 
 pub const VERSION: u8 = 5;
 
@@ -20,6 +22,7 @@ const NO_AUTHENTICATION: u8 = 0;
 const USER_AND_PASSWORD: u8 = 2;
 const CONNECT: u8 = 1;
 
+#[derive(Debug)]
 enum Reply {
     Granted = 0,
     NotAllowed = 2,
@@ -29,27 +32,38 @@ enum Reply {
     NoSuchAddress = 8,
 }
 
+#[derive(Debug, Error)]
+enum SocksError {
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    #[error("the client is refused: {0:?}")]
+    Denied(Reply),
+}
+
 pub async fn converse<N: Network>(door: &Door<N>, mut client: End) -> io::Result<()> {
-    let asked = async {
-        let label = greet(&mut client).await?;
-        Ok::<_, io::Error>((label, read_request(&mut client).await?))
-    };
-    let (label, asked) = timeout(door.limits.head_time, asked).await??;
-    let target = match asked {
-        Ok((host, port)) => read_target(door, &host, port, label),
-        Err(reply) => return say(&mut client, reply).await,
-    };
-    let opened = match target {
-        Ok(target) => door.open(target).await,
-        Err(closed) => Err(closed),
-    };
-    match opened {
+    match open(door, &mut client).await {
         Ok((stream, passage)) => {
             say(&mut client, Reply::Granted).await?;
             passage.tunnel(&mut client, &mut End::new(stream), door.limits.idle).await
         }
-        Err(closed) => say(&mut client, closed.into()).await,
+        Err(SocksError::Denied(reply)) => say(&mut client, reply).await,
+        Err(SocksError::Io(error)) => Err(error),
     }
+}
+
+/// Reads what a client asks for, and connects to it.
+async fn open<N: Network>(
+    door: &Door<N>,
+    client: &mut End,
+) -> Result<(TcpStream, Passage), SocksError> {
+    let asked = async {
+        let label = greet(client).await?;
+        Ok::<_, SocksError>((read_request(client).await?, label))
+    };
+    let asked = timeout(door.limits.head_time, asked).await.map_err(io::Error::from)?;
+    let ((asked, port), label) = asked?;
+    let target = read_target(door, &asked, port, label)?;
+    Ok(door.open(target).await?)
 }
 
 /// Agrees on how the client says who it is. Whatever it says is believed: it is only a label.
@@ -79,19 +93,19 @@ enum Asked {
     Address(IpAddr),
 }
 
-async fn read_request(client: &mut End) -> io::Result<Result<(Asked, u16), Reply>> {
+async fn read_request(client: &mut End) -> Result<(Asked, u16), SocksError> {
     let head = client.intake.exactly(4).await?;
     let asked = match head[3] {
         1 => Asked::Address(Ipv4Addr::from(array(client).await?).into()),
         3 => Asked::Name(counted(client).await?),
         4 => Asked::Address(Ipv6Addr::from(array::<16>(client).await?).into()),
-        _ => return Ok(Err(Reply::NoSuchAddress)),
+        _ => return Err(SocksError::Denied(Reply::NoSuchAddress)),
     };
     let port = u16::from_be_bytes(array(client).await?);
-    Ok(match head[0] == VERSION && head[1] == CONNECT {
+    match head[0] == VERSION && head[1] == CONNECT {
         true => Ok((asked, port)),
-        false => Err(Reply::NoSuchCommand),
-    })
+        false => Err(SocksError::Denied(Reply::NoSuchCommand)),
+    }
 }
 
 fn read_target<N: Network>(
@@ -99,7 +113,7 @@ fn read_target<N: Network>(
     asked: &Asked,
     port: u16,
     label: Option<String>,
-) -> Result<Target, Closed> {
+) -> Result<Target, ConnectError> {
     let host = match asked {
         Asked::Address(address) => Ok(Host::address(*address)),
         Asked::Name(name) => Host::parse(name),
@@ -131,14 +145,14 @@ async fn say(client: &mut End, reply: Reply) -> io::Result<()> {
     client.writer.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }
 
-impl From<Closed> for Reply {
-    fn from(closed: Closed) -> Self {
-        match closed {
-            Closed::Refused(_) => Self::NotAllowed,
-            Closed::Unreachable(_, error) if error.kind() == ErrorKind::ConnectionRefused => {
-                Self::Refused
+impl From<ConnectError> for SocksError {
+    fn from(error: ConnectError) -> Self {
+        Self::Denied(match error {
+            ConnectError::Refused(_) => Reply::NotAllowed,
+            ConnectError::Unreachable(_, error) if error.kind() == ErrorKind::ConnectionRefused => {
+                Reply::Refused
             }
-            Closed::Unknown(_) | Closed::Unreachable(..) => Self::Unreachable,
-        }
+            ConnectError::NotFound(_) | ConnectError::Unreachable(..) => Reply::Unreachable,
+        })
     }
 }

@@ -99,27 +99,20 @@ impl Passage {
     ) -> io::Result<()> {
         let up = pour(&mut client.intake, &mut server.writer, &self.sent);
         let down = pour(&mut server.intake, &mut client.writer, &self.received);
-        self.unless_idle(idle, async { tokio::try_join!(up, down).map(|_| ()) }).await?
+        tokio::select! {
+            done = async { tokio::try_join!(up, down) } => done.map(|_| ()),
+            () = self.idle(idle) => Err(io::ErrorKind::TimedOut.into()),
+        }
     }
 
-    /// Waits for work on this connection as long as something moves.
-    pub async fn unless_idle<T>(
-        &self,
-        idle: Duration,
-        work: impl Future<Output = T>,
-    ) -> io::Result<T> {
-        let silence = async {
-            loop {
-                let until = self.sent.last().max(self.received.last()) + idle;
-                if until <= Instant::now() {
-                    break;
-                }
-                sleep_until(until).await;
+    /// Waits until nothing has moved in either direction for this long.
+    pub async fn idle(&self, limit: Duration) {
+        loop {
+            let until = self.sent.last().max(self.received.last()) + limit;
+            if until <= Instant::now() {
+                break;
             }
-        };
-        tokio::select! {
-            done = work => Ok(done),
-            () = silence => Err(io::ErrorKind::TimedOut.into()),
+            sleep_until(until).await;
         }
     }
 }

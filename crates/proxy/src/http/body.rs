@@ -4,6 +4,7 @@
 use std::io::{self, ErrorKind};
 
 use bytes::Bytes;
+use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::intake::Intake;
@@ -35,19 +36,13 @@ impl Framing {
     }
 }
 
-/// Where a body got stuck.
-#[derive(Debug)]
-pub enum Broken {
-    Source(io::Error),
-    Sink(io::Error),
-}
-
-impl From<Broken> for io::Error {
-    fn from(broken: Broken) -> Self {
-        match broken {
-            Broken::Source(error) | Broken::Sink(error) => error,
-        }
-    }
+/// Which side a body failed on.
+#[derive(Debug, Error)]
+pub enum BodyError {
+    #[error("cannot read a body: {0}")]
+    Read(#[source] io::Error),
+    #[error("cannot write a body: {0}")]
+    Write(#[source] io::Error),
 }
 
 /// Moves a body from one frame to another.
@@ -55,22 +50,22 @@ pub async fn relay<R, W>(
     (source, from): (&mut Intake<R>, Framing),
     (sink, to): (&mut W, Framing),
     count: &Count,
-) -> Result<(), Broken>
+) -> Result<(), BodyError>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let mut body = Body { framing: from, chunk: Chunk::First };
-    while let Some(piece) = body.piece(source).await.map_err(Broken::Source)? {
+    while let Some(piece) = body.piece(source).await.map_err(BodyError::Read)? {
         let framed = match to {
             Framing::Chunked => chunk(&piece),
             _ => piece,
         };
-        sink.write_all(&framed).await.map_err(Broken::Sink)?;
+        sink.write_all(&framed).await.map_err(BodyError::Write)?;
         count.add(framed.len());
     }
     if to == Framing::Chunked {
-        sink.write_all(b"0\r\n\r\n").await.map_err(Broken::Sink)?;
+        sink.write_all(b"0\r\n\r\n").await.map_err(BodyError::Write)?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use httparse::{EMPTY_HEADER, Header, Status};
+use thiserror::Error;
 
-use super::answer::Answer;
 use super::body::Framing;
 use super::fields::{end_to_end, is_named, length_of, push_field, values};
 use crate::target::label;
@@ -34,37 +34,61 @@ pub enum Kind {
     Plain { path: String },
 }
 
+/// Why a head is not a request that can be passed on.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    #[error("this is not a request")]
+    Malformed,
+    #[error("the request has too many fields")]
+    TooManyFields,
+    #[error("a line of the request does not end with CR LF")]
+    LineEnding,
+    #[error("the request has more than one host")]
+    SeveralHosts,
+    #[error("this is a proxy; a request needs a whole URL")]
+    NotAUrl,
+    #[error("only http is passed on; CONNECT is for everything else")]
+    Scheme,
+    #[error("a URL is asked for without its fragment")]
+    Fragment,
+    #[error("the length of the request is given more than once")]
+    SeveralLengths,
+    #[error("the request has both a length and a transfer encoding")]
+    LengthAndEncoding,
+    #[error("the length of the request is not a number")]
+    Length,
+    #[error("the transfer encoding of the request is not known")]
+    Encoding,
+}
+
 impl Request {
-    pub fn parse(head: &[u8], most_fields: usize) -> Result<Self, Answer> {
-        let bad = |text: &str| Answer::new(400, text);
+    pub fn parse(head: &[u8], most_fields: usize) -> Result<Self, RequestError> {
         let mut room = vec![EMPTY_HEADER; most_fields];
         let mut parsed = httparse::Request::new(&mut room);
         match parsed.parse(head) {
             Ok(Status::Complete(size)) if size == head.len() => {}
-            Err(httparse::Error::TooManyHeaders) => {
-                return Err(Answer::new(431, "the request has too many fields"));
-            }
-            _ => return Err(bad("this is not a request")),
+            Err(httparse::Error::TooManyHeaders) => return Err(RequestError::TooManyFields),
+            _ => return Err(RequestError::Malformed),
         }
         // The parser takes a lone LF for the end of a line; others may not.
         let lone = |at: usize| head[at] == b'\n' && (at == 0 || head[at - 1] != b'\r');
         if (0..head.len()).any(lone) {
-            return Err(bad("a line of the request does not end with CR LF"));
+            return Err(RequestError::LineEnding);
         }
         let (Some(method), Some(target)) = (parsed.method, parsed.path) else {
-            return Err(bad("this is not a request"));
+            return Err(RequestError::Malformed);
         };
         let fields = &*parsed.headers;
         let old = parsed.version == Some(0);
-        let (authority, kind) = read_target(method, target).map_err(bad)?;
+        let (authority, kind) = read_target(method, target)?;
         if values(fields, "host").count() > 1 {
-            return Err(bad("the request has more than one host"));
+            return Err(RequestError::SeveralHosts);
         }
         Ok(Self {
             method: method.to_owned(),
             authority: authority.to_owned(),
             kind,
-            framing: request_framing(fields, old).map_err(bad)?,
+            framing: request_framing(fields, old)?,
             label: values(fields, "proxy-authorization").next().and_then(basic),
             fields: end_to_end(fields)
                 .map(|field| (field.name.to_owned(), field.value.to_vec()))
@@ -88,18 +112,18 @@ impl Request {
     }
 }
 
-fn read_target<'a>(method: &str, target: &'a str) -> Result<(&'a str, Kind), &'static str> {
+fn read_target<'a>(method: &str, target: &'a str) -> Result<(&'a str, Kind), RequestError> {
     if method == "CONNECT" {
         return Ok((target, Kind::Connect));
     }
     let Some((scheme, rest)) = target.split_once("://").filter(|_| !target.starts_with('/')) else {
-        return Err("this is a proxy; a request needs a whole URL");
+        return Err(RequestError::NotAUrl);
     };
     if !scheme.eq_ignore_ascii_case("http") {
-        return Err("only http is passed on; CONNECT is for everything else");
+        return Err(RequestError::Scheme);
     }
     if rest.contains('#') {
-        return Err("a URL is asked for without its fragment");
+        return Err(RequestError::Fragment);
     }
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let path = match path.as_bytes().first() {
@@ -110,22 +134,18 @@ fn read_target<'a>(method: &str, target: &'a str) -> Result<(&'a str, Kind), &'s
     Ok((authority, Kind::Plain { path }))
 }
 
-fn request_framing(fields: &[Header<'_>], old: bool) -> Result<Framing, &'static str> {
+fn request_framing(fields: &[Header<'_>], old: bool) -> Result<Framing, RequestError> {
     let mut lengths = values(fields, "content-length");
     let mut codings = values(fields, "transfer-encoding");
     match (lengths.next(), codings.next()) {
-        _ if lengths.next().or(codings.next()).is_some() => {
-            Err("the length of the request is given more than once")
-        }
+        _ if lengths.next().or(codings.next()).is_some() => Err(RequestError::SeveralLengths),
         (None, None) => Ok(Framing::Empty),
-        (Some(_), Some(_)) => Err("the request has both a length and a transfer encoding"),
-        (Some(length), None) => length_of(length)
-            .map(Framing::Length)
-            .ok_or("the length of the request is not a number"),
+        (Some(_), Some(_)) => Err(RequestError::LengthAndEncoding),
+        (Some(length), None) => length_of(length).map(Framing::Length).ok_or(RequestError::Length),
         (None, Some(coding)) if !old && coding.eq_ignore_ascii_case(b"chunked") => {
             Ok(Framing::Chunked)
         }
-        (None, Some(_)) => Err("the transfer encoding of the request is not known"),
+        (None, Some(_)) => Err(RequestError::Encoding),
     }
 }
 

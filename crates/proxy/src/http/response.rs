@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use httparse::{EMPTY_HEADER, Header, Status};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use super::body::{Framing, relay};
+use super::body::{BodyError, Framing, relay};
 use super::fields::{end_to_end, length_of, push_field, values};
 use super::head::Request;
 use crate::intake::Intake;
@@ -65,8 +65,10 @@ impl Answering<'_> {
             head.extend_from_slice(b"\r\n");
             client.write_all(&head).await?;
             count.add(head.len());
-            relay((server, framing), (client, passed), count).await?;
-            return Ok(keep);
+            return match relay((server, framing), (client, passed), count).await {
+                Ok(()) => Ok(keep),
+                Err(BodyError::Read(error) | BodyError::Write(error)) => Err(error),
+            };
         }
         Err(ErrorKind::InvalidData.into())
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::world::{World, echo};
 use crate::address::{Kind, special};
-use crate::door::Closed;
+use crate::door::ConnectError;
 use crate::host::Host;
 use crate::report::Reason;
 use crate::target::Target;
@@ -15,9 +15,9 @@ fn target(host: &str, port: u16) -> Target {
     Target { host: Host::parse(host.as_bytes()).unwrap(), port, label: None }
 }
 
-fn reason(closed: Result<impl Sized, Closed>) -> Reason {
-    match closed.map(|_| ()) {
-        Err(Closed::Refused(refusal)) => refusal.reason,
+fn reason(opened: Result<impl Sized, ConnectError>) -> Reason {
+    match opened.map(|_| ()) {
+        Err(ConnectError::Refused(refusal)) => refusal.reason,
         other => panic!("{other:?}"),
     }
 }

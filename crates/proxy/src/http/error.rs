@@ -1,0 +1,59 @@
+//! Why the proxy answers a request itself, and that answer.
+//!
+//! A client whose `CONNECT` fails shows the status line and nothing else, so the line carries the whole
+//! text. Every text therefore is one line of ASCII.
+
+use std::io::ErrorKind;
+
+use thiserror::Error;
+
+use super::head::RequestError;
+use crate::door::ConnectError;
+
+#[derive(Debug, Error)]
+pub enum HttpError {
+    #[error("the request takes too long to arrive")]
+    HeadTimeout,
+    #[error("the head of the request is too long")]
+    HeadTooLong,
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error("the body of the request is broken")]
+    RequestBody,
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    #[error("the server does not answer")]
+    ResponseTimeout,
+    #[error("the server's answer is broken")]
+    Response,
+}
+
+impl HttpError {
+    /// The last response on its connection.
+    pub fn response(&self) -> String {
+        let (status, phrase) = self.status();
+        let length = format!("mcpz: {self}\n").len();
+        format!(
+            "HTTP/1.1 {status} {phrase}: {self}\r\nContent-Type: text/plain\r\n\
+             Content-Length: {length}\r\nConnection: close\r\n\r\nmcpz: {self}\n"
+        )
+    }
+
+    fn status(&self) -> (u16, &'static str) {
+        match self {
+            Self::HeadTimeout => (408, "Request Timeout"),
+            Self::HeadTooLong | Self::Request(RequestError::TooManyFields) => {
+                (431, "Request Header Fields Too Large")
+            }
+            Self::Request(_) | Self::RequestBody => (400, "Bad Request"),
+            Self::Connect(ConnectError::Refused(_)) => (403, "Forbidden"),
+            Self::Connect(ConnectError::Unreachable(_, error))
+                if error.kind() == ErrorKind::TimedOut =>
+            {
+                (504, "Gateway Timeout")
+            }
+            Self::Connect(_) | Self::Response => (502, "Bad Gateway"),
+            Self::ResponseTimeout => (504, "Gateway Timeout"),
+        }
+    }
+}
