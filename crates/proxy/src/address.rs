@@ -1,20 +1,20 @@
-//! Which addresses are out in the world.
+//! Which addresses are public.
 //!
-//! The lists follow the special-purpose registries of IANA. Of IPv6 only global unicast is public, and
-//! what carries an IPv4 address inside is what that address is: a translator would lead there.
+//! The lists follow IANA's registries of special-purpose addresses. In IPv6 only global unicast is public. An
+//! IPv6 address that embeds an IPv4 address is as public as that one, because a translator would lead there.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why an address is never connected to.
+/// Why the proxy never connects to an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     Loopback,
-    /// Also where clouds answer for their metadata.
+    /// Includes the metadata services of clouds.
     LinkLocal,
     Private,
     Multicast,
-    /// For documents, measurements, protocols, or nobody.
+    /// Set aside for documentation, benchmarks, protocols or the future.
     Reserved,
     /// An address of this machine.
     Own,
@@ -38,7 +38,7 @@ const V4: [([u8; 4], u32, Kind); 16] = [
     ([10, 0, 0, 0], 8, Kind::Private),
     ([100, 64, 0, 0], 10, Kind::Private),
     ([127, 0, 0, 0], 8, Kind::Loopback),
-    // Where a virtual machine of Azure finds its host, though it looks like any other.
+    // Where Azure serves its virtual machines, although the address looks public.
     ([168, 63, 129, 16], 32, Kind::LinkLocal),
     ([169, 254, 0, 0], 16, Kind::LinkLocal),
     ([172, 16, 0, 0], 12, Kind::Private),
@@ -54,7 +54,7 @@ const V4: [([u8; 4], u32, Kind); 16] = [
 ];
 
 const V6: [([u16; 4], u32, Kind); 7] = [
-    // Protocol assignments; Teredo, which hides two IPv4 addresses, is one of them.
+    // Protocol assignments. They include Teredo, which embeds two IPv4 addresses.
     ([0x2001, 0, 0, 0], 23, Kind::Reserved),
     ([0x2001, 0xdb8, 0, 0], 32, Kind::Reserved),
     ([0x3fff, 0, 0, 0], 20, Kind::Reserved),
@@ -64,7 +64,7 @@ const V6: [([u16; 4], u32, Kind); 7] = [
     ([0xff00, 0, 0, 0], 8, Kind::Multicast),
 ];
 
-/// What an address is if it is not public.
+/// The kind of an address that is not public.
 pub fn special(address: IpAddr) -> Option<Kind> {
     match address.to_canonical() {
         IpAddr::V4(address) => special_v4(address),
@@ -82,7 +82,7 @@ fn special_v6(address: Ipv6Addr) -> Option<Kind> {
     if address.is_loopback() {
         return Some(Kind::Loopback);
     }
-    if let Some(inner) = translated(address) {
+    if let Some(inner) = embedded_v4(address) {
         return special_v4(inner);
     }
     let [a, b, c, d, ..] = address.segments();
@@ -99,7 +99,7 @@ fn special_v6(address: Ipv6Addr) -> Option<Kind> {
 }
 
 /// The IPv4 address that a NAT64 (`64:ff9b::/96`) or 6to4 (`2002::/16`) address leads to.
-fn translated(address: Ipv6Addr) -> Option<Ipv4Addr> {
+fn embedded_v4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let joined = |high: u16, low: u16| Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low));
     match address.segments() {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(joined(high, low)),

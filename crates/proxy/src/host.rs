@@ -1,15 +1,15 @@
-//! What a command asks to be connected with: a name, or an address, and nothing in between.
+//! The host a command asks for: a name or an address, with nothing in between.
 //!
-//! Rules compare names letter by letter, so each name has one form here: lower case, without a dot at
-//! the end. An address has many dresses that resolvers see through (`0177.0.0.1`, `127.1`,
-//! `2130706433`); whatever ends in a number is a plain address or refused, and never a [`Name`].
+//! Rules compare names byte by byte, so each name has one form: lower case, without a dot at the end. Resolvers
+//! also accept disguised addresses (`0177.0.0.1`, `127.1`, `2130706433`). Text that ends in a number is
+//! therefore a plain address or an error, and never a [`Name`].
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use thiserror::Error;
 
-/// Where a command wants to go. An IPv4 address mapped into IPv6 is the IPv4 address, `localhost` is
+/// A name or an address. An IPv4 address mapped into IPv6 becomes the IPv4 address, and `localhost` becomes
 /// 127.0.0.1.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Host {
@@ -17,11 +17,11 @@ pub enum Host {
     Address(IpAddr),
 }
 
-/// A domain name in its one form.
+/// A domain name in its normal form.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(String);
 
-/// Why something is not a host.
+/// Why a text is not a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum HostError {
     #[error("the name or a part of it is empty")]
@@ -41,7 +41,7 @@ pub enum HostError {
 }
 
 impl Host {
-    /// Reads a host without a port. An IPv6 address may have brackets.
+    /// Parses a host without a port. An IPv6 address may have brackets.
     pub fn parse(text: &[u8]) -> Result<Self, HostError> {
         if !text.is_ascii() {
             return Err(HostError::NotAscii);
@@ -49,14 +49,14 @@ impl Host {
         let text = str::from_utf8(text).map_err(|_| HostError::NotAscii)?;
         let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         if bare.is_some() || text.contains(':') {
-            return v6(bare.unwrap_or(text)).map(|address| Self::address(address.into()));
+            return parse_v6(bare.unwrap_or(text)).map(|address| Self::address(address.into()));
         }
         if let Ok(address) = text.parse::<Ipv4Addr>() {
             return Ok(Self::address(address.into()));
         }
         let name = Name::parse(text)?;
         let local = Name("localhost".to_owned());
-        // Whatever a resolver says: RFC 6761.
+        // Always loopback, whatever a resolver says: RFC 6761.
         match name == local || name.is_below(&local) {
             true => Ok(Self::address(Ipv4Addr::LOCALHOST.into())),
             false => Ok(Self::Name(name)),
@@ -67,7 +67,7 @@ impl Host {
         Self::Address(address.to_canonical())
     }
 
-    /// Reads `host` or `host:port`.
+    /// Parses `host` or `host:port`.
     pub fn parse_with_port(text: &[u8]) -> Result<(Self, Option<u16>), HostError> {
         let past_brackets = text.iter().rposition(|&byte| byte == b']').map_or(0, |at| at + 1);
         let colon = text[past_brackets..].iter().position(|&byte| byte == b':');
@@ -82,7 +82,7 @@ impl Host {
     }
 }
 
-/// Digits alone: `parse` would take a sign.
+/// Only digits: `u16::from_str` would accept a sign.
 fn parse_port(digits: &[u8]) -> Result<u16, HostError> {
     let digits = str::from_utf8(digits).map_err(|_| HostError::Port)?;
     let port = match digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -92,7 +92,7 @@ fn parse_port(digits: &[u8]) -> Result<u16, HostError> {
     port.filter(|&port| port != 0).ok_or(HostError::Port)
 }
 
-fn v6(text: &str) -> Result<Ipv6Addr, HostError> {
+fn parse_v6(text: &str) -> Result<Ipv6Addr, HostError> {
     if text.contains('%') {
         return Err(HostError::Zone);
     }
@@ -122,7 +122,7 @@ impl Name {
         }
     }
 
-    /// Whether a resolver may take it for an address: no top-level domain is a number.
+    /// Whether a resolver may read it as an address. No top-level domain is a number.
     fn ends_in_number(&self) -> bool {
         let last = self.0.rsplit('.').next().unwrap_or_default();
         match last.strip_prefix("0x") {
@@ -135,7 +135,7 @@ impl Name {
         &self.0
     }
 
-    /// Whether it is a subdomain; no domain is below itself.
+    /// Whether it is a subdomain of `domain`. A domain is not below itself.
     pub fn is_below(&self, domain: &Self) -> bool {
         self.0.strip_suffix(&domain.0).is_some_and(|rest| rest.ends_with('.'))
     }
@@ -147,7 +147,7 @@ impl fmt::Display for Name {
     }
 }
 
-/// As it is written before a port: an IPv6 address has brackets.
+/// In the form that can precede a port: an IPv6 address has brackets.
 impl fmt::Display for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

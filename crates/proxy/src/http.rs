@@ -1,25 +1,25 @@
-//! A connection that speaks HTTP: requests one after the other, or one tunnel.
+//! A connection that speaks HTTP: a series of requests, or one tunnel.
 //!
-//! Every request is decided for itself and has a connection of its own to the server, so no request
-//! can ride on what another was allowed.
+//! Each request gets its own decision and its own connection to the server, so no request can profit from
+//! what an earlier one was allowed.
 //!
-//! `httparse` reads the heads; the strict checks and the bodies are ours. `hyper` is not used here
+//! `httparse` parses the heads; the stricter checks and the bodies are handled here. `hyper` does not fit
 //! because it hides what this proxy has to see or say:
 //!
-//! - It accepts lines that end in LF alone, a `Content-Length` next to a `Transfer-Encoding`, and repeated
-//!   `Content-Length` fields, and drops the evidence before we could refuse them.
-//! - Its `Uri` rejects odd hosts (`site%2eorg`, `site.org\@evil.org`) before they could be reported as
-//!   refused, rejects paths that servers accept (`/<a>`), drops fragments, and makes `OPTIONS *` a
-//!   request for `/`.
-//! - Its own 400 and 431 have no text, a head that takes too long gets no 408, and the socket closes at
-//!   once, so a client that is still sending loses the explanation.
-//! - Its server sends no interim response except its own `100 Continue`. Its client wants to own the request's
-//!   body, writes field names in its own case, and replaces less code than it needs around it.
+//! - It accepts lines that end in a lone LF, a `Content-Length` beside a `Transfer-Encoding`, and repeated
+//!   `Content-Length` fields, and removes the evidence, so the proxy could not refuse them.
+//! - Its `Uri` rejects odd hosts (`site%2eorg`, `site.org\@evil.org`), so the proxy could not report them as
+//!   refused. It also rejects paths that servers accept (`/<a>`), drops fragments, and cannot tell
+//!   `OPTIONS *` from `OPTIONS /`.
+//! - Its own 400 and 431 responses carry no text, a slow head gets no 408, and after either the socket closes
+//!   at once, so a client that is still sending never sees the explanation.
+//! - Its server sends no interim response except its own `100 Continue`. Its client needs to own the
+//!   request's body, changes the case of field names, and would replace less code than it takes to use.
 
 mod body;
 mod error;
 mod fields;
-pub mod head;
+pub mod request;
 mod response;
 
 use std::io::{self, ErrorKind};
@@ -31,22 +31,23 @@ use tokio::time::timeout;
 
 use self::body::{BodyError, relay};
 use self::error::HttpError;
-use self::head::{Kind, Request};
-use self::response::Answering;
-use crate::door::Door;
+use self::request::{Form, Request};
+use self::response::ResponseRelay;
+use crate::connector::Connector;
 use crate::host::{Host, HostError};
 use crate::network::Network;
+use crate::peer::Peer;
 use crate::target::Target;
-use crate::traffic::{End, Passage};
+use crate::traffic::Traffic;
 
-/// Serves requests until the client leaves or is told to.
-pub async fn converse<N: Network>(door: &Door<N>, mut client: End) -> io::Result<()> {
-    let limits = &door.limits;
-    // Waiting for the next request is waiting for its head.
-    while timeout(limits.head_time, client.intake.arrives()).await?? {
-        let head = timeout(limits.head_time, client.intake.head(limits.head_bytes)).await;
+/// Serves requests until one side closes the connection.
+pub async fn serve<N: Network>(connector: &Connector<N>, mut client: Peer) -> io::Result<()> {
+    let limits = &connector.limits;
+    // An idle client has as long to start its next request as it has to finish the head.
+    while timeout(limits.head_time, client.reader.wait()).await?? {
+        let head = timeout(limits.head_time, client.reader.read_head(limits.head_bytes)).await;
         let served = match head.map_err(io::Error::from).flatten() {
-            Ok(head) => serve(door, &head, &mut client).await,
+            Ok(head) => serve_request(connector, &head, &mut client).await,
             Err(error) => match error.kind() {
                 ErrorKind::TimedOut => Err(HttpError::HeadTimeout),
                 ErrorKind::FileTooLarge => Err(HttpError::HeadTooLong),
@@ -58,121 +59,122 @@ pub async fn converse<N: Network>(door: &Door<N>, mut client: End) -> io::Result
             Ok(false) => {}
             Err(error) => client.writer.write_all(error.response().as_bytes()).await?,
         }
-        return client.leave().await;
+        return client.close().await;
     }
     Ok(())
 }
 
-/// Serves one request; whether another may follow.
-async fn serve<N: Network>(
-    door: &Door<N>,
+/// Serves one request and returns whether another may follow.
+async fn serve_request<N: Network>(
+    connector: &Connector<N>,
     head: &[u8],
-    client: &mut End,
+    client: &mut Peer,
 ) -> Result<bool, HttpError> {
-    let request = Request::parse(head, door.limits.fields)?;
-    let target = read_target(door, &request)?;
-    match &request.kind {
-        Kind::Connect => tunnel(door, target, client).await.map(|()| false),
-        Kind::Plain { path } => {
+    let request = Request::parse(head, connector.limits.fields)?;
+    let target = parse_target(connector, &request)?;
+    match &request.form {
+        Form::Connect => tunnel(connector, target, client).await.map(|()| false),
+        Form::Url { path } => {
             let host = match target.port {
                 80 => target.host.to_string(),
                 port => format!("{}:{port}", target.host),
             };
-            let head = request.head_for(&host, path);
-            forward(door, target, (&request, &head), client).await
+            let head = request.forwarded_head(&host, path);
+            forward(connector, target, (&request, &head), client).await
         }
     }
 }
 
-fn read_target<N: Network>(door: &Door<N>, request: &Request) -> Result<Target, HttpError> {
+fn parse_target<N: Network>(
+    connector: &Connector<N>,
+    request: &Request,
+) -> Result<Target, HttpError> {
     let text = request.authority.as_bytes();
     let label = request.label.clone();
-    let read = Host::parse_with_port(text).and_then(|(host, port)| match request.kind {
-        Kind::Connect => Ok((host, port.ok_or(HostError::Port)?)),
-        Kind::Plain { .. } => Ok((host, port.unwrap_or(80))),
+    let parsed = Host::parse_with_port(text).and_then(|(host, port)| match request.form {
+        Form::Connect => Ok((host, port.ok_or(HostError::Port)?)),
+        Form::Url { .. } => Ok((host, port.unwrap_or(80))),
     });
-    match read {
+    match parsed {
         Ok((host, port)) => Ok(Target { host, port, label }),
-        Err(error) => Err(door.refuse_text(text, error, label).into()),
+        Err(error) => Err(connector.refuse_invalid_host(text, error, label).into()),
     }
 }
 
 async fn tunnel<N: Network>(
-    door: &Door<N>,
+    connector: &Connector<N>,
     target: Target,
-    client: &mut End,
+    client: &mut Peer,
 ) -> Result<(), HttpError> {
-    let (stream, passage) = door.open(target).await?;
-    let mut server = End::new(stream);
-    let tunnelled = async {
+    let (mut server, traffic) = connector.connect(target).await?;
+    let tunnel = async {
         client.writer.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").await?;
-        passage.tunnel(client, &mut server, door.limits.idle).await
+        traffic.tunnel(client, &mut server, connector.limits.idle).await
     };
-    if let Err(error) = tunnelled.await {
+    if let Err(error) = tunnel.await {
         tracing::debug!("a tunnel ended: {error}");
     }
     Ok(())
 }
 
+/// Forwards a request under a new head and returns whether another may follow.
 async fn forward<N: Network>(
-    door: &Door<N>,
+    connector: &Connector<N>,
     target: Target,
     (request, head): (&Request, &[u8]),
-    client: &mut End,
+    client: &mut Peer,
 ) -> Result<bool, HttpError> {
-    let (stream, passage) = door.open(target).await?;
-    let mut server = End::new(stream);
+    let (mut server, traffic) = connector.connect(target).await?;
     let exchange = async {
-        server.writer.write_all(head).await.map_err(failure)?;
-        passage.sent.add(head.len());
-        exchange(door, request, (client, &mut server), &passage).await
+        server.writer.write_all(head).await.map_err(server_failure)?;
+        traffic.sent.add(head.len());
+        exchange(connector, request, (client, &mut server), &traffic).await
     };
-    let exchanged = tokio::select! {
-        exchanged = exchange => exchanged,
-        () = passage.idle(door.limits.idle) => Err(HttpError::ResponseTimeout),
+    let outcome = tokio::select! {
+        outcome = exchange => outcome,
+        () = traffic.wait_until_idle(connector.limits.idle) => Err(HttpError::ResponseTimeout),
     };
-    match exchanged {
-        // Half an answer cannot be followed by another one.
-        Err(_) if passage.received.bytes() > 0 => Ok(false),
-        exchanged => exchanged,
+    match outcome {
+        // The client already has a part of the response, and would read an error as its continuation.
+        Err(_) if traffic.received.bytes() > 0 => Ok(false),
+        outcome => outcome,
     }
 }
 
-/// What a failed connection to the server means.
-fn failure(error: io::Error) -> HttpError {
+fn server_failure(error: io::Error) -> HttpError {
     match error.kind() {
         ErrorKind::TimedOut => HttpError::ResponseTimeout,
         _ => HttpError::Response,
     }
 }
 
-/// Passes a request's body one way and the answer the other way, at the same time: an answer may come
-/// before all of the body, and `100 Continue` has to.
+/// Passes on the request's body and the response at the same time: a server may respond before it has the
+/// whole body, and has to when it sends `100 Continue`.
 async fn exchange<N: Network>(
-    door: &Door<N>,
+    connector: &Connector<N>,
     request: &Request,
-    (client, server): (&mut End, &mut End),
-    passage: &Passage,
+    (client, server): (&mut Peer, &mut Peer),
+    traffic: &Traffic,
 ) -> Result<bool, HttpError> {
-    let heard = AtomicBool::new(false);
+    let body_sent = AtomicBool::new(false);
     let upload = async {
-        let (body, framing) = (&mut client.intake, request.framing);
-        relay((body, framing), (&mut server.writer, framing), &passage.sent).await?;
-        heard.store(true, Ordering::Relaxed);
+        let (body, framing) = (&mut client.reader, request.framing);
+        relay((body, framing), (&mut server.writer, framing), &traffic.sent).await?;
+        body_sent.store(true, Ordering::Relaxed);
         Ok(())
     };
-    let answering =
-        Answering { request, heard: &heard, limits: &door.limits, count: &passage.received };
+    let (limits, counter) = (&connector.limits, &traffic.received);
+    let response = ResponseRelay { request, body_sent: &body_sent, limits, counter };
     let mut upload = pin!(upload);
-    let mut download = pin!(answering.pass(&mut server.intake, &mut client.writer));
+    let mut download = pin!(response.run(&mut server.reader, &mut client.writer));
     tokio::select! {
         biased;
-        sent = &mut upload => match sent {
+        uploaded = &mut upload => match uploaded {
             Err(BodyError::Read(_)) => Err(HttpError::RequestBody),
-            // A server that has heard enough may still answer.
-            Ok(()) | Err(BodyError::Write(_)) => download.await.map_err(failure),
+            // A server that stops reading the body may still respond.
+            Ok(()) | Err(BodyError::Write(_)) => download.await.map_err(server_failure),
         },
-        // What is left of the body would be taken for the next request.
-        answered = &mut download => answered.map(|_| false).map_err(failure),
+        // No further request: the rest of this one's body would be read as its head.
+        responded = &mut download => responded.map(|_| false).map_err(server_failure),
     }
 }

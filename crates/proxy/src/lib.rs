@@ -1,24 +1,26 @@
-//! The way out for commands that have no network of their own.
+//! The only way to the network for commands that have no network of their own.
 //!
-//! A command in an empty network namespace reaches one listener. Whatever it asks for there, in HTTP
-//! or SOCKS, is decided by name, looked up once, checked again by address, and connected to exactly
-//! the address that was checked. Whatever is refused is said to the command and to the caller.
+//! A command in an empty network namespace reaches one listener, and asks there for a host in HTTP or
+//! SOCKS. The rules check the name, one lookup finds its addresses, each address is checked again, and the
+//! proxy connects to exactly the addresses it checked. The command and the caller are told of every refusal.
 //!
-//!     command ─▶ listener ─┬─ http ──┐
-//!                          └─ socks ─┴─▶ door: rules ─▶ lookup ─▶ Public ─▶ connection
+//!     command ─▶ Proxy ─┬─ http ──┐
+//!                       └─ socks ─┴─▶ Connector: Rules ─▶ lookup ─▶ PublicAddress ─▶ connection
 //!                                         └─▶ Report: refused, reached
 
 mod address;
-mod door;
+mod connector;
 mod environment;
 mod host;
 mod http;
-mod intake;
+mod internet;
 mod limits;
 mod network;
+mod peer;
+mod proxy;
+mod reader;
 mod report;
 mod rules;
-mod serve;
 mod socks;
 mod target;
 #[cfg(test)]
@@ -29,6 +31,6 @@ pub use address::Kind;
 pub use environment::{environment, environment_for};
 pub use host::{Host, HostError, Name};
 pub use limits::Limits;
+pub use proxy::Proxy;
 pub use report::{Reached, Reason, Refusal, Report};
 pub use rules::{Rules, RulesError};
-pub use serve::Proxy;

@@ -1,23 +1,23 @@
-//! What one proxy may cost: connections, sizes and times.
+//! How many connections a proxy serves, and how much time and memory each may take.
 
 use std::time::Duration;
 
-/// What one proxy may cost.
+/// What a command may cost the proxy that serves it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Open at once; more wait for their turn.
+    /// Served at once; further clients wait until one of them disconnects.
     pub connections: usize,
-    /// Of a request or an answer, without its body.
+    /// The size of the head of a request or a response.
     pub head_bytes: usize,
-    /// In a head.
+    /// The number of fields in a head.
     pub fields: usize,
-    /// For a head to arrive.
+    /// How long a head may take to arrive, and how long a client may wait before it sends one.
     pub head_time: Duration,
-    /// For a name to be found.
+    /// How long the lookup of a name may take.
     pub lookup_time: Duration,
-    /// For each address of a name.
+    /// How long a connection to one address may take; a name can have several.
     pub connect_time: Duration,
-    /// Without a byte in either direction.
+    /// How long a connection to a server stays open while no byte moves in either direction.
     pub idle: Duration,
 }
 

@@ -1,32 +1,30 @@
-//! The machine's network as the proxy uses it: names are looked up, addresses connected to.
+//! The network as the proxy uses it: it looks up names and connects to addresses.
 //!
-//! A trait, so that tests have a world of their own. It is not public, and nothing in it can weaken
-//! the checks: what is connected to is a [`Public`], in tests as well.
-
-mod internet;
+//! [`Network`] is a trait so that tests can replace the internet. No implementation can weaken the address
+//! check: it only gets a [`PublicAddress`] to connect to, and only [`PublicAddress::check`] makes one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
 use tokio::net::TcpStream;
 
-pub use self::internet::Internet;
 use crate::address::{Kind, special};
 use crate::host::Name;
 use crate::report::Reason;
 
 pub trait Network: Send + Sync + 'static {
     fn resolve(&self, name: &Name) -> impl Future<Output = io::Result<Vec<IpAddr>>> + Send;
+    /// Whether the address belongs to this machine.
     fn is_own(&self, address: IpAddr) -> bool;
-    fn connect(&self, address: Public) -> impl Future<Output = io::Result<TcpStream>> + Send;
+    fn connect(&self, address: PublicAddress)
+    -> impl Future<Output = io::Result<TcpStream>> + Send;
 }
 
-/// An address that was found to be public. Only [`Public::check`] makes one, and nothing else is
-/// connected to.
+/// The proof that an address is public and not one of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Public(SocketAddr);
+pub struct PublicAddress(SocketAddr);
 
-impl Public {
+impl PublicAddress {
     pub fn check(network: &impl Network, address: IpAddr, port: u16) -> Result<Self, Reason> {
         let address = address.to_canonical();
         let own = || network.is_own(address).then_some(Kind::Own);

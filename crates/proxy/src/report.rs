@@ -1,6 +1,6 @@
-//! What the caller is told: every refusal, and every connection when it ends.
+//! What the proxy reports to its caller: every refusal, and every connection when it ends.
 //!
-//! The words of a [`Refusal`] are the same for the command, the result and the audit trail.
+//! A [`Refusal`] reads the same for the command, in the result and in the audit trail.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -17,15 +17,15 @@ pub enum Report {
     Reached(Reached),
 }
 
-/// A connection that a command asked for and did not get.
+/// A connection that a command asked for and that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// As it was asked for; with escapes if it is not a host.
+    /// As the command wrote it, with escapes if it is not a valid host.
     pub host: String,
-    /// 0 if none could be read.
+    /// 0 if the request has no valid port.
     pub port: u16,
     pub reason: Reason,
-    /// The label of the command's environment, if it gave it.
+    /// The label from the command's environment, if the command sent it.
     pub label: Option<String>,
 }
 
@@ -35,9 +35,9 @@ pub struct Reached {
     pub host: String,
     pub port: u16,
     pub address: IpAddr,
-    /// Bytes from the command.
+    /// Bytes from the command to the server.
     pub sent: u64,
-    /// Bytes for the command.
+    /// Bytes from the server to the command.
     pub received: u64,
     pub label: Option<String>,
 }
@@ -46,14 +46,14 @@ pub struct Reached {
 pub enum Reason {
     Off,
     NotListed,
-    /// The host is on the list, for other ports.
+    /// The list has the host, but with other ports.
     Port,
     Host(HostError),
     Address(IpAddr, Kind),
 }
 
 impl Refusal {
-    /// What would have to be added to `--net`, if anything helps.
+    /// The entry for `--net` that would allow the connection, if any would.
     pub fn remedy(&self) -> Option<String> {
         match self.reason {
             Reason::Off | Reason::NotListed | Reason::Port => match self.port {
@@ -65,7 +65,7 @@ impl Refusal {
     }
 }
 
-/// One line.
+/// One line of text.
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no connection to {}", self.host)?;

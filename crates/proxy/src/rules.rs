@@ -1,8 +1,8 @@
 //! Which hosts a command may reach: none, those on a list, or every public one.
 //!
-//! An entry is a host (`github.com`), or all below a domain but not the domain (`*.example.org`), with
-//! a port if it is not for the web (`github.com:22`). Being on the list is not enough: no entry opens
-//! the way to an address that is not public.
+//! An entry is a host (`github.com`) or all subdomains of a domain (`*.example.org`), with a port unless the
+//! ports of the web are meant (`github.com:22`). The list alone decides nothing: no entry allows a connection
+//! to an address that is not public.
 
 use std::fmt;
 
@@ -12,10 +12,10 @@ use crate::address::{Kind, special};
 use crate::host::{Host, HostError, Name};
 use crate::report::Reason;
 
-/// What an entry without a port means.
-const WEB: [u16; 2] = [80, 443];
+/// The ports that an entry without a port allows.
+const WEB_PORTS: [u16; 2] = [80, 443];
 
-/// What may be reached.
+/// The hosts a command may reach.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules(Scope);
 
@@ -35,10 +35,10 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Hosts {
     One(Host),
-    Below(Name),
+    Subdomains(Name),
 }
 
-/// An entry that cannot be meant, and why.
+/// An entry that is not valid, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{entry}`: {mistake}")]
 pub struct RulesError {
@@ -72,7 +72,7 @@ impl Rules {
         Self(Scope::Everything)
     }
 
-    /// Reads `off`, `on`, or a list with commas.
+    /// Parses `off`, `on`, or a list separated by commas.
     pub fn parse(text: &str) -> Result<Self, RulesError> {
         match text.trim() {
             "off" => Ok(Self::nothing()),
@@ -81,27 +81,27 @@ impl Rules {
         }
     }
 
-    /// Reads one entry from each text.
+    /// Parses each text as one entry.
     pub fn list<T: AsRef<str>>(entries: impl IntoIterator<Item = T>) -> Result<Self, RulesError> {
-        let read = |text: T| {
+        let parse = |text: T| {
             let text = text.as_ref().trim();
             Entry::parse(text).map_err(|mistake| RulesError { entry: text.to_owned(), mistake })
         };
-        Ok(Self(Scope::Listed(entries.into_iter().map(read).collect::<Result<_, _>>()?)))
+        Ok(Self(Scope::Listed(entries.into_iter().map(parse).collect::<Result<_, _>>()?)))
     }
 
-    /// Whether a host may be reached, as far as its name tells.
+    /// Whether the rules allow a host and port. The addresses of a name are checked later.
     pub fn check(&self, host: &Host, port: u16) -> Result<(), Reason> {
         let entries = match &self.0 {
             Scope::Nothing => return Err(Reason::Off),
             Scope::Everything => return Ok(()),
             Scope::Listed(entries) => entries,
         };
-        let mut fitting = entries.iter().filter(|entry| entry.hosts.contain(host)).peekable();
-        if fitting.peek().is_none() {
+        let mut matching = entries.iter().filter(|entry| entry.hosts.contains(host)).peekable();
+        if matching.peek().is_none() {
             return Err(Reason::NotListed);
         }
-        match fitting.any(|entry| entry.has_port(port)) {
+        match matching.any(|entry| entry.allows_port(port)) {
             true => Ok(()),
             false => Err(Reason::Port),
         }
@@ -127,28 +127,28 @@ impl Entry {
                 return Err(Mistake::Address(kind));
             }
             (None, host) => Hosts::One(host),
-            (Some(_), Host::Name(name)) => Hosts::Below(name),
+            (Some(_), Host::Name(name)) => Hosts::Subdomains(name),
             (Some(_), Host::Address(_)) => return Err(Mistake::Star),
         };
         Ok(Self { hosts, port })
     }
 
-    fn has_port(&self, port: u16) -> bool {
-        self.port.map_or(WEB.contains(&port), |own| own == port)
+    fn allows_port(&self, port: u16) -> bool {
+        self.port.map_or(WEB_PORTS.contains(&port), |own| own == port)
     }
 }
 
 impl Hosts {
-    fn contain(&self, host: &Host) -> bool {
+    fn contains(&self, host: &Host) -> bool {
         match (self, host) {
             (Self::One(own), host) => own == host,
-            (Self::Below(domain), Host::Name(name)) => name.is_below(domain),
-            (Self::Below(_), Host::Address(_)) => false,
+            (Self::Subdomains(domain), Host::Name(name)) => name.is_below(domain),
+            (Self::Subdomains(_), Host::Address(_)) => false,
         }
     }
 }
 
-/// As they are parsed.
+/// In the form that [`Rules::parse`] reads.
 impl fmt::Display for Rules {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries = match &self.0 {
@@ -160,7 +160,7 @@ impl fmt::Display for Rules {
             f.write_str(if count == 0 { "" } else { "," })?;
             match hosts {
                 Hosts::One(host) => write!(f, "{host}")?,
-                Hosts::Below(name) => write!(f, "*.{name}")?,
+                Hosts::Subdomains(name) => write!(f, "*.{name}")?,
             }
             port.map_or(Ok(()), |port| write!(f, ":{port}"))?;
         }

@@ -1,12 +1,12 @@
-//! The proxy in a world of its own: names and addresses are invented, and whatever is found to be
-//! public is connected to a server of the test. Nothing of the checks is left out.
+//! Tests of the proxy in a fake network: names and addresses are invented, and connections to public addresses end
+//! at servers of the test. All checks are the real ones.
 
 mod addresses;
 mod clients;
-mod door;
+mod connector;
 mod http;
 mod limits;
 mod names;
+mod network;
 mod pieces;
 mod socks;
-mod world;

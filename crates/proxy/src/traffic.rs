@@ -1,6 +1,7 @@
-//! What passes over a connection: moved, counted, and ended when nothing moves any more.
+//! The bytes that pass over one connection to a server: moved, counted, timed and reported.
 //!
-//! Each direction ends for itself: an end on one side is passed on, and the other direction goes on.
+//! The two directions of a tunnel end independently: when one side stops sending, the other side learns of
+//! it and can still send.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,64 +10,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
-use crate::intake::Intake;
+use crate::peer::Peer;
+use crate::reader::Reader;
 use crate::report::{Reached, Report, Reporter};
 use crate::target::Target;
 
-/// How long and how much is read from a client that is told to leave.
-const PATIENCE: Duration = Duration::from_secs(2);
-const DRAIN: usize = 1024 * 1024;
-
-/// One end of a connection.
-pub struct End {
-    pub intake: Intake<OwnedReadHalf>,
-    pub writer: OwnedWriteHalf,
-}
-
-impl End {
-    pub fn new(stream: TcpStream) -> Self {
-        let (reader, writer) = stream.into_split();
-        Self { intake: Intake::new(reader), writer }
-    }
-
-    /// Says that nothing more will come, and waits a little for the other side to have read it:
-    /// closing with something unread resets the connection, and what was said last would be lost.
-    pub async fn leave(mut self) -> io::Result<()> {
-        self.writer.shutdown().await?;
-        let drain = async {
-            let mut drained = 0;
-            while drained < DRAIN {
-                match self.intake.piece(DRAIN).await?.len() {
-                    0 => break,
-                    size => drained += size,
-                }
-            }
-            Ok(())
-        };
-        timeout(PATIENCE, drain).await?
-    }
-}
-
-/// A connection that is open. It is reported when it is dropped, however it ends.
-pub struct Passage {
+/// The account of an open connection. Dropping it reports the connection, however it ended.
+pub struct Traffic {
     target: Target,
     address: IpAddr,
     reporter: Reporter,
-    pub sent: Count,
-    pub received: Count,
+    pub sent: Counter,
+    pub received: Counter,
 }
 
-/// How much went one way, and when it last did.
-pub struct Count {
+/// How many bytes went one way, and when the last ones did.
+pub struct Counter {
     bytes: AtomicU64,
     last: Mutex<Instant>,
 }
 
-impl Count {
+impl Counter {
     fn new() -> Self {
         Self { bytes: AtomicU64::new(0), last: Mutex::new(Instant::now()) }
     }
@@ -85,28 +51,28 @@ impl Count {
     }
 }
 
-impl Passage {
+impl Traffic {
     pub fn new(target: Target, address: IpAddr, reporter: Reporter) -> Self {
-        Self { target, address, reporter, sent: Count::new(), received: Count::new() }
+        Self { target, address, reporter, sent: Counter::new(), received: Counter::new() }
     }
 
-    /// Moves bytes both ways until both have ended, one fails, or nothing moves.
+    /// Moves bytes both ways until both directions have ended, one fails, or the tunnel is idle.
     pub async fn tunnel(
         &self,
-        client: &mut End,
-        server: &mut End,
+        client: &mut Peer,
+        server: &mut Peer,
         idle: Duration,
     ) -> io::Result<()> {
-        let up = pour(&mut client.intake, &mut server.writer, &self.sent);
-        let down = pour(&mut server.intake, &mut client.writer, &self.received);
+        let up = copy(&mut client.reader, &mut server.writer, &self.sent);
+        let down = copy(&mut server.reader, &mut client.writer, &self.received);
         tokio::select! {
             done = async { tokio::try_join!(up, down) } => done.map(|_| ()),
-            () = self.idle(idle) => Err(io::ErrorKind::TimedOut.into()),
+            () = self.wait_until_idle(idle) => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 
-    /// Waits until nothing has moved in either direction for this long.
-    pub async fn idle(&self, limit: Duration) {
+    /// Returns when no byte has moved in either direction for `limit`.
+    pub async fn wait_until_idle(&self, limit: Duration) {
         loop {
             let until = self.sent.last().max(self.received.last()) + limit;
             if until <= Instant::now() {
@@ -117,7 +83,7 @@ impl Passage {
     }
 }
 
-impl Drop for Passage {
+impl Drop for Traffic {
     fn drop(&mut self) {
         (self.reporter)(Report::Reached(Reached {
             host: self.target.host.to_string(),
@@ -130,19 +96,19 @@ impl Drop for Passage {
     }
 }
 
-async fn pour<R, W>(from: &mut Intake<R>, to: &mut W, count: &Count) -> io::Result<()>
+async fn copy<R, W>(from: &mut Reader<R>, to: &mut W, counter: &Counter) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     loop {
-        let piece = from.piece(usize::MAX).await?;
-        if piece.is_empty() {
-            // Whoever has left meanwhile needs no farewell.
+        let bytes = from.read_some(usize::MAX).await?;
+        if bytes.is_empty() {
+            // Fails if the other side has disconnected, and then there is nobody to tell.
             to.shutdown().await.ok();
             return Ok(());
         }
-        to.write_all(&piece).await?;
-        count.add(piece.len());
+        to.write_all(&bytes).await?;
+        counter.add(bytes.len());
     }
 }

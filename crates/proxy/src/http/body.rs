@@ -1,5 +1,7 @@
-//! How far a message's body reaches, and moving it. Each body is taken out of its frame and put into a
-//! new one, so that what is passed on has only one meaning. Trailers are left out.
+//! Reading a message's body from one side and writing it to the other.
+//!
+//! Each body is decoded and framed again, so that every server reads it the same way. Chunk extensions
+//! and trailers are dropped.
 
 use std::io::{self, ErrorKind};
 
@@ -7,18 +9,19 @@ use bytes::Bytes;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
-use crate::intake::Intake;
-use crate::traffic::Count;
+use crate::reader::Reader;
+use crate::traffic::Counter;
 
-/// How long the line before a chunk may be, and each trailer.
-const LINE: usize = 1024;
+/// How long the size line of a chunk may be, and each trailer.
+const MAX_LINE: usize = 1024;
 
-/// How many trailers are read past.
-const TRAILERS: usize = 64;
+/// How many trailers are skipped, counting the empty line that ends them.
+const MAX_TRAILERS: usize = 64;
 
+/// How a message marks the end of its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
-    /// No body, and no word of one.
+    /// No body, and no field that frames one.
     Empty,
     Length(u64),
     Chunked,
@@ -26,7 +29,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// The field that says so.
+    /// The line of the head that announces it.
     pub fn field(self) -> String {
         match self {
             Self::Empty | Self::UntilClose => String::new(),
@@ -45,114 +48,120 @@ pub enum BodyError {
     Write(#[source] io::Error),
 }
 
-/// Moves a body from one frame to another.
+/// Moves a body from one framing to another.
 pub async fn relay<R, W>(
-    (source, from): (&mut Intake<R>, Framing),
-    (sink, to): (&mut W, Framing),
-    count: &Count,
+    (reader, from): (&mut Reader<R>, Framing),
+    (writer, to): (&mut W, Framing),
+    counter: &Counter,
 ) -> Result<(), BodyError>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut body = Body { framing: from, chunk: Chunk::First };
-    while let Some(piece) = body.piece(source).await.map_err(BodyError::Read)? {
+    let mut body = Body { framing: from, chunk: Chunk::Start };
+    while let Some(data) = body.next(reader).await.map_err(BodyError::Read)? {
         let framed = match to {
-            Framing::Chunked => chunk(&piece),
-            _ => piece,
+            Framing::Chunked => encode_chunk(&data),
+            _ => data,
         };
-        sink.write_all(&framed).await.map_err(BodyError::Write)?;
-        count.add(framed.len());
+        writer.write_all(&framed).await.map_err(BodyError::Write)?;
+        counter.add(framed.len());
     }
     if to == Framing::Chunked {
-        sink.write_all(b"0\r\n\r\n").await.map_err(BodyError::Write)?;
+        writer.write_all(b"0\r\n\r\n").await.map_err(BodyError::Write)?;
     }
     Ok(())
 }
 
-fn chunk(piece: &[u8]) -> Bytes {
-    let mut framed = format!("{:x}\r\n", piece.len()).into_bytes();
-    framed.extend_from_slice(piece);
+fn encode_chunk(data: &[u8]) -> Bytes {
+    let mut framed = format!("{:x}\r\n", data.len()).into_bytes();
+    framed.extend_from_slice(data);
     framed.extend_from_slice(b"\r\n");
     framed.into()
 }
 
-/// What is left of a body.
+/// The part of a body that was not read yet.
 struct Body {
     framing: Framing,
     chunk: Chunk,
 }
 
-/// Where in a chunked body we are.
+/// The position in a chunked body.
 enum Chunk {
-    First,
-    Within(u64),
-    /// All of it was read but the end of its line.
-    Over,
+    /// Before the first size line.
+    Start,
+    Data(u64),
+    /// Before the CR LF that follows a chunk's data.
+    End,
 }
 
 impl Body {
-    /// The next bytes; nothing at the end.
-    async fn piece<R>(&mut self, intake: &mut Intake<R>) -> io::Result<Option<Bytes>>
+    /// The next bytes, or nothing at the end of the body.
+    async fn next<R>(&mut self, reader: &mut Reader<R>) -> io::Result<Option<Bytes>>
     where
         R: AsyncRead + Unpin,
     {
-        let piece = match self.framing {
+        let data = match self.framing {
             Framing::Empty | Framing::Length(0) => return Ok(None),
             Framing::UntilClose => {
-                return Ok(Some(intake.piece(usize::MAX).await?).filter(|piece| !piece.is_empty()));
+                let data = reader.read_some(usize::MAX).await?;
+                return Ok(Some(data).filter(|data| !data.is_empty()));
             }
             Framing::Length(left) => {
-                let piece = take(intake, left).await?;
-                self.framing = Framing::Length(left - piece.len() as u64);
-                piece
+                let data = read_at_most(reader, left).await?;
+                self.framing = Framing::Length(left - data.len() as u64);
+                data
             }
             Framing::Chunked => {
                 let left = match self.chunk {
-                    Chunk::Within(left) => left,
-                    Chunk::First => size(intake).await?,
-                    Chunk::Over => {
-                        intake.line(2).await?;
-                        size(intake).await?
+                    Chunk::Data(left) => left,
+                    Chunk::Start => read_chunk_size(reader).await?,
+                    Chunk::End => {
+                        reader.read_line(2).await?;
+                        read_chunk_size(reader).await?
                     }
                 };
                 if left == 0 {
                     self.framing = Framing::Empty;
-                    return skip_trailers(intake).await.map(|()| None);
+                    return skip_trailers(reader).await.map(|()| None);
                 }
-                let piece = take(intake, left).await?;
-                self.chunk = match left - piece.len() as u64 {
-                    0 => Chunk::Over,
-                    left => Chunk::Within(left),
+                let data = read_at_most(reader, left).await?;
+                self.chunk = match left - data.len() as u64 {
+                    0 => Chunk::End,
+                    left => Chunk::Data(left),
                 };
-                piece
+                data
             }
         };
-        Ok(Some(piece))
+        Ok(Some(data))
     }
 }
 
-async fn take<R: AsyncRead + Unpin>(intake: &mut Intake<R>, left: u64) -> io::Result<Bytes> {
-    let piece = intake.piece(usize::try_from(left).unwrap_or(usize::MAX)).await?;
-    match piece.is_empty() {
+/// Reads at least one byte of the `left` bytes that are due.
+async fn read_at_most<R>(reader: &mut Reader<R>, left: u64) -> io::Result<Bytes>
+where
+    R: AsyncRead + Unpin,
+{
+    let data = reader.read_some(usize::try_from(left).unwrap_or(usize::MAX)).await?;
+    match data.is_empty() {
         true => Err(ErrorKind::UnexpectedEof.into()),
-        false => Ok(piece),
+        false => Ok(data),
     }
 }
 
-/// The size a chunk begins with. What may follow it says nothing we need.
-async fn size<R: AsyncRead + Unpin>(intake: &mut Intake<R>) -> io::Result<u64> {
-    let line = intake.line(LINE).await?;
+/// `httparse::parse_chunk_size` would accept a line without digits as the end of the body.
+async fn read_chunk_size<R: AsyncRead + Unpin>(reader: &mut Reader<R>) -> io::Result<u64> {
+    let line = reader.read_line(MAX_LINE).await?;
     let digits = line.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii_end();
-    let plain = digits.iter().all(u8::is_ascii_hexdigit);
-    let digits = str::from_utf8(digits).ok().filter(|_| plain);
+    let hexadecimal = digits.iter().all(u8::is_ascii_hexdigit);
+    let digits = str::from_utf8(digits).ok().filter(|_| hexadecimal);
     let size = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     size.ok_or_else(|| ErrorKind::InvalidData.into())
 }
 
-async fn skip_trailers<R: AsyncRead + Unpin>(intake: &mut Intake<R>) -> io::Result<()> {
-    for _ in 0..TRAILERS {
-        if intake.line(LINE).await?.is_empty() {
+async fn skip_trailers<R: AsyncRead + Unpin>(reader: &mut Reader<R>) -> io::Result<()> {
+    for _ in 0..MAX_TRAILERS {
+        if reader.read_line(MAX_LINE).await?.is_empty() {
             return Ok(());
         }
     }

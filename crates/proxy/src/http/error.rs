@@ -1,15 +1,16 @@
-//! Why the proxy answers a request itself, and that answer.
+//! The responses that the proxy writes itself.
 //!
-//! A client whose `CONNECT` fails shows the status line and nothing else, so the line carries the whole
-//! text. Every text therefore is one line of ASCII.
+//! When a `CONNECT` fails, clients show the status line and nothing else, so that line carries the whole text.
+//! Every text must therefore be one line of ASCII.
 
 use std::io::ErrorKind;
 
 use thiserror::Error;
 
-use super::head::RequestError;
-use crate::door::ConnectError;
+use super::request::RequestError;
+use crate::connector::ConnectError;
 
+/// Why a request gets a response from the proxy instead of its server.
 #[derive(Debug, Error)]
 pub enum HttpError {
     #[error("the request takes too long to arrive")]
@@ -29,7 +30,7 @@ pub enum HttpError {
 }
 
 impl HttpError {
-    /// The last response on its connection.
+    /// The whole response, which is the last one on its connection.
     pub fn response(&self) -> String {
         let (status, phrase) = self.status();
         let length = format!("mcpz: {self}\n").len();

@@ -1,9 +1,9 @@
-//! The fields of a head: found, filtered and written.
+//! The fields of a head: finding, filtering and writing them.
 
 use httparse::Header;
 
-/// Fields that concern one connection, and those that are written anew.
-const OWN: [&str; 13] = [
+/// Fields that are never forwarded: they concern a single connection, or the proxy writes its own.
+const NOT_FORWARDED: [&str; 13] = [
     "connection",
     "content-length",
     "host",
@@ -26,7 +26,7 @@ pub fn push_field(head: &mut Vec<u8>, name: &str, value: &[u8]) {
     head.extend_from_slice(b"\r\n");
 }
 
-/// The values of all fields with a name.
+/// The values of all fields with this name.
 pub fn values<'a>(fields: &'a [Header<'a>], name: &str) -> impl Iterator<Item = &'a [u8]> {
     fields
         .iter()
@@ -34,22 +34,23 @@ pub fn values<'a>(fields: &'a [Header<'a>], name: &str) -> impl Iterator<Item = 
         .map(|field| field.value)
 }
 
-/// The fields that are not only for us.
+/// The fields to forward: all but [`NOT_FORWARDED`] and those that `Connection` lists.
 pub fn end_to_end<'a>(fields: &'a [Header<'a>]) -> impl Iterator<Item = &'a Header<'a>> {
     fields.iter().filter(|field| {
-        let own = OWN.iter().any(|own| field.name.eq_ignore_ascii_case(own));
-        !own && !is_named(fields, field.name)
+        let dropped = NOT_FORWARDED.iter().any(|name| field.name.eq_ignore_ascii_case(name));
+        !dropped && !is_in_connection(fields, field.name)
     })
 }
 
-/// Whether the connection's own field names something.
-pub fn is_named(fields: &[Header<'_>], name: &str) -> bool {
+/// Whether `Connection` or `Proxy-Connection` lists a word.
+pub fn is_in_connection(fields: &[Header<'_>], word: &str) -> bool {
     let lists = values(fields, "connection").chain(values(fields, "proxy-connection"));
     let mut words = lists.flat_map(|list| list.split(|&byte| byte == b','));
-    words.any(|word| word.trim_ascii().eq_ignore_ascii_case(name.as_bytes()))
+    words.any(|listed| listed.trim_ascii().eq_ignore_ascii_case(word.as_bytes()))
 }
 
-pub fn length_of(value: &[u8]) -> Option<u64> {
+/// Parses a `Content-Length`. Only digits: `u64::from_str` would accept a sign.
+pub fn parse_length(value: &[u8]) -> Option<u64> {
     let digits = str::from_utf8(value).ok()?;
     digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use crate::address::{Kind, special};
 
 #[test]
-fn what_is_not_public_is_known() {
+fn special_addresses_are_known() {
     use Kind::*;
     let cases = [
         ("0.0.0.0", Reserved),
@@ -73,7 +73,7 @@ fn what_is_not_public_is_known() {
 }
 
 #[test]
-fn neighbours_of_what_is_not_public_are_public() {
+fn neighbours_of_special_ranges_are_public() {
     let cases = [
         "1.0.0.0",
         "9.255.255.255",
@@ -116,9 +116,9 @@ fn v4() -> impl Strategy<Value = Ipv4Addr> {
 }
 
 proptest! {
-    /// The standard library knows some of it, in its own words.
+    /// The standard library knows some of the special ranges.
     #[test]
-    fn nothing_is_public_that_the_standard_library_knows_not_to_be(bits in any::<u32>()) {
+    fn v4_addresses_that_the_standard_library_knows_as_special_are_special(bits in any::<u32>()) {
         let near = [bits, bits & 0x00ff_ffff | 0x0a00_0000, bits & 0x000f_ffff | 0xac10_0000,
             bits & 0xffff | 0xc0a8_0000, bits & 0xffff | 0xa9fe_0000, bits & 0x0fff_ffff | 0xe000_0000];
         for address in near.map(Ipv4Addr::from_bits) {
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn the_same_for_ipv6(bits in any::<u128>(), prefix in any::<u16>()) {
+    fn v6_addresses_that_the_standard_library_knows_as_special_are_special(bits in any::<u128>(), prefix in any::<u16>()) {
         let address = Ipv6Addr::from_bits(bits & (u128::MAX >> 16) | u128::from(prefix) << 112);
         let known = address.is_loopback() || address.is_multicast() || address.is_unique_local()
             || address.is_unicast_link_local() || address.is_unspecified();
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn an_address_inside_another_is_what_it_is_alone(inner in v4()) {
+    fn an_embedded_v4_address_keeps_its_kind(inner in v4()) {
         let [a, b, c, d] = inner.octets();
         let (high, low) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
         let alone = special(inner.into());

@@ -1,4 +1,4 @@
-//! Programs people use, sent through the proxy by their environment alone.
+//! Common programs that find the proxy through their environment variables alone.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,26 +8,26 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 
-use super::world::{Running, World, echo, mirror, server, until};
+use super::network::{FakeNetwork, RunningProxy, echo, mirror, server, until};
 use crate::environment::environment_for;
 use crate::report::Reason;
 
-async fn run(proxy: &Running, program: &str, args: &[&str]) -> Output {
+async fn run(proxy: &RunningProxy, program: &str, args: &[&str]) -> Output {
     let path = std::env::var("PATH").unwrap();
     let mut command = Command::new(program);
     command.args(args).env_clear().env("PATH", path).kill_on_drop(true);
-    command.envs(environment_for(proxy.place.port(), "run-7"));
+    command.envs(environment_for(proxy.address.port(), "run-7"));
     command.env("GIT_CONFIG_NOSYSTEM", "1").env("GIT_TERMINAL_PROMPT", "0");
     command.output().await.unwrap()
 }
 
-async fn stdout(proxy: &Running, program: &str, args: &[&str]) -> String {
+async fn stdout(proxy: &RunningProxy, program: &str, args: &[&str]) -> String {
     let output = run(proxy, program, args).await;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// A server that gives out the files of a folder.
+/// A server for the files of a folder.
 async fn files(root: &Path) -> SocketAddr {
     let root: Arc<PathBuf> = Arc::new(root.to_owned());
     server(move |mut stream| {
@@ -47,10 +47,10 @@ async fn files(root: &Path) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn curl_reaches_what_is_allowed_and_shows_why_not() {
-    let world = World::default();
-    world.site("site.org", mirror("\r\n\r\n").await);
-    let mut proxy = world.proxy("site.org");
+async fn curl_reaches_allowed_hosts_and_shows_refusals() {
+    let network = FakeNetwork::default();
+    network.site("site.org", mirror("\r\n\r\n").await);
+    let mut proxy = network.proxy("site.org");
     let heard = stdout(&proxy, "curl", &["-sS", "http://site.org/a", "http://site.org/b"]).await;
     assert!(heard.contains("GET /a HTTP/1.1") && heard.contains("GET /b HTTP/1.1"), "{heard}");
     assert!(!heard.to_lowercase().contains("proxy"), "{heard}");
@@ -71,8 +71,8 @@ async fn curl_reaches_what_is_allowed_and_shows_why_not() {
 
 #[tokio::test]
 async fn curl_posts_a_large_body_and_gets_it_back() {
-    let world = World::default();
-    let place = server(|mut stream| async move {
+    let network = FakeNetwork::default();
+    let origin = server(|mut stream| async move {
         until(&mut stream, "\r\n\r\n").await;
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n";
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
@@ -80,8 +80,8 @@ async fn curl_posts_a_large_body_and_gets_it_back() {
         let (mut reader, mut writer) = stream.split();
         tokio::io::copy(&mut reader, &mut writer).await.ok();
     });
-    world.site("site.org", place.await);
-    let proxy = world.proxy("site.org");
+    network.site("site.org", origin.await);
+    let proxy = network.proxy("site.org");
     let folder = tempfile::tempdir().unwrap();
     let (sent, got) = (folder.path().join("sent"), folder.path().join("got"));
     std::fs::write(&sent, (0..3_000_000u32).map(|n| n as u8).collect::<Vec<_>>()).unwrap();
@@ -94,14 +94,14 @@ async fn curl_posts_a_large_body_and_gets_it_back() {
 
 #[tokio::test]
 async fn curl_tunnels_by_connect_and_by_socks() {
-    let world = World::default();
-    world.site("site.org", mirror("\r\n\r\n").await);
-    let mut proxy = world.proxy("site.org");
-    let place = proxy.place.to_string();
-    let socks = format!("socks5h://run-8:x@{place}");
+    let network = FakeNetwork::default();
+    network.site("site.org", mirror("\r\n\r\n").await);
+    let mut proxy = network.proxy("site.org");
+    let address = proxy.address.to_string();
+    let socks = format!("socks5h://run-8:x@{address}");
     for args in [
         &["-sS", "--proxytunnel", "http://site.org/"][..],
-        &["-sS", "--socks5-hostname", &place, "http://site.org/"],
+        &["-sS", "--socks5-hostname", &address, "http://site.org/"],
         &["-sS", "--proxy", &socks, "http://site.org/"],
     ] {
         assert!(stdout(&proxy, "curl", args).await.starts_with("GET / HTTP/1.1"));
@@ -109,17 +109,17 @@ async fn curl_tunnels_by_connect_and_by_socks() {
     }
     for (host, reason) in [("evil.org", Reason::NotListed), ("1.1.1.1", Reason::NotListed)] {
         let url = format!("http://{host}/");
-        let refused = run(&proxy, "curl", &["-sS", "--socks5-hostname", &place, &url]).await;
+        let refused = run(&proxy, "curl", &["-sS", "--socks5-hostname", &address, &url]).await;
         assert_eq!(refused.status.code(), Some(97), "{refused:?}");
         assert_eq!(proxy.reports.refusal().await.reason, reason);
     }
 }
 
 #[tokio::test]
-async fn python_reaches_what_is_allowed_and_says_why_not() {
-    let world = World::default();
-    world.site("site.org", mirror("\r\n\r\n").await);
-    let mut proxy = world.proxy("site.org");
+async fn python_reaches_allowed_hosts_and_shows_refusals() {
+    let network = FakeNetwork::default();
+    network.site("site.org", mirror("\r\n\r\n").await);
+    let mut proxy = network.proxy("site.org");
     let fetch = |url: &str| format!("import urllib.request as u; print(u.urlopen('{url}').read())");
     let heard = stdout(&proxy, "python3", &["-c", &fetch("http://site.org/a")]).await;
     assert!(heard.starts_with("b'GET /a HTTP/1.1"), "{heard}");
@@ -137,20 +137,20 @@ async fn python_reaches_what_is_allowed_and_says_why_not() {
 
 #[tokio::test]
 async fn python_keeps_a_connection_for_several_requests() {
-    let world = World::default();
-    world.site("site.org", mirror("\r\n\r\n").await);
-    let proxy = world.proxy("site.org");
+    let network = FakeNetwork::default();
+    network.site("site.org", mirror("\r\n\r\n").await);
+    let proxy = network.proxy("site.org");
     let script = format!(
         "import http.client as h\nc = h.HTTPConnection('127.0.0.1', {})\nc.connect()\ns = c.sock\n\
          for n in range(5):\n c.request('GET', f'http://site.org/{{n}}')\n c.getresponse().read()\n\
          print(c.sock is s)",
-        proxy.place.port()
+        proxy.address.port()
     );
     assert_eq!(stdout(&proxy, "python3", &["-c", &script]).await, "True\n");
 }
 
 #[tokio::test]
-async fn git_clones_through_it() {
+async fn git_clones_through_the_proxy() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("source");
     let script = "git init -q . && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m hello \
@@ -158,9 +158,9 @@ async fn git_clones_through_it() {
     std::fs::create_dir(&source).unwrap();
     let made = Command::new("sh").args(["-c", script]).current_dir(&source).output().await.unwrap();
     assert!(made.status.success(), "{made:?}");
-    let world = World::default();
-    world.site("site.org", files(&source).await);
-    let mut proxy = world.proxy("site.org");
+    let network = FakeNetwork::default();
+    network.site("site.org", files(&source).await);
+    let mut proxy = network.proxy("site.org");
     let clone = folder.path().join("clone").display().to_string();
     stdout(&proxy, "git", &["clone", "-q", "http://site.org/.git", &clone]).await;
     assert_eq!(stdout(&proxy, "git", &["-C", &clone, "log", "--format=%s"]).await, "hello\n");
@@ -171,10 +171,10 @@ async fn git_clones_through_it() {
 }
 
 #[tokio::test]
-async fn many_at_once_do_not_disturb_each_other() {
-    let world = World::default();
-    world.site("site.org", echo().await);
-    let proxy = Arc::new(world.proxy("site.org"));
+async fn many_tunnels_at_once_do_not_disturb_each_other() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await);
+    let proxy = Arc::new(network.proxy("site.org"));
     let one = |n: usize| {
         let proxy = proxy.clone();
         tokio::spawn(async move {

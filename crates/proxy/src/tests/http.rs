@@ -1,44 +1,44 @@
-//! What is passed on of HTTP, what is not, and what is said instead.
+//! Which parts of HTTP messages are forwarded, which are not, and what the proxy answers itself.
 
 use tokio::io::AsyncWriteExt;
 
-use super::world::{World, answers, echo, mirror, rest, server, until};
+use super::network::{FakeNetwork, answers, echo, mirror, rest, server, until};
 use crate::report::Reason;
 
-/// What the server was sent, when a request went through.
-async fn passed_on(request: &str, end: &'static str) -> String {
-    let world = World::default();
-    world.site("site.org", mirror(end).await);
-    let answer = world.proxy("site.org,site.org:8080").ask(request).await;
+/// What the server receives when a client sends a request.
+async fn forwarded(request: &str, end: &'static str) -> String {
+    let network = FakeNetwork::default();
+    network.site("site.org", mirror(end).await);
+    let answer = network.proxy("site.org,site.org:8080").ask(request).await;
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     body.to_owned()
 }
 
-/// What a client is told when the server answers so.
+/// What the client receives when the server sends an answer.
 async fn answered(request: &str, answer: &str) -> String {
-    let world = World::default();
-    world.site("site.org", answers(answer).await);
-    world.proxy("site.org").ask(request).await
+    let network = FakeNetwork::default();
+    network.site("site.org", answers(answer).await);
+    network.proxy("site.org").ask(request).await
 }
 
 const GET: &str = "GET http://site.org/ HTTP/1.1\r\nHost: site.org\r\n\r\n";
 
 #[tokio::test]
-async fn a_request_is_passed_on_without_what_was_for_the_proxy() {
+async fn a_request_is_forwarded_without_the_fields_for_the_proxy() {
     let request = "GET http://Site.org:8080/a?b=c HTTP/1.1\r\nHost: evil.org\r\nAccept: */*\r\n\
                    Proxy-Connection: keep-alive\r\nProxy-Authorization: Basic eDp5\r\n\
                    Connection: close, X-Mine\r\nX-Mine: 1\r\nTE: trailers\r\nUpgrade: h2c\r\n\
                    Keep-Alive: timeout=5\r\nX-Kept: yes\r\n\r\n";
     assert_eq!(
-        passed_on(request, "\r\n\r\n").await,
+        forwarded(request, "\r\n\r\n").await,
         "GET /a?b=c HTTP/1.1\r\nHost: site.org:8080\r\nAccept: */*\r\nX-Kept: yes\r\n\
          Connection: close\r\n\r\n"
     );
 }
 
 #[tokio::test]
-async fn a_path_that_is_left_out_is_the_root() {
+async fn a_missing_path_becomes_the_root() {
     let cases = [
         ("GET http://site.org HTTP/1.1", "GET / HTTP/1.1"),
         ("GET HTTP://SITE.ORG.?q=/ HTTP/1.1", "GET /?q=/ HTTP/1.1"),
@@ -48,7 +48,7 @@ async fn a_path_that_is_left_out_is_the_root() {
     ];
     for (line, sent) in cases {
         let request = format!("{line}\r\n\r\n");
-        let heard = passed_on(&request, "\r\n\r\n").await;
+        let heard = forwarded(&request, "\r\n\r\n").await;
         assert_eq!(heard, format!("{sent}\r\nHost: site.org\r\nConnection: close\r\n\r\n"));
     }
 }
@@ -58,28 +58,28 @@ async fn paths_and_fields_arrive_as_they_were_written() {
     let request = "GET http://site.org/<a>`{b}|c\\\"é HTTP/1.1\r\nx-lower: 1\r\nSOAPAction: \"x\"\r\n\
                    X-Twice: 1\r\nETag: e\r\nX-Twice: 2\r\n\r\n";
     assert_eq!(
-        passed_on(request, "\r\n\r\n").await,
+        forwarded(request, "\r\n\r\n").await,
         "GET /<a>`{b}|c\\\"é HTTP/1.1\r\nHost: site.org\r\nx-lower: 1\r\nSOAPAction: \"x\"\r\n\
          X-Twice: 1\r\nETag: e\r\nX-Twice: 2\r\nConnection: close\r\n\r\n"
     );
 }
 
 #[tokio::test]
-async fn bodies_are_framed_anew() {
+async fn bodies_are_decoded_and_framed_again() {
     let counted = "POST http://site.org/ HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello";
-    let heard = passed_on(counted, "hello").await;
+    let heard = forwarded(counted, "hello").await;
     assert!(heard.ends_with("Content-Length: 5\r\nConnection: close\r\n\r\nhello"), "{heard}");
 
     let chunked = "POST http://site.org/ HTTP/1.1\r\nTransfer-Encoding: Chunked\r\n\r\n\
                    5;name=value\r\nhello\r\n00001  \r\n!\r\n0\r\nX-Trailer: 1\r\n\r\n";
-    let heard = passed_on(chunked, "0\r\n\r\n").await;
+    let heard = forwarded(chunked, "0\r\n\r\n").await;
     let body =
         "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n";
     assert!(heard.ends_with(body), "{heard}");
 }
 
 #[tokio::test]
-async fn what_can_be_read_in_two_ways_is_refused() {
+async fn ambiguous_requests_are_refused() {
     let cases = [
         "Content-Length: 5\r\nTransfer-Encoding: chunked",
         "Transfer-Encoding: chunked\r\nContent-Length: 5",
@@ -105,12 +105,12 @@ async fn what_can_be_read_in_two_ways_is_refused() {
         "no colon",
     ];
     for fields in cases {
-        let world = World::default();
-        world.site("site.org", echo().await);
+        let network = FakeNetwork::default();
+        network.site("site.org", echo().await);
         let request = format!("POST http://site.org/ HTTP/1.1\r\n{fields}\r\n\r\nhello");
-        let answer = world.proxy("site.org").ask(request).await;
+        let answer = network.proxy("site.org").ask(request).await;
         assert!(answer.starts_with("HTTP/1.1 400 Bad Request: "), "{fields:?}: {answer}");
-        assert!(world.tried().is_empty(), "{fields:?}");
+        assert!(network.tried().is_empty(), "{fields:?}");
     }
 }
 
@@ -135,16 +135,16 @@ async fn requests_a_proxy_cannot_serve_are_explained() {
         ("\x16\x03\x01", "mcpz: this is not a request\n"),
     ];
     for (line, text) in cases {
-        let answer = World::default().proxy("on").ask(format!("{line}\r\n\r\n")).await;
+        let answer = FakeNetwork::default().proxy("on").ask(format!("{line}\r\n\r\n")).await;
         assert!(answer.starts_with("HTTP/1.1 400 ") && answer.ends_with(text), "{line}: {answer}");
     }
 }
 
 #[tokio::test]
-async fn each_request_of_a_connection_is_decided_for_itself() {
-    let world = World::default();
-    world.site("site.org", mirror("\r\n\r\n").await);
-    let mut proxy = world.proxy("site.org");
+async fn each_request_on_a_connection_gets_its_own_decision() {
+    let network = FakeNetwork::default();
+    network.site("site.org", mirror("\r\n\r\n").await);
+    let mut proxy = network.proxy("site.org");
     let mut stream = proxy.connect().await;
     for _ in 0..2 {
         stream.write_all(GET.as_bytes()).await.unwrap();
@@ -153,7 +153,7 @@ async fn each_request_of_a_connection_is_decided_for_itself() {
         assert_eq!(proxy.reports.reached().await.host, "site.org");
     }
     let evil = "GET http://evil.org/ HTTP/1.1\r\nHost: site.org\r\n\r\n";
-    // Both at once: one that may pass does not take along the one behind it.
+    // Both at once: the allowed request does not carry the one behind it along.
     stream.write_all([GET, evil].concat().as_bytes()).await.unwrap();
     let answer = rest(&mut stream).await;
     let refused = "HTTP/1.1 403 Forbidden: no connection to evil.org port 80: the host is not in the \
@@ -165,25 +165,25 @@ async fn each_request_of_a_connection_is_decided_for_itself() {
         (refusal.host.as_str(), refusal.port, refusal.reason),
         ("evil.org", 80, Reason::NotListed)
     );
-    assert_eq!(world.tried().len(), 3, "each request has a connection of its own");
+    assert_eq!(network.tried().len(), 3, "each request has its own connection");
 }
 
 #[tokio::test]
 async fn a_body_does_not_hide_another_request() {
-    let world = World::default();
-    world.site("site.org", mirror("evil.org/ HTTP/1.1\r\n\r\n").await);
+    let network = FakeNetwork::default();
+    network.site("site.org", mirror("evil.org/ HTTP/1.1\r\n\r\n").await);
     let inner = "GET http://evil.org/ HTTP/1.1\r\n\r\n";
     let outer = format!(
         "POST http://site.org/ HTTP/1.1\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{inner}",
         inner.len()
     );
-    let answer = world.proxy("site.org").ask(outer).await;
+    let answer = network.proxy("site.org").ask(outer).await;
     assert!(answer.ends_with(inner), "{answer}");
-    assert_eq!(world.tried(), ["93.184.216.34:80"]);
+    assert_eq!(network.tried(), ["93.184.216.34:80"]);
 }
 
 #[tokio::test]
-async fn answers_arrive_in_the_frame_the_client_understands() {
+async fn responses_get_the_framing_that_the_client_understands() {
     let old = "GET http://site.org/ HTTP/1.0\r\n\r\n";
     let head = "HEAD http://site.org/ HTTP/1.1\r\nConnection: close\r\n\r\n";
     let cases = [
@@ -223,7 +223,7 @@ async fn answers_arrive_in_the_frame_the_client_understands() {
 }
 
 #[tokio::test]
-async fn a_broken_answer_is_said_to_be_or_ends_short() {
+async fn a_broken_response_becomes_an_error_or_ends_early() {
     for answer in [
         "",
         "garbage\r\n\r\n",
@@ -246,16 +246,16 @@ async fn a_broken_answer_is_said_to_be_or_ends_short() {
 }
 
 #[tokio::test]
-async fn a_server_may_ask_for_the_body_or_answer_before_it() {
-    let world = World::default();
-    let place = server(|mut stream| async move {
+async fn a_server_may_ask_for_the_body_or_respond_before_it() {
+    let network = FakeNetwork::default();
+    let origin = server(|mut stream| async move {
         until(&mut stream, "\r\n\r\n").await;
         stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await.unwrap();
         until(&mut stream, "hello").await;
         stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await.unwrap();
     });
-    world.site("site.org", place.await);
-    let proxy = world.proxy("site.org");
+    network.site("site.org", origin.await);
+    let proxy = network.proxy("site.org");
     let head =
         "POST http://site.org/ HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n";
     let mut stream = proxy.connect().await;
@@ -264,14 +264,14 @@ async fn a_server_may_ask_for_the_body_or_answer_before_it() {
     stream.write_all(b"hello").await.unwrap();
     assert!(until(&mut stream, "\r\n\r\n").await.contains("Connection: keep-alive"));
 
-    world.site("site.org", answers("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n").await);
+    network.site("site.org", answers("HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n").await);
     stream.write_all(head.as_bytes()).await.unwrap();
     let answer = rest(&mut stream).await;
     assert_eq!(answer, "HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
 }
 
 #[tokio::test]
-async fn interim_answers_are_passed_on_to_clients_that_know_them() {
+async fn interim_responses_reach_the_clients_that_know_them() {
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
     let last = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n";
     let answer = format!("{hints}{hints}{last}\r\n");
@@ -282,12 +282,12 @@ async fn interim_answers_are_passed_on_to_clients_that_know_them() {
 }
 
 #[tokio::test]
-async fn a_tunnel_passes_everything_both_ways_and_ends_each_for_itself() {
-    let world = World::default();
-    world.site("site.org", echo().await);
-    let mut proxy = world.proxy("site.org");
+async fn a_tunnel_passes_all_bytes_and_its_directions_end_separately() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await);
+    let mut proxy = network.proxy("site.org");
     let connect = "CONNECT site.org:443 HTTP/1.1\r\nHost: whatever\r\n\r\n";
-    // What follows the head at once belongs to the tunnel, and the end is only one direction's.
+    // Bytes right behind the head belong to the tunnel, and the client's end closes one direction only.
     let answer = proxy.ask(format!("{connect}early\0bytes")).await;
     assert_eq!(answer, "HTTP/1.1 200 Connection established\r\n\r\nearly\0bytes");
     let reached = proxy.reports.reached().await;
@@ -298,10 +298,10 @@ async fn a_tunnel_passes_everything_both_ways_and_ends_each_for_itself() {
 }
 
 #[tokio::test]
-async fn a_server_that_ends_first_can_still_be_sent_to() {
-    let world = World::default();
+async fn a_server_that_stops_sending_can_still_receive() {
+    let network = FakeNetwork::default();
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    let place = server(move |mut stream| {
+    let origin = server(move |mut stream| {
         let told = told.clone();
         async move {
             stream.write_all(b"bye").await.unwrap();
@@ -309,8 +309,8 @@ async fn a_server_that_ends_first_can_still_be_sent_to() {
             told.send(rest(&mut stream).await).unwrap();
         }
     });
-    world.site("site.org", place.await);
-    let proxy = world.proxy("site.org");
+    network.site("site.org", origin.await);
+    let proxy = network.proxy("site.org");
     let mut stream = proxy.connect().await;
     stream.write_all(b"CONNECT site.org:443 HTTP/1.1\r\n\r\n").await.unwrap();
     assert!(rest(&mut stream).await.ends_with("\r\n\r\nbye"));
@@ -344,9 +344,9 @@ async fn odd_hosts_are_refused_and_reported() {
         ("CONNECT 169.254.169.254:80", "169.254.169.254"),
     ];
     for (line, host) in cases {
-        let world = World::default();
-        world.site("site.org", echo().await);
-        let mut proxy = world.proxy("on");
+        let network = FakeNetwork::default();
+        network.site("site.org", echo().await);
+        let mut proxy = network.proxy("on");
         let answer = proxy.ask(format!("{line} HTTP/1.1\r\n\r\n")).await;
         assert!(
             answer.starts_with("HTTP/1.1 403 Forbidden: no connection to "),
@@ -354,15 +354,15 @@ async fn odd_hosts_are_refused_and_reported() {
         );
         assert!(answer.ends_with("; no `--net` allows it\n"), "{line}: {answer}");
         assert_eq!(proxy.reports.refusal().await.host, host);
-        assert!(world.tried().is_empty() && world.lookups().is_empty(), "{line}");
+        assert!(network.tried().is_empty() && network.lookups().is_empty(), "{line}");
     }
 }
 
 #[tokio::test]
-async fn a_label_comes_back_in_reports() {
-    let world = World::default();
-    world.site("site.org", echo().await);
-    let mut proxy = world.proxy("site.org");
+async fn reports_repeat_the_label() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await);
+    let mut proxy = network.proxy("site.org");
     // run-7:x
     let field = "Proxy-Authorization: Basic cnVuLTc6eA==\r\n\r\n";
     proxy.ask(format!("CONNECT evil.org:443 HTTP/1.1\r\n{field}")).await;

@@ -1,20 +1,20 @@
-//! What a connection may cost, and that everything ends with the proxy.
+//! The limits of a connection, and the end of all connections with the proxy.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::world::{World, echo, rest, server, until};
+use super::network::{FakeNetwork, echo, rest, server, until};
 use crate::limits::Limits;
 
-/// Soon, where a test waits for it.
-const SOON: Duration = Duration::from_millis(100);
+/// A limit short enough to wait for.
+const SHORT: Duration = Duration::from_millis(100);
 
 #[tokio::test]
-async fn heads_have_a_size_and_a_number_of_fields() {
-    let world = World::default();
+async fn the_size_and_the_fields_of_a_head_are_limited() {
+    let network = FakeNetwork::default();
     let limits = Limits { head_bytes: 500, fields: 5, ..Limits::default() };
-    let proxy = world.proxy_with("on", limits);
+    let proxy = network.proxy_with("on", limits);
     let large = format!("GET http://site.org/{} HTTP/1.1\r\n\r\n", "a".repeat(500));
     assert!(proxy.ask(large).await.starts_with("HTTP/1.1 431 "));
     let endless = "GET http://site.org/".to_owned() + &"a".repeat(100_000);
@@ -24,24 +24,24 @@ async fn heads_have_a_size_and_a_number_of_fields() {
 }
 
 #[tokio::test]
-async fn heads_have_a_time() {
-    let limits = Limits { head_time: SOON, ..Limits::default() };
-    let proxy = World::default().proxy_with("on", limits);
+async fn the_time_for_a_head_is_limited() {
+    let limits = Limits { head_time: SHORT, ..Limits::default() };
+    let proxy = FakeNetwork::default().proxy_with("on", limits);
     let mut slow = proxy.connect().await;
     slow.write_all(b"GET http://site.org/ HT").await.unwrap();
     assert!(rest(&mut slow).await.starts_with("HTTP/1.1 408 "));
     for beginning in [&[][..], &[5], &[5, 1, 0, 5, 1]] {
         let mut silent = proxy.connect().await;
         silent.write_all(beginning).await.unwrap();
-        assert!(rest(&mut silent).await.len() <= 2, "it is just closed");
+        assert!(rest(&mut silent).await.len() <= 2, "the connection closes without an answer");
     }
 }
 
 #[tokio::test]
-async fn a_tunnel_in_which_nothing_moves_ends() {
-    let world = World::default();
-    world.site("site.org", echo().await);
-    let mut proxy = world.proxy_with("on", Limits { idle: SOON, ..Limits::default() });
+async fn an_idle_tunnel_ends() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await);
+    let mut proxy = network.proxy_with("on", Limits { idle: SHORT, ..Limits::default() });
     let mut stream = proxy.connect().await;
     stream.write_all(b"CONNECT site.org:443 HTTP/1.1\r\n\r\n").await.unwrap();
     assert!(rest(&mut stream).await.starts_with("HTTP/1.1 200 "));
@@ -49,11 +49,11 @@ async fn a_tunnel_in_which_nothing_moves_ends() {
 }
 
 #[tokio::test]
-async fn a_tunnel_in_which_something_moves_goes_on() {
-    let world = World::default();
-    world.site("site.org", echo().await);
-    let idle = 10 * SOON;
-    let proxy = world.proxy_with("on", Limits { idle, ..Limits::default() });
+async fn a_busy_tunnel_stays_open() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await);
+    let idle = 10 * SHORT;
+    let proxy = network.proxy_with("on", Limits { idle, ..Limits::default() });
     let mut stream = proxy.connect().await;
     stream.write_all(b"CONNECT site.org:443 HTTP/1.1\r\n\r\n").await.unwrap();
     until(&mut stream, "\r\n\r\n").await;
@@ -61,18 +61,18 @@ async fn a_tunnel_in_which_something_moves_goes_on() {
     while begun.elapsed() < 2 * idle {
         stream.write_all(b"!").await.unwrap();
         until(&mut stream, "!").await;
-        tokio::time::sleep(SOON / 2).await;
+        tokio::time::sleep(SHORT / 2).await;
     }
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_is_given_up() {
-    let world = World::default();
-    let place = server(|mut stream| async move {
+async fn a_silent_server_times_out() {
+    let network = FakeNetwork::default();
+    let origin = server(|mut stream| async move {
         rest(&mut stream).await;
     });
-    world.site("site.org", place.await);
-    let proxy = world.proxy_with("on", Limits { idle: SOON, ..Limits::default() });
+    network.site("site.org", origin.await);
+    let proxy = network.proxy_with("on", Limits { idle: SHORT, ..Limits::default() });
     let mut stream = proxy.connect().await;
     stream.write_all(b"GET http://site.org/ HTTP/1.1\r\n\r\n").await.unwrap();
     let answer = rest(&mut stream).await;
@@ -80,31 +80,34 @@ async fn a_server_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_waits_for_its_turn() {
-    let world = World::default();
-    world.site("site.org", echo().await);
-    let proxy = world.proxy_with("on", Limits { connections: 1, ..Limits::default() });
+async fn a_connection_above_the_limit_waits() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await);
+    let proxy = network.proxy_with("on", Limits { connections: 1, ..Limits::default() });
     let mut first = proxy.connect().await;
     first.write_all(b"CONNECT site.org:443 HTTP/1.1\r\n\r\n").await.unwrap();
     until(&mut first, "\r\n\r\n").await;
     let mut second = proxy.connect().await;
     second.write_all(b"CONNECT site.org:443 HTTP/1.1\r\n\r\n").await.unwrap();
-    assert!(tokio::time::timeout(SOON, second.read_u8()).await.is_err(), "it waits");
+    assert!(
+        tokio::time::timeout(SHORT, second.read_u8()).await.is_err(),
+        "the second connection waits"
+    );
     drop(first);
     until(&mut second, "\r\n\r\n").await;
 }
 
 #[tokio::test]
-async fn everything_ends_with_the_proxy_and_is_reported() {
-    let world = World::default();
-    world.site("site.org", echo().await);
-    let mut proxy = world.proxy("on");
+async fn connections_end_with_the_proxy_and_are_reported() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await);
+    let mut proxy = network.proxy("on");
     let mut stream = proxy.connect().await;
     stream.write_all(b"CONNECT site.org:443 HTTP/1.1\r\n\r\n").await.unwrap();
     until(&mut stream, "\r\n\r\n").await;
     drop(proxy.proxy);
     assert_eq!(rest(&mut stream).await, "");
     assert_eq!(proxy.reports.reached().await.host, "site.org");
-    let later = tokio::net::TcpStream::connect(proxy.place).await;
-    assert!(later.is_err(), "nobody listens any more");
+    let later = tokio::net::TcpStream::connect(proxy.address).await;
+    assert!(later.is_err(), "the listener is closed");
 }

@@ -1,4 +1,4 @@
-//! What is a host, in which form, and which hosts rules allow.
+//! Which texts are hosts, their normal form, and which hosts the rules allow.
 
 use proptest::prelude::*;
 
@@ -14,7 +14,7 @@ fn name(text: &str) -> Name {
 }
 
 #[test]
-fn a_name_has_one_form() {
+fn a_name_has_one_normal_form() {
     let cases = [
         ("github.com", "github.com"),
         ("GitHub.COM", "github.com"),
@@ -36,7 +36,7 @@ fn a_name_has_one_form() {
 }
 
 #[test]
-fn what_is_not_a_host_is_refused() {
+fn invalid_hosts_are_errors() {
     use HostError::*;
     let long_label = format!("{}.org", "a".repeat(64));
     let long_name = vec!["a".repeat(63); 4].join(".");
@@ -142,7 +142,7 @@ fn a_port_is_plain_digits() {
 }
 
 #[test]
-fn a_list_allows_what_it_names() {
+fn a_list_allows_the_hosts_it_names() {
     let rules =
         "github.com, *.Example.org., ssh.org:22, [2606:4700::1]:53, 1.1.1.1, *.multi.org:8443";
     let rules = Rules::parse(rules).unwrap();
@@ -183,7 +183,7 @@ fn off_allows_nothing_and_on_every_name() {
 }
 
 #[test]
-fn rules_that_cannot_be_meant_say_what_is_wrong() {
+fn invalid_rules_say_what_is_wrong() {
     let cases = [
         ("", "``: an entry is empty; `off` allows nothing"),
         ("github.com,,a.org", "``: an entry is empty; `off` allows nothing"),
@@ -223,7 +223,7 @@ fn rules_that_cannot_be_meant_say_what_is_wrong() {
 }
 
 #[test]
-fn rules_are_shown_as_they_are_written() {
+fn rules_are_displayed_as_they_are_written() {
     for text in ["on", "off", "github.com,*.example.org:22,[2606:4700::1]:53,1.1.1.1"] {
         assert_eq!(Rules::parse(text).unwrap().to_string(), text);
     }
@@ -231,14 +231,14 @@ fn rules_are_shown_as_they_are_written() {
 
 proptest! {
     #[test]
-    fn no_bytes_make_reading_panic(text in prop::collection::vec(any::<u8>(), 0..80)) {
+    fn no_bytes_make_parsing_panic(text in prop::collection::vec(any::<u8>(), 0..80)) {
         Host::parse(&text).ok();
         Host::parse_with_port(&text).ok();
         Rules::parse(&String::from_utf8_lossy(&text)).ok();
     }
 
     #[test]
-    fn what_was_read_reads_the_same_again(text in "[a-zA-Z0-9.:\\-_\\[\\]x]{1,30}") {
+    fn a_displayed_host_parses_to_the_same_host(text in "[a-zA-Z0-9.:\\-_\\[\\]x]{1,30}") {
         if let Ok(host) = Host::parse(text.as_bytes()) {
             prop_assert_eq!(Host::parse(host.to_string().as_bytes()), Ok(host));
         }
@@ -259,18 +259,18 @@ proptest! {
         }
     }
 
-    /// What the system's own parser takes for an address is never a name.
+    /// Text that the system's own parser reads as an address is never a name.
     #[test]
-    fn no_dress_of_an_address_is_a_name(
+    fn a_disguised_address_is_never_a_name(
         parts in prop::collection::vec((any::<u8>(), 0..3usize), 1..=4),
         dot in prop::bool::ANY,
     ) {
-        let dressed = parts.iter().map(|&(part, base)| match base {
+        let disguised = parts.iter().map(|&(part, base)| match base {
             0 => format!("{part}"),
             1 => format!("0{part:o}"),
             _ => format!("0x{part:x}"),
         });
-        let text = dressed.collect::<Vec<_>>().join(".") + if dot { "." } else { "" };
+        let text = disguised.collect::<Vec<_>>().join(".") + if dot { "." } else { "" };
         prop_assert!(!matches!(Host::parse(text.as_bytes()), Ok(Host::Name(_))), "{}", text);
     }
 }

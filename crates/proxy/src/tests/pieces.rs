@@ -1,16 +1,16 @@
-//! What arrives in odd pieces, broken, too much, or not as HTTP at all.
+//! Input that arrives in odd pieces, broken, too large, or not as HTTP at all.
 
 use proptest::prelude::*;
 use tokio::io::AsyncWriteExt;
 
-use super::world::{World, answers, echo, mirror, rest, until};
-use crate::http::head::Request;
+use super::network::{FakeNetwork, answers, echo, mirror, rest, until};
+use crate::http::request::Request;
 
 #[tokio::test]
-async fn a_request_may_come_byte_by_byte() {
-    let world = World::default();
-    world.site("site.org", mirror("0\r\n\r\n").await);
-    let proxy = world.proxy("site.org");
+async fn a_request_may_arrive_byte_by_byte() {
+    let network = FakeNetwork::default();
+    network.site("site.org", mirror("0\r\n\r\n").await);
+    let proxy = network.proxy("site.org");
     let mut stream = proxy.connect().await;
     let request = "\r\nPOST http://site.org/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n\
                    2\r\nhi\r\n0\r\n\r\n";
@@ -23,7 +23,7 @@ async fn a_request_may_come_byte_by_byte() {
 }
 
 #[tokio::test]
-async fn a_broken_body_is_not_passed_on_as_a_whole_one() {
+async fn a_broken_body_is_not_forwarded_as_complete() {
     let chunked = "Transfer-Encoding: chunked\r\n\r\n";
     for body in [
         format!("{chunked}2\r\nhiXX0\r\n\r\n"),
@@ -38,17 +38,17 @@ async fn a_broken_body_is_not_passed_on_as_a_whole_one() {
         format!("{chunked}2\r\nhi\r\n"),
         "Content-Length: 5\r\n\r\nhi".to_owned(),
     ] {
-        let world = World::default();
-        world.site("site.org", mirror("never").await);
+        let network = FakeNetwork::default();
+        network.site("site.org", mirror("never").await);
         let request = format!("POST http://site.org/ HTTP/1.1\r\n{body}");
-        let answer = world.proxy("site.org").ask(request).await;
+        let answer = network.proxy("site.org").ask(request).await;
         assert!(answer.starts_with("HTTP/1.1 400 "), "{body:?}: {answer}");
     }
 }
 
 #[tokio::test]
-async fn who_is_refused_may_finish_sending() {
-    let proxy = World::default().proxy("off");
+async fn a_refused_client_may_finish_sending() {
+    let proxy = FakeNetwork::default().proxy("off");
     for (url, status) in [("http://evil.org/", 403), ("/", 400)] {
         let mut stream = proxy.connect().await;
         let head = format!("PUT {url} HTTP/1.1\r\nContent-Length: 900000\r\n\r\n");
@@ -66,18 +66,18 @@ async fn who_is_refused_may_finish_sending() {
 }
 
 #[tokio::test]
-async fn an_answer_may_have_any_size() {
-    let world = World::default();
+async fn a_response_may_have_any_size() {
+    let network = FakeNetwork::default();
     let body = "0123456789".repeat(200_000);
     let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
-    world.site("site.org", answers(answer).await);
-    let mut proxy = world.proxy("site.org");
+    network.site("site.org", answers(answer).await);
+    let mut proxy = network.proxy("site.org");
     let heard = proxy.ask("GET http://site.org/ HTTP/1.1\r\n\r\n").await;
     assert!(heard.ends_with(&format!("\r\n\r\n{body}")));
     assert!(proxy.reports.reached().await.received > 2_000_000);
 }
 
-/// Bytes that look a little like requests.
+/// Bytes that resemble requests.
 fn requests() -> impl Strategy<Value = Vec<u8>> {
     let words = [
         "GET ",
@@ -115,15 +115,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn whatever_is_sent_only_what_is_allowed_is_connected_to(bytes in requests()) {
+    fn no_input_leads_to_a_host_that_is_not_allowed(bytes in requests()) {
         Request::parse(&bytes, 16).ok();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let world = World::default();
-            world.site("site.org", echo().await).name("evil.org", &[&["1.1.1.1"]]);
-            world.proxy("site.org").ask(&bytes).await;
-            for place in world.tried() {
-                assert!(["93.184.216.34:80", "93.184.216.34:443"].contains(&place.as_str()), "{place}");
+            let network = FakeNetwork::default();
+            network.site("site.org", echo().await).name("evil.org", &[&["1.1.1.1"]]);
+            network.proxy("site.org").ask(&bytes).await;
+            for address in network.tried() {
+                assert!(["93.184.216.34:80", "93.184.216.34:443"].contains(&address.as_str()), "{address}");
             }
         });
     }

@@ -1,14 +1,14 @@
-//! What is granted and refused in SOCKS.
+//! Which SOCKS requests are granted and which are refused.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::world::{Running, World, echo, rest};
+use super::network::{FakeNetwork, RunningProxy, echo, rest};
 use crate::address::Kind;
 use crate::host::HostError;
 use crate::report::Reason;
 
-/// Greets without a name, asks, and returns the reply code.
-async fn code(proxy: &Running, request: &[u8]) -> u8 {
+/// Sends a request without authentication and returns the code of the reply.
+async fn code(proxy: &RunningProxy, request: &[u8]) -> u8 {
     let mut stream = proxy.connect().await;
     stream.write_all(&[&[5, 1, 0], request].concat()).await.unwrap();
     let mut reply = [0; 12];
@@ -22,10 +22,10 @@ fn named(name: &[u8], port: u16) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_name_is_looked_up_here_and_tunnelled_to() {
-    let world = World::default();
-    world.site("site.org", echo().await);
-    let mut proxy = world.proxy("site.org");
+async fn the_proxy_looks_up_a_name_and_tunnels_to_it() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await);
+    let mut proxy = network.proxy("site.org");
     let mut stream = proxy.connect().await;
     let bytes = [&[5, 2, 0, 1][..], &named(b"Site.org", 443), b"hello"].concat();
     stream.write_all(&bytes).await.unwrap();
@@ -36,10 +36,10 @@ async fn a_name_is_looked_up_here_and_tunnelled_to() {
 }
 
 #[tokio::test]
-async fn what_is_refused_gets_code_2_and_is_reported() {
-    let world = World::default();
-    world.site("site.org", echo().await).name("inside.org", &[&["10.0.0.1"]]);
-    let mut proxy = world.proxy("site.org,inside.org");
+async fn a_refusal_has_code_2_and_is_reported() {
+    let network = FakeNetwork::default();
+    network.site("site.org", echo().await).name("inside.org", &[&["10.0.0.1"]]);
+    let mut proxy = network.proxy("site.org,inside.org");
     let private = Reason::Address("10.0.0.1".parse().unwrap(), Kind::Private);
     let loopback = |text: &str| Reason::Address(text.parse().unwrap(), Kind::Loopback);
     let mapped: &[u8] =
@@ -68,22 +68,22 @@ async fn what_is_refused_gets_code_2_and_is_reported() {
         let refusal = proxy.reports.refusal().await;
         assert_eq!((refusal.host.as_str(), refusal.reason), (host, reason));
     }
-    assert!(world.tried().is_empty());
+    assert!(network.tried().is_empty());
 }
 
 #[tokio::test]
 async fn a_public_address_is_decided_as_an_address() {
-    let world = World::default();
-    world.server("1.1.1.1", echo().await);
-    assert_eq!(code(&world.proxy("1.1.1.1"), &[5, 1, 0, 1, 1, 1, 1, 1, 1, 187]).await, 0);
-    assert_eq!(code(&world.proxy("on"), &[5, 1, 0, 1, 1, 1, 1, 1, 0, 22]).await, 0);
+    let network = FakeNetwork::default();
+    network.server("1.1.1.1", echo().await);
+    assert_eq!(code(&network.proxy("1.1.1.1"), &[5, 1, 0, 1, 1, 1, 1, 1, 1, 187]).await, 0);
+    assert_eq!(code(&network.proxy("on"), &[5, 1, 0, 1, 1, 1, 1, 1, 0, 22]).await, 0);
 }
 
 #[tokio::test]
-async fn other_troubles_have_codes_of_their_own() {
-    let world = World::default();
-    world.name("down.org", &[&["1.1.1.1"]]);
-    let proxy = world.proxy("on");
+async fn other_failures_have_their_own_codes() {
+    let network = FakeNetwork::default();
+    network.name("down.org", &[&["1.1.1.1"]]);
+    let proxy = network.proxy("on");
     assert_eq!(code(&proxy, &named(b"nowhere.org", 80)).await, 4);
     assert_eq!(code(&proxy, &named(b"down.org", 80)).await, 5);
     assert_eq!(code(&proxy, &[5, 2, 0, 1, 1, 1, 1, 1, 0, 80]).await, 7, "bind");
@@ -93,8 +93,8 @@ async fn other_troubles_have_codes_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_name_with_a_password_is_a_label() {
-    let mut proxy = World::default().proxy("off");
+async fn the_user_name_is_the_label() {
+    let mut proxy = FakeNetwork::default().proxy("off");
     let bytes = [&[5, 2, 0, 2, 1, 5][..], b"run-7", &[1, b'x'], &named(b"evil.org", 443)].concat();
     assert_eq!(proxy.ask(bytes).await, "\x05\x02\x01\0\x05\x02\0\x01\0\0\0\0\0\0");
     let refusal = proxy.reports.refusal().await;

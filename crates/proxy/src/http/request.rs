@@ -1,6 +1,7 @@
-//! The head of an HTTP request: what is asked for, and what is passed on of it.
+//! The head of an HTTP request: what the client asks for, and the head the server gets instead.
 //!
-//! Strict, because whoever answers reads it again: what could be read in two ways is not passed on.
+//! Parsing is strict because the server parses the request again: a head that two parsers could read
+//! differently is refused, never forwarded.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -8,33 +9,33 @@ use httparse::{EMPTY_HEADER, Header, Status};
 use thiserror::Error;
 
 use super::body::Framing;
-use super::fields::{end_to_end, is_named, length_of, push_field, values};
-use crate::target::label;
+use super::fields::{end_to_end, is_in_connection, parse_length, push_field, values};
+use crate::target::parse_label;
 
 #[derive(Debug)]
 pub struct Request {
     pub method: String,
-    /// Host and port, as they were written.
+    /// Host and port as the client wrote them; not checked yet.
     pub authority: String,
-    pub kind: Kind,
+    pub form: Form,
     pub framing: Framing,
-    /// What the command calls itself.
     pub label: Option<String>,
-    /// What is passed on as it came.
+    /// The fields that are forwarded unchanged.
     fields: Vec<(String, Vec<u8>)>,
-    /// HTTP/1.0, whose clients do not know chunks.
-    pub old: bool,
-    /// Whether another request may follow.
-    pub keep: bool,
+    /// HTTP/1.0, which knows neither chunks nor interim responses.
+    pub http_1_0: bool,
+    /// Whether the client may send another request on its connection.
+    pub keep_alive: bool,
 }
 
+/// How the request names its target.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Form {
     Connect,
-    Plain { path: String },
+    Url { path: String },
 }
 
-/// Why a head is not a request that can be passed on.
+/// Why a request cannot be forwarded.
 #[derive(Debug, Error)]
 pub enum RequestError {
     #[error("this is not a request")]
@@ -62,15 +63,15 @@ pub enum RequestError {
 }
 
 impl Request {
-    pub fn parse(head: &[u8], most_fields: usize) -> Result<Self, RequestError> {
-        let mut room = vec![EMPTY_HEADER; most_fields];
-        let mut parsed = httparse::Request::new(&mut room);
+    pub fn parse(head: &[u8], max_fields: usize) -> Result<Self, RequestError> {
+        let mut headers = vec![EMPTY_HEADER; max_fields];
+        let mut parsed = httparse::Request::new(&mut headers);
         match parsed.parse(head) {
             Ok(Status::Complete(size)) if size == head.len() => {}
             Err(httparse::Error::TooManyHeaders) => return Err(RequestError::TooManyFields),
             _ => return Err(RequestError::Malformed),
         }
-        // The parser takes a lone LF for the end of a line; others may not.
+        // `httparse` accepts a lone LF as the end of a line; the server may not.
         let lone = |at: usize| head[at] == b'\n' && (at == 0 || head[at - 1] != b'\r');
         if (0..head.len()).any(lone) {
             return Err(RequestError::LineEnding);
@@ -79,28 +80,28 @@ impl Request {
             return Err(RequestError::Malformed);
         };
         let fields = &*parsed.headers;
-        let old = parsed.version == Some(0);
-        let (authority, kind) = read_target(method, target)?;
+        let http_1_0 = parsed.version == Some(0);
+        let (authority, form) = split_target(method, target)?;
         if values(fields, "host").count() > 1 {
             return Err(RequestError::SeveralHosts);
         }
         Ok(Self {
             method: method.to_owned(),
             authority: authority.to_owned(),
-            kind,
-            framing: request_framing(fields, old)?,
-            label: values(fields, "proxy-authorization").next().and_then(basic),
+            form,
+            framing: parse_framing(fields, http_1_0)?,
+            label: values(fields, "proxy-authorization").next().and_then(parse_basic),
             fields: end_to_end(fields)
                 .map(|field| (field.name.to_owned(), field.value.to_vec()))
                 .collect(),
-            old,
-            keep: !old && !is_named(fields, "close"),
+            http_1_0,
+            keep_alive: !http_1_0 && !is_in_connection(fields, "close"),
         })
     }
 
-    /// What is sent instead. The host is the one that was checked, whatever else the request said.
-    pub fn head_for(&self, host: &str, path: &str) -> Vec<u8> {
-        let version = if self.old { "1.0" } else { "1.1" };
+    /// The head the server gets. It names the host that was checked, whatever `Host` the client sent.
+    pub fn forwarded_head(&self, host: &str, path: &str) -> Vec<u8> {
+        let version = if self.http_1_0 { "1.0" } else { "1.1" };
         let mut head =
             format!("{} {path} HTTP/{version}\r\nHost: {host}\r\n", self.method).into_bytes();
         for (name, value) in &self.fields {
@@ -112,9 +113,10 @@ impl Request {
     }
 }
 
-fn read_target<'a>(method: &str, target: &'a str) -> Result<(&'a str, Kind), RequestError> {
+/// Splits a request target into its authority and the rest.
+fn split_target<'a>(method: &str, target: &'a str) -> Result<(&'a str, Form), RequestError> {
     if method == "CONNECT" {
-        return Ok((target, Kind::Connect));
+        return Ok((target, Form::Connect));
     }
     let Some((scheme, rest)) = target.split_once("://").filter(|_| !target.starts_with('/')) else {
         return Err(RequestError::NotAUrl);
@@ -131,29 +133,32 @@ fn read_target<'a>(method: &str, target: &'a str) -> Result<(&'a str, Kind), Req
         None if method == "OPTIONS" => "*".to_owned(),
         _ => format!("/{path}"),
     };
-    Ok((authority, Kind::Plain { path }))
+    Ok((authority, Form::Url { path }))
 }
 
-fn request_framing(fields: &[Header<'_>], old: bool) -> Result<Framing, RequestError> {
+fn parse_framing(fields: &[Header<'_>], http_1_0: bool) -> Result<Framing, RequestError> {
     let mut lengths = values(fields, "content-length");
     let mut codings = values(fields, "transfer-encoding");
     match (lengths.next(), codings.next()) {
         _ if lengths.next().or(codings.next()).is_some() => Err(RequestError::SeveralLengths),
         (None, None) => Ok(Framing::Empty),
         (Some(_), Some(_)) => Err(RequestError::LengthAndEncoding),
-        (Some(length), None) => length_of(length).map(Framing::Length).ok_or(RequestError::Length),
-        (None, Some(coding)) if !old && coding.eq_ignore_ascii_case(b"chunked") => {
+        (Some(length), None) => {
+            parse_length(length).map(Framing::Length).ok_or(RequestError::Length)
+        }
+        (None, Some(coding)) if !http_1_0 && coding.eq_ignore_ascii_case(b"chunked") => {
             Ok(Framing::Chunked)
         }
         (None, Some(_)) => Err(RequestError::Encoding),
     }
 }
 
-fn basic(value: &[u8]) -> Option<String> {
+/// The label in the value of a `Proxy-Authorization` field: its user name.
+fn parse_basic(value: &[u8]) -> Option<String> {
     let (scheme, rest) = value.split_at_checked("basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"basic ") {
         return None;
     }
     let decoded = STANDARD.decode(rest.trim_ascii()).ok()?;
-    label(decoded.split(|&byte| byte == b':').next().unwrap_or_default())
+    parse_label(decoded.split(|&byte| byte == b':').next().unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! An invented internet: what names mean, which addresses are whose, and what was connected to.
+//! A fake internet: it resolves names, redirects addresses to servers of the test, and records connections.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,29 +10,29 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::door::Door;
+use crate::connector::Connector;
 use crate::host::Name;
 use crate::limits::Limits;
-use crate::network::{Network, Public};
+use crate::network::{Network, PublicAddress};
+use crate::proxy::Proxy;
 use crate::report::{Reached, Refusal, Report};
 use crate::rules::Rules;
-use crate::serve::Proxy;
 
 #[derive(Clone, Default)]
-pub struct World(Arc<Mutex<Facts>>);
+pub struct FakeNetwork(Arc<Mutex<State>>);
 
 #[derive(Default)]
-struct Facts {
-    /// The answers to come for each name; the last one stays.
+struct State {
+    /// The answers that a name will get, in order; the last one is repeated.
     names: HashMap<String, Vec<Vec<IpAddr>>>,
     own: Vec<IpAddr>,
-    /// Who really answers for an address.
+    /// The servers of the test that stand in for an address.
     servers: HashMap<IpAddr, SocketAddr>,
     tried: Vec<SocketAddr>,
     lookups: Vec<String>,
 }
 
-impl World {
+impl FakeNetwork {
     pub fn name(&self, name: &str, answers: &[&[&str]]) -> &Self {
         let read = |answer: &&[&str]| answer.iter().map(|text| text.parse().unwrap()).collect();
         let answers = answers.iter().map(read).collect();
@@ -45,17 +45,17 @@ impl World {
         self
     }
 
-    pub fn server(&self, address: &str, place: SocketAddr) -> &Self {
-        self.0.lock().unwrap().servers.insert(address.parse().unwrap(), place);
+    pub fn server(&self, address: &str, origin: SocketAddr) -> &Self {
+        self.0.lock().unwrap().servers.insert(address.parse().unwrap(), origin);
         self
     }
 
-    /// A name with one public address, where a server answers.
-    pub fn site(&self, name: &str, place: SocketAddr) -> &Self {
-        self.name(name, &[&["93.184.216.34"]]).server("93.184.216.34", place)
+    /// Adds a name with one public address, and the server behind it.
+    pub fn site(&self, name: &str, origin: SocketAddr) -> &Self {
+        self.name(name, &[&["93.184.216.34"]]).server("93.184.216.34", origin)
     }
 
-    /// What was connected to.
+    /// The addresses that the proxy tried to connect to.
     pub fn tried(&self) -> Vec<String> {
         self.0.lock().unwrap().tried.iter().map(ToString::to_string).collect()
     }
@@ -64,31 +64,31 @@ impl World {
         self.0.lock().unwrap().lookups.clone()
     }
 
-    pub fn door(&self, rules: &str) -> (Door<Self>, Reports) {
+    pub fn connector(&self, rules: &str) -> (Connector<Self>, Reports) {
         let (sender, receiver) = unbounded_channel();
         let reporter = Arc::new(move |report| sender.send(report).unwrap_or_default());
         let (rules, limits) = (Rules::parse(rules).unwrap(), Limits::default());
-        (Door { network: self.clone(), rules, limits, reporter }, Reports(receiver))
+        (Connector { network: self.clone(), rules, limits, reporter }, Reports(receiver))
     }
 
-    pub fn proxy(&self, rules: &str) -> Running {
+    pub fn proxy(&self, rules: &str) -> RunningProxy {
         self.proxy_with(rules, Limits::default())
     }
 
-    pub fn proxy_with(&self, rules: &str, limits: Limits) -> Running {
+    pub fn proxy_with(&self, rules: &str, limits: Limits) -> RunningProxy {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let place = listener.local_addr().unwrap();
-        let (door, reports) = self.door(rules);
-        let proxy = Proxy::start(listener, Door { limits, ..door }).unwrap();
-        Running { proxy, place, reports }
+        let address = listener.local_addr().unwrap();
+        let (connector, reports) = self.connector(rules);
+        let proxy = Proxy::start(listener, Connector { limits, ..connector }).unwrap();
+        RunningProxy { proxy, address, reports }
     }
 }
 
-impl Network for World {
+impl Network for FakeNetwork {
     async fn resolve(&self, name: &Name) -> io::Result<Vec<IpAddr>> {
-        let mut facts = self.0.lock().unwrap();
-        facts.lookups.push(name.to_string());
-        let answers = facts.names.get_mut(name.as_str()).ok_or(io::ErrorKind::NotFound)?;
+        let mut state = self.0.lock().unwrap();
+        state.lookups.push(name.to_string());
+        let answers = state.names.get_mut(name.as_str()).ok_or(io::ErrorKind::NotFound)?;
         Ok(if answers.len() > 1 { answers.remove(0) } else { answers[0].clone() })
     }
 
@@ -96,24 +96,24 @@ impl Network for World {
         self.0.lock().unwrap().own.contains(&address)
     }
 
-    async fn connect(&self, address: Public) -> io::Result<TcpStream> {
+    async fn connect(&self, address: PublicAddress) -> io::Result<TcpStream> {
         let address = address.get();
-        let place = {
-            let mut facts = self.0.lock().unwrap();
-            facts.tried.push(address);
-            facts.servers.get(&address.ip()).copied()
+        let origin = {
+            let mut state = self.0.lock().unwrap();
+            state.tried.push(address);
+            state.servers.get(&address.ip()).copied()
         };
-        TcpStream::connect(place.ok_or(io::ErrorKind::ConnectionRefused)?).await
+        TcpStream::connect(origin.ok_or(io::ErrorKind::ConnectionRefused)?).await
     }
 }
 
-/// What the caller is told.
+/// What the proxy reported.
 pub struct Reports(UnboundedReceiver<Report>);
 
 impl Reports {
     pub async fn next(&mut self) -> Report {
         let next = tokio::time::timeout(Duration::from_secs(20), self.0.recv());
-        next.await.expect("a report is due").expect("the proxy lives")
+        next.await.expect("a report arrives").expect("the proxy runs")
     }
 
     pub async fn refusal(&mut self) -> Refusal {
@@ -131,18 +131,18 @@ impl Reports {
     }
 }
 
-pub struct Running {
+pub struct RunningProxy {
     pub proxy: Proxy,
-    pub place: SocketAddr,
+    pub address: SocketAddr,
     pub reports: Reports,
 }
 
-impl Running {
+impl RunningProxy {
     pub async fn connect(&self) -> TcpStream {
-        TcpStream::connect(self.place).await.unwrap()
+        TcpStream::connect(self.address).await.unwrap()
     }
 
-    /// Sends bytes, says that there are no more, and reads all that is answered.
+    /// Sends bytes, closes that direction, and reads the whole answer.
     pub async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes.as_ref()).await.unwrap();
@@ -151,7 +151,7 @@ impl Running {
     }
 }
 
-/// Everything until the end.
+/// Reads until the connection ends.
 pub async fn rest(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let all = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut bytes));
@@ -159,7 +159,7 @@ pub async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Reads until a text has come.
+/// Reads until the input ends with a text.
 pub async fn until(stream: &mut TcpStream, end: &str) -> String {
     let mut bytes = Vec::new();
     while !bytes.ends_with(end.as_bytes()) {
@@ -170,22 +170,22 @@ pub async fn until(stream: &mut TcpStream, end: &str) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// A server that does the same with every connection.
+/// A server that handles every connection alike.
 pub async fn server<F>(serve: impl Fn(TcpStream) -> F + Send + 'static) -> SocketAddr
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    let place = listener.local_addr().unwrap();
+    let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(serve(stream));
         }
     });
-    place
+    address
 }
 
-/// A server that sends back what it gets, and ends when the other side has.
+/// A server that sends back what it receives until the client stops sending.
 pub async fn echo() -> SocketAddr {
     server(|mut stream| async move {
         let (mut reader, mut writer) = stream.split();
@@ -195,7 +195,7 @@ pub async fn echo() -> SocketAddr {
     .await
 }
 
-/// A server that answers each request with a text, whatever it is.
+/// A server that answers any request with the same text.
 pub async fn answers(text: impl Into<String>) -> SocketAddr {
     let text = text.into();
     server(move |mut stream| {
@@ -209,7 +209,7 @@ pub async fn answers(text: impl Into<String>) -> SocketAddr {
     .await
 }
 
-/// A server that answers with what it was sent, which has a known end.
+/// A server whose response is the request it received, which ends with a known text.
 pub async fn mirror(end: &'static str) -> SocketAddr {
     server(move |mut stream| async move {
         let heard = until(&mut stream, end).await;

@@ -7,13 +7,12 @@ use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-use super::{Network, Public};
 use crate::host::Name;
+use crate::network::{Network, PublicAddress};
 
-/// How many names are looked up at once. Each takes a thread for as long as a name server likes.
-const LOOKUPS: usize = 16;
+/// How many lookups run at once. Each occupies a thread until the name server answers.
+const MAX_LOOKUPS: usize = 16;
 
-/// The real one.
 #[derive(Debug)]
 pub struct Internet {
     lookups: Arc<Semaphore>,
@@ -21,16 +20,16 @@ pub struct Internet {
 
 impl Default for Internet {
     fn default() -> Self {
-        Self { lookups: Arc::new(Semaphore::new(LOOKUPS)) }
+        Self { lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
     }
 }
 
 impl Internet {
     async fn look_up(&self, name: String) -> io::Result<Vec<IpAddr>> {
-        let turn = self.lookups.clone().acquire_owned().await.map_err(io::Error::other)?;
+        let permit = self.lookups.clone().acquire_owned().await.map_err(io::Error::other)?;
         let lookup = tokio::task::spawn_blocking(move || {
-            // The thread's, not the request's: nobody waits for a lookup that takes too long.
-            let _turn = turn;
+            // Held by the thread: the request may give up on a slow lookup, but the thread stays busy.
+            let _permit = permit;
             let found = (name, 0).to_socket_addrs()?;
             Ok(found.map(|address| address.ip()).collect())
         });
@@ -43,33 +42,35 @@ impl Network for Internet {
         self.look_up(name.as_str().to_owned()).await
     }
 
-    /// The system lends a socket only addresses that are its own, and knows better than any list
-    /// which these are now.
+    /// The system binds sockets only to its own addresses, so binding asks it which these are now. A list
+    /// would go stale.
     fn is_own(&self, address: IpAddr) -> bool {
-        let nobodys: IpAddr = match address {
+        let unassigned: IpAddr = match address {
             IpAddr::V4(_) => Ipv4Addr::new(192, 0, 2, 1).into(),
             IpAddr::V6(_) => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
         };
-        match is_lent(nobodys) {
-            false => is_lent(address),
-            // `ip_nonlocal_bind`: it lends any. But from where would we speak with it?
-            true => speaks_to_itself(address),
+        match can_bind(unassigned) {
+            false => can_bind(address),
+            // `ip_nonlocal_bind` is set: any address can be bound, so ask the routing instead.
+            true => routes_to_itself(address),
         }
     }
 
-    async fn connect(&self, address: Public) -> io::Result<TcpStream> {
+    async fn connect(&self, address: PublicAddress) -> io::Result<TcpStream> {
         TcpStream::connect(address.get()).await
     }
 }
 
-/// Only a clear no is one: a system that is out of sockets has not said whose it is.
-fn is_lent(address: IpAddr) -> bool {
-    let lent = UdpSocket::bind((address, 0));
-    !lent.is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
+/// False only if the system says that the address is not its own. Any other failure, such as too many open
+/// sockets, proves nothing.
+fn can_bind(address: IpAddr) -> bool {
+    let bound = UdpSocket::bind((address, 0));
+    !bound.is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
 }
 
-/// Nothing is sent: connecting such a socket only chooses the way.
-fn speaks_to_itself(address: IpAddr) -> bool {
+/// Whether packets to an address would also come from it. Connecting a UDP socket only chooses the route; it
+/// sends nothing.
+fn routes_to_itself(address: IpAddr) -> bool {
     let any: IpAddr = match address {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
@@ -93,9 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn an_own_address_is_what_speaks_to_itself() {
-        assert!(speaks_to_itself(Ipv4Addr::LOCALHOST.into()));
-        assert!(!speaks_to_itself(Ipv4Addr::new(1, 1, 1, 1).into()));
+    fn an_own_address_routes_to_itself() {
+        assert!(routes_to_itself(Ipv4Addr::LOCALHOST.into()));
+        assert!(!routes_to_itself(Ipv4Addr::new(1, 1, 1, 1).into()));
     }
 
     #[tokio::test]

@@ -1,29 +1,29 @@
-//! The one way out: what is asked for is decided, looked up, checked and connected.
+//! Checks a target and connects to it. Every connection that leaves the proxy is made here.
 //!
-//! A name is looked up once for each connection, and the addresses that were checked are the ones that
-//! are tried, in order: an answer that changes a moment later changes nothing.
+//! A name is looked up once for each connection, and only the addresses that passed the check are tried,
+//! in order. A DNS answer that changes a moment later changes nothing.
 
 use std::io;
 
 use thiserror::Error;
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::host::{Host, HostError};
 use crate::limits::Limits;
-use crate::network::{Network, Public};
+use crate::network::{Network, PublicAddress};
+use crate::peer::Peer;
 use crate::report::{Reason, Refusal, Report, Reporter};
 use crate::rules::Rules;
 use crate::target::Target;
-use crate::traffic::Passage;
+use crate::traffic::Traffic;
 
 /// How many addresses of a name are tried.
-const TRIES: usize = 8;
+const MAX_ADDRESSES: usize = 8;
 
-/// How much is shown of what is not a host.
-const SHOWN: usize = 255;
+/// How much of an invalid host a report shows.
+const SHOWN_BYTES: usize = 255;
 
-pub struct Door<N> {
+pub struct Connector<N> {
     pub network: N,
     pub rules: Rules,
     pub limits: Limits,
@@ -41,33 +41,37 @@ pub enum ConnectError {
     Unreachable(String, io::Error),
 }
 
-impl<N: Network> Door<N> {
-    pub async fn open(&self, target: Target) -> Result<(TcpStream, Passage), ConnectError> {
-        let mut last = io::ErrorKind::NotFound.into();
-        for address in self.checked(&target).await? {
+impl<N: Network> Connector<N> {
+    pub async fn connect(&self, target: Target) -> Result<(Peer, Traffic), ConnectError> {
+        let mut last_error = io::ErrorKind::NotFound.into();
+        for address in self.permitted_addresses(&target).await? {
             let connect = timeout(self.limits.connect_time, self.network.connect(address));
             match connect.await.map_err(io::Error::from).flatten() {
                 Ok(stream) => {
                     stream.set_nodelay(true).ok();
                     let address = address.get().ip();
-                    return Ok((stream, Passage::new(target, address, self.reporter.clone())));
+                    let traffic = Traffic::new(target, address, self.reporter.clone());
+                    return Ok((Peer::new(stream), traffic));
                 }
-                Err(error) => last = error,
+                Err(error) => last_error = error,
             }
         }
-        Err(ConnectError::Unreachable(target.host.to_string(), last))
+        Err(ConnectError::Unreachable(target.host.to_string(), last_error))
     }
 
-    /// The addresses a target may be reached at.
-    async fn checked(&self, target: &Target) -> Result<Vec<Public>, ConnectError> {
+    /// The addresses a connection to the target may be made to.
+    async fn permitted_addresses(
+        &self,
+        target: &Target,
+    ) -> Result<Vec<PublicAddress>, ConnectError> {
         let Target { host, port, label } = target;
         let refuse = |reason| {
             let (host, label) = (host.to_string(), label.clone());
             self.refuse(Refusal { host, port: *port, reason, label })
         };
-        // First, as no rule helps with an address that is not public.
+        // Before the rules, so that the refusal does not suggest a rule: none opens a private address.
         if let Host::Address(address) = host {
-            Public::check(&self.network, *address, *port).map_err(refuse)?;
+            PublicAddress::check(&self.network, *address, *port).map_err(refuse)?;
         }
         self.rules.check(host, *port).map_err(refuse)?;
         let found = match host {
@@ -77,31 +81,31 @@ impl<N: Network> Door<N> {
                 lookup.map_err(io::Error::from).flatten().unwrap_or_default()
             }
         };
-        let mut public = Vec::new();
-        let mut refused = None;
+        let mut permitted = Vec::new();
+        let mut first_reason = None;
         for address in found {
-            match Public::check(&self.network, address, *port) {
-                Ok(address) => public.push(address),
-                Err(reason) => refused = refused.or(Some(reason)),
+            match PublicAddress::check(&self.network, address, *port) {
+                Ok(address) => permitted.push(address),
+                Err(reason) => first_reason = first_reason.or(Some(reason)),
             }
         }
-        public.truncate(TRIES);
-        match refused {
-            _ if !public.is_empty() => Ok(public),
+        permitted.truncate(MAX_ADDRESSES);
+        match first_reason {
+            _ if !permitted.is_empty() => Ok(permitted),
             Some(reason) => Err(refuse(reason)),
             None => Err(ConnectError::NotFound(host.to_string())),
         }
     }
 
-    /// Refuses what is not even a host.
-    pub fn refuse_text(
+    /// Refuses text that was sent as a host and is not one.
+    pub fn refuse_invalid_host(
         &self,
         text: &[u8],
         error: HostError,
         label: Option<String>,
     ) -> ConnectError {
         let mut host = text.escape_ascii().to_string();
-        host.truncate(SHOWN);
+        host.truncate(SHOWN_BYTES);
         self.refuse(Refusal { host, port: 0, reason: Reason::Host(error), label })
     }
 

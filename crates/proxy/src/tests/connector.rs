@@ -1,12 +1,12 @@
-//! What is connected to, whatever names mean from one moment to the next.
+//! Which addresses the connector connects to, even when the answers for a name change.
 
 use std::net::IpAddr;
 
 use proptest::prelude::*;
 
-use super::world::{World, echo};
+use super::network::{FakeNetwork, echo};
 use crate::address::{Kind, special};
-use crate::door::ConnectError;
+use crate::connector::ConnectError;
 use crate::host::Host;
 use crate::report::Reason;
 use crate::target::Target;
@@ -23,47 +23,47 @@ fn reason(opened: Result<impl Sized, ConnectError>) -> Reason {
 }
 
 #[tokio::test]
-async fn a_name_that_means_something_private_the_next_time_is_refused_then() {
-    let world = World::default();
-    world.site("rebind.org", echo().await);
-    world.name("rebind.org", &[&["93.184.216.34"], &["127.0.0.1"]]);
-    let (door, _reports) = world.door("rebind.org");
-    door.open(target("rebind.org", 80)).await.unwrap();
-    assert_eq!(world.lookups().len(), 1, "what was checked is what is connected to");
-    let second = reason(door.open(target("rebind.org", 80)).await);
+async fn a_name_that_resolves_to_a_private_address_later_is_refused_then() {
+    let network = FakeNetwork::default();
+    network.site("rebind.org", echo().await);
+    network.name("rebind.org", &[&["93.184.216.34"], &["127.0.0.1"]]);
+    let (connector, _reports) = network.connector("rebind.org");
+    connector.connect(target("rebind.org", 80)).await.unwrap();
+    assert_eq!(network.lookups().len(), 1, "the connection uses the addresses that were checked");
+    let second = reason(connector.connect(target("rebind.org", 80)).await);
     assert_eq!(second, Reason::Address("127.0.0.1".parse().unwrap(), Kind::Loopback));
-    assert_eq!(world.tried(), ["93.184.216.34:80"]);
+    assert_eq!(network.tried(), ["93.184.216.34:80"]);
 }
 
 #[tokio::test]
-async fn of_mixed_answers_only_the_public_ones_are_tried_in_order() {
-    let world = World::default();
-    world.name("mixed.org", &[&["10.0.0.1", "1.1.1.1", "::1", "93.184.216.34", "fe80::1"]]);
-    world.server("93.184.216.34", echo().await).server("10.0.0.1", echo().await);
-    let (door, mut reports) = world.door("mixed.org");
-    drop(door.open(target("mixed.org", 443)).await.unwrap());
-    assert_eq!(world.tried(), ["1.1.1.1:443", "93.184.216.34:443"]);
+async fn only_the_public_addresses_of_a_name_are_tried_in_order() {
+    let network = FakeNetwork::default();
+    network.name("mixed.org", &[&["10.0.0.1", "1.1.1.1", "::1", "93.184.216.34", "fe80::1"]]);
+    network.server("93.184.216.34", echo().await).server("10.0.0.1", echo().await);
+    let (connector, mut reports) = network.connector("mixed.org");
+    drop(connector.connect(target("mixed.org", 443)).await.unwrap());
+    assert_eq!(network.tried(), ["1.1.1.1:443", "93.184.216.34:443"]);
     assert_eq!(reports.reached().await.address, "93.184.216.34".parse::<IpAddr>().unwrap());
 }
 
 #[tokio::test]
-async fn an_address_of_this_machine_is_refused_though_it_is_public() {
-    let world = World::default();
-    world.site("home.org", echo().await).own("93.184.216.34");
-    let (door, _reports) = world.door("on");
+async fn a_public_address_of_this_machine_is_refused() {
+    let network = FakeNetwork::default();
+    network.site("home.org", echo().await).own("93.184.216.34");
+    let (connector, _reports) = network.connector("on");
     for host in ["home.org", "93.184.216.34", "[::ffff:93.184.216.34]"] {
-        let reason = reason(door.open(target(host, 80)).await);
+        let reason = reason(connector.connect(target(host, 80)).await);
         assert_eq!(reason, Reason::Address("93.184.216.34".parse().unwrap(), Kind::Own));
     }
-    assert!(world.tried().is_empty());
+    assert!(network.tried().is_empty());
 }
 
 #[tokio::test]
-async fn what_the_rules_refuse_is_not_even_looked_up() {
-    let world = World::default();
-    let (door, mut reports) = world.door("github.com");
-    assert_eq!(reason(door.open(target("secret.evil.org", 443)).await), Reason::NotListed);
-    assert!(world.lookups().is_empty());
+async fn a_name_that_the_rules_refuse_is_not_looked_up() {
+    let network = FakeNetwork::default();
+    let (connector, mut reports) = network.connector("github.com");
+    assert_eq!(reason(connector.connect(target("secret.evil.org", 443)).await), Reason::NotListed);
+    assert!(network.lookups().is_empty());
     let refusal = reports.refusal().await;
     assert_eq!(
         refusal.to_string(),
@@ -73,10 +73,10 @@ async fn what_the_rules_refuse_is_not_even_looked_up() {
 }
 
 #[tokio::test]
-async fn a_refusal_names_what_would_allow_it_only_if_something_does() {
-    let world = World::default();
-    world.name("inside.org", &[&["192.168.1.1"]]);
-    let (door, mut reports) = world.door("github.com,inside.org");
+async fn a_refusal_names_a_remedy_only_if_there_is_one() {
+    let network = FakeNetwork::default();
+    network.name("inside.org", &[&["192.168.1.1"]]);
+    let (connector, mut reports) = network.connector("github.com,inside.org");
     let cases = [
         (target("github.com", 22), Some("github.com:22")),
         (target("1.1.1.1", 443), Some("1.1.1.1")),
@@ -85,15 +85,15 @@ async fn a_refusal_names_what_would_allow_it_only_if_something_does() {
         (target("10.0.0.1", 443), None),
     ];
     for (target, remedy) in cases {
-        door.open(target).await.map(|_| ()).unwrap_err();
+        connector.connect(target).await.map(|_| ()).unwrap_err();
         assert_eq!(reports.refusal().await.remedy().as_deref(), remedy);
     }
 }
 
 #[tokio::test]
-async fn a_name_nobody_knows_is_no_refusal() {
-    let (door, _reports) = World::default().door("on");
-    let closed = door.open(target("nowhere.org", 443)).await.map(|_| ()).unwrap_err();
+async fn an_unknown_name_is_not_found_rather_than_refused() {
+    let (connector, _reports) = FakeNetwork::default().connector("on");
+    let closed = connector.connect(target("nowhere.org", 443)).await.map(|_| ()).unwrap_err();
     assert_eq!(closed.to_string(), "the name nowhere.org is not found");
 }
 
@@ -122,32 +122,32 @@ fn address() -> impl Strategy<Value = IpAddr> {
 
 proptest! {
     #[test]
-    fn nothing_that_is_not_public_is_ever_connected_to(
+    fn only_public_addresses_are_connected_to(
         answers in prop::collection::vec(prop::collection::vec(address(), 0..5), 1..4),
         literal in address(),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let world = World::default();
+            let network = FakeNetwork::default();
             let texts: Vec<Vec<String>> =
                 answers.iter().map(|all| all.iter().map(ToString::to_string).collect()).collect();
             let texts: Vec<Vec<&str>> =
                 texts.iter().map(|all| all.iter().map(String::as_str).collect()).collect();
             let texts: Vec<&[&str]> = texts.iter().map(Vec::as_slice).collect();
-            world.name("any.org", &texts);
-            let (door, _reports) = world.door("on");
+            network.name("any.org", &texts);
+            let (connector, _reports) = network.connector("on");
             for _ in 0..answers.len() {
-                door.open(target("any.org", 443)).await.map(|_| ()).unwrap_err();
+                connector.connect(target("any.org", 443)).await.map(|_| ()).unwrap_err();
             }
             let host = Host::address(literal);
-            door.open(Target { host, port: 443, label: None }).await.map(|_| ()).unwrap_err();
+            connector.connect(Target { host, port: 443, label: None }).await.map(|_| ()).unwrap_err();
             let expected = answers.iter().flatten().chain([&literal]);
             let expected = expected.filter(|address| special(**address).is_none()).count();
-            let tried = world.tried();
+            let tried = network.tried();
             assert_eq!(tried.len(), expected);
-            for place in tried {
-                let place: std::net::SocketAddr = place.parse().unwrap();
-                assert_eq!(special(place.ip()), None, "{place}");
+            for address in tried {
+                let address: std::net::SocketAddr = address.parse().unwrap();
+                assert_eq!(special(address.ip()), None, "{address}");
             }
         });
     }
