@@ -1,16 +1,18 @@
-//! `mcpz install`: tells a client of us, in the client's own file.
+//! `mcpz install`: adds mcpz to the configuration file of a client.
 //!
-//!     flags ─▶ Reach ─▶ Client ─▶ entry ─▶ Place ─▶ text ─▶ File
+//!     flags ─▶ Transport ─▶ Client ─▶ entry ─▶ Location ─▶ text ─▶ File
 //!
-//! A file that is not understood is not touched; what belongs into it is shown instead.
+//! If a file cannot be edited safely, it stays as it is, and the user sees what to write into it.
 
 mod client;
 mod document;
+mod edit;
+mod entry;
 mod file;
 mod json;
 mod list;
-mod reach;
 mod toml;
+mod transport;
 mod yaml;
 
 use std::error::Error;
@@ -24,9 +26,11 @@ pub use client::Client;
 pub use json::OPTIONS as JSON_OPTIONS;
 
 use crate::args::InstallFlags;
-use client::{OWN_KEYS, Reach, Token};
-use document::{Place, Puzzle};
+use document::Location;
+use edit::EditError;
+use entry::{is_ours, merge, summary};
 use file::File;
+use transport::{Token, Transport};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
@@ -41,7 +45,7 @@ pub enum InstallError {
     #[error("{0} has no file for a project: leave out --project")]
     NoProject(&'static str),
     #[error("{} is not a folder: --project names the one of a project", .0.display())]
-    NoFolder(PathBuf),
+    NotFolder(PathBuf),
     #[error(
         "Claude Desktop's file is for servers it starts itself: add this one in its settings, under \
          Connectors, or leave out --http"
@@ -70,49 +74,51 @@ pub enum InstallError {
     )]
     NotOurs { name: String, path: PathBuf, what: String },
     #[error(
-        "{} is left as it is, as {puzzle}. To do it by hand, {todo}", path.display()
+        "{} is left as it is, as {problem}. To do it by hand, {todo}", path.display()
     )]
-    Puzzling { path: PathBuf, puzzle: Puzzle, todo: String },
+    NotEdited { path: PathBuf, problem: EditError, todo: String },
 }
 
 pub fn run(flags: &InstallFlags) -> Result<ExitCode, Box<dyn Error>> {
-    let project = flags.project.as_deref().map(folder).transpose()?;
+    let project = flags.project.as_deref().map(project_folder).transpose()?;
     let Some(client) = flags.client else {
         list::run(project.as_deref(), &flags.name)?;
         return Ok(ExitCode::SUCCESS);
     };
-    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if flags.name.is_empty() || !flags.name.bytes().all(bare) {
+    let valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if flags.name.is_empty() || !flags.name.bytes().all(valid) {
         return Err(InstallError::Name(flags.name.clone()).into());
     }
     let path = path(client, project.as_deref())?;
-    let place = Place { form: client.form(), table: client.table(), name: &flags.name };
+    let location = Location { format: client.format(), table: client.table(), name: &flags.name };
     if flags.remove {
-        remove(flags, place, &path)?;
+        remove(flags, location, &path)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let reach = reach::load(flags)?;
-    let entry = client.entry(&flags.name, &reach)?;
+    let transport = Transport::from_flags(flags)?;
+    let entry = client.entry(&flags.name, &transport)?;
     if flags.print {
-        writeln!(io::stdout(), "{}\n\n{}", path.display(), place.fragment(&entry)?.trim_end())?;
+        let snippet = location.snippet(&entry)?;
+        writeln!(io::stdout(), "{}\n\n{}", path.display(), snippet.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
     if project.is_none() && !flags.force {
-        client.look()?;
+        client.check_installed()?;
     }
-    if add(flags, place, &path, entry, &reach)? {
-        writeln!(io::stdout(), "{}", client.advice(project.is_some()))?;
+    if add(flags, location, &path, entry, &transport)? {
+        writeln!(io::stdout(), "{}", client.next_step(project.is_some()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn folder(project: &Path) -> Result<PathBuf, InstallError> {
+fn project_folder(project: &Path) -> Result<PathBuf, InstallError> {
     std::fs::canonicalize(project)
         .ok()
         .filter(|path| path.is_dir())
-        .ok_or_else(|| InstallError::NoFolder(project.to_owned()))
+        .ok_or_else(|| InstallError::NotFolder(project.to_owned()))
 }
 
+/// The client's file: the project's, if one is given, or else the user's.
 fn path(client: Client, project: Option<&Path>) -> Result<PathBuf, InstallError> {
     match project {
         Some(project) => {
@@ -122,40 +128,42 @@ fn path(client: Client, project: Option<&Path>) -> Result<PathBuf, InstallError>
     }
 }
 
-/// Whether anything was changed.
+/// Returns whether the file changed.
 fn add(
     flags: &InstallFlags,
-    place: Place<'_>,
+    location: Location<'_>,
     path: &Path,
     entry: Value,
-    reach: &Reach,
+    transport: &Transport,
 ) -> Result<bool, Box<dyn Error>> {
     let file = File::open(path)?;
     let text = file.text.as_deref().unwrap_or_default();
-    let fragment = place.fragment(&entry)?;
-    let puzzling = |puzzle| InstallError::Puzzling {
+    let snippet = location.snippet(&entry)?;
+    let not_edited = |problem| InstallError::NotEdited {
         path: path.to_owned(),
-        puzzle,
-        todo: format!("add\n\n{}", fragment.trim_end()),
+        problem,
+        todo: format!("add\n\n{}", snippet.trim_end()),
     };
-    let old = place.entries(text).map_err(puzzling)?.remove(place.name);
+    let old = location.entries(text).map_err(not_edited)?.remove(location.name);
     let ours = old.as_ref().is_some_and(|old| is_ours(old, flags.http.as_deref()));
     let entry = match &old {
-        Some(old) if ours => merged(entry, old),
-        Some(old) if !flags.force && *old != entry => return Err(not_ours(place, path, old).into()),
+        Some(old) if ours => merge(entry, old),
+        Some(old) if !flags.force && *old != entry => {
+            return Err(not_ours(location, path, old).into());
+        }
         _ => entry,
     };
     let (mut out, shown) = (io::stdout().lock(), path.display());
     if old.as_ref() == Some(&entry) {
-        writeln!(out, "`{}` is in {shown} already; nothing was changed", place.name)?;
+        writeln!(out, "`{}` is in {shown} already; nothing was changed", location.name)?;
         return Ok(false);
     }
-    let changed = place.with(text, &entry).map_err(puzzling)?;
-    // What we wrote ourselves is not worth keeping.
-    let backup = if ours { None } else { file.keep()? };
-    let secret = matches!(reach, Reach::Connect { token: Token::Plain(_), .. });
+    let changed = location.add(text, &entry).map_err(not_edited)?;
+    // An entry of ours can be made again, so it needs no backup.
+    let backup = if ours { None } else { file.back_up()? };
+    let secret = matches!(transport, Transport::Http { token: Token::Plain(_), .. });
     file.write(&changed, secret)?;
-    writeln!(out, "`{}` is in {shown}: {}", place.name, list::told(&entry))?;
+    writeln!(out, "`{}` is in {shown}: {}", location.name, summary(&entry))?;
     if let Some(backup) = backup {
         writeln!(out, "What was there before is in {}", backup.display())?;
     }
@@ -165,69 +173,47 @@ fn add(
     Ok(true)
 }
 
-fn remove(flags: &InstallFlags, place: Place<'_>, path: &Path) -> Result<(), Box<dyn Error>> {
+fn remove(flags: &InstallFlags, location: Location<'_>, path: &Path) -> Result<(), Box<dyn Error>> {
     let file = File::open(path)?;
     let text = file.text.as_deref().unwrap_or_default();
-    let puzzling = |puzzle| InstallError::Puzzling {
+    let not_edited = |problem| InstallError::NotEdited {
         path: path.to_owned(),
-        puzzle,
-        todo: format!("remove `{}` from `{}`", place.name, place.table),
+        problem,
+        todo: format!("remove `{}` from `{}`", location.name, location.table),
     };
     let (mut out, shown) = (io::stdout().lock(), path.display());
-    let Some(entry) = place.entries(text).map_err(puzzling)?.remove(place.name) else {
-        writeln!(out, "`{}` is not in {shown}; nothing was changed", place.name)?;
+    let Some(entry) = location.entries(text).map_err(not_edited)?.remove(location.name) else {
+        writeln!(out, "`{}` is not in {shown}; nothing was changed", location.name)?;
         return Ok(());
     };
     if !flags.force && !is_ours(&entry, flags.http.as_deref()) {
-        return Err(not_ours(place, path, &entry).into());
+        return Err(not_ours(location, path, &entry).into());
     }
     let backups = file.backups();
-    // If installing into it gives what is there now, it is what there was, to the last byte.
-    let gives = |before: &str| place.with(before, &entry).is_ok_and(|after| after == text);
-    if let Some(before) = backups.iter().find(|backup| gives(&backup.text)) {
+    // A text that becomes the present one when the entry is added is the original, to the last byte.
+    let is_original = |old: &str| location.add(old, &entry).is_ok_and(|new| new == text);
+    if let Some(original) = backups.iter().find(|backup| is_original(&backup.text)) {
         if !flags.print {
-            file.write(&before.text, false)?;
-            std::fs::remove_file(&before.path)?;
+            file.write(&original.text, false)?;
+            std::fs::remove_file(&original.path)?;
         }
-    } else if backups.is_empty() && gives("") {
+    } else if backups.is_empty() && is_original("") {
         if !flags.print {
             file.delete()?;
         }
     } else {
-        let keep = backups.last().is_some_and(|backup| place.has_table(&backup.text));
-        let changed = place.without(text, keep).map_err(puzzling)?;
+        let keep_table = backups.last().is_some_and(|backup| location.has_table(&backup.text));
+        let changed = location.remove(text, keep_table).map_err(not_edited)?;
         if !flags.print {
             file.write(&changed, false)?;
         }
     }
     let verb = if flags.print { "would be taken" } else { "was taken" };
-    writeln!(out, "`{}` {verb} out of {shown}", place.name)?;
+    writeln!(out, "`{}` {verb} out of {shown}", location.name)?;
     Ok(())
 }
 
-fn not_ours(place: Place<'_>, path: &Path, entry: &Value) -> InstallError {
-    let (name, what) = (place.name.to_owned(), list::told(entry));
+fn not_ours(location: Location<'_>, path: &Path, entry: &Value) -> InstallError {
+    let (name, what) = (location.name.to_owned(), summary(entry));
     InstallError::NotOurs { name, path: path.to_owned(), what }
-}
-
-/// Whether an entry starts us, or leads to the address that is asked about.
-fn is_ours(entry: &Value, url: Option<&str>) -> bool {
-    let command = entry.get("command").or(entry.get("cmd")).and_then(Value::as_str);
-    let program = command.and_then(|command| Path::new(command).file_name());
-    let args: Vec<_> = entry["args"].as_array().into_iter().flatten().take(2).collect();
-    let starts = program.is_some_and(|program| program == "mcpz") && args == ["server", "shell"];
-    starts || (url.is_some() && list::address(entry) == url)
-}
-
-/// An entry of ours anew, with what the user has added to it.
-fn merged(mut entry: Value, old: &Value) -> Value {
-    if list::address(&entry).is_some() != list::address(old).is_some() {
-        return entry;
-    }
-    for (key, value) in old.as_object().into_iter().flatten() {
-        if !OWN_KEYS.contains(&key.as_str()) {
-            entry[key] = value.clone();
-        }
-    }
-    entry
 }

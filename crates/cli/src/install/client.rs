@@ -1,4 +1,4 @@
-//! The clients we know: where each keeps its servers, and how it writes one down.
+//! The clients that mcpz knows: which file each reads its servers from, and what an entry looks like there.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,8 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::InstallError;
-use super::document::Form;
+use super::document::Format;
+use super::transport::{Token, Transport};
 use crate::config::variable;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -25,37 +26,7 @@ pub enum Client {
     Goose,
 }
 
-/// How a client gets to a server.
-#[derive(Debug)]
-pub enum Reach {
-    Start { command: String, args: Vec<String> },
-    Connect { url: String, token: Token },
-}
-
-#[derive(Debug)]
-pub enum Token {
-    Plain(String),
-    /// The name of a variable in the client's environment.
-    Variable(String),
-    None,
-}
-
-/// What an entry says about how to get there. Other keys in it are the user's.
-pub const OWN_KEYS: &[&str] = &[
-    "type",
-    "command",
-    "cmd",
-    "args",
-    "url",
-    "httpUrl",
-    "uri",
-    "headers",
-    "http_headers",
-    "bearer_token_env_var",
-    "env_keys",
-];
-
-/// Seconds Goose waits for an answer. It wants to be told.
+/// How many seconds Goose waits for an answer. Its entries have to say it.
 const GOOSE_TIMEOUT: u64 = 300;
 
 impl Client {
@@ -73,11 +44,11 @@ impl Client {
         }
     }
 
-    pub fn form(self) -> Form {
+    pub fn format(self) -> Format {
         match self {
-            Self::Codex => Form::Toml,
-            Self::Goose => Form::Yaml,
-            _ => Form::Json,
+            Self::Codex => Format::Toml,
+            Self::Goose => Format::Yaml,
+            _ => Format::Json,
         }
     }
 
@@ -91,7 +62,7 @@ impl Client {
         }
     }
 
-    /// What shows that the client is here, besides its programs.
+    /// The folder of the client's configuration, which also shows that the client is installed.
     fn folder(self) -> Result<PathBuf, InstallError> {
         let home = || variable("HOME").map(PathBuf::from).ok_or(InstallError::NoHome);
         let named = |name| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -118,12 +89,12 @@ impl Client {
         }
     }
 
-    /// The file for everything the user does.
+    /// The user's file.
     pub fn file(self) -> Result<PathBuf, InstallError> {
         let folder = self.folder()?;
         Ok(match self {
             Self::ClaudeDesktop => folder.join("claude_desktop_config.json"),
-            // Beside the folder, unless the folder is somewhere else.
+            // It is next to the default folder, but inside a folder that the user chose.
             Self::ClaudeCode if variable("CLAUDE_CONFIG_DIR").is_none() => {
                 folder.with_file_name(".claude.json")
             }
@@ -136,7 +107,7 @@ impl Client {
         })
     }
 
-    /// The file for a project alone.
+    /// The file of a project, if the client reads one.
     pub fn project_file(self, project: &Path) -> Option<PathBuf> {
         let name = match self {
             Self::ClaudeCode => ".mcp.json",
@@ -165,8 +136,8 @@ impl Client {
         }
     }
 
-    /// Whether the client is here, or else where it was looked for.
-    pub fn look(self) -> Result<(), InstallError> {
+    /// Fails if neither the client's folder, nor its file, nor one of its programs exists.
+    pub fn check_installed(self) -> Result<(), InstallError> {
         let (folder, file) = (self.folder()?, self.file()?);
         let path = variable("PATH").unwrap_or_default();
         let on_path =
@@ -178,15 +149,15 @@ impl Client {
         Err(InstallError::NotThere { label: self.label(), folder, programs })
     }
 
-    /// What the client's file says of a server.
-    pub fn entry(self, name: &str, reach: &Reach) -> Result<Value, InstallError> {
-        match reach {
-            Reach::Start { command, args } => Ok(self.start(name, command, args)),
-            Reach::Connect { url, token } => self.connect(name, url, token),
+    /// The server's entry in the client's file.
+    pub fn entry(self, name: &str, transport: &Transport) -> Result<Value, InstallError> {
+        match transport {
+            Transport::Stdio { command, args } => Ok(self.stdio_entry(name, command, args)),
+            Transport::Http { url, token } => self.http_entry(name, url, token),
         }
     }
 
-    fn start(self, name: &str, command: &str, args: &[String]) -> Value {
+    fn stdio_entry(self, name: &str, command: &str, args: &[String]) -> Value {
         match self {
             Self::ClaudeCode | Self::Cursor | Self::VsCode => {
                 json!({"type": "stdio", "command": command, "args": args})
@@ -199,7 +170,7 @@ impl Client {
         }
     }
 
-    fn connect(self, name: &str, url: &str, token: &Token) -> Result<Value, InstallError> {
+    fn http_entry(self, name: &str, url: &str, token: &Token) -> Result<Value, InstallError> {
         let mut entry = match self {
             Self::ClaudeDesktop => return Err(InstallError::NoHttp),
             Self::ClaudeCode | Self::VsCode => json!({"type": "http", "url": url}),
@@ -230,8 +201,8 @@ impl Client {
         Ok(entry)
     }
 
-    /// What is left to do when the file has changed.
-    pub fn advice(self, project: bool) -> &'static str {
+    /// What the user has to do once the file has changed.
+    pub fn next_step(self, project: bool) -> &'static str {
         match self {
             Self::ClaudeCode if project => {
                 "Claude Code asks about it when it is next started there."

@@ -1,4 +1,5 @@
-//! A client's file on disk: what was there is kept beside it, and no reader ever sees half of it.
+//! A client's file on disk, and its backups next to it. A file is replaced as a whole: no reader ever sees
+//! half of it.
 
 use std::fs::{self, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -9,11 +10,13 @@ use super::InstallError;
 
 #[derive(Debug)]
 pub struct File {
-    /// As the client knows it. It may be a link.
+    /// Where the client looks for it. It may be a symbolic link.
     path: PathBuf,
+    /// Where it is.
     target: PathBuf,
+    /// Nothing if it does not exist.
     pub text: Option<String>,
-    like: Option<Metadata>,
+    metadata: Option<Metadata>,
 }
 
 #[derive(Debug)]
@@ -28,40 +31,40 @@ impl File {
         let path = path.to_owned();
         match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Ok(Self { target: path.clone(), path, text: None, like: None });
+                return Ok(Self { target: path.clone(), path, text: None, metadata: None });
             }
             found => found.map_err(fail)?,
         };
         let target = fs::canonicalize(&path).map_err(fail)?;
         let text = Some(fs::read_to_string(&target).map_err(fail)?);
-        let like = Some(fs::metadata(&target).map_err(fail)?);
-        Ok(Self { path, target, text, like })
+        let metadata = Some(fs::metadata(&target).map_err(fail)?);
+        Ok(Self { path, target, text, metadata })
     }
 
-    /// Keeps what is there now, unless it is kept already. An older backup is never written over: it
-    /// may be the only one from before.
-    pub fn keep(&self) -> Result<Option<PathBuf>, InstallError> {
+    /// Copies the file to a backup, unless one with the same text exists. Never overwrites an older
+    /// backup, which may be the only copy of the original.
+    pub fn back_up(&self) -> Result<Option<PathBuf>, InstallError> {
         let Some(text) = &self.text else { return Ok(None) };
-        let kept = self.backups();
-        if let Some(same) = kept.iter().find(|backup| backup.text == *text) {
+        let backups = self.backups();
+        if let Some(same) = backups.iter().find(|backup| backup.text == *text) {
             return Ok(Some(same.path.clone()));
         }
         let free = |path: &PathBuf| fs::symlink_metadata(path).is_err();
         let path = (1..).map(|number| self.backup_path(number)).find(free);
         let path = path.expect("some number is free");
-        put(&path, text, self.like.as_ref(), true)
+        replace(&path, text, self.metadata.as_ref(), true)
             .map_err(|source| InstallError::Write { path: path.clone(), source })?;
         Ok(Some(path))
     }
 
-    /// What was kept, oldest first.
+    /// The backups, oldest first.
     pub fn backups(&self) -> Vec<Backup> {
         let read = |number| {
             let path = self.backup_path(number);
             let text = fs::read_to_string(&path).ok()?;
             Some(Backup { path, text })
         };
-        // One that was removed leaves a gap.
+        // A removed backup leaves a gap.
         (1..100).filter_map(read).collect()
     }
 
@@ -74,15 +77,14 @@ impl File {
         path.into()
     }
 
-    /// Puts a text in place of what was read. A file that holds a secret is for its owner alone if we
-    /// make it.
+    /// Replaces the file. If it does not exist yet and will contain a secret, only its owner can read it.
     pub fn write(&self, text: &str, secret: bool) -> Result<(), InstallError> {
         let fail = |source| InstallError::Write { path: self.path.clone(), source };
         if let Some(folder) = self.target.parent() {
             fs::create_dir_all(folder).map_err(fail)?;
         }
         self.check_unchanged()?;
-        put(&self.target, text, self.like.as_ref(), secret).map_err(fail)
+        replace(&self.target, text, self.metadata.as_ref(), secret).map_err(fail)
     }
 
     pub fn delete(&self) -> Result<(), InstallError> {
@@ -91,7 +93,7 @@ impl File {
         fs::remove_file(&self.target).map_err(fail)
     }
 
-    /// A client that runs may have written since we read.
+    /// Fails if the file changed since it was read: a running client may write it.
     fn check_unchanged(&self) -> Result<(), InstallError> {
         match fs::read_to_string(&self.target).ok() == self.text {
             true => Ok(()),
@@ -100,28 +102,28 @@ impl File {
     }
 }
 
-/// Writes a file beside its place and moves it there.
-fn put(path: &Path, text: &str, like: Option<&Metadata>, secret: bool) -> io::Result<()> {
+/// Writes a new file next to `path` and moves it there. It gets the old file's owner and mode.
+fn replace(path: &Path, text: &str, old: Option<&Metadata>, secret: bool) -> io::Result<()> {
     let mut name = std::ffi::OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
     name.push(format!(".mcpz-{}", std::process::id()));
-    let beside = path.with_file_name(name);
-    let mode = if secret || like.is_some() { 0o600 } else { 0o666 };
+    let temporary = path.with_file_name(name);
+    let mode = if secret || old.is_some() { 0o600 } else { 0o666 };
     let written =
-        OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside).and_then(
+        OpenOptions::new().write(true).create_new(true).mode(mode).open(&temporary).and_then(
             |mut file| {
                 file.write_all(text.as_bytes())?;
-                if let Some(like) = like {
-                    // Only root can give a file away, and only for root it may belong to another.
-                    let _ = std::os::unix::fs::fchown(&file, Some(like.uid()), Some(like.gid()));
-                    file.set_permissions(Permissions::from_mode(like.mode() & 0o7777))?;
+                if let Some(old) = old {
+                    // Only root can change the owner, and only root needs to.
+                    let _ = std::os::unix::fs::fchown(&file, Some(old.uid()), Some(old.gid()));
+                    file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))?;
                 }
                 file.sync_all()?;
-                fs::rename(&beside, path)
+                fs::rename(&temporary, path)
             },
         );
     if written.is_err() {
-        let _ = fs::remove_file(&beside);
+        let _ = fs::remove_file(&temporary);
     }
     written
 }

@@ -13,7 +13,7 @@ use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
 use serde_json::Value;
 
-use super::document::{Puzzle, line_end, ordered, spliced};
+use super::edit::{EditError, line_end, ordered, splice};
 
 /// What editors and people write in such files.
 pub const OPTIONS: ParseOptions = ParseOptions {
@@ -29,11 +29,11 @@ pub const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-pub fn read(text: &str) -> Result<Value, String> {
-    parse_to_serde_value(text, &OPTIONS).map_err(|error| error.to_string())
+pub fn read(text: &str) -> Result<Value, EditError> {
+    parse_to_serde_value(text, &OPTIONS).map_err(EditError::Json)
 }
 
-pub fn put(text: &str, table: &str, name: &str, entry: &Value) -> Result<String, Puzzle> {
+pub fn add(text: &str, table: &str, name: &str, entry: &Value) -> Result<String, EditError> {
     if text.trim().is_empty() {
         let style = Style { unit: "  ", line_end: line_end(text) };
         let whole = serde_json::json!({table: {name: entry}});
@@ -49,14 +49,14 @@ pub fn put(text: &str, table: &str, name: &str, entry: &Value) -> Result<String,
             Some(old) => {
                 let indent = own_line(text, old.start()).map(|line| &text[line]);
                 let indent = indent.map(|line| line.trim_start_matches(['\r', '\n']));
-                spliced(text, &[(range(&old.value), &style.render(entry, indent))])
+                splice(text, &[(range(&old.value), &style.render(entry, indent))])
             }
             None => style.append(text, servers, name, entry),
         })
     })
 }
 
-pub fn cut(text: &str, table: &str, name: &str, keep_table: bool) -> Result<String, Puzzle> {
+pub fn remove(text: &str, table: &str, name: &str, keep_table: bool) -> Result<String, EditError> {
     edit(text, |root| {
         let Some(servers) = member(root, table)? else { return Ok(text.to_owned()) };
         let servers = object(table, servers)?;
@@ -64,39 +64,39 @@ pub fn cut(text: &str, table: &str, name: &str, keep_table: bool) -> Result<Stri
             return Ok(text.to_owned());
         }
         // A table with a remark in it is somebody's work, however empty.
-        let without = remove(text, servers, name);
+        let without = remove_member(text, servers, name);
         let bare = edit(&without, |root| {
-            let servers = member(root, table)?.ok_or(Puzzle::Intricate)?;
+            let servers = member(root, table)?.ok_or(EditError::Entangled)?;
             Ok(without[range(&servers.value)].chars().filter(|c| !c.is_whitespace()).collect())
         })?;
-        Ok(if !keep_table && bare == "{}" { remove(text, root, table) } else { without })
+        Ok(if !keep_table && bare == "{}" { remove_member(text, root, table) } else { without })
     })
 }
 
 fn edit(
     text: &str,
-    change: impl FnOnce(&Object<'_>) -> Result<String, Puzzle>,
-) -> Result<String, Puzzle> {
+    change: impl FnOnce(&Object<'_>) -> Result<String, EditError>,
+) -> Result<String, EditError> {
     let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS);
-    let parsed = parsed.map_err(|_| Puzzle::Intricate)?;
+    let parsed = parsed.map_err(EditError::Json)?;
     let root = parsed.value.as_ref().and_then(|value| value.as_object());
-    change(root.ok_or(Puzzle::Intricate)?)
+    change(root.ok_or(EditError::Entangled)?)
 }
 
 fn member<'a, 'b>(
     object: &'a Object<'b>,
     name: &str,
-) -> Result<Option<&'a ObjectProp<'b>>, Puzzle> {
+) -> Result<Option<&'a ObjectProp<'b>>, EditError> {
     let mut found = object.properties.iter().filter(|member| member.name.as_str() == name);
     let first = found.next();
     match found.next() {
-        Some(_) => Err(Puzzle::NoTable(name.to_owned())),
+        Some(_) => Err(EditError::NotTable(name.to_owned())),
         None => Ok(first),
     }
 }
 
-fn object<'a, 'b>(name: &str, member: &'a ObjectProp<'b>) -> Result<&'a Object<'b>, Puzzle> {
-    member.value.as_object().ok_or_else(|| Puzzle::NoTable(name.to_owned()))
+fn object<'a, 'b>(name: &str, member: &'a ObjectProp<'b>) -> Result<&'a Object<'b>, EditError> {
+    member.value.as_object().ok_or_else(|| EditError::NotTable(name.to_owned()))
 }
 
 fn range(part: &impl Ranged) -> Range<usize> {
@@ -161,11 +161,11 @@ impl<'a> Style<'a> {
                 let member =
                     format!("{end}{indent}{key}: {}{own}", self.render(value, Some(indent)));
                 let at = rest_of_line(text, start);
-                spliced(text, &[(behind..behind, needed), (at..at, &member)])
+                splice(text, &[(behind..behind, needed), (at..at, &member)])
             }
             None => {
                 let member = format!("{needed} {key}: {}{own}", self.render(value, None));
-                spliced(text, &[(start..start, &member)])
+                splice(text, &[(start..start, &member)])
             }
         }
     }
@@ -175,24 +175,24 @@ impl<'a> Style<'a> {
         let inside = object.start() + 1..object.end() - 1;
         if !text.trim_end().contains('\n') {
             let member = format!("{key}: {}", self.render(value, None));
-            return spliced(text, &[(inside.end..inside.end, &member)]);
+            return splice(text, &[(inside.end..inside.end, &member)]);
         }
         let line = text[..object.start()].rfind('\n').map_or(0, |at| at + 1);
         let base: String = text[line..].chars().take_while(|c| matches!(c, ' ' | '\t')).collect();
         let (end, indent) = (self.line_end, format!("{base}{}", self.unit));
         let member = format!("{end}{indent}{key}: {}", self.render(value, Some(&indent)));
         match text[inside.clone()].trim_end().len() {
-            0 => spliced(text, &[(inside, &format!("{member}{end}{base}"))]),
+            0 => splice(text, &[(inside, &format!("{member}{end}{base}"))]),
             remarks => {
                 let at = inside.start + remarks;
-                spliced(text, &[(at..at, &member)])
+                splice(text, &[(at..at, &member)])
             }
         }
     }
 }
 
 /// Cuts a member out of an object, with the line and the comma it had for itself.
-fn remove(text: &str, object: &Object<'_>, name: &str) -> String {
+fn remove_member(text: &str, object: &Object<'_>, name: &str) -> String {
     let index = object.properties.iter().position(|member| member.name.as_str() == name);
     let Some(index) = index else { return text.to_owned() };
     let member = &object.properties[index];
@@ -214,19 +214,19 @@ fn remove(text: &str, object: &Object<'_>, name: &str) -> String {
                 None if single => {
                     let spaces =
                         text[behind..].len() - text[behind..].trim_start_matches(' ').len();
-                    return spliced(text, &[(start..end, ""), (comma..behind + spaces, "")]);
+                    return splice(text, &[(start..end, ""), (comma..behind + spaces, "")]);
                 }
                 None => {}
             }
-            spliced(text, &[(start..end, ""), (comma..behind, "")])
+            splice(text, &[(start..end, ""), (comma..behind, "")])
         }
-        (None, Some(comma)) if touching.is_some() => spliced(text, &[(comma..end, "")]),
-        (None, Some(comma)) => spliced(text, &[(comma..comma + 1, ""), (start..end, "")]),
+        (None, Some(comma)) if touching.is_some() => splice(text, &[(comma..end, "")]),
+        (None, Some(comma)) => splice(text, &[(comma..comma + 1, ""), (start..end, "")]),
         (None, None) => {
             let inside = object.start() + 1..object.end() - 1;
             match blank(inside.start..start) && blank(end..inside.end) {
-                true => spliced(text, &[(inside, "")]),
-                false => spliced(text, &[(start..end, "")]),
+                true => splice(text, &[(inside, "")]),
+                false => splice(text, &[(start..end, "")]),
             }
         }
     }

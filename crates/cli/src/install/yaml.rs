@@ -1,54 +1,55 @@
-//! YAML, edited by lines: an entry is the lines below the table's.
+//! YAML, edited by lines: an entry is a run of indented lines below its table's key.
 //!
-//! Where the table is written in braces there are no such lines, and the file is left alone.
+//! A table in braces, or with an anchor or a tag, has no such lines: the file is then not edited.
 
 use std::ops::Range;
 
 use saphyr::{LoadableYamlNode, MarkedYaml, Scalar, Yaml};
 use serde_json::Value;
 
-use super::document::{Puzzle, line_end, ordered, spliced};
+use super::edit::{EditError, line_end, ordered, splice};
 
-pub fn read(text: &str) -> Result<Value, String> {
-    let mut documents = Yaml::load_from_str(text).map_err(|error| error.to_string())?;
+pub fn read(text: &str) -> Result<Value, EditError> {
+    let mut documents = Yaml::load_from_str(text).map_err(EditError::Yaml)?;
     match documents.len() {
-        0 | 1 => documents.pop().map_or(Ok(Value::Null), |document| plain(&document)),
-        _ => Err("there is more than one document in it".to_owned()),
+        0 | 1 => documents.pop().map_or(Ok(Value::Null), |document| to_json(&document)),
+        _ => Err(EditError::SeveralDocuments),
     }
 }
 
-/// A document as JSON would have it. Names that are not text would become others.
-fn plain(node: &Yaml<'_>) -> Result<Value, String> {
+/// A document as a JSON value. A key that is not a string is refused: as one it could equal another key.
+fn to_json(node: &Yaml<'_>) -> Result<Value, EditError> {
     Ok(match node {
         Yaml::Value(Scalar::Null) => Value::Null,
         Yaml::Value(Scalar::Boolean(yes)) => (*yes).into(),
         Yaml::Value(Scalar::Integer(number)) => (*number).into(),
         Yaml::Value(Scalar::FloatingPoint(number)) => number.into_inner().into(),
         Yaml::Value(Scalar::String(text)) => text.as_ref().into(),
-        Yaml::Sequence(items) => items.iter().map(plain).collect::<Result<_, _>>()?,
+        Yaml::Sequence(items) => items.iter().map(to_json).collect::<Result<_, _>>()?,
         Yaml::Mapping(pairs) => {
-            let pair = |(key, value)| match (plain(key)?, plain(value)?) {
+            let pair = |(key, value)| match (to_json(key)?, to_json(value)?) {
                 (Value::String(key), value) => Ok((key, value)),
-                (key, _) => Err(format!("the key {key} is not text")),
+                (key, _) => Err(EditError::KeyNotText(key)),
             };
-            Value::Object(pairs.iter().map(pair).collect::<Result<_, String>>()?)
+            Value::Object(pairs.iter().map(pair).collect::<Result<_, EditError>>()?)
         }
-        other => return Err(format!("there is something we do not know: {other:?}")),
+        other => return Err(EditError::UnknownNode(format!("{other:?}"))),
     })
 }
 
-/// Where a table is in the lines of a text.
-struct Found {
-    /// The line of its name, to its end.
+/// Where a table and one of its entries are in the text.
+struct Table {
+    /// The line with the table's key, including its line end.
     head: Range<usize>,
-    /// Behind the colon, if there is nothing in the table.
-    hollow: Option<Range<usize>>,
+    /// What follows the colon, if the table is empty.
+    empty_value: Option<Range<usize>>,
+    /// The indentation of its entries.
     indent: String,
-    /// The lines of the entry that is looked for.
+    /// The lines of the entry.
     entry: Option<Range<usize>>,
 }
 
-pub fn put(text: &str, table: &str, name: &str, entry: &Value) -> Result<String, Puzzle> {
+pub fn add(text: &str, table: &str, name: &str, entry: &Value) -> Result<String, EditError> {
     let end = line_end(text);
     let lines = |indent: &str| {
         let mut lines = vec![format!("{indent}{}:", scalar(name))];
@@ -59,34 +60,34 @@ pub fn put(text: &str, table: &str, name: &str, entry: &Value) -> Result<String,
         let gap = if text.is_empty() || text.ends_with('\n') { "" } else { end };
         return Ok(format!("{text}{gap}{table}:{end}{}", lines("  ")));
     };
-    let behind = found.head.end..found.head.end;
+    let below = found.head.end..found.head.end;
     let gap = if text[found.head.clone()].ends_with('\n') { "" } else { end };
-    Ok(match (found.entry, found.hollow) {
-        (Some(old), _) => spliced(text, &[(old, &lines(&found.indent))]),
-        (None, Some(hollow)) => {
-            spliced(text, &[(hollow, ""), (behind, &format!("{gap}{}", lines("  ")))])
+    Ok(match (found.entry, found.empty_value) {
+        (Some(old), _) => splice(text, &[(old, &lines(&found.indent))]),
+        (None, Some(value)) => {
+            splice(text, &[(value, ""), (below, &format!("{gap}{}", lines("  ")))])
         }
-        (None, None) => spliced(text, &[(behind, &lines(&found.indent))]),
+        (None, None) => splice(text, &[(below, &lines(&found.indent))]),
     })
 }
 
-pub fn cut(text: &str, table: &str, name: &str, keep_table: bool) -> Result<String, Puzzle> {
-    let Some(Found { head, entry: Some(entry), .. }) = find(text, table, name)? else {
+pub fn remove(text: &str, table: &str, name: &str, keep_table: bool) -> Result<String, EditError> {
+    let Some(Table { head, entry: Some(entry), .. }) = find(text, table, name)? else {
         return Ok(text.to_owned());
     };
-    let without = spliced(text, &[(entry.clone(), "")]);
+    let without = splice(text, &[(entry.clone(), "")]);
     match read(&without).ok().and_then(|read| read.get(table).cloned()) {
         Some(Value::Null) if keep_table => {
             let colon = head.start + text[head.clone()].trim_end().len();
-            Ok(spliced(&without, &[(colon..colon, " {}")]))
+            Ok(splice(&without, &[(colon..colon, " {}")]))
         }
-        Some(Value::Null) => Ok(spliced(text, &[(head, ""), (entry, "")])),
+        Some(Value::Null) => Ok(splice(text, &[(head, ""), (entry, "")])),
         _ => Ok(without),
     }
 }
 
-fn find(text: &str, table: &str, name: &str) -> Result<Option<Found>, Puzzle> {
-    let documents = MarkedYaml::load_from_str(text).map_err(|_| Puzzle::Intricate)?;
+fn find(text: &str, table: &str, name: &str) -> Result<Option<Table>, EditError> {
+    let documents = MarkedYaml::load_from_str(text).map_err(EditError::Yaml)?;
     let Some(root) = documents.first().and_then(|root| root.data.as_mapping()) else {
         return Ok(None);
     };
@@ -98,32 +99,36 @@ fn find(text: &str, table: &str, name: &str) -> Result<Option<Found>, Puzzle> {
     let line = |number: usize| starts.get(number - 1).copied().unwrap_or(text.len());
     let number = key.span.start.line();
     let head = line(number)..line(number + 1);
-    let behind = head.start + text[head.clone()].find(':').ok_or(Puzzle::Intricate)? + 1;
-    let rest = text[behind..head.end].trim_end();
-    let found = Found { head: head.clone(), hollow: None, indent: "  ".to_owned(), entry: None };
+    let colon = text[head.clone()].find(':').ok_or(EditError::Entangled)?;
+    let after_colon = head.start + colon + 1;
+    let rest = text[after_colon..head.end].trim_end();
+    let found =
+        Table { head: head.clone(), empty_value: None, indent: "  ".to_owned(), entry: None };
     let Some(children) = value.data.as_mapping().filter(|children| !children.is_empty()) else {
-        let known = matches!(rest.trim(), "" | "{}" | "null" | "~");
-        let hollow = known.then_some(behind..behind + rest.len());
-        return Ok(Some(Found { hollow: Some(hollow.ok_or(Puzzle::Intricate)?), ..found }));
+        if !matches!(rest.trim(), "" | "{}" | "null" | "~") {
+            return Err(EditError::Entangled);
+        }
+        let empty_value = Some(after_colon..after_colon + rest.len());
+        return Ok(Some(Table { empty_value, ..found }));
     };
-    // What else can stand there is a remark; braces, anchors and tags are not for us.
+    // Only a comment may follow the colon, not a brace, an anchor or a tag.
     if !(rest.trim().is_empty() || rest.trim_start().starts_with('#')) {
-        return Err(Puzzle::Intricate);
+        return Err(EditError::Entangled);
     }
-    let first = children.keys().next().ok_or(Puzzle::Intricate)?.span.start;
+    let first = children.keys().next().ok_or(EditError::Entangled)?.span.start;
     let indent = text[line(first.line())..].chars().take(first.col()).collect::<String>();
     if !indent.chars().all(|c| c == ' ') || indent.is_empty() {
-        return Err(Puzzle::Intricate);
+        return Err(EditError::Entangled);
     }
     let entry = children.keys().find(|key| named(name, key)).map(|key| {
         let number = key.span.start.line();
         line(number)..end_of_block(text, line(number + 1), indent.len())
     });
-    Ok(Some(Found { indent, entry, ..found }))
+    Ok(Some(Table { indent, entry, ..found }))
 }
 
-/// Where the lines end that are indented deeper. Remarks and empty lines before the next block are
-/// the next one's.
+/// Where the lines end that are indented deeper. Comments and empty lines above the next block belong
+/// to that block.
 fn end_of_block(text: &str, start: usize, indent: usize) -> usize {
     let mut end = start;
     for line in line_starts(&text[start..]).map(|at| start + at) {
@@ -133,7 +138,7 @@ fn end_of_block(text: &str, start: usize, indent: usize) -> usize {
             || (content.len() - trimmed.len() == indent && trimmed.starts_with("- "));
         match trimmed.trim_end() {
             "" => {}
-            remark if remark.starts_with('#') => {}
+            comment if comment.starts_with('#') => {}
             _ if deeper => end = (line + content.len() + 1).min(text.len()),
             _ => break,
         }
@@ -167,7 +172,7 @@ fn render(value: &Value, indent: &str, lines: &mut Vec<String>) {
     }
 }
 
-/// Text as it is if that cannot be taken for anything else, or in quotes, which are those of JSON.
+/// A string, plain if YAML cannot read it as anything else, or quoted as in JSON.
 fn scalar(text: &str) -> String {
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '/' | '-'));

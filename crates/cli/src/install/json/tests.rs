@@ -5,9 +5,10 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::document::{Form, Place};
+use super::super::document::{Format, Location};
 
-const PLACE: Place<'_> = Place { form: Form::Json, table: "mcpServers", name: "shell" };
+const LOCATION: Location<'_> =
+    Location { format: Format::Json, table: "mcpServers", name: "shell" };
 
 /// What may stand between any two things.
 fn gap() -> impl Strategy<Value = String> {
@@ -87,13 +88,13 @@ proptest! {
         prop_assume!(super::read(&text).is_ok());
         let had_table = super::read(&text).unwrap().get("mcpServers").is_some();
         let entry = json!({"command": "/bin/mcpz", "args": ["server", "shell"]});
-        let with = match PLACE.with(&text, &entry) {
+        let with = match LOCATION.add(&text, &entry) {
             Ok(with) => with,
             Err(error) => panic!("{error}: {text:?}"),
         };
         let read = super::read(&with).unwrap();
         prop_assert_eq!(&read["mcpServers"]["shell"], &entry);
-        let without = PLACE.without(&with, had_table).unwrap();
+        let without = LOCATION.remove(&with, had_table).unwrap();
         // An empty table does not tell what space it had in it.
         if super::read(&text).unwrap() == json!({}) || is_hollow(&text) {
             prop_assert_eq!(squeezed(&without), squeezed(&text));
@@ -105,7 +106,7 @@ proptest! {
     #[test]
     fn every_remark_stays(text in document()) {
         prop_assume!(super::read(&text).is_ok());
-        let with = PLACE.with(&text, &json!({"command": "x"})).unwrap();
+        let with = LOCATION.add(&text, &json!({"command": "x"})).unwrap();
         for remark in ["// a, \"b\": }", "/* c, */", "/* d\n { */"] {
             prop_assert_eq!(with.matches(remark).count(), text.matches(remark).count());
         }
@@ -113,8 +114,8 @@ proptest! {
 
     #[test]
     fn no_text_makes_it_panic(text in "[{}\\[\\]\":,/* \n\\\\a1]{0,40}") {
-        if let Ok(with) = PLACE.with(&text, &json!({"command": "x"})) {
-            prop_assert!(PLACE.without(&with, false).is_ok());
+        if let Ok(with) = LOCATION.add(&text, &json!({"command": "x"})) {
+            prop_assert!(LOCATION.remove(&with, false).is_ok());
         }
     }
 }
@@ -122,7 +123,7 @@ proptest! {
 #[test]
 fn a_comment_stays_with_what_it_is_about() {
     let text = "{\n  \"a\": 1 // of a\n  // of the end\n}\n";
-    let with = PLACE.with(text, &json!({"command": "x"})).unwrap();
+    let with = LOCATION.add(text, &json!({"command": "x"})).unwrap();
     assert_eq!(
         with,
         "{\n  \"a\": 1, // of a\n  \"mcpServers\": {\n    \"shell\": {\n      \"command\": \"x\"\n    }\n  \
