@@ -1,21 +1,29 @@
 //! JSON as editors write it, with comments and trailing commas.
 //!
-//! A new member comes last. The comma it needs goes right behind the value before it, the member
-//! itself behind what else is on that line, so that a comment stays with what it is about.
+//! The syntax tree of `jsonc-parser` keeps every byte of a file and says where its members, commas, comments
+//! and line ends are. The changes are splices at these places, because the tree's own ones touch more than
+//! the entry:
+//!
+//! - `append` breaks an object on one line into several lines, removes blank lines inside the braces, and puts
+//!   trailing commas into our entry;
+//! - `remove` deletes the comments on the member's line;
+//! - `set_value` breaks a line even where the file has only one.
+//!
+//! A new member comes last. The comma it needs goes directly after the value before it, and the member after
+//! the rest of that line, so that a comment stays next to what it describes.
 
 #[cfg(test)]
 mod tests;
 
 use std::ops::Range;
 
-use jsonc_parser::ast::{Object, ObjectProp};
-use jsonc_parser::common::Ranged;
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast, parse_to_serde_value};
-use serde_json::Value;
+use jsonc_parser::cst::{CstNewlineKind, CstNode, CstObject, CstObjectProp, CstRootNode};
+use jsonc_parser::{ParseOptions, parse_to_serde_value};
+use serde_json::{Value, json};
 
-use super::edit::{EditError, line_end, ordered, splice};
+use super::edit::{EditError, ordered, splice};
 
-/// What editors and people write in such files.
+/// The extensions of JSON that people and editors use in such files.
 pub const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -34,89 +42,80 @@ pub fn read(text: &str) -> Result<Value, EditError> {
 }
 
 pub fn add(text: &str, table: &str, name: &str, entry: &Value) -> Result<String, EditError> {
+    let file = JsonFile::parse(text)?;
     if text.trim().is_empty() {
-        let style = Style { unit: "  ", line_end: line_end(text) };
-        let whole = serde_json::json!({table: {name: entry}});
-        return Ok(style.render(&whole, Some("")) + style.line_end);
+        return Ok(file.render(&json!({table: {name: entry}}), Some("")) + file.line_end);
     }
-    edit(text, |root| {
-        let style = Style::of(text, root);
-        let Some(servers) = member(root, table)? else {
-            return Ok(style.append(text, root, table, &serde_json::json!({name: entry})));
-        };
-        let servers = object(table, servers)?;
-        Ok(match member(servers, name)? {
-            Some(old) => {
-                let indent = own_line(text, old.start()).map(|line| &text[line]);
-                let indent = indent.map(|line| line.trim_start_matches(['\r', '\n']));
-                splice(text, &[(range(&old.value), &style.render(entry, indent))])
-            }
-            None => style.append(text, servers, name, entry),
-        })
-    })
+    let root = file.root_object()?;
+    let Some(servers) = member(&root, table)? else {
+        return Ok(file.append(&root, table, &json!({name: entry})));
+    };
+    let servers = object(table, &servers)?;
+    let Some(old) = member(&servers, name)? else {
+        return Ok(file.append(&servers, name, entry));
+    };
+    let value = old.value().ok_or(EditError::Entangled)?;
+    let line = line_start(&old.into());
+    let new = file.render(entry, line.as_ref().map(|line| line.indent.as_str()));
+    Ok(splice(text, &[(range(&value), &new)]))
 }
 
 pub fn remove(text: &str, table: &str, name: &str, keep_table: bool) -> Result<String, EditError> {
-    edit(text, |root| {
-        let Some(servers) = member(root, table)? else { return Ok(text.to_owned()) };
-        let servers = object(table, servers)?;
-        if member(servers, name)?.is_none() {
-            return Ok(text.to_owned());
-        }
-        // A table with a remark in it is somebody's work, however empty.
-        let without = remove_member(text, servers, name);
-        let bare = edit(&without, |root| {
-            let servers = member(root, table)?.ok_or(EditError::Entangled)?;
-            Ok(without[range(&servers.value)].chars().filter(|c| !c.is_whitespace()).collect())
-        })?;
-        Ok(if !keep_table && bare == "{}" { remove_member(text, root, table) } else { without })
+    let file = JsonFile::parse(text)?;
+    let root = file.root_object()?;
+    let Some(servers) = member(&root, table)? else { return Ok(text.to_owned()) };
+    let entries = object(table, &servers)?;
+    let Some(entry) = member(&entries, name)? else { return Ok(text.to_owned()) };
+    // Somebody wrote the comments in a table: it stays for them, even without an entry.
+    let is_last =
+        entries.properties().len() == 1 && !entries.children().iter().any(CstNode::is_comment);
+    Ok(match is_last && !keep_table {
+        true => file.remove(&root, &servers),
+        false => file.remove(&entries, &entry),
     })
 }
 
-fn edit(
-    text: &str,
-    change: impl FnOnce(&Object<'_>) -> Result<String, EditError>,
-) -> Result<String, EditError> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &OPTIONS);
-    let parsed = parsed.map_err(EditError::Json)?;
-    let root = parsed.value.as_ref().and_then(|value| value.as_object());
-    change(root.ok_or(EditError::Entangled)?)
-}
-
-fn member<'a, 'b>(
-    object: &'a Object<'b>,
-    name: &str,
-) -> Result<Option<&'a ObjectProp<'b>>, EditError> {
-    let mut found = object.properties.iter().filter(|member| member.name.as_str() == name);
-    let first = found.next();
-    match found.next() {
-        Some(_) => Err(EditError::NotTable(name.to_owned())),
-        None => Ok(first),
+/// The only member with this name. It would be a guess to change one of several.
+fn member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, EditError> {
+    let mut found = object.properties().into_iter();
+    let mut next = || found.find(|member| member.decoded_name().as_deref() == Some(name));
+    match (next(), next()) {
+        (_, Some(_)) => Err(EditError::NotTable(name.to_owned())),
+        (only, None) => Ok(only),
     }
 }
 
-fn object<'a, 'b>(name: &str, member: &'a ObjectProp<'b>) -> Result<&'a Object<'b>, EditError> {
-    member.value.as_object().ok_or_else(|| EditError::NotTable(name.to_owned()))
+fn object(name: &str, member: &CstObjectProp) -> Result<CstObject, EditError> {
+    member.object_value().ok_or_else(|| EditError::NotTable(name.to_owned()))
 }
 
-fn range(part: &impl Ranged) -> Range<usize> {
-    part.start()..part.end()
-}
-
-struct Style<'a> {
-    unit: &'a str,
+/// A file's text with its syntax tree, and the style for what we write into it.
+struct JsonFile<'a> {
+    text: &'a str,
+    /// Nodes do not keep their parents alive: without this they would panic.
+    root: CstRootNode,
+    /// One level of indentation.
+    indent: String,
     line_end: &'static str,
 }
 
-impl<'a> Style<'a> {
-    fn of(text: &'a str, root: &Object<'_>) -> Self {
-        let first = root.properties.first().and_then(|member| own_line(text, member.start()));
-        let unit = first.map(|line| text[line].trim_start_matches(['\r', '\n']));
-        let unit = unit.filter(|unit| !unit.is_empty()).unwrap_or("  ");
-        Self { unit, line_end: line_end(text) }
+impl<'a> JsonFile<'a> {
+    fn parse(text: &'a str) -> Result<Self, EditError> {
+        let root = CstRootNode::parse(text, &OPTIONS).map_err(EditError::Json)?;
+        let indent = root.single_indent_text().unwrap_or_else(|| "  ".to_owned());
+        let line_end = match root.newline_kind() {
+            CstNewlineKind::LineFeed => "\n",
+            CstNewlineKind::CarriageReturnLineFeed => "\r\n",
+            CstNewlineKind::CarriageReturn => "\r",
+        };
+        Ok(Self { text, root, indent, line_end })
     }
 
-    /// A value as it is written at an indentation, or on one line.
+    fn root_object(&self) -> Result<CstObject, EditError> {
+        self.root.object_value().ok_or(EditError::Entangled)
+    }
+
+    /// A value at an indentation, or on one line.
     fn render(&self, value: &Value, indent: Option<&str>) -> String {
         let Value::Object(table) = value else {
             return match value {
@@ -124,10 +123,10 @@ impl<'a> Style<'a> {
                     let items: Vec<_> = items.iter().map(|item| self.render(item, None)).collect();
                     format!("[{}]", items.join(", "))
                 }
-                plain => plain.to_string(),
+                scalar => scalar.to_string(),
             };
         };
-        let inner = indent.map(|indent| format!("{indent}{}", self.unit));
+        let inner = indent.map(|indent| format!("{indent}{}", self.indent));
         let pairs = ordered(table).into_iter().map(|(key, value)| {
             format!("{}: {}", Value::from(key.as_str()), self.render(value, inner.as_deref()))
         });
@@ -142,133 +141,118 @@ impl<'a> Style<'a> {
         }
     }
 
-    fn append(&self, text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
+    fn append(&self, object: &CstObject, name: &str, value: &Value) -> String {
         let key = Value::from(name);
-        let end = self.line_end;
-        let Some(last) = object.properties.last() else {
-            return self.fill(text, object, &key, value);
+        let Some(last) = object.properties().pop() else {
+            return self.fill(object, &key, value);
         };
-        let behind = last.end();
-        let comma = comma_after(text, behind);
-        let start = comma.map_or(behind, |comma| comma + 1);
-        let (own, needed) = match comma {
-            Some(_) => (",", ""),
-            None => ("", ","),
+        let last = CstNode::from(last);
+        let comma = last.trailing_comma().map(CstNode::from);
+        // If the last member has a comma, so does ours.
+        let (missing, own) = if comma.is_some() { ("", ",") } else { (",", "") };
+        let (value_end, before) = (range(&last).end, comma.as_ref().unwrap_or(&last));
+        let at = range(before).end;
+        let Some(line) = line_start(&last) else {
+            let member = format!("{missing} {key}: {}{own}", self.render(value, None));
+            return splice(self.text, &[(at..at, &member)]);
         };
-        match own_line(text, last.start()) {
-            Some(line) => {
-                let indent = text[line].trim_start_matches(['\r', '\n']);
-                let member =
-                    format!("{end}{indent}{key}: {}{own}", self.render(value, Some(indent)));
-                let at = rest_of_line(text, start);
-                splice(text, &[(behind..behind, needed), (at..at, &member)])
-            }
-            None => {
-                let member = format!("{needed} {key}: {}{own}", self.render(value, None));
-                splice(text, &[(start..start, &member)])
-            }
-        }
+        let (end, indent) = (self.line_end, &line.indent);
+        let member = format!("{end}{indent}{key}: {}{own}", self.render(value, Some(indent)));
+        let at = at + rest_of_line(before);
+        splice(self.text, &[(value_end..value_end, missing), (at..at, &member)])
     }
 
-    /// Puts the first member into an object.
-    fn fill(&self, text: &str, object: &Object<'_>, key: &Value, value: &Value) -> String {
-        let inside = object.start() + 1..object.end() - 1;
-        if !text.trim_end().contains('\n') {
+    /// Adds the first member of an object.
+    fn fill(&self, object: &CstObject, key: &Value, value: &Value) -> String {
+        let object = range(&object.clone().into());
+        let inside = object.start + 1..object.end - 1;
+        if !self.text.trim_end().contains(['\n', '\r']) {
             let member = format!("{key}: {}", self.render(value, None));
-            return splice(text, &[(inside.end..inside.end, &member)]);
+            return splice(self.text, &[(inside.end..inside.end, &member)]);
         }
-        let line = text[..object.start()].rfind('\n').map_or(0, |at| at + 1);
-        let base: String = text[line..].chars().take_while(|c| matches!(c, ' ' | '\t')).collect();
-        let (end, indent) = (self.line_end, format!("{base}{}", self.unit));
+        let line = self.text[..object.start].rfind(['\n', '\r']).map_or(0, |at| at + 1);
+        let line = &self.text[line..object.start];
+        let base = &line[..line.len() - line.trim_start_matches([' ', '\t']).len()];
+        let (end, indent) = (self.line_end, format!("{base}{}", self.indent));
         let member = format!("{end}{indent}{key}: {}", self.render(value, Some(&indent)));
-        match text[inside.clone()].trim_end().len() {
-            0 => splice(text, &[(inside, &format!("{member}{end}{base}"))]),
-            remarks => {
-                let at = inside.start + remarks;
-                splice(text, &[(at..at, &member)])
+        match self.text[inside.clone()].trim_end().len() {
+            0 => splice(self.text, &[(inside, &format!("{member}{end}{base}"))]),
+            comments => {
+                let at = inside.start + comments;
+                splice(self.text, &[(at..at, &member)])
             }
         }
     }
-}
 
-/// Cuts a member out of an object, with the line and the comma it had for itself.
-fn remove_member(text: &str, object: &Object<'_>, name: &str) -> String {
-    let index = object.properties.iter().position(|member| member.name.as_str() == name);
-    let Some(index) = index else { return text.to_owned() };
-    let member = &object.properties[index];
-    let (mut start, end) = (member.start(), member.end());
-    let line = own_line(text, start);
-    let single = line.is_none();
-    if let Some(line) = line {
-        start = line.start;
-    }
-    let before = index.checked_sub(1).map(|before| object.properties[before].end());
-    let before = before.and_then(|before| comma_after(text, before));
-    let blank = |range: Range<usize>| text[range].trim().is_empty();
-    let touching = before.filter(|comma| single && blank(comma + 1..start));
-    match (comma_after(text, end), before) {
-        (Some(comma), _) => {
-            let behind = comma + 1;
-            match touching {
-                Some(touching) => start = touching + 1,
-                None if single => {
-                    let spaces =
-                        text[behind..].len() - text[behind..].trim_start_matches(' ').len();
-                    return splice(text, &[(start..end, ""), (comma..behind + spaces, "")]);
+    /// The text without a member of an object, and without the comma and the line that were its own.
+    fn remove(&self, object: &CstObject, member: &CstObjectProp) -> String {
+        let node = CstNode::from(member.clone());
+        let comma = |member: &CstObjectProp| Some(range(&member.trailing_comma()?.into()));
+        let previous_comma = member.previous_property().and_then(|previous| comma(&previous));
+        let Range { start, end } = range(&node);
+        let line = line_start(&node);
+        let start = line.as_ref().map_or(start, |line| line.start);
+        // On a line with others, the space up to the comma before it is its own, or else the space after.
+        let neighbour = node.previous_siblings().find(|sibling| !sibling.is_whitespace());
+        let follows_comma = neighbour.is_some_and(|neighbour| neighbour.is_comma());
+        let cuts = match (comma(member), previous_comma) {
+            (Some(comma), Some(previous)) if follows_comma => [previous.end..end, comma],
+            (Some(comma), _) if line.is_none() => {
+                let after = &self.text[comma.end..];
+                let spaces = after.len() - after.trim_start_matches(' ').len();
+                [start..end, comma.start..comma.end + spaces]
+            }
+            (Some(comma), _) => [start..end, comma],
+            (None, Some(previous)) if follows_comma => [previous.start..end, end..end],
+            (None, Some(previous)) => [previous, start..end],
+            (None, None) => {
+                let object = range(&object.clone().into());
+                let inside = object.start + 1..object.end - 1;
+                let others = [&self.text[inside.start..start], &self.text[end..inside.end]];
+                match others.concat().trim().is_empty() {
+                    true => [inside, object.end..object.end],
+                    false => [start..end, end..end],
                 }
-                None => {}
             }
-            splice(text, &[(start..end, ""), (comma..behind, "")])
-        }
-        (None, Some(comma)) if touching.is_some() => splice(text, &[(comma..end, "")]),
-        (None, Some(comma)) => splice(text, &[(comma..comma + 1, ""), (start..end, "")]),
-        (None, None) => {
-            let inside = object.start() + 1..object.end() - 1;
-            match blank(inside.start..start) && blank(end..inside.end) {
-                true => splice(text, &[(inside, "")]),
-                false => splice(text, &[(start..end, "")]),
-            }
-        }
-    }
-}
-
-/// The line end and the indentation before something that begins its line.
-fn own_line(text: &str, at: usize) -> Option<Range<usize>> {
-    let indented = text[..at].trim_end_matches([' ', '\t']);
-    let line = indented.strip_suffix('\n')?;
-    Some(line.strip_suffix('\r').unwrap_or(line).len()..at)
-}
-
-/// The comma that follows, behind any space and remarks.
-fn comma_after(text: &str, at: usize) -> Option<usize> {
-    let mut at = at;
-    loop {
-        at += text[at..].len() - text[at..].trim_start().len();
-        at = match remark(text, at) {
-            Some(end) => end,
-            None => return text[at..].starts_with(',').then_some(at),
         };
+        splice(self.text, &cuts.map(|range| (range, "")))
     }
 }
 
-/// Where a line ends but for space and remarks, or something else begins.
-fn rest_of_line(text: &str, at: usize) -> usize {
-    let mut at = at;
-    loop {
-        at += text[at..].len() - text[at..].trim_start_matches([' ', '\t']).len();
-        match remark(text, at) {
-            Some(end) if !text[at..end].contains('\n') => at = end,
-            _ => return at,
-        }
-    }
+/// The bytes of a node. What precedes it in the tree precedes it in the text.
+fn range(node: &CstNode) -> Range<usize> {
+    let start = start(node);
+    start..start + length(node)
 }
 
-/// The end of a remark that begins here.
-fn remark(text: &str, at: usize) -> Option<usize> {
-    let rest = &text[at..];
-    if rest.starts_with("//") {
-        let line = rest.find('\n').map_or(rest, |end| &rest[..end]);
-        return Some(at + line.trim_end_matches('\r').len());
-    }
-    rest.starts_with("/*").then(|| at + rest.find("*/").map_or(rest.len(), |end| end + 2))
+fn start(node: &CstNode) -> usize {
+    let before: usize = node.previous_siblings().map(|sibling| length(&sibling)).sum();
+    before + node.parent().map_or(0, |parent| start(&parent.into()))
+}
+
+fn length(node: &CstNode) -> usize {
+    node.to_string().len()
+}
+
+struct LineStart {
+    /// Where the line end before it starts.
+    start: usize,
+    indent: String,
+}
+
+/// What precedes a node that starts its line.
+fn line_start(node: &CstNode) -> Option<LineStart> {
+    let mut before = node.previous_siblings().peekable();
+    let indent = before.next_if(CstNode::is_whitespace).map(|space| space.to_string());
+    let newline = before.next().filter(CstNode::is_newline)?;
+    Some(LineStart { start: start(&newline), indent: indent.unwrap_or_default() })
+}
+
+/// How many bytes of space and comments follow a node on its line.
+fn rest_of_line(node: &CstNode) -> usize {
+    let on_line = |sibling: &CstNode| match sibling.as_comment() {
+        Some(comment) => !comment.raw_value().contains(['\n', '\r']),
+        None => sibling.is_whitespace(),
+    };
+    node.next_siblings().take_while(on_line).map(|sibling| length(&sibling)).sum()
 }

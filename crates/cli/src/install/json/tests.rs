@@ -130,3 +130,38 @@ fn a_comment_stays_with_what_it_is_about() {
          }\n  // of the end\n}\n"
     );
 }
+
+#[test]
+fn line_ends_and_indentation_are_those_of_the_file() {
+    for (end, indent) in [("\n", "\t"), ("\r\n", "    "), ("\r", " ")] {
+        let write = |text: &str| text.replace('\n', end).replace('\t', indent);
+        for (before, after) in [
+            (
+                "{\n\t\"a\": 1\n}\n",
+                "{\n\t\"a\": 1,\n\t\"mcpServers\": {\n\t\t\"shell\": {}\n\t}\n}\n",
+            ),
+            (
+                "{\n\t/* of it */ \"mcpServers\": {}\n}\n",
+                "{\n\t/* of it */ \"mcpServers\": {\n\t\t\"shell\": {}\n\t}\n}\n",
+            ),
+        ] {
+            let with = LOCATION.add(&write(before), &json!({})).unwrap();
+            assert_eq!(with, write(after));
+        }
+    }
+}
+
+#[test]
+fn what_would_be_a_guess_is_refused() {
+    let refused = [
+        "{\"mcpServers\": {}, \"mcpServers\": {}}",
+        "{\"mcpServers\": {\"shell\": 1, \"shell\": 2}}",
+        "{\"mcpServers\": {\"shell\": 1, \"\\u0073hell\": 2}}",
+        "{\"mcpServers\": null}",
+        "[]",
+        "// alone",
+    ];
+    for text in refused {
+        assert!(LOCATION.add(text, &json!({})).is_err(), "{text}");
+    }
+}
