@@ -28,53 +28,54 @@ pub use json::OPTIONS as JSON_OPTIONS;
 use crate::args::InstallFlags;
 use document::Location;
 use edit::EditError;
-use entry::{is_ours, merge, summary};
+use entry::{action, is_ours, merge};
 use file::File;
 use transport::{Token, Transport};
 
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    #[error("there is no home directory: set HOME")]
+    #[error("found no home directory; set HOME")]
     NoHome,
     #[error(
-        "{label} is not here: there is neither {} nor a program `{programs}` on PATH; --force writes its \
-         file anyway",
+        "{label} does not seem to be installed: {} does not exist, and PATH has no `{programs}`; use \
+         --force to write its file anyway",
         folder.display()
     )]
-    NotThere { label: &'static str, folder: PathBuf, programs: String },
-    #[error("{0} has no file for a project: leave out --project")]
+    NotInstalled { label: &'static str, folder: PathBuf, programs: String },
+    #[error("{0} has no configuration file for projects; leave out --project")]
     NoProject(&'static str),
-    #[error("{} is not a folder: --project names the one of a project", .0.display())]
+    #[error("{} is not a folder; give --project the folder of a project", .0.display())]
     NotFolder(PathBuf),
     #[error(
-        "Claude Desktop's file is for servers it starts itself: add this one in its settings, under \
-         Connectors, or leave out --http"
+        "Claude Desktop's file only lists servers that Claude Desktop starts; add this one in its \
+         settings, under Connectors, or leave out --http"
     )]
     NoHttp,
-    #[error("Zed does not read variables in headers: give the token with --token")]
+    #[error("Zed does not expand variables in headers; give the token with --token")]
     NoVariables,
-    #[error("`{0}` is not a name: use letters, digits, - and _")]
+    #[error("`{0}` is not a valid name; use letters, digits, - and _")]
     Name(String),
-    #[error("`{0}` is not an address of a server, such as http://127.0.0.1:8000/mcp")]
+    #[error("`{0}` is not the URL of a server; use one such as http://127.0.0.1:8000/mcp")]
     Url(String),
-    #[error("the token of --token is empty, or has other characters than visible ASCII")]
+    #[error("--token is empty or has characters other than visible ASCII; use the server's token")]
     Token,
-    #[error("{} is not UTF-8, and cannot be written into a client's file", .0.display())]
+    #[error("{} is not UTF-8, so it cannot go into a client's file", .0.display())]
     NotText(PathBuf),
-    #[error("cannot find the path of this program")]
+    #[error("cannot find the path of the mcpz program")]
     Program(#[source] io::Error),
     #[error("cannot read {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot write {}; --print shows what belongs into it", path.display())]
+    #[error("cannot write {}; --print shows what to add to it", path.display())]
     Write { path: PathBuf, source: io::Error },
-    #[error("{} was changed by somebody else just now; nothing was written, try again", path.display())]
+    #[error("{} changed while mcpz edited it; nothing was written, try again", path.display())]
     Changed { path: PathBuf },
     #[error(
-        "`{name}` in {} is not ours ({what}): choose another --name, or --force", path.display()
+        "`{name}` in {} does not look like mcpz ({action}); choose another --name, or use --force",
+        path.display()
     )]
-    NotOurs { name: String, path: PathBuf, what: String },
+    NotOurs { name: String, path: PathBuf, action: String },
     #[error(
-        "{} is left as it is, as {problem}. To do it by hand, {todo}", path.display()
+        "{} was not changed: {problem}. To edit it by hand, {todo}", path.display()
     )]
     NotEdited { path: PathBuf, problem: EditError, todo: String },
 }
@@ -155,7 +156,7 @@ fn add(
     };
     let (mut out, shown) = (io::stdout().lock(), path.display());
     if old.as_ref() == Some(&entry) {
-        writeln!(out, "`{}` is in {shown} already; nothing was changed", location.name)?;
+        writeln!(out, "`{}` is already in {shown}; nothing was changed", location.name)?;
         return Ok(false);
     }
     let changed = location.add(text, &entry).map_err(not_edited)?;
@@ -163,12 +164,17 @@ fn add(
     let backup = if ours { None } else { file.back_up()? };
     let secret = matches!(transport, Transport::Http { token: Token::Plain(_), .. });
     file.write(&changed, secret)?;
-    writeln!(out, "`{}` is in {shown}: {}", location.name, summary(&entry))?;
+    let verb = if old.is_none() { "Added" } else { "Updated" };
+    let preposition = if old.is_none() { "to" } else { "in" };
+    writeln!(out, "{verb} `{}` {preposition} {shown} ({})", location.name, action(&entry))?;
     if let Some(backup) = backup {
-        writeln!(out, "What was there before is in {}", backup.display())?;
+        writeln!(out, "Backup: {}", backup.display())?;
     }
     if secret {
-        writeln!(out, "The token is in it, too: whoever can read the file can run commands.")?;
+        writeln!(
+            out,
+            "Warning: the file contains the token; anyone who can read it can run commands."
+        )?;
     }
     Ok(true)
 }
@@ -208,12 +214,12 @@ fn remove(flags: &InstallFlags, location: Location<'_>, path: &Path) -> Result<(
             file.write(&changed, false)?;
         }
     }
-    let verb = if flags.print { "would be taken" } else { "was taken" };
-    writeln!(out, "`{}` {verb} out of {shown}", location.name)?;
+    let verb = if flags.print { "Would remove" } else { "Removed" };
+    writeln!(out, "{verb} `{}` from {shown}", location.name)?;
     Ok(())
 }
 
 fn not_ours(location: Location<'_>, path: &Path, entry: &Value) -> InstallError {
-    let (name, what) = (location.name.to_owned(), summary(entry));
-    InstallError::NotOurs { name, path: path.to_owned(), what }
+    let (name, action) = (location.name.to_owned(), action(entry));
+    InstallError::NotOurs { name, path: path.to_owned(), action }
 }

@@ -134,7 +134,7 @@ fn a_file_that_is_not_understood_is_left_alone() {
         let (home, file) = Home::with(case(client), Some(text));
         let (said, code) = home.install(&[client]);
         assert_eq!(code, 1, "{text}: {said}");
-        assert!(said.contains("is left as it is") && said.contains(MCPZ), "{said}");
+        assert!(said.contains("was not changed") && said.contains(MCPZ), "{said}");
         assert_eq!((read(&file), home.files().len()), (text.to_owned(), 1), "{said}");
         home.install(&[client, "--remove"]);
         assert_eq!(read(&file), text);
@@ -182,7 +182,7 @@ fn a_server_that_runs_is_written_the_way_each_client_has_it() {
         home.installed(&[client, "--http", URL]);
         assert_eq!(parsed(&file)[case(client).table]["shell"], expected);
         let (said, code) = home.install(&[client, "--remove"]);
-        assert!(code == 1 && said.contains("is not ours"), "{said}");
+        assert!(code == 1 && said.contains("does not look like mcpz"), "{said}");
         home.installed(&[client, "--remove", "--http", URL]);
         assert!(home.files().is_empty());
 
@@ -225,7 +225,7 @@ fn a_project_has_a_file_of_its_own() {
         fs::create_dir(home.path("work")).unwrap();
         let (said, code) = home.install(&[case.client, "--project", "work"]);
         let Some(file) = case.project.map(|file| home.path("work").join(file)) else {
-            assert!(code == 1 && said.contains("no file for a project"), "{said}");
+            assert!(code == 1 && said.contains("no configuration file for projects"), "{said}");
             continue;
         };
         assert_eq!(code, 0, "{said}");
@@ -385,7 +385,7 @@ fn the_list_says_what_is_found_and_installed() {
     let line = |client: &str| said.lines().find(|line| line.starts_with(client)).unwrap();
     assert!(line("zed").ends_with("not found"), "{said}");
     assert!(line("codex").ends_with("config.toml  not installed"), "{said}");
-    assert!(line("gemini").contains("it is not JSON we can read"), "{said}");
+    assert!(line("gemini").contains("it is not valid JSON"), "{said}");
     let cursor = format!("cursor          {}  mine: {MCPZ} server shell", file.display());
     assert_eq!(line("cursor"), cursor);
     assert_eq!(home.install(&[]).1, 2);

@@ -95,7 +95,10 @@ fn a_server_that_cannot_start() {
             &["/ is too much to be written", "name a folder of your work"],
         ),
         (with(&["--config", "/no"]), &["cannot read the configuration file /no", "No such file"]),
-        (with(&["--http", "--bind", "here"]), &["`here` is not an address", "127.0.0.1:8000"]),
+        (
+            with(&["--http", "--bind", "here"]),
+            &["`here` is not the URL of a server", "127.0.0.1:8000"],
+        ),
         (with(&["--http", "--path", "mcp"]), &["the path is `mcp`", "must begin with a slash"]),
     ];
     for (arguments, parts) in &cases {
@@ -210,12 +213,18 @@ fn commands_for_people() {
             (&["audit", "verify"], &["--folder or --config names others", "audit.key: No such"]),
             (&["health", "here"], &["`here` is not a URL", "http://127.0.0.1:8000/healthz"]),
             (&["policy", "test", "/no"], &["configuration file /no", "No such file"]),
-            (&["install", "cursor", "--name", "a b"], &["`a b` is not a name", "use letters"]),
-            (&["install", "cursor", "--http", "here"], &["`here` is not an address", "/mcp"]),
+            (
+                &["install", "cursor", "--name", "a b"],
+                &["`a b` is not a valid name", "use letters"],
+            ),
+            (
+                &["install", "cursor", "--http", "here"],
+                &["`here` is not the URL of a server", "/mcp"],
+            ),
             (&["install", "cursor", "--project", "/no"], &["/no is not a folder", "--project"]),
             (
                 &["install", "goose", "--project", "."],
-                &["Goose has no file", "leave out --project"],
+                &["Goose has no configuration file", "leave out --project"],
             ),
         ],
         &[],

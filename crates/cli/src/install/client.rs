@@ -146,7 +146,7 @@ impl Client {
             return Ok(());
         }
         let programs = self.programs().join("` or `");
-        Err(InstallError::NotThere { label: self.label(), folder, programs })
+        Err(InstallError::NotInstalled { label: self.label(), folder, programs })
     }
 
     /// The server's entry in the client's file.
@@ -205,15 +205,18 @@ impl Client {
     pub fn next_step(self, project: bool) -> &'static str {
         match self {
             Self::ClaudeCode if project => {
-                "Claude Code asks about it when it is next started there."
+                "Claude Code will ask you to approve it when you next start it there."
             }
             Self::ClaudeCode => {
-                "Restart Claude Code. One that runs now may write the file anew: look again then."
+                "Restart Claude Code. If it was running, it may overwrite the file; check with \
+                 `mcpz install --list`."
             }
-            Self::Codex if project => "Codex reads it in folders you trust; start it again.",
-            Self::VsCode => "VS Code asks about it before it starts it.",
-            Self::Zed => "Zed sees it at once.",
-            Self::ClaudeDesktop => "Quit Claude Desktop and start it again.",
+            Self::Codex if project => {
+                "Codex only reads it in folders that you trust. Restart Codex if it is running."
+            }
+            Self::VsCode => "VS Code will ask you before it starts the server.",
+            Self::Zed => "Zed will use it immediately.",
+            Self::ClaudeDesktop => "Quit and restart Claude Desktop.",
             _ => "Restart the client if it is running.",
         }
     }

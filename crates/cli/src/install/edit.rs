@@ -21,26 +21,28 @@ const KEY_ORDER: &[&str] = &[
     "bearer_token_env_var",
 ];
 
-/// Why a file is not edited.
+/// Why a file is not edited. The messages follow "FILE was not changed:".
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    #[error("it is not JSON we can read: {0}")]
+    #[error("it is not valid JSON: {0}")]
     Json(jsonc_parser::errors::ParseError),
-    #[error("it is not TOML we can read: {0}")]
+    #[error("it is not valid TOML: {0}")]
     Toml(Box<toml::de::Error>),
-    #[error("it is not YAML we can read: {0}")]
+    #[error("it is not valid YAML: {0}")]
     Yaml(saphyr::ScanError),
-    #[error("it is not YAML we can read: there is more than one document in it")]
+    #[error("it contains more than one YAML document")]
     SeveralDocuments,
-    #[error("it is not YAML we can read: the key {0} is not text")]
-    KeyNotText(Value),
-    #[error("it is not YAML we can read: there is something we do not know: {0}")]
+    #[error("its key {0} is not a string")]
+    KeyNotString(Value),
+    #[error("it contains YAML that mcpz does not know: {0}")]
     UnknownNode(String),
-    #[error("`the whole file` is not a table, or is there more than once")]
+    #[error("its top level is not a table")]
     RootNotTable,
-    #[error("`{0}` is not a table, or is there more than once")]
+    #[error("`{0}` in it is not a table")]
     NotTable(String),
-    #[error("it is written in a way we cannot change without touching more than the entry")]
+    #[error("it contains `{0}` more than once")]
+    Duplicate(String),
+    #[error("mcpz cannot change the entry without changing other parts of the file")]
     Entangled,
 }
 

@@ -19,6 +19,9 @@ const OUR_KEYS: &[&str] = &[
     "env_keys",
 ];
 
+/// How to describe an entry that says neither what to run nor where to connect.
+const NOTHING: &str = "no command and no URL";
+
 /// Whether an entry starts mcpz, or connects to the given URL.
 pub fn is_ours(entry: &Value, url: Option<&str>) -> bool {
     let program = command(entry).and_then(|command| Path::new(command).file_name());
@@ -42,15 +45,26 @@ pub fn merge(mut new: Value, old: &Value) -> Value {
 
 /// The URL or the command line of a server.
 pub fn summary(entry: &Value) -> String {
-    if let Some(url) = url(entry) {
-        return url.to_owned();
+    match (url(entry), command_line(entry)) {
+        (Some(url), _) => url.to_owned(),
+        (None, Some(command_line)) => command_line,
+        (None, None) => NOTHING.to_owned(),
     }
+}
+
+/// What the client does with the entry, for a sentence in brackets.
+pub fn action(entry: &Value) -> String {
+    match (url(entry), command_line(entry)) {
+        (Some(url), _) => format!("connects to {url}"),
+        (None, Some(command_line)) => format!("runs {command_line}"),
+        (None, None) => NOTHING.to_owned(),
+    }
+}
+
+fn command_line(entry: &Value) -> Option<String> {
     let args = entry["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let words: Vec<_> = command(entry).into_iter().chain(args).collect();
-    match words.is_empty() {
-        true => "something else".to_owned(),
-        false => words.join(" "),
-    }
+    (!words.is_empty()).then(|| words.join(" "))
 }
 
 fn command(entry: &Value) -> Option<&str> {

@@ -80,7 +80,7 @@ fn member(object: &CstObject, name: &str) -> Result<Option<CstObjectProp>, EditE
     let mut found = object.properties().into_iter();
     let mut next = || found.find(|member| member.decoded_name().as_deref() == Some(name));
     match (next(), next()) {
-        (_, Some(_)) => Err(EditError::NotTable(name.to_owned())),
+        (_, Some(_)) => Err(EditError::Duplicate(name.to_owned())),
         (only, None) => Ok(only),
     }
 }

@@ -29,7 +29,7 @@ fn to_json(node: &Yaml<'_>) -> Result<Value, EditError> {
         Yaml::Mapping(pairs) => {
             let pair = |(key, value)| match (to_json(key)?, to_json(value)?) {
                 (Value::String(key), value) => Ok((key, value)),
-                (key, _) => Err(EditError::KeyNotText(key)),
+                (key, _) => Err(EditError::KeyNotString(key)),
             };
             Value::Object(pairs.iter().map(pair).collect::<Result<_, EditError>>()?)
         }
