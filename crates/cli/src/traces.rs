@@ -5,7 +5,6 @@
 //! A thread of its own sends them, so that no call waits for a collector, be it slow, broken or not
 //! there. What it cannot send it counts and drops. Without a collector there is neither.
 
-mod json;
 mod protobuf;
 mod sending;
 mod settings;
@@ -47,6 +46,12 @@ impl Traces {
                 return None;
             }
         };
+        if let Some(name) = settings.json_variable {
+            log.warn(&format!(
+                "{name} is `http/json`, but mcpz sends traces as http/protobuf; set it to http/protobuf, or \
+                 leave it unset"
+            ));
+        }
         let (spans, (closing, closed)) = (Arc::new(Spans::default()), watch::channel(false));
         let (end, ended) = channel();
         let sending = Sending::new(settings, spans.clone(), closed, log);

@@ -291,7 +291,7 @@ fn without_a_collector_there_is_no_thread_for_it() {
 #[test]
 fn what_cannot_be_sent_that_way_is_said_and_the_server_serves() {
     for (name, value, expected) in [
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "must be http/protobuf or http/json"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "must be http/protobuf"),
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "localhost:4317", "must be a URL such as"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon", "must be a number of milliseconds"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "hunter22-hunter22", "must be like api-key="),
@@ -306,6 +306,27 @@ fn what_cannot_be_sent_that_way_is_said_and_the_server_serves() {
         stderr.read_to_string(&mut said).unwrap();
         assert!(said.starts_with(&format!("mcpz: warning: no traces are sent: {name} ")), "{said}");
         assert!(said.contains(expected) && !said.contains("hunter22"), "{said}");
+    }
+}
+
+#[test]
+fn a_server_asked_for_json_says_once_that_it_sends_protobuf() {
+    for name in ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] {
+        let mut collector = Collector::start(&[Takes]);
+        let mut command = traced(&collector.url());
+        let mut server = start(command.env(name, "http/json").stderr(Stdio::piped()), &[]);
+        let mut stderr = server.child.stderr.take().unwrap();
+        for _ in 0..2 {
+            server.run("true");
+            collector.named(CALL);
+        }
+        server.close_stdin();
+        assert!(server.wait().success());
+        let mut said = String::new();
+        stderr.read_to_string(&mut said).unwrap();
+        let warning = "`http/json`, but mcpz sends traces as http/protobuf";
+        assert!(said.starts_with(&format!("mcpz: warning: {name} is {warning}; ")), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
     }
 }
 

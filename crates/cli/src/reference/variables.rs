@@ -33,7 +33,7 @@ pub fn all() -> BTreeMap<String, String> {
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "The same as it is; counts before the other"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "Headers they are sent with; reach no command"),
         ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "The same; counts before the other"),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "`http/protobuf` or `http/json` [`http/protobuf`]"),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "How they are sent; only `http/protobuf` is supported"),
         ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "The same; counts before the other"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "Milliseconds a collector may take [10000]"),
         ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "The same; counts before the other"),

@@ -3,9 +3,12 @@
 //! A message is a list of fields, each a number with a kind and a value. Those we need are few, and
 //! never change: a library for all that can be said that way would be longer than this.
 
-use mcpz_server::{Attribute, Span};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::json::{ERROR, kind, nanoseconds};
+use mcpz_server::{Attribute, Kind, Span};
+
+/// The status of a span that failed.
+const ERROR: u64 = 2;
 
 pub fn encode(resource: &[(String, String)], spans: &[Span]) -> Vec<u8> {
     let all = Message::default().inner(1, |group| {
@@ -34,14 +37,14 @@ fn fill(message: Message, span: &Span) -> Message {
     };
     let message = message
         .text(5, &span.name)
-        .number(6, kind(span.kind).into())
+        .number(6, kind(span.kind))
         .fixed(7, nanoseconds(span.start))
         .fixed(8, nanoseconds(span.end));
     let message = span.attributes.iter().fold(message, |message, (key, value)| {
         message.inner(9, |pair| pair.text(1, key).inner(2, |inner| attribute(inner, value)))
     });
     match &span.failure {
-        Some(words) => message.inner(15, |status| status.text(2, words).number(3, ERROR.into())),
+        Some(words) => message.inner(15, |status| status.text(2, words).number(3, ERROR)),
         None => message,
     }
 }
@@ -53,6 +56,17 @@ fn attribute(message: Message, value: &Attribute) -> Message {
         Attribute::Number(number) => message.number(3, *number as u64),
         Attribute::Seconds(time) => message.fixed(4, time.as_secs_f64().to_bits()),
     }
+}
+
+fn kind(kind: Kind) -> u64 {
+    match kind {
+        Kind::Server => 2,
+        Kind::Client => 3,
+    }
+}
+
+fn nanoseconds(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
 /// How the value of a field is written.

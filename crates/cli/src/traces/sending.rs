@@ -10,8 +10,8 @@ use mcpz_server::{Span, Spans};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::settings::{Form, Settings};
-use super::{json, protobuf};
+use super::protobuf;
+use super::settings::Settings;
 use crate::fetch::{Client, post};
 use crate::log::Format;
 
@@ -102,11 +102,7 @@ impl Sending {
     }
 
     async fn send(&mut self, batch: &[Span]) {
-        let resource = &self.settings.resource;
-        let body = match self.settings.form {
-            Form::Json => json::encode(resource, batch),
-            Form::Protobuf => protobuf::encode(resource, batch),
-        };
+        let body = protobuf::encode(&self.settings.resource, batch);
         for tried in 1..=TRIES {
             let last = tried == TRIES || self.is_closing();
             let pause = match self.try_send(body.clone()).await {
@@ -129,13 +125,9 @@ impl Sending {
 
     async fn try_send(&self, body: Vec<u8>) -> Result<(), Failure> {
         let mut request = post(self.settings.endpoint.clone(), body);
-        let kind = match self.settings.form {
-            Form::Json => "application/json",
-            Form::Protobuf => "application/x-protobuf",
-        };
         let headers = request.headers_mut();
         headers.extend(self.settings.headers.clone());
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         let agent = concat!("mcpz/", env!("CARGO_PKG_VERSION"));
         headers.insert(USER_AGENT, HeaderValue::from_static(agent));
         let passing = |error: io::Error| Failure::Passing { why: error.to_string(), pause: None };

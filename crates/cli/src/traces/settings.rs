@@ -15,7 +15,8 @@ const PATH: &str = "v1/traces";
 #[derive(Debug)]
 pub struct Settings {
     pub endpoint: Uri,
-    pub form: Form,
+    /// The variable that asks for `http/json`, which mcpz does not send.
+    pub json_variable: Option<&'static str>,
     pub headers: HeaderMap,
     /// How long a collector may take to answer.
     pub timeout: Duration,
@@ -25,19 +26,13 @@ pub struct Settings {
     pub resource: Vec<(String, String)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    Protobuf,
-    Json,
-}
-
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unusable {
     #[error("{name} is `{value}`, but must be a URL such as http://localhost:4318")]
     Endpoint { name: &'static str, value: String },
     #[error(
-        "{name} is `{value}`, but must be http/protobuf or http/json; set it to one of them, and the \
-         endpoint to where the collector takes that, which is mostly port 4318"
+        "{name} is `{value}`, but must be http/protobuf; set it to that, and the endpoint to where the \
+         collector accepts it, which is usually port 4318"
     )]
     Protocol { name: &'static str, value: String },
     #[error("{name} is `{value}`, but must be a number of milliseconds")]
@@ -70,19 +65,19 @@ impl Settings {
         };
         let http = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
         let endpoint = all.parse().ok().filter(http).ok_or(Unusable::Endpoint { name, value })?;
-        let form =
-            match first(["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"]) {
-                None => Form::Protobuf,
-                Some((_, value)) if value == "http/protobuf" => Form::Protobuf,
-                Some((_, value)) if value == "http/json" => Form::Json,
-                Some((name, value)) => return Err(Unusable::Protocol { name, value }),
-            };
+        let protocols = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+        let json_variable = match first(protocols) {
+            None => None,
+            Some((_, value)) if value == "http/protobuf" => None,
+            Some((name, value)) if value == "http/json" => Some(name),
+            Some((name, value)) => return Err(Unusable::Protocol { name, value }),
+        };
         let headers = first(["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"]);
         let timeout = first(["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"]);
         let delay = variable("OTEL_BSP_SCHEDULE_DELAY");
         Ok(Some(Self {
             endpoint,
-            form,
+            json_variable,
             headers: headers.map_or_else(|| Ok(HeaderMap::new()), read_headers)?,
             timeout: milliseconds(timeout, DEFAULT_TIMEOUT)?,
             delay: milliseconds(
@@ -203,9 +198,19 @@ mod tests {
     fn an_endpoint_for_everything_has_a_path_for_traces_and_one_for_traces_is_taken_as_it_is() {
         let settings = read(&[HERE]).unwrap().unwrap();
         assert_eq!(settings.endpoint, "http://localhost:4318/v1/traces");
-        assert_eq!((settings.form, settings.timeout.as_secs()), (Form::Protobuf, 10));
+        assert_eq!((settings.json_variable, settings.timeout.as_secs()), (None, 10));
         let traces = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "https://example.org/x?y");
         assert_eq!(read(&[HERE, traces]).unwrap().unwrap().endpoint, traces.1);
+    }
+
+    #[test]
+    fn the_variable_that_asks_for_json_is_named() {
+        let all = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
+        let traces = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/json");
+        let named = |variables: &[_]| read(variables).unwrap().unwrap().json_variable;
+        assert_eq!(named(&[HERE, all]), Some(all.0));
+        assert_eq!(named(&[HERE, all, traces]), Some(traces.0));
+        assert_eq!(named(&[HERE, all, (traces.0, "http/protobuf")]), None);
     }
 
     #[test]
@@ -233,10 +238,7 @@ mod tests {
                 ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "localhost:4317"),
                 "such as http://localhost:4318",
             ),
-            (
-                ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
-                "`grpc`, but must be http/protobuf or http/json",
-            ),
+            (("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), "`grpc`, but must be http/protobuf"),
             (("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"), "`10s`, but must be a number of milliseconds"),
             (("OTEL_EXPORTER_OTLP_HEADERS", "a=b,hunter22"), "number 2 that is no header"),
         ] {

@@ -30,7 +30,7 @@ pub struct Batch {
     pub body: Vec<u8>,
 }
 
-/// A span, whatever form it came in.
+/// A span, as the collector reads it.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
     pub name: String,
@@ -146,47 +146,8 @@ fn answer(stream: &mut (impl Read + Write), manner: Manner, sender: &Sender<Batc
 }
 
 fn spans(batch: &Batch) -> Vec<Seen> {
-    match batch.headers.get("content-type").map(String::as_str) {
-        Some("application/json") => from_json(&serde_json::from_slice(&batch.body).unwrap()),
-        Some("application/x-protobuf") => from_protobuf(&batch.body),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn from_json(all: &Value) -> Vec<Seen> {
-    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let attributes = |value: &Value| -> BTreeMap<String, Value> {
-        let pairs = list(&value["attributes"]).into_iter();
-        let value = |value: &Value| match value.as_object().unwrap().iter().next().unwrap() {
-            (kind, number) if kind == "intValue" => {
-                json!(number.as_str().unwrap().parse::<i64>().unwrap())
-            }
-            (_, value) => value.clone(),
-        };
-        pairs.map(|pair| (text(&pair["key"]), value(&pair["value"]))).collect()
-    };
-    let mut seen = Vec::new();
-    for group in list(&all["resourceSpans"]) {
-        for scope in list(&group["scopeSpans"]) {
-            assert_eq!(scope["scope"]["name"], "mcpz");
-            seen.extend(list(&scope["spans"]).iter().map(|span| Seen {
-                name: text(&span["name"]),
-                kind: span["kind"].as_u64().unwrap(),
-                trace: text(&span["traceId"]),
-                id: text(&span["spanId"]),
-                parent: text(&span["parentSpanId"]),
-                state: text(&span["traceState"]),
-                nanoseconds: text(&span["endTimeUnixNano"]).parse::<i64>().unwrap()
-                    - text(&span["startTimeUnixNano"]).parse::<i64>().unwrap(),
-                attributes: attributes(span),
-                failed: span["status"]["code"] == 2,
-                message: text(&span["status"]["message"]),
-                resource: attributes(&group["resource"]),
-            }));
-        }
-    }
-    seen
+    assert_eq!(batch.headers["content-type"], "application/x-protobuf");
+    from_protobuf(&batch.body)
 }
 
 /// What the fields of a message are: numbers, or bytes.
