@@ -1,12 +1,12 @@
-//! Traces for a collector of OpenTelemetry, if the environment names one.
+//! Traces for an OpenTelemetry collector, if the environment names one.
 //!
 //!     calls ─▶ Spans ─▶ thread ─ batch ─▶ OTLP over HTTP
 //!
-//! A thread of its own sends them, so that no call waits for a collector, be it slow, broken or not
-//! there. What it cannot send it counts and drops. Without a collector there is neither.
+//! The exporter has its own thread, so no call ever waits for a collector that is slow, broken or
+//! unreachable. It counts and drops the spans that it cannot send. Without a collector there is no thread.
 
+mod exporter;
 mod protobuf;
-mod sending;
 mod settings;
 
 use std::sync::Arc;
@@ -21,22 +21,23 @@ use crate::config::variable;
 use crate::log::Format;
 pub use settings::pairs;
 
-use sending::Sending;
+use exporter::Exporter;
 use settings::Settings;
 
-/// How long what is left may take when the server ends.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long the server waits for the last spans to be sent when it ends.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Sends traces until it is told to stop.
+/// A running exporter.
 pub struct Traces {
     pub spans: Arc<Spans>,
     closing: watch::Sender<bool>,
-    /// Gone when the thread is.
+    /// Disconnected when the thread has ended.
     ended: Receiver<()>,
 }
 
 impl Traces {
-    /// Begins to, if that is wanted and can be done.
+    /// Starts the exporter if the environment asks for traces. If that fails, the server works
+    /// without them.
     pub fn begin(log: Format) -> Option<Self> {
         let read = |name: &str| variable(name)?.into_string().ok();
         let settings = match Settings::read(read) {
@@ -48,31 +49,31 @@ impl Traces {
         };
         if let Some(name) = settings.json_variable {
             log.warn(&format!(
-                "{name} is `http/json`, but mcpz sends traces as http/protobuf; set it to http/protobuf, or \
-                 leave it unset"
+                "{name} is `http/json`, but mcpz sends traces as http/protobuf; set it to \
+                 http/protobuf, or leave it unset"
             ));
         }
         let (spans, (closing, closed)) = (Arc::new(Spans::default()), watch::channel(false));
         let (end, ended) = channel();
-        let sending = Sending::new(settings, spans.clone(), closed, log);
+        let exporter = Exporter::new(settings, spans.clone(), closed, log);
         let thread = std::thread::Builder::new().name("traces".into()).spawn(move || {
             if let Ok(runtime) = Builder::new_current_thread().enable_all().build() {
-                runtime.block_on(sending.go_on());
+                runtime.block_on(exporter.run());
             }
             drop(end);
         });
         match thread {
             Ok(_) => Some(Self { spans, closing, ended }),
             Err(error) => {
-                log.warn(&format!("no traces are sent: there is no thread for them: {error}"));
+                log.warn(&format!("no traces are sent: cannot start a thread for them: {error}"));
                 None
             }
         }
     }
 
-    /// Sends what is left, if that can be done at once.
+    /// Sends the spans that are left, if that takes no longer than [`FLUSH_TIMEOUT`].
     pub fn finish(self) {
         self.closing.send_replace(true);
-        let _ = self.ended.recv_timeout(LAST_WORDS);
+        let _ = self.ended.recv_timeout(FLUSH_TIMEOUT);
     }
 }

@@ -1,32 +1,34 @@
-//! Spans as OTLP has them in Protocol Buffers.
+//! Encodes spans as OTLP's `ExportTraceServiceRequest`, in Protocol Buffers.
 //!
-//! A message is a list of fields, each a number with a kind and a value. Those we need are few, and
-//! never change: a library for all that can be said that way would be longer than this.
+//! The numbers are those of the fields in `opentelemetry/proto/trace/v1/trace.proto` and the files it imports.
+//! They never change and we need few of them, so this is shorter than generated code and a library for it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mcpz_server::{Attribute, Kind, Span};
 
-/// The status of a span that failed.
-const ERROR: u64 = 2;
+/// The status code of a span that failed.
+const STATUS_ERROR: u64 = 2;
 
 pub fn encode(resource: &[(String, String)], spans: &[Span]) -> Vec<u8> {
-    let all = Message::default().inner(1, |group| {
-        let group = group.inner(1, |about| {
-            resource.iter().fold(about, |about, (key, value)| {
-                about.inner(1, |pair| pair.text(1, key).inner(2, |inner| inner.text(1, value)))
+    let request = Message::default().message(1, |resource_spans| {
+        let resource_spans = resource_spans.message(1, |attributes| {
+            resource.iter().fold(attributes, |attributes, (key, value)| {
+                attributes.message(1, |pair| pair.text(1, key).message(2, |any| any.text(1, value)))
             })
         });
-        group.inner(2, |scope| {
-            let scope =
-                scope.inner(1, |scope| scope.text(1, "mcpz").text(2, env!("CARGO_PKG_VERSION")));
-            spans.iter().fold(scope, |scope, span| scope.inner(2, |message| fill(message, span)))
+        resource_spans.message(2, |scope_spans| {
+            let scope_spans = scope_spans
+                .message(1, |scope| scope.text(1, "mcpz").text(2, env!("CARGO_PKG_VERSION")));
+            spans.iter().fold(scope_spans, |scope_spans, span| {
+                scope_spans.message(2, |message| write_span(message, span))
+            })
         })
     });
-    all.0
+    request.0
 }
 
-fn fill(message: Message, span: &Span) -> Message {
+fn write_span(message: Message, span: &Span) -> Message {
     let message = message
         .bytes(1, &span.place.trace.to_be_bytes())
         .bytes(2, &span.place.span.to_be_bytes())
@@ -41,15 +43,15 @@ fn fill(message: Message, span: &Span) -> Message {
         .fixed(7, nanoseconds(span.start))
         .fixed(8, nanoseconds(span.end));
     let message = span.attributes.iter().fold(message, |message, (key, value)| {
-        message.inner(9, |pair| pair.text(1, key).inner(2, |inner| attribute(inner, value)))
+        message.message(9, |pair| pair.text(1, key).message(2, |any| write_value(any, value)))
     });
     match &span.failure {
-        Some(words) => message.inner(15, |status| status.text(2, words).number(3, ERROR)),
+        Some(text) => message.message(15, |status| status.text(2, text).number(3, STATUS_ERROR)),
         None => message,
     }
 }
 
-fn attribute(message: Message, value: &Attribute) -> Message {
+fn write_value(message: Message, value: &Attribute) -> Message {
     match value {
         Attribute::Text(text) => message.text(1, text),
         Attribute::Yes => message.number(2, 1),
@@ -69,17 +71,17 @@ fn nanoseconds(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
 
-/// How the value of a field is written.
-const VARIABLE: u64 = 0;
-const FIXED: u64 = 1;
-const COUNTED: u64 = 2;
+/// The wire types: how the value of a field is encoded.
+const VARINT: u64 = 0;
+const FIXED64: u64 = 1;
+const LENGTH_DELIMITED: u64 = 2;
 
 #[derive(Default)]
 struct Message(Vec<u8>);
 
 impl Message {
-    /// Seven bits a byte, the lowest first.
-    fn variable(mut self, mut number: u64) -> Self {
+    /// Seven bits per byte, the lowest first.
+    fn varint(mut self, mut number: u64) -> Self {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
             number >>= 7;
@@ -89,17 +91,17 @@ impl Message {
     }
 
     fn number(self, field: u64, number: u64) -> Self {
-        self.variable(field << 3 | VARIABLE).variable(number)
+        self.varint(field << 3 | VARINT).varint(number)
     }
 
     fn fixed(self, field: u64, number: u64) -> Self {
-        let mut message = self.variable(field << 3 | FIXED);
+        let mut message = self.varint(field << 3 | FIXED64);
         message.0.extend(number.to_le_bytes());
         message
     }
 
     fn bytes(self, field: u64, bytes: &[u8]) -> Self {
-        let mut message = self.variable(field << 3 | COUNTED).variable(bytes.len() as u64);
+        let mut message = self.varint(field << 3 | LENGTH_DELIMITED).varint(bytes.len() as u64);
         message.0.extend(bytes);
         message
     }
@@ -108,7 +110,7 @@ impl Message {
         self.bytes(field, text.as_bytes())
     }
 
-    fn inner(self, field: u64, fill: impl FnOnce(Self) -> Self) -> Self {
+    fn message(self, field: u64, fill: impl FnOnce(Self) -> Self) -> Self {
         self.bytes(field, &fill(Self::default()).0)
     }
 }

@@ -1,15 +1,19 @@
-//! What the environment says about traces, in the variables of OpenTelemetry.
+//! The settings of traces, from OpenTelemetry's environment variables.
+//!
+//! Error messages never show headers: they contain secrets.
 
 use std::time::Duration;
 
 use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 
-const DEFAULT_TIMEOUT: u64 = 10_000;
-const DEFAULT_DELAY: u64 = 5_000;
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+const DEFAULT_DELAY: Duration = Duration::from_secs(5);
 const DEFAULT_NAME: &str = "mcpz";
 
-/// The path of traces below an endpoint for everything.
+const DELAY: &str = "OTEL_BSP_SCHEDULE_DELAY";
+
+/// The path of traces below an endpoint for all signals.
 const PATH: &str = "v1/traces";
 
 #[derive(Debug)]
@@ -20,14 +24,14 @@ pub struct Settings {
     pub headers: HeaderMap,
     /// How long a collector may take to answer.
     pub timeout: Duration,
-    /// How long spans wait for others.
+    /// How long a span waits for others to fill the batch.
     pub delay: Duration,
-    /// What is said of us.
+    /// The attributes of this server.
     pub resource: Vec<(String, String)>,
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum SettingsError {
     #[error("{name} is `{value}`, but must be a URL such as http://localhost:4318")]
     Endpoint { name: &'static str, value: String },
     #[error(
@@ -37,73 +41,63 @@ pub enum Unusable {
     Protocol { name: &'static str, value: String },
     #[error("{name} is `{value}`, but must be a number of milliseconds")]
     Time { name: &'static str, value: String },
-    /// The value may be a secret.
-    #[error(
-        "{name} has something as number {number} that is no header; it must be like \
-         api-key=…,other=…"
-    )]
+    #[error("{name} must be like api-key=…,other=…, but item {number} is not a header")]
     Header { name: &'static str, number: usize },
 }
 
 impl Settings {
-    /// Nothing if traces are not asked for.
-    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Unusable> {
-        let says =
-            |name, value: &str| variable(name).is_some_and(|is| is.eq_ignore_ascii_case(value));
-        if says("OTEL_SDK_DISABLED", "true") || says("OTEL_TRACES_EXPORTER", "none") {
+    /// Returns nothing if the environment does not ask for traces.
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, SettingsError> {
+        let is = |name, expected: &str| {
+            variable(name).is_some_and(|value| value.eq_ignore_ascii_case(expected))
+        };
+        if is("OTEL_SDK_DISABLED", "true") || is("OTEL_TRACES_EXPORTER", "none") {
             return Ok(None);
         }
-        // Those for traces alone come first.
+        // A variable for traces has precedence over one for all signals.
         let first = |names: [&'static str; 2]| {
             names.into_iter().find_map(|name| Some((name, variable(name)?)))
         };
         let endpoints = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
         let Some((name, value)) = first(endpoints) else { return Ok(None) };
-        let all = match name == endpoints[0] {
+        let url = match name == endpoints[0] {
             true => value.clone(),
             false => format!("{}/{PATH}", value.trim_end_matches('/')),
         };
-        let http = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
-        let endpoint = all.parse().ok().filter(http).ok_or(Unusable::Endpoint { name, value })?;
+        let is_http = |uri: &Uri| matches!(uri.scheme_str(), Some("http" | "https"));
+        let endpoint =
+            url.parse().ok().filter(is_http).ok_or(SettingsError::Endpoint { name, value })?;
         let protocols = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
         let json_variable = match first(protocols) {
             None => None,
             Some((_, value)) if value == "http/protobuf" => None,
             Some((name, value)) if value == "http/json" => Some(name),
-            Some((name, value)) => return Err(Unusable::Protocol { name, value }),
+            Some((name, value)) => return Err(SettingsError::Protocol { name, value }),
         };
         let headers = first(["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"]);
         let timeout = first(["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"]);
-        let delay = variable("OTEL_BSP_SCHEDULE_DELAY");
+        let delay = variable(DELAY).map(|value| (DELAY, value));
         Ok(Some(Self {
             endpoint,
             json_variable,
             headers: headers.map_or_else(|| Ok(HeaderMap::new()), read_headers)?,
             timeout: milliseconds(timeout, DEFAULT_TIMEOUT)?,
-            delay: milliseconds(
-                delay.map(|delay| ("OTEL_BSP_SCHEDULE_DELAY", delay)),
-                DEFAULT_DELAY,
-            )?,
+            delay: milliseconds(delay, DEFAULT_DELAY)?,
             resource: resource(variable("OTEL_SERVICE_NAME"), variable("OTEL_RESOURCE_ATTRIBUTES")),
         }))
     }
 }
 
 fn milliseconds(
-    said: Option<(&'static str, String)>,
-    otherwise: u64,
-) -> Result<Duration, Unusable> {
-    let number = match said {
-        None => otherwise,
-        Some((name, value)) => match value.parse() {
-            Ok(number) => number,
-            Err(_) => return Err(Unusable::Time { name, value }),
-        },
-    };
+    given: Option<(&'static str, String)>,
+    default: Duration,
+) -> Result<Duration, SettingsError> {
+    let Some((name, value)) = given else { return Ok(default) };
+    let number = value.parse().map_err(|_| SettingsError::Time { name, value })?;
     Ok(Duration::from_millis(number))
 }
 
-fn read_headers((name, list): (&'static str, String)) -> Result<HeaderMap, Unusable> {
+fn read_headers((name, list): (&'static str, String)) -> Result<HeaderMap, SettingsError> {
     let mut headers = HeaderMap::new();
     for (number, pair) in pairs(&list).into_iter().enumerate() {
         let header = pair.and_then(|(key, value)| {
@@ -111,13 +105,13 @@ fn read_headers((name, list): (&'static str, String)) -> Result<HeaderMap, Unusa
             value.set_sensitive(true);
             Some((key.parse::<HeaderName>().ok()?, value))
         });
-        let (key, value) = header.ok_or(Unusable::Header { name, number: number + 1 })?;
+        let (key, value) = header.ok_or(SettingsError::Header { name, number: number + 1 })?;
         headers.append(key, value);
     }
     Ok(headers)
 }
 
-/// What is between the commas of a list: names and values, or nothing where it is neither.
+/// The names and values of a list with commas, or nothing for an item that is not such a pair.
 pub fn pairs(list: &str) -> Vec<Option<(String, String)>> {
     let parts = list.split(',').map(str::trim).filter(|part| !part.is_empty());
     parts
@@ -128,7 +122,7 @@ pub fn pairs(list: &str) -> Vec<Option<(String, String)>> {
         .collect()
 }
 
-/// A text in which some characters are written as `%2C`.
+/// Decodes escapes such as `%2C`.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -173,7 +167,7 @@ fn resource(name: Option<String>, attributes: Option<String>) -> Vec<(String, St
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, Unusable> {
+    fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, SettingsError> {
         Settings::read(|name| {
             let (_, value) = variables.iter().find(|(known, _)| *known == name)?;
             Some(value.to_string())
@@ -240,7 +234,7 @@ mod tests {
             ),
             (("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"), "`grpc`, but must be http/protobuf"),
             (("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"), "`10s`, but must be a number of milliseconds"),
-            (("OTEL_EXPORTER_OTLP_HEADERS", "a=b,hunter22"), "number 2 that is no header"),
+            (("OTEL_EXPORTER_OTLP_HEADERS", "a=b,hunter22"), "item 2 is not a header"),
         ] {
             let said = read(&[HERE, variable]).unwrap_err().to_string();
             assert!(said.contains(variable.0) && said.contains(expected), "{said}");
