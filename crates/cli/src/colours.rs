@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 
 use clap::ColorChoice;
 
-use crate::config::variable;
+use crate::environment::variable;
 
 /// Whether what goes there may have colours.
 pub fn suit(stream: &impl IsTerminal) -> bool {

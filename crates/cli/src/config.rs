@@ -3,13 +3,13 @@
 //! It is never looked for in the working directory: what is there, a model can write.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
 use crate::args::{AuthKind, SandboxMode};
+use crate::environment;
 use crate::log::Format;
 use crate::policy;
 use crate::size::Size;
@@ -235,7 +235,9 @@ pub enum ConfigError {
 /// Reads the file that was named, by flag or in the environment, or else the first of the usual
 /// ones that is there.
 pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
-    let named = named.map(Path::to_owned).or_else(|| variable("MCPZ_CONFIG").map(PathBuf::from));
+    let named = named
+        .map(Path::to_owned)
+        .or_else(|| environment::variable("MCPZ_CONFIG").map(PathBuf::from));
     if let Some(path) = named {
         return read(&path);
     }
@@ -251,7 +253,9 @@ pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
 
 /// The file that [`load`] reads, if there is one.
 pub fn path(named: Option<&Path>) -> Option<PathBuf> {
-    let named = named.map(Path::to_owned).or_else(|| variable("MCPZ_CONFIG").map(PathBuf::from));
+    let named = named
+        .map(Path::to_owned)
+        .or_else(|| environment::variable("MCPZ_CONFIG").map(PathBuf::from));
     named.or_else(|| usual_paths().into_iter().find(|path| path.exists()))
 }
 
@@ -266,20 +270,6 @@ fn read(path: &Path) -> Result<Config, ConfigError> {
 }
 
 fn usual_paths() -> Vec<PathBuf> {
-    let home = || variable("HOME").map(|home| Path::new(&home).join(".config"));
-    let own = variable("XDG_CONFIG_HOME").map(PathBuf::from).or_else(home);
+    let own = environment::config_folder();
     own.into_iter().chain(["/etc".into()]).map(|dir| dir.join("mcpz/config.toml")).collect()
-}
-
-/// Where what is to be kept goes, if there is such a place.
-pub fn state_folder() -> Option<PathBuf> {
-    let home = || Some(Path::new(&variable("HOME")?).join(".local/state"));
-    // A relative one would be somewhere else each time.
-    let own = variable("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    Some(own.or_else(home)?.join("mcpz"))
-}
-
-/// A variable that says something.
-pub fn variable(name: &str) -> Option<OsString> {
-    std::env::var_os(name).filter(|value| !value.is_empty())
 }

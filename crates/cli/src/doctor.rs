@@ -13,8 +13,8 @@ use serde::Serialize;
 
 use crate::args::{DoctorFlags, SandboxMode};
 use crate::sandbox::{self, SandboxError};
-use crate::settings::{self, Settings};
-use crate::{colours, config};
+use crate::settings::Settings;
+use crate::{colours, config, environment};
 
 /// Shells that models write for.
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "fish"];
@@ -145,7 +145,7 @@ fn look_at_state(settings: &Settings, findings: &mut Findings) {
             "nothing runs without a record: make it writable, or name another as folder in [audit]",
         ),
     }
-    match settings::jobs_folder() {
+    match environment::jobs_folder() {
         Some(jobs) => match try_writing(&jobs) {
             Ok(()) => findings.good("jobs", format!("{} can be written", jobs.display())),
             Err(error) => findings.fair(
@@ -257,14 +257,13 @@ fn look_at_limits(settings: &Settings, findings: &mut Findings) {
 }
 
 fn look_at_programs(findings: &mut Findings) {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let folders = environment::path_folders();
     let has = |name: &&&str| folders.iter().any(|folder| folder.join(name).is_file());
     let (found, missing): (Vec<_>, Vec<_>) = SHELLS.iter().chain(TOOLS).partition(has);
     let list = |names: &[&&str]| names.iter().map(|name| **name).collect::<Vec<_>>().join(", ");
     findings.good("programs", list(&found));
-    let (home, poor) = (std::env::var_os("HOME"), folders.len() <= 4);
-    let local = home.map(|home| PathBuf::from(home).join(".local/bin"));
+    let (home, poor) = (environment::home(), folders.len() <= 4);
+    let local = home.map(|home| home.join(".local/bin"));
     let lacks = |folder: &PathBuf| folder.is_dir() && !folders.contains(folder);
     if !missing.is_empty() {
         findings.good("programs", format!("not on PATH: {}", list(&missing)));

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use hyper::Uri;
 use tokio::runtime::Builder;
 
+use crate::environment;
 use crate::fetch::fetch;
 use crate::http::DEFAULT_BIND;
 
@@ -35,7 +36,7 @@ pub fn run(url: Option<&str>) -> Result<ExitCode, Box<dyn Error>> {
 
 /// Where a server with our environment would be asked.
 fn own() -> String {
-    let bind = std::env::var("MCP_HTTP_BIND").ok().filter(|bind| !bind.is_empty());
+    let bind = environment::text("MCP_HTTP_BIND");
     let bind = bind.unwrap_or_else(|| DEFAULT_BIND.to_owned());
     let here = bind.parse().map(|mut address: SocketAddr| {
         // What listens everywhere listens here.

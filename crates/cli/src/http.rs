@@ -21,6 +21,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::args::{AuthKind, HttpFlags};
 use crate::config;
 use crate::descriptors::make_room;
+use crate::environment;
 use crate::keys;
 use crate::log::Format;
 use crate::server::{runtime, shutdown};
@@ -74,15 +75,16 @@ pub enum HttpError {
 
 impl Http {
     pub fn load(flags: &HttpFlags, file: config::Http) -> Result<Self, Box<dyn Error>> {
-        let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
-        let bind = flags.bind.clone().or_else(|| variable("MCP_HTTP_BIND")).or(file.bind.clone());
+        let bind =
+            flags.bind.clone().or_else(|| environment::text("MCP_HTTP_BIND")).or(file.bind.clone());
         let bind = bind.unwrap_or_else(|| DEFAULT_BIND.into());
-        let path = flags.path.clone().or_else(|| variable("MCP_HTTP_PATH")).or(file.path.clone());
+        let path =
+            flags.path.clone().or_else(|| environment::text("MCP_HTTP_PATH")).or(file.path.clone());
         let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
         if !path.starts_with('/') {
             return Err(HttpError::Path(path).into());
         }
-        let token = variable(TOKEN_VARIABLE);
+        let token = environment::text(TOKEN_VARIABLE);
         let kind = flags.auth.or(file.auth).unwrap_or(AuthKind::Token);
         let (auth, made) = auth(kind, token, &file)?;
         let allowed = Allowed {

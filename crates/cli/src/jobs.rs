@@ -17,7 +17,7 @@ use mcpz_output::Stream;
 use tokio::runtime::Builder;
 
 use crate::args::JobsCommand;
-use crate::settings;
+use crate::environment;
 use find::{Found, Place, all, find, warn};
 
 /// How long a job that was told to stop may take beyond its grace.
@@ -46,7 +46,7 @@ pub enum JobsError {
 }
 
 pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
-    let shelf = Shelf::new(settings::jobs_folder().ok_or(JobsError::NoShelf)?);
+    let shelf = Shelf::new(environment::jobs_folder().ok_or(JobsError::NoShelf)?);
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let done: Result<ExitCode, Box<dyn Error>> = runtime.block_on(async {
         match command {

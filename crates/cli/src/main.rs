@@ -1,11 +1,11 @@
 //! The `mcpz` program. Reads flags, files and the environment, and is the only one that prints.
 
 mod args;
-mod around;
 mod audit;
 mod call;
 mod check;
 mod colours;
+mod command_environment;
 mod config;
 mod descriptors;
 mod doctor;
@@ -17,7 +17,6 @@ mod install;
 mod jobs;
 mod keys;
 mod log;
-mod login;
 mod manual;
 mod pairs;
 mod policy;
@@ -25,7 +24,6 @@ mod policy;
 mod reference;
 mod restrictions;
 mod sandbox;
-mod secrets;
 mod server;
 mod settings;
 mod size;
@@ -60,13 +58,13 @@ fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
 /// What a server starts us for, if it does: it waits for that, and the agent stays. What reads flags is
 /// large, and not needed.
 fn serve_a_server() -> Option<Result<ExitCode, Box<dyn Error>>> {
-    let mut arguments = std::env::args_os().skip(1);
+    let mut arguments = environment::arguments();
     let (what, None) = (arguments.next()?, arguments.next()) else { return None };
     let done: Result<(), Box<dyn Error>> = match what.to_str()? {
         "agent" => mcpz_agent::serve_stdin().map_err(Into::into),
         "record" => mcpz_engine::record().map_err(Into::into),
-        login::SUBCOMMAND => {
-            let variables = mcpz_engine::Variables::new(std::env::vars_os());
+        command_environment::LOGIN_SUBCOMMAND => {
+            let variables = mcpz_engine::Variables::new(environment::variables());
             mcpz_engine::tell(&variables).map_err(Into::into)
         }
         _ => return None,

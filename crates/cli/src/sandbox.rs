@@ -14,6 +14,7 @@ use mcpz_sandbox::{Ground, Layout, Mode, Network, Obstacle, Rung, Terms, View, V
 
 use crate::args::SandboxMode;
 use crate::config::{Net, Sandbox};
+use crate::environment;
 use crate::log::Format;
 
 /// How often a sandbox is tried out while what it stands on changes.
@@ -82,7 +83,7 @@ impl Wanted {
             Rung::Seals if net != "off" => return Err(SandboxError::NoNetwork(ground.obstacles)),
             Rung::Seals => {
                 // What only mounts can protect is an error, too.
-                let alone = layout.terms_alone(&std::env::temp_dir());
+                let alone = layout.terms_alone(&environment::temporary_folder());
                 let obstacles = ground.obstacles.clone();
                 alone.map_err(|view| SandboxError::NoMounts { view, obstacles })?;
                 self.log.warn(&format!(
@@ -152,7 +153,7 @@ fn homes(own: Option<&Path>) -> Vec<PathBuf> {
 
 /// Tries out what this machine can enforce of a view.
 pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
-    let own = std::env::current_exe().map_err(SandboxError::Trial)?;
+    let own = environment::program().map_err(SandboxError::Trial)?;
     let mut tries = 1;
     loop {
         let mut layout = view.survey()?;
@@ -170,8 +171,7 @@ pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
 }
 
 fn bwrap() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join("bwrap")).find(|path| path.is_file())
+    environment::find_file("bwrap", &environment::path_folders())
 }
 
 /// Tries what must not be possible, from inside. Says what was.

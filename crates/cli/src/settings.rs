@@ -15,9 +15,11 @@ use mcpz_server::{
 };
 
 use crate::args::ShellFlags;
-use crate::around::{Around, NoShell};
+use crate::command_environment::{
+    CommandEnvironment, InvalidPattern, UnusableShell, VariableFilter,
+};
 use crate::config::{self, Config};
-use crate::environment::{NotAName, Sieve};
+use crate::environment;
 use crate::log::Format;
 use crate::policy::{self, PolicyError};
 use crate::sandbox::{SandboxError, Wanted};
@@ -69,7 +71,7 @@ pub enum SettingsError {
     #[error(transparent)]
     Sandbox(#[from] SandboxError),
     #[error(transparent)]
-    Environment(#[from] NotAName),
+    Environment(#[from] InvalidPattern),
     #[error(
         "the default_timeout is {} seconds, longer than the max_timeout of {}: change one of them",
         default.as_secs(), max.as_secs()
@@ -105,7 +107,7 @@ pub enum SettingsError {
     #[error("cannot use {} as the working directory", path.display())]
     WorkingDir { path: PathBuf, source: io::Error },
     #[error(transparent)]
-    Shell(#[from] NoShell),
+    Shell(#[from] UnusableShell),
 }
 
 impl Settings {
@@ -119,29 +121,29 @@ impl Settings {
         let policy = policy::load(flags, &config)?;
         let Config { shell_tool: file, limits, audit, http, sandbox, .. } = config;
         let log = flags.log_format.or(file.log_format).unwrap_or_default();
-        let around = Around {
-            sieve: Sieve::load(&file, &policy)?,
+        let environment = CommandEnvironment {
+            filter: VariableFilter::load(&file, &policy)?,
             shell: flags.shell.clone().or(file.shell.clone()).unwrap_or(DEFAULT_SHELL.into()),
-            masks: file.mask_secrets.unwrap_or(true),
+            mask_secrets: file.mask_secrets.unwrap_or(true),
             secrets: file.secrets.clone().unwrap_or_default(),
             tokens: http.tokens.clone().unwrap_or_default().into_values().chain(made).collect(),
             log,
         };
         let login = flags.login_env || file.login_env.unwrap_or(false);
-        let environment: Vec<_> = std::env::vars_os().collect();
-        // The shell may be found on the other `PATH`.
-        let shell = match around.find_shell(&environment) {
-            Err(_) if login && around.names_shell() => around.fallback_shell(),
+        let ours = environment::variables();
+        // The `PATH` of the login shell may have it.
+        let shell = match environment.find_shell(&ours) {
+            Err(_) if login && environment.needs_lookup() => environment.fallback_shell(),
             found => found?,
         };
-        let Surroundings { variables, shell, secrets } = around.surroundings(&environment, shell);
+        let Surroundings { variables, shell, secrets } = environment.build(&ours, shell);
         let faces = faces(flags, &file)?;
         let named = flags.working_dir.clone().or(file.working_dir.clone());
         let tools = flags.tools.clone().or(file.tools.as_ref().map(|names| names.join(",")));
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
             variables,
-            login: login.then(|| around.login(environment)),
+            login: login.then(|| environment.login(ours)),
             secrets,
             // A directory that was named is meant to keep commands in it.
             stays_within: named.is_some(),
@@ -149,7 +151,7 @@ impl Settings {
             shell,
             timeout: faces.timeout,
             policy,
-            home: std::env::var_os("HOME").map(PathBuf::from),
+            home: environment::home(),
             runs: runs(&limits)?,
             limits: usage(flags.memory, &limits)?,
             spill: spill(&limits),
@@ -157,7 +159,7 @@ impl Settings {
             allowed_directories: file.allowed_directories.clone().unwrap_or_default(),
             log_commands: file.log_commands.unwrap_or(true),
             audit: audit_settings(&audit)?,
-            jobs_folder: jobs_folder(),
+            jobs_folder: environment::jobs_folder(),
             confining: None,
         };
         let hidden = hidden(&engine, &http, flags);
@@ -197,7 +199,7 @@ impl Settings {
 /// What of ours a confined command must not see: its record, and what lets people in.
 fn hidden(engine: &mcpz_engine::Settings, http: &config::Http, flags: &ShellFlags) -> Vec<PathBuf> {
     let tokens = http.tokens.is_some().then(|| config::path(flags.config.as_deref())).flatten();
-    let ours = [Some(engine.audit.folder.clone()), config::state_folder(), tokens];
+    let ours = [Some(engine.audit.folder.clone()), environment::state_folder(), tokens];
     ours.into_iter().flatten().chain(http.tls_key.clone()).collect()
 }
 
@@ -210,14 +212,9 @@ fn audit_settings(file: &config::Audit) -> Result<AuditSettings, SettingsError> 
     Ok(AuditSettings { max_size, keep: file.keep.unwrap_or(default.keep), ..default })
 }
 
-/// Where jobs are that outlive a server, and where servers are asked for theirs.
-pub fn jobs_folder() -> Option<PathBuf> {
-    config::state_folder().map(|folder| folder.join("jobs"))
-}
-
 /// Where the audit records are.
 pub fn audit_folder(file: &config::Audit) -> Result<PathBuf, SettingsError> {
-    let path = file.folder.clone().or_else(config::state_folder);
+    let path = file.folder.clone().or_else(environment::state_folder);
     let path = path.ok_or(SettingsError::NoAuditFolder)?;
     std::path::absolute(&path).map_err(|source| SettingsError::AuditFolder { path, source })
 }
@@ -244,7 +241,7 @@ fn runs(limits: &config::Limits) -> Result<RunLimits, SettingsError> {
 /// How much output is kept on the disk. Who sets no limit for each client has one that leaves room for
 /// others.
 fn spill(limits: &config::Limits) -> SpillSettings {
-    let default = SpillSettings::new(std::env::temp_dir());
+    let default = SpillSettings::new(environment::temporary_folder());
     let size = |wanted: Option<Size>, otherwise| wanted.map_or(otherwise, |size| size.0);
     let total = size(limits.spill_total, default.total);
     SpillSettings {
@@ -381,14 +378,14 @@ fn max_answer(chosen: Option<usize>) -> Result<MaxAnswer, SettingsError> {
 
 fn execute_face() -> Result<ExecuteSettings, SettingsError> {
     let default = ExecuteSettings::default();
-    let number = |name: &'static str, otherwise| match std::env::var(name) {
-        Err(_) => Ok(otherwise),
-        Ok(text) if text.is_empty() => Ok(otherwise),
-        Ok(text) => text.parse().map_err(|_| SettingsError::Number { name, text }),
+    let number = |name: &'static str, otherwise| match environment::text(name) {
+        None => Ok(otherwise),
+        Some(text) => text.parse().map_err(|_| SettingsError::Number { name, text }),
     };
     Ok(ExecuteSettings {
         max_output_bytes: number("MCP_EXEC_MAX_OUTPUT_BYTES", default.max_output_bytes)?,
-        log_full_output: std::env::var("MCP_EXEC_LOG_FULL_OUTPUT").is_ok_and(|text| text == "1"),
+        log_full_output: environment::text("MCP_EXEC_LOG_FULL_OUTPUT")
+            .is_some_and(|text| text == "1"),
         log_output_bytes: number("MCP_EXEC_LOG_OUTPUT_BYTES", default.log_output_bytes)?,
     })
 }

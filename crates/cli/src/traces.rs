@@ -17,7 +17,7 @@ use mcpz_server::Spans;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
 
-use crate::config::variable;
+use crate::environment::variable;
 use crate::log::Format;
 pub use settings::pairs;
 

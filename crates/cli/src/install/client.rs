@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::InstallError;
 use super::document::Format;
 use super::transport::{Token, Transport};
-use crate::config::variable;
+use crate::environment::variable;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Client {

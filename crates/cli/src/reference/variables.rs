@@ -71,7 +71,7 @@ fn read_in(folder: &Path) -> Vec<String> {
         }
         let text = std::fs::read_to_string(entry.path()).unwrap();
         let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
-        for call in ["var(\"", "var_os(\"", "variable(\"", "named(\"", "number(\""] {
+        for call in ["variable(\"", "text(\"", "named(\"", "number(\""] {
             let found = code.split(call).skip(1).filter_map(|rest| rest.split('"').next());
             let plain =
                 |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_';

@@ -1,7 +1,7 @@
-//! Which values of an environment and of our settings are secret.
+//! Which values of variables and settings are secret.
 //!
-//! Commands get the environment, as most could not do their work without it; what they print of it is
-//! masked. What counts is the name of a variable, as everybody who sets one says by it what it holds.
+//! Commands get secret variables, because many could not work without them; their values are masked in what
+//! commands print. A variable counts as secret by its name.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -11,52 +11,52 @@ use mcpz_output::Secrets;
 
 use crate::traces::pairs;
 
-/// What the name of a secret has in it.
+/// Parts of names of secrets.
 const PARTS: &[&str] =
     &["TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "API_KEY", "APIKEY"];
 
-/// What the name of a secret ends with.
+/// Endings of names of secrets.
 const ENDINGS: &[&str] = &["_KEY", "_PASS", "_PWD"];
 
-/// What a token of the configuration file is called: the name of who has it is nobody else's affair.
+/// The name shown in place of a token from the configuration file. Its own name would tell who has it.
 const TOKENS: &str = "http.tokens";
 
-/// The values of all variables that sound like secrets or are named by `others`, and of `tokens`.
-pub fn find(environment: &[(OsString, OsString)], others: &[String], tokens: &[String]) -> Secrets {
-    let mut variables: Vec<_> = environment
+/// The values of all variables that sound secret or are listed in `others`, and of `tokens`.
+pub fn find(variables: &[(OsString, OsString)], others: &[String], tokens: &[String]) -> Secrets {
+    let mut named: Vec<_> = variables
         .iter()
         .filter_map(|(name, value)| Some((name.to_str()?, value)))
         .filter(|(name, value)| others.iter().any(|other| other == name) || is_secret(name, value))
         .collect();
-    variables.sort();
+    named.sort();
     let headers: Vec<_> =
-        environment.iter().filter_map(|(name, value)| headers(name, value)).collect();
+        variables.iter().filter_map(|(name, value)| headers(name, value)).collect();
     let headers = headers
         .iter()
         .flat_map(|(name, values)| values.iter().map(move |value| (*name, value.as_bytes())));
-    let variables = variables.into_iter().map(|(name, value)| (name, value.as_bytes()));
+    let named = named.into_iter().map(|(name, value)| (name, value.as_bytes()));
     let tokens = tokens.iter().map(|token| (TOKENS, token.as_bytes()));
-    Secrets::new(variables.chain(headers).chain(tokens))
+    Secrets::new(named.chain(headers).chain(tokens))
 }
 
-/// Whether a variable has headers for a collector of telemetry, which let us in there.
+/// Whether a variable holds headers for a telemetry collector, which may authenticate us there.
 pub fn is_headers(name: &str) -> bool {
     name.starts_with("OTEL_EXPORTER_OTLP_") && name.ends_with("HEADERS")
 }
 
-/// What is secret of such headers: all of them together, and the values of those that let us in, with and
-/// without what kind of secret it is.
+/// The secrets in such headers: the whole list, and the value of each header that authenticates, with and
+/// without its scheme, as in `Bearer abc`.
 fn headers<'a>(name: &'a OsStr, list: &OsStr) -> Option<(&'a str, Vec<String>)> {
     let name = name.to_str().filter(|name| is_headers(name))?;
     let list = list.to_str()?;
-    let lets_in = |header: &str| {
+    let authenticates = |header: &str| {
         let header = header.trim().to_ascii_lowercase();
         header.ends_with("authorization") || sounds_secret(&header.replace('-', "_"))
     };
     let known = pairs(list).into_iter().flatten();
-    let known = known.filter(|(header, _)| lets_in(header)).map(|(_, value)| value);
+    let known = known.filter(|(header, _)| authenticates(header)).map(|(_, value)| value);
     let raw = list.split(',').filter_map(|pair| pair.split_once('='));
-    let raw = raw.filter(|(header, _)| lets_in(header)).map(|(_, value)| value.to_owned());
+    let raw = raw.filter(|(header, _)| authenticates(header)).map(|(_, value)| value.to_owned());
     let values: Vec<_> = known.chain(raw).collect();
     let bare: Vec<_> =
         values.iter().filter_map(|value| Some(value.split_once(' ')?.1.to_owned())).collect();
@@ -65,7 +65,7 @@ fn headers<'a>(name: &'a OsStr, list: &OsStr) -> Option<(&'a str, Vec<String>)> 
 
 fn is_secret(name: &str, value: &OsStr) -> bool {
     let counted = name.to_ascii_uppercase();
-    sounds_secret(name) && !is_place(value) && !is_count(&counted, value)
+    sounds_secret(name) && !is_path(value) && !is_count(&counted, value)
 }
 
 fn sounds_secret(name: &str) -> bool {
@@ -75,12 +75,12 @@ fn sounds_secret(name: &str) -> bool {
         || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Where a secret is, is none: `GOOGLE_APPLICATION_CREDENTIALS=/home/me/key.json`.
-fn is_place(value: &OsStr) -> bool {
+/// Whether a value is the path of a secret, not the secret: `GOOGLE_APPLICATION_CREDENTIALS=/home/me/key.json`.
+fn is_path(value: &OsStr) -> bool {
     Path::new(value).is_absolute() && Path::new(value).exists()
 }
 
-/// How many tokens there may be: `MAX_OUTPUT_TOKENS=128000`.
+/// Whether a value is a number of tokens: `MAX_OUTPUT_TOKENS=128000`.
 fn is_count(name: &str, value: &OsStr) -> bool {
     name.contains("TOKENS") && value.as_bytes().iter().all(u8::is_ascii_digit)
 }

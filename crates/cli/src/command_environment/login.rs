@@ -1,8 +1,8 @@
-//! The environment of the user's login shell.
+//! The variables of the user's login shell.
 //!
-//! What a desktop starts has no shell above it, and so nothing of what the user has told their shell
-//! about `PATH`. Which of its files say that is anybody's guess; so the shell is started as a terminal
-//! would start it, for login and interactive, and told to become a program of ours, which tells.
+//! A server that a desktop starts has no shell above it, so it lacks what the user's shell files set, above all
+//! `PATH`. Nobody can know which of those files matter. The shell is therefore started as a terminal starts it,
+//! as an interactive login shell, and told to `exec` this program, which reports its variables.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -12,53 +12,54 @@ use std::time::Duration;
 use mcpz_engine::{Login, Settle, Variables};
 use rustix::process::getuid;
 
-/// How long it may take. The first command waits for it.
-const TIME: Duration = Duration::from_secs(5);
+use crate::environment;
 
-/// The argument that makes us the program that tells.
+/// How long the shell may take. The first command waits for it.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The hidden subcommand that reports the variables.
 pub const SUBCOMMAND: &str = "environment";
 
-/// What is set for the shell alone, so that nothing asks for what nobody is there to answer.
+/// Set for the shell only, mostly to keep its files from asking questions that nobody would answer.
 const FOR_THE_SHELL: &[(&str, &str)] = &[
-    // For files that want to know what they are read for.
+    // Lets files tell this start from an ordinary one.
     ("MCPZ_LOGIN_ENV", "1"),
-    // Many return at once from one that is dumb, which is what shells take none for.
+    // Without it shells assume a dumb terminal, and many files then stop early.
     ("TERM", "xterm-256color"),
     ("DISABLE_AUTO_UPDATE", "true"),
     ("ZSH_TMUX_AUTOSTART", "false"),
     ("ZSH_TMUX_AUTOSTARTED", "true"),
 ];
 
-/// What is the shell's own and says nothing to others. The agent it may have started for keys is gone
-/// with it.
+/// Variables that describe the shell itself. A key agent that it started has ended with it.
 const ITS_OWN: &[&str] = &["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "SSH_AGENT_PID", "_"];
 
-/// How the login shell is asked; `settle` takes what comes of it.
+/// How to ask the login shell; `settle` receives its answer.
 pub fn login(settle: Settle) -> Login {
     let shell = shell().to_string_lossy().into_owned();
-    let ours = std::env::current_exe().unwrap_or_default();
-    // All shells read this alike, fish too.
-    let ours = format!("'{}'", ours.to_string_lossy().replace('\'', "'\\''"));
-    let command = [&shell, "-l", "-i", "-c", &format!("exec {ours} {SUBCOMMAND}")];
-    let home = std::env::var_os("HOME").map(PathBuf::from);
+    let program = environment::program().unwrap_or_default();
+    // All shells read these quotes alike, fish too.
+    let program = format!("'{}'", program.to_string_lossy().replace('\'', "'\\''"));
+    let command = [&shell, "-l", "-i", "-c", &format!("exec {program} {SUBCOMMAND}")];
     Login {
         command: command.map(str::to_owned).to_vec(),
-        // Not where we work: shells load what they find there, and a model can write there.
-        directory: home
+        // Not the working directory: a model can write there, and shells load what they find.
+        directory: environment::home()
             .filter(|home| home.is_absolute() && home.is_dir())
             .unwrap_or_else(|| "/".into()),
         environment: FOR_THE_SHELL
             .iter()
             .map(|(name, value)| ((*name).into(), (*value).into()))
             .collect(),
-        timeout: TIME,
+        timeout: TIMEOUT,
         settle,
     }
 }
 
-/// The shell of whoever runs us.
+/// The shell of the user.
 fn shell() -> PathBuf {
-    let named = std::env::var_os("SHELL").map(PathBuf::from).filter(|shell| shell.is_absolute());
+    let named =
+        environment::variable("SHELL").map(PathBuf::from).filter(|shell| shell.is_absolute());
     named.or_else(listed_shell).unwrap_or_else(|| "/bin/sh".into())
 }
 
@@ -81,9 +82,9 @@ fn shell_of(user: u32, users: &[u8]) -> Option<PathBuf> {
         .filter(|shell: &PathBuf| shell.is_absolute())
 }
 
-/// Our environment with what the login shell has in its own.
-pub fn overlaid(ours: &[(OsString, OsString)], told: &Variables) -> Vec<(OsString, OsString)> {
-    let taken: Vec<_> = told.all().iter().filter(|(name, value)| is_taken(name, value)).collect();
+/// Our variables with those of the login shell, which win.
+pub fn merge(ours: &[(OsString, OsString)], theirs: &Variables) -> Vec<(OsString, OsString)> {
+    let taken: Vec<_> = theirs.all().iter().filter(|(name, value)| is_taken(name, value)).collect();
     let kept = ours.iter().filter(|(name, _)| !taken.iter().any(|(other, _)| other == name));
     let mut all: Vec<_> = kept.chain(taken.iter().copied()).cloned().collect();
     let path = |variables: &[(OsString, OsString)]| {
@@ -103,7 +104,7 @@ fn is_taken(name: &OsStr, value: &OsStr) -> bool {
     !FOR_THE_SHELL.iter().any(is_ours) && !ITS_OWN.iter().any(|own| name == *own) && !is_gone
 }
 
-/// A `PATH` with what another has besides, after it: what was found before still is.
+/// A `PATH` followed by the folders that only another has, so everything either finds is found.
 fn joined(first: &OsStr, second: &OsStr) -> OsString {
     let mut folders: Vec<_> = first.as_bytes().split(|byte| *byte == b':').collect();
     let more = second.as_bytes().split(|byte| *byte == b':');
@@ -128,7 +129,7 @@ mod tests {
         let ours = variables(&[("A", "1"), ("B", "1"), ("PWD", "/x"), ("TERM", "dumb")]);
         let theirs =
             [("A", "2"), ("C", "2"), ("PWD", "/y"), ("SHLVL", "3"), ("TERM", "xterm-256color")];
-        let mut all = overlaid(&ours, &Variables::new(variables(&theirs)));
+        let mut all = merge(&ours, &Variables::new(variables(&theirs)));
         all.sort();
         let expected = [("A", "2"), ("B", "1"), ("C", "2"), ("PWD", "/x"), ("TERM", "dumb")];
         assert_eq!(all, variables(&expected));
@@ -137,17 +138,17 @@ mod tests {
     #[test]
     fn folders_of_our_path_come_after_those_of_the_shell() {
         let ours = variables(&[("PATH", "/opt/mine:/bin")]);
-        let all = overlaid(&ours, &Variables::new(variables(&[("PATH", "/home/me/bin:/bin")])));
+        let all = merge(&ours, &Variables::new(variables(&[("PATH", "/home/me/bin:/bin")])));
         assert_eq!(all, variables(&[("PATH", "/home/me/bin:/bin:/opt/mine")]));
     }
 
     #[test]
     fn a_socket_that_went_with_the_shell_is_not_taken() {
         let ours = variables(&[("SSH_AUTH_SOCK", "/run/ours")]);
-        let told = |value| Variables::new(variables(&[("SSH_AUTH_SOCK", value)]));
-        assert_eq!(overlaid(&ours, &told("/no/such/socket")), ours);
+        let theirs = |value| Variables::new(variables(&[("SSH_AUTH_SOCK", value)]));
+        assert_eq!(merge(&ours, &theirs("/no/such/socket")), ours);
         assert_eq!(
-            overlaid(&ours, &told("/dev/null")),
+            merge(&ours, &theirs("/dev/null")),
             variables(&[("SSH_AUTH_SOCK", "/dev/null")])
         );
     }

@@ -1,0 +1,128 @@
+//! Which variables are passed on to commands.
+//!
+//! Never passed: the server's own token, headers that authenticate to a telemetry collector and, under a
+//! policy, variables that make a shell run something other than what was judged.
+
+use std::ffi::{OsStr, OsString};
+
+use mcpz_engine::{Policy, Variables};
+use mcpz_policy::glob;
+
+use super::secrets::is_headers;
+use crate::config::ShellTool;
+use crate::http::TOKEN_VARIABLE;
+
+/// Passed whatever `env_pass` says: hardly any program works without them.
+const NEEDED: &[&str] = &[
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LC_*",
+    "LOGNAME",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "XDG_RUNTIME_DIR",
+];
+
+/// Variables that a shell runs as code, or that change how it reads code.
+const CHANGE_SHELL: &[&str] = &[
+    "BASHOPTS",
+    "BASH_ENV",
+    "BASH_FUNC_*",
+    "CDPATH",
+    "ENV",
+    "GLOBIGNORE",
+    "PROMPT_COMMAND",
+    "PS4",
+    "SHELLOPTS",
+];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VariableFilter {
+    pass: Option<Vec<String>>,
+    drop: Vec<String>,
+    /// Whether a policy judges commands.
+    judged: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{pattern}` in {key} is not the name of a variable, or a part of one with a `*`")]
+pub struct InvalidPattern {
+    key: &'static str,
+    pattern: String,
+}
+
+impl VariableFilter {
+    pub fn load(file: &ShellTool, policy: &Policy) -> Result<Self, InvalidPattern> {
+        Ok(Self {
+            pass: file.env_pass.as_ref().map(|list| names("env_pass", list)).transpose()?,
+            drop: names("env_drop", file.env_drop.as_deref().unwrap_or_default())?,
+            judged: policy.restricts(),
+        })
+    }
+
+    /// Those of the variables that commands get.
+    pub fn apply(&self, variables: &[(OsString, OsString)]) -> Variables {
+        let passed = variables.iter().filter(|(name, _)| self.passes(name));
+        Variables::new(passed.cloned())
+    }
+
+    fn passes(&self, name: &OsStr) -> bool {
+        let name = name.to_string_lossy();
+        let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| glob(pattern, &name));
+        let is_named = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, &name));
+        let is_withheld = name == TOKEN_VARIABLE
+            || is_headers(&name)
+            || self.judged && is_in(CHANGE_SHELL)
+            || is_named(&self.drop);
+        !is_withheld && self.pass.as_ref().is_none_or(|pass| is_in(NEEDED) || is_named(pass))
+    }
+}
+
+/// Refuses patterns that no name can match: they are mistakes.
+fn names(key: &'static str, patterns: &[String]) -> Result<Vec<String>, InvalidPattern> {
+    let cannot_be = |pattern: &&String| {
+        pattern.is_empty()
+            || pattern.contains(['=', ',', '\0'])
+            || pattern.contains(char::is_whitespace)
+    };
+    match patterns.iter().find(cannot_be) {
+        Some(pattern) => Err(InvalidPattern { key, pattern: pattern.clone() }),
+        None => Ok(patterns.to_vec()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(pass: Option<&[&str]>, drop: &[&str], judged: bool) -> Vec<String> {
+        let list = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        let filter = VariableFilter { pass: pass.map(list), drop: list(drop), judged };
+        let names = ["PATH", "LC_ALL", "MCP_HTTP_TOKEN", "AWS_KEY", "AWS_REGION", "BASH_ENV"];
+        let variables = names.map(|name| (name.into(), "x".into()));
+        let passed = filter.apply(&variables);
+        passed.all().iter().map(|(name, _)| name.to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn what_is_named_passes_and_what_is_dropped_does_not() {
+        let all = ["PATH", "LC_ALL", "AWS_KEY", "AWS_REGION", "BASH_ENV"];
+        assert_eq!(passed(None, &[], false), all);
+        assert_eq!(passed(Some(&[]), &[], false), all[..2]);
+        assert_eq!(passed(Some(&["AWS_*"]), &[], false), all[..4]);
+        assert_eq!(passed(Some(&["AWS_*"]), &["*_KEY", "LC_*"], false), ["PATH", "AWS_REGION"]);
+        assert_eq!(passed(Some(&["*"]), &["*"], false), [""; 0]);
+    }
+
+    #[test]
+    fn our_token_and_what_changes_a_judged_shell_do_not_pass_however_they_are_named() {
+        let all = ["PATH", "LC_ALL", "AWS_KEY", "AWS_REGION", "BASH_ENV"];
+        assert_eq!(passed(Some(&["*", "MCP_HTTP_TOKEN"]), &[], false), all);
+        assert_eq!(passed(Some(&["*", "BASH_ENV"]), &[], true), all[..4]);
+    }
+}
