@@ -1,15 +1,15 @@
-//! What can be said on the command line.
+//! The command line: commands and their arguments.
+//!
+//! The flags that are settings come from the table of settings ([`crate::settings`]).
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgGroup, ArgMatches, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::install::Client;
-use crate::log::Format;
-use crate::settings::MAX_TIMEOUT;
-use crate::size::Size;
+use crate::client::Client;
+use crate::settings::{AuthKind, Scope, Settings, whole_number};
 
 /// Lets language models run commands over the Model Context Protocol
 #[derive(Debug, Parser)]
@@ -33,8 +33,8 @@ pub enum Command {
     },
     /// Tell a client of the server, in the client's own configuration file
     // There is no line left for it on the screen.
-    #[command(mut_arg("log_format", |flag| flag.hide(true)))]
-    #[command(mut_arg("max_answer", |flag| flag.hide(true)))]
+    #[command(mut_arg("log-format", |flag| flag.hide(true)))]
+    #[command(mut_arg("max-answer", |flag| flag.hide(true)))]
     Install(InstallFlags),
     /// Call a tool once and print what it answers
     #[command(
@@ -143,7 +143,7 @@ pub enum Audit {
     /// Print the last records, a line each
     Tail {
         /// How many
-        #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20, value_parser = number)]
+        #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20, value_parser = whole_number)]
         lines: usize,
 
         /// Go on with new ones as they are written
@@ -183,167 +183,66 @@ pub enum Server {
     Shell(ServerFlags),
 }
 
-#[derive(Debug, Default, clap::Args)]
+/// The settings of `mcpz server shell`.
+#[derive(Debug, Default)]
 pub struct ServerFlags {
-    #[command(flatten)]
-    pub shell: ShellFlags,
-
-    // Only here: no other command has a client that could leave.
-    /// Seconds to finish calls once the input has ended [default: 1]
-    #[arg(long, value_name = "SECONDS", help_heading = RUNNING)]
-    #[arg(value_parser = seconds_or_none)]
-    pub finish_time: Option<u64>,
-
-    #[command(flatten)]
-    pub http: HttpFlags,
+    pub settings: Settings,
 }
 
-// Help is one screen: about 40 lines of 100 characters. Hence a line for each flag, and no defaults
-// or values that clap would put on a line of their own.
-const RUNNING: &str = "Running commands";
-const BOUNDS: &str = "What commands may do";
-
-#[derive(Debug, Default, clap::Args)]
+/// The settings of every other command that runs or judges commands.
+#[derive(Debug, Default)]
 pub struct ShellFlags {
-    /// Tools to offer: names (with commas), default or all [default: default]
-    #[arg(long, value_name = "LIST")]
-    pub tools: Option<String>,
-
-    /// Configuration file [default: $MCPZ_CONFIG, or ~/.config/mcpz/config.toml]
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-
-    /// Enable verbose logging to stderr
-    #[arg(short, long)]
-    pub verbose: bool,
-
-    /// Form of what is said on stderr: text or json [default: text]
-    #[arg(long, value_name = "FORM", hide_possible_values = true)]
-    pub log_format: Option<Format>,
-
-    /// Commands start here or below [default: current one, or anywhere]
-    #[arg(short, long, value_name = "PATH", help_heading = RUNNING)]
-    pub working_dir: Option<PathBuf>,
-
-    /// Command timeout in seconds [default: 30 to 600, by the tool]
-    #[arg(short, long, value_name = "SECONDS", help_heading = RUNNING)]
-    #[arg(value_parser = seconds)]
-    pub timeout: Option<u64>,
-
-    /// Shell to use for command execution [default: /bin/sh]
-    #[arg(short, long, value_name = "PATH", help_heading = RUNNING)]
-    pub shell: Option<PathBuf>,
-
-    /// Suppress stderr in command output
-    #[arg(long, help_heading = RUNNING)]
-    pub no_stderr: bool,
-
-    /// Seconds until a call that still runs is handed over as a job
-    #[arg(long, value_name = "SECONDS", help_heading = RUNNING)]
-    #[arg(value_parser = seconds)]
-    pub background_after: Option<u64>,
-
-    /// Most characters of an answer, as JSON [default: 24000]
-    #[arg(long, value_name = "CHARS", help_heading = RUNNING, value_parser = number)]
-    pub max_answer: Option<usize>,
-
-    /// Give commands PATH and variables of your login shell
-    #[arg(long, help_heading = RUNNING)]
-    pub login_env: bool,
-
-    /// Only allow commands matching these patterns, such as "ls*,cat*,echo*"
-    #[arg(long, value_name = "PATTERNS", help_heading = BOUNDS)]
-    pub allow: Option<String>,
-
-    /// Deny commands matching these patterns, such as "rm*,sudo*,chmod*"
-    #[arg(long, value_name = "PATTERNS", help_heading = BOUNDS)]
-    pub deny: Option<String>,
-
-    /// Settings of Qwen Code or Gemini CLI that say which commands may run
-    #[arg(long, value_name = "FILE", help_heading = BOUNDS)]
-    pub settings: Option<PathBuf>,
-
-    /// What they can change: off, workspace or read-only [default: off]
-    #[arg(long, value_name = "MODE", help_heading = BOUNDS, hide_possible_values = true)]
-    pub sandbox: Option<SandboxMode>,
-
-    /// Hosts they reach from there, such as *.example.org; or on [default: off]
-    #[arg(long, value_name = "HOSTS", help_heading = BOUNDS)]
-    pub net: Option<String>,
-
-    /// Most memory a command may use, such as 2GB; 0 for all [default: 80 %]
-    #[arg(long, value_name = "SIZE", help_heading = BOUNDS)]
-    pub memory: Option<Size>,
+    pub settings: Settings,
 }
 
-fn seconds(text: &str) -> Result<u64, String> {
-    let fits = |time: &u64| (1..=MAX_TIMEOUT).contains(time);
-    let wrong = || format!("it must be a whole number of seconds from 1 to {MAX_TIMEOUT}");
-    text.parse().ok().filter(fits).ok_or_else(wrong)
+impl ShellFlags {
+    /// The group of these flags, for those that exclude them.
+    const GROUP: &str = "ShellFlags";
 }
 
-fn seconds_or_none(text: &str) -> Result<u64, String> {
-    let fits = |time: &u64| *time <= MAX_TIMEOUT;
-    let wrong = || format!("it must be a whole number of seconds from 0 to {MAX_TIMEOUT}");
-    text.parse().ok().filter(fits).ok_or_else(wrong)
+impl clap::Args for ShellFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let flags = Settings::flags(Scope::Shell);
+        let names = flags.iter().map(|flag| flag.get_id().clone());
+        let group = ArgGroup::new(Self::GROUP).multiple(true).args(names);
+        command.args(flags).group(group)
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
 }
 
-fn number(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "it must be a whole number".to_owned())
+impl clap::Args for ServerFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        ShellFlags::augment_args(command).args(Settings::flags(Scope::Server))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum SandboxMode {
-    Off,
-    ReadOnly,
-    Workspace,
+impl FromArgMatches for ShellFlags {
+    fn from_arg_matches(flags: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self { settings: Settings::from_flags(flags, Scope::Shell) })
+    }
+
+    fn update_from_arg_matches(&mut self, flags: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(flags)?;
+        Ok(())
+    }
 }
 
-/// How a server is reached over HTTP.
-#[derive(Debug, Default, clap::Args)]
-#[command(next_help_heading = "HTTP")]
-pub struct HttpFlags {
-    /// Serve over streamable HTTP instead of standard input and output
-    #[arg(long)]
-    pub http: bool,
+impl FromArgMatches for ServerFlags {
+    fn from_arg_matches(flags: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self { settings: Settings::from_flags(flags, Scope::Server) })
+    }
 
-    /// Address to listen on [default: $MCP_HTTP_BIND, or 0.0.0.0:8000]
-    #[arg(long, value_name = "ADDRESS", requires = "http")]
-    pub bind: Option<String>,
-
-    /// Path of the endpoint [default: $MCP_HTTP_PATH, or /mcp]
-    #[arg(long, value_name = "PATH", requires = "http")]
-    pub path: Option<String>,
-
-    /// What is asked for: token ($MCP_HTTP_TOKEN) or none [default: token]
-    #[arg(long, value_name = "KIND", requires = "http", hide_possible_values = true)]
-    pub auth: Option<AuthKind>,
-
-    /// Host name the server is known by; can be given again
-    #[arg(long, value_name = "NAME", requires = "http")]
-    pub allowed_host: Vec<String>,
-
-    /// Origin of web pages that may use the server; can be given again
-    #[arg(long, value_name = "ORIGIN", requires = "http")]
-    pub allowed_origin: Vec<String>,
-
-    /// Certificate chain for TLS, in PEM
-    #[arg(long, value_name = "FILE", requires = "http")]
-    pub tls_cert: Option<PathBuf>,
-
-    /// Key of the certificate, in PEM
-    #[arg(long, value_name = "FILE", requires = "http")]
-    pub tls_key: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum AuthKind {
-    Token,
-    None,
+    fn update_from_arg_matches(&mut self, flags: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(flags)?;
+        Ok(())
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -11,7 +11,7 @@ use mcpz_audit::{AuditTail, Verified, audit_lines, verify, visible};
 use serde_json::{Map, Value};
 
 use crate::args::{Audit, AuditFlags};
-use crate::{config, settings};
+use crate::{settings, setup};
 
 /// How many faults are told one by one.
 const MAX_FAULTS: usize = 20;
@@ -50,7 +50,7 @@ fn read<T>(
 ) -> Result<T, Box<dyn Error>> {
     let folder = match flags.folder {
         Some(folder) => folder,
-        None => settings::audit_folder(&config::load(flags.config.as_deref())?.audit)?,
+        None => setup::audit_folder(&settings::load_file(flags.config)?.audit)?,
     };
     Ok(how(&folder).map_err(|source| AuditError::Unread { folder, source })?)
 }

@@ -20,7 +20,8 @@ use serde_json::Value;
 use crate::args::CallFlags;
 use crate::log::Detail;
 use crate::settings::Settings;
-use crate::{colours, config, pairs, server};
+use crate::setup::Setup;
+use crate::{colours, pairs, process};
 
 /// How much may be under way between client and server.
 const PIPE: usize = 64 << 10;
@@ -36,20 +37,20 @@ struct NoSuchTool {
 }
 
 pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
-    let config = config::load(flags.shell.config.as_deref())?;
-    let mut settings = Settings::load(&flags.shell, config, None)?.confined()?;
-    // A job would end with us, and nobody could ask for it.
-    settings.faces.background_after = None;
-    if settings.verbose {
-        settings.log.start(Detail::Everything);
+    let settings = Settings::load(&flags.shell.settings)?;
+    let mut setup = Setup::new(&settings, None)?.confined()?;
+    // A job would end with this process, before anybody could read it.
+    setup.faces.background_after = None;
+    if setup.verbose {
+        setup.log.start(Detail::Everything);
     }
-    server::hide();
+    process::hide();
     let later = Later::default();
-    let runtime = server::runtime(&later)?;
+    let runtime = process::runtime(&later)?;
     runtime.block_on(async {
-        let shell = settings.shell(later);
+        let shell = setup.shell(later);
         let engine = shell.engine().clone();
-        let interrupted = server::shutdown()?;
+        let interrupted = process::shutdown()?;
         let code = tokio::select! {
             code = call(shell, flags) => code,
             () = interrupted => Ok(INTERRUPTED),

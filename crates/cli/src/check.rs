@@ -9,9 +9,10 @@ use mcpz_policy::{Judgement, Policy, Rule, RuleError, Scene, Span, Verdict};
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::args::{CheckFlags, ShellFlags};
-use crate::settings::Settings;
-use crate::{colours, config, policy};
+use crate::args::CheckFlags;
+use crate::settings::{self, Settings};
+use crate::setup::Setup;
+use crate::{colours, policy};
 
 const DENIED: u8 = 1;
 
@@ -45,9 +46,7 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
         return batch();
     }
     let command = flags.command.as_deref().unwrap_or_default();
-    let settings =
-        Settings::load(&flags.shell, config::load(flags.shell.config.as_deref())?, None)?;
-    let engine = settings.engine;
+    let engine = Setup::new(&Settings::load(&flags.shell.settings)?, None)?.engine;
     let home = engine.home.as_ref().map(|home| home.to_string_lossy());
     let scene = Scene {
         directory: &engine.working_directory.to_string_lossy(),
@@ -109,11 +108,10 @@ impl Rules {
 
 /// Loads a file's policy, which holds its rules to their examples.
 pub fn test(file: &Path) -> Result<ExitCode, Box<dyn Error>> {
-    let config = config::load(Some(file))?;
-    let entries = [&config.policy.allow, &config.policy.deny];
-    let entries: Vec<_> = entries.into_iter().flatten().flatten().collect();
-    let examples: usize = entries.iter().map(|entry| entry.examples()).sum();
-    let policy = policy::load(&ShellFlags::default(), &config)?;
+    let settings = settings::load_file(Some(file.to_owned()))?;
+    let entries = [settings.policy.allow().unwrap_or_default(), settings.policy.deny()].concat();
+    let examples: usize = entries.iter().map(policy::examples).sum();
+    let policy = policy::load(&settings)?;
     let rules = policy.allow.len() + policy.deny.len();
     writeln!(std::io::stdout(), "{rules} rules, {examples} examples: all as they should be")?;
     Ok(ExitCode::SUCCESS)

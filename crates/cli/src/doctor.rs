@@ -11,10 +11,11 @@ use mcpz_agent::Groups;
 use mcpz_sandbox::{Ground, Mode, Rung};
 use serde::Serialize;
 
-use crate::args::{DoctorFlags, SandboxMode};
+use crate::args::DoctorFlags;
 use crate::sandbox::{self, SandboxError};
-use crate::settings::Settings;
-use crate::{colours, config, environment};
+use crate::settings::{self, Settings};
+use crate::setup::Setup;
+use crate::{colours, environment};
 
 /// Shells that models write for.
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "fish"];
@@ -66,10 +67,10 @@ impl Findings {
 pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
     let mut findings = Findings::default();
     findings.good("mcpz", format!("version {}, {}", env!("CARGO_PKG_VERSION"), kernel()));
-    if let Some(settings) = look_at_settings(flags, &mut findings) {
-        look_at_state(&settings, &mut findings);
-        look_at_sandbox(&settings, &mut findings);
-        look_at_limits(&settings, &mut findings);
+    if let Some(setup) = look_at_settings(flags, &mut findings) {
+        look_at_state(&setup, &mut findings);
+        look_at_sandbox(&setup, &mut findings);
+        look_at_limits(&setup, &mut findings);
     }
     look_at_programs(&mut findings);
     look_at_prompts(&mut findings);
@@ -107,26 +108,22 @@ fn kernel() -> String {
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-fn look_at_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Settings> {
-    let named = flags.shell.config.as_deref();
-    match config::path(named) {
+fn look_at_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Setup> {
+    let flags = &flags.shell.settings;
+    match settings::file_path(flags.startup.config()) {
         Some(path) => findings.good("settings", path.display().to_string()),
         None => findings.good("settings", "no file; the defaults hold"),
     }
-    let loaded = config::load(named).map_err(|error| chain(&error));
-    let loaded = loaded.and_then(|config| {
-        Settings::load(&flags.shell, config, None).map_err(|error| chain(&error))
-    });
-    match loaded {
-        Ok(settings) => {
-            findings.good("shell", settings.engine.shell.display().to_string());
-            findings.good("directory", settings.engine.working_directory.display().to_string());
-            Some(settings)
+    match load(flags) {
+        Ok(setup) => {
+            findings.good("shell", setup.engine.shell.display().to_string());
+            findings.good("directory", setup.engine.working_directory.display().to_string());
+            Some(setup)
         }
         Err(error) => {
             findings.bad(
                 "settings",
-                error,
+                chain(error.as_ref()),
                 "no server starts like this: mend the file or the flags",
             );
             None
@@ -134,9 +131,13 @@ fn look_at_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Sett
     }
 }
 
-/// Whether what we write has a place.
-fn look_at_state(settings: &Settings, findings: &mut Findings) {
-    let audit = &settings.engine.audit.folder;
+fn load(flags: &Settings) -> Result<Setup, Box<dyn Error>> {
+    Ok(Setup::new(&Settings::load(flags)?, None)?)
+}
+
+/// Whether the folders we write to can be written.
+fn look_at_state(setup: &Setup, findings: &mut Findings) {
+    let audit = &setup.engine.audit.folder;
     match try_writing(audit) {
         Ok(()) => findings.good("records", format!("{} can be written", audit.display())),
         Err(error) => findings.bad(
@@ -160,7 +161,7 @@ fn look_at_state(settings: &Settings, findings: &mut Findings) {
             "set HOME or XDG_STATE_HOME for the server",
         ),
     }
-    let spill = &settings.engine.spill.parent;
+    let spill = &setup.engine.spill.parent;
     let room = rustix::fs::statvfs(spill).map_or(0, |found| found.f_bavail * found.f_frsize);
     let gigabytes = room as f64 / 1e9;
     let found = format!("{} has room for {gigabytes:.1} GB", spill.display());
@@ -189,17 +190,13 @@ fn try_writing(folder: &Path) -> io::Result<()> {
 }
 
 /// What of a sandbox this machine can enforce: the one that is asked for, or the one to recommend.
-fn look_at_sandbox(settings: &Settings, findings: &mut Findings) {
-    let asked = settings.sandbox.mode.or(settings.sandbox.file.mode);
-    let mode = match asked {
-        Some(SandboxMode::ReadOnly) => Mode::ReadOnly,
-        _ => Mode::Workspace,
-    };
-    let wanted = matches!(asked, Some(SandboxMode::ReadOnly | SandboxMode::Workspace));
-    match sandbox::probe(&settings.sandbox.view(mode, "off", &settings.engine)) {
+fn look_at_sandbox(setup: &Setup, findings: &mut Findings) {
+    let wanted = setup.sandbox.mode().is_some();
+    let mode = setup.sandbox.mode().unwrap_or(Mode::Workspace);
+    match sandbox::probe(&setup.sandbox.view(mode, "off", &setup.engine)) {
         Ok((ground, _)) => {
             tell_ground(&ground, wanted, findings);
-            if wanted && let Err(error) = settings.sandbox.confining(&settings.engine) {
+            if wanted && let Err(error) = setup.sandbox.confining(&setup.engine) {
                 findings.bad("sandbox", chain(&error), "the server refuses to start like this");
             }
         }
@@ -241,8 +238,8 @@ fn tell_ground(ground: &Ground, wanted: bool, findings: &mut Findings) {
 }
 
 /// Whether all processes of a command can be held to limits together.
-fn look_at_limits(settings: &Settings, findings: &mut Findings) {
-    let paths = Groups::create(&settings.engine.limits).paths();
+fn look_at_limits(setup: &Setup, findings: &mut Findings) {
+    let paths = Groups::create(&setup.engine.limits).paths();
     match paths.first() {
         Some(path) => {
             let parent = path.parent().unwrap_or(path).display();

@@ -8,9 +8,8 @@ use std::process::ExitCode;
 use hyper::Uri;
 use tokio::runtime::Builder;
 
-use crate::environment;
 use crate::fetch::fetch;
-use crate::http::DEFAULT_BIND;
+use crate::settings::{Http, InvalidVariable};
 
 /// The most bytes an answer may have; ours has three.
 const MAX_ANSWER: usize = 4096;
@@ -24,7 +23,7 @@ pub enum HealthError {
 }
 
 pub fn run(url: Option<&str>) -> Result<ExitCode, Box<dyn Error>> {
-    let url = url.map_or_else(own, str::to_owned);
+    let url = url.map_or_else(own, |url| Ok(url.to_owned()))?;
     let http = |url: &Uri| matches!(url.scheme_str(), Some("http" | "https"));
     let url: Uri = url.parse().ok().filter(http).ok_or(HealthError::Url(url))?;
     let runtime = Builder::new_current_thread().enable_all().build()?;
@@ -34,12 +33,11 @@ pub fn run(url: Option<&str>) -> Result<ExitCode, Box<dyn Error>> {
     }
 }
 
-/// Where a server with our environment would be asked.
-fn own() -> String {
-    let bind = environment::text("MCP_HTTP_BIND");
-    let bind = bind.unwrap_or_else(|| DEFAULT_BIND.to_owned());
+/// The address of a server that has our variables, and no configuration file.
+fn own() -> Result<String, InvalidVariable> {
+    let bind = Http::from_variables()?.bind();
     let here = bind.parse().map(|mut address: SocketAddr| {
-        // What listens everywhere listens here.
+        // A server on all addresses is on this one, too.
         if address.ip().is_unspecified() {
             address.set_ip(match address.ip() {
                 IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -48,5 +46,5 @@ fn own() -> String {
         }
         address.to_string()
     });
-    format!("http://{}/healthz", here.unwrap_or(bind))
+    Ok(format!("http://{}/healthz", here.unwrap_or(bind)))
 }

@@ -10,37 +10,29 @@ use std::time::Duration;
 use mcpz_engine::Closing;
 use mcpz_runtime::Later;
 use mcpz_server::{
-    Allowed, Auth, Guests, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, random_name,
-    serve_http,
+    Allowed, Auth, Guests, HttpLimits, HttpSettings, Keys, MemoryLimits, OAuth, OAuthSettings,
+    random_name, serve_http,
 };
 use tokio::net::TcpListener;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::args::{AuthKind, HttpFlags};
-use crate::config;
 use crate::descriptors::make_room;
-use crate::environment;
-use crate::keys;
+use crate::jwks;
 use crate::log::Format;
-use crate::server::{runtime, shutdown};
-use crate::settings::Settings;
-
-/// The variable the token is given in. No command gets to see it.
-pub const TOKEN_VARIABLE: &str = "MCP_HTTP_TOKEN";
-
-/// Where a server listens unless it is told otherwise.
-pub const DEFAULT_BIND: &str = "0.0.0.0:8000";
-pub const DEFAULT_PATH: &str = "/mcp";
+use crate::process::{runtime, shutdown};
+use crate::settings::{self, AuthKind, Settings, TOKEN_VARIABLE};
+use crate::setup::Setup;
 
 #[derive(Debug)]
 pub struct Http {
     bind: SocketAddr,
     settings: HttpSettings,
     tls: Option<Arc<ServerConfig>>,
-    /// A token that was made because there was none.
-    pub made: Option<String>,
+    /// Made because the settings have nothing that lets anybody in.
+    pub generated_token: Option<String>,
+    /// Whether everybody gets in.
     open: bool,
 }
 
@@ -70,34 +62,23 @@ pub enum HttpError {
     #[error("cannot listen on {address}; --bind names another address")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("{name} is 0, but must be at least 1")]
-    Nothing { name: &'static str },
+    Zero { name: &'static str },
 }
 
 impl Http {
-    pub fn load(flags: &HttpFlags, file: config::Http) -> Result<Self, Box<dyn Error>> {
-        let bind =
-            flags.bind.clone().or_else(|| environment::text("MCP_HTTP_BIND")).or(file.bind.clone());
-        let bind = bind.unwrap_or_else(|| DEFAULT_BIND.into());
-        let path =
-            flags.path.clone().or_else(|| environment::text("MCP_HTTP_PATH")).or(file.path.clone());
-        let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
+    pub fn new(settings: &Settings) -> Result<Self, Box<dyn Error>> {
+        let http = &settings.http;
+        let (bind, path) = (http.bind(), http.path());
         if !path.starts_with('/') {
             return Err(HttpError::Path(path).into());
         }
-        let token = environment::text(TOKEN_VARIABLE);
-        let kind = flags.auth.or(file.auth).unwrap_or(AuthKind::Token);
-        let (auth, made) = auth(kind, token, &file)?;
-        let allowed = Allowed {
-            hosts: list(&flags.allowed_host, file.allowed_hosts.clone()),
-            origins: list(&flags.allowed_origin, file.allowed_origins.clone()),
-        };
+        let (auth, generated_token) = auth(http, settings.startup.token())?;
+        let allowed = Allowed { hosts: http.allowed_hosts(), origins: http.allowed_origins() };
         let odd = |host: &&String| host.is_empty() || host.contains(['/', ' ', '@']);
         if let Some(host) = allowed.hosts.iter().find(odd) {
             return Err(HttpError::Host(host.clone()).into());
         }
-        let cert = flags.tls_cert.clone().or(file.tls_cert.clone());
-        let key = flags.tls_key.clone().or(file.tls_key.clone());
-        let tls = match (cert, key) {
+        let tls = match (http.tls_cert(), http.tls_key()) {
             (None, None) => None,
             (Some(cert), Some(key)) => Some(tls(&cert, &key)?),
             (cert, _) => {
@@ -106,48 +87,40 @@ impl Http {
             }
         };
         let open = matches!(auth, Auth::Open);
-        let settings = HttpSettings { path, allowed, auth, limits: limits(&file)? };
+        let settings = HttpSettings { path, allowed, auth, limits: limits(http)? };
         let bind = address(&bind).ok_or(HttpError::Bind(bind))?;
-        Ok(Self { bind, settings, tls, made, open })
+        Ok(Self { bind, settings, tls, generated_token, open })
     }
 }
 
-/// The address that is meant: itself, or what a name such as `localhost` stands for.
+/// An address of this machine, or the one that a name such as `localhost` stands for.
 fn address(bind: &str) -> Option<SocketAddr> {
     let found: Vec<_> = bind.to_socket_addrs().ok()?.collect();
-    // Where both are there, clients that are given a number are given this one.
+    // Clients that are given a number are mostly given one of IPv4.
     found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
 }
 
-/// Names on the command line take the place of those in the file.
-fn list(flags: &[String], file: Option<Vec<String>>) -> Vec<String> {
-    match flags {
-        [] => file.unwrap_or_default(),
-        flags => flags.to_vec(),
-    }
-}
-
+/// Who gets in, and the token that was generated if the settings have nothing that lets anybody in.
 fn auth(
-    kind: AuthKind,
+    http: &settings::Http,
     token: Option<String>,
-    file: &config::Http,
 ) -> Result<(Auth, Option<String>), Box<dyn Error>> {
-    let named = file.tokens.clone().unwrap_or_default();
-    if kind == AuthKind::None {
-        return match token.is_none() && named.is_empty() && file.oauth.is_none() {
+    let (named, oauth) = (http.tokens(), http.oauth());
+    let nobody = token.is_none() && named.is_empty() && oauth.is_none();
+    if http.auth() == AuthKind::None {
+        return match nobody {
             true => Ok((Auth::Open, None)),
             false => Err(HttpError::OpenWithTokens.into()),
         };
     }
-    let needs_one = token.is_none() && named.is_empty() && file.oauth.is_none();
-    let made =
-        needs_one.then(|| Ok::<_, io::Error>(random_name()? + &random_name()?)).transpose()?;
-    // A name that nobody can have in the file.
+    let generate = || Ok::<_, io::Error>(random_name()? + &random_name()?);
+    let generated = nobody.then(generate).transpose()?;
+    // A name that no token of the file may have.
     let own = format!("${TOKEN_VARIABLE}");
     if let Some(name) = named.keys().find(|name| **name == own) {
         return Err(HttpError::TokenName(name.clone()).into());
     }
-    let unnamed = token.or(made.clone()).map(|token| (own, token));
+    let unnamed = token.or(generated.clone()).map(|token| (own, token));
     let mut keys = Keys::default();
     for (name, token) in named.into_iter().chain(unnamed) {
         if token.len() < 16 || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -156,42 +129,39 @@ fn auth(
         }
         keys = keys.with_token(&name, &token);
     }
-    if let Some(oauth) = &file.oauth {
+    if let Some(oauth) = oauth {
+        let source = jwks::source(&oauth.jwks)?;
         let settings = OAuthSettings {
-            issuer: oauth.issuer.clone(),
-            audience: oauth.audience.clone(),
-            scopes: oauth.scopes.clone().unwrap_or_default(),
+            issuer: oauth.issuer,
+            audience: oauth.audience,
+            scopes: oauth.scopes.unwrap_or_default(),
         };
-        keys = keys.with_oauth(OAuth::new(settings, keys::source(&oauth.jwks)?));
+        keys = keys.with_oauth(OAuth::new(settings, source));
     }
-    Ok((Auth::Closed(keys), made))
+    Ok((Auth::Closed(keys), generated))
 }
 
-fn limits(file: &config::Http) -> Result<HttpLimits, HttpError> {
-    let default = HttpLimits::default();
-    let count = |name, wanted: Option<usize>, otherwise| match wanted {
-        Some(0) => Err(HttpError::Nothing { name }),
-        wanted => Ok(wanted.unwrap_or(otherwise)),
+fn limits(http: &settings::Http) -> Result<HttpLimits, HttpError> {
+    let count = |name, wanted: usize| match wanted {
+        0 => Err(HttpError::Zero { name }),
+        wanted => Ok(wanted),
     };
-    let time = |name, wanted: Option<u64>, otherwise| match wanted {
-        Some(0) => Err(HttpError::Nothing { name }),
-        wanted => Ok(wanted.map_or(otherwise, Duration::from_secs)),
-    };
-    let size = |wanted: Option<crate::size::Size>, otherwise: usize| {
-        wanted.map_or(otherwise, |size| usize::try_from(size.0).unwrap_or(usize::MAX))
+    let time = |name, wanted: u64| match wanted {
+        0 => Err(HttpError::Zero { name }),
+        wanted => Ok(Duration::from_secs(wanted)),
     };
     Ok(HttpLimits {
-        body: size(file.max_body, default.body),
+        body: http.max_body().in_memory(),
         // The library needs a little to work with.
-        header_bytes: size(file.max_header, default.header_bytes).max(8 << 10),
-        header_time: time("header_time", file.header_time, default.header_time)?,
-        body_time: time("body_time", file.body_time, default.body_time)?,
-        write_time: time("write_time", file.write_time, default.write_time)?,
-        connections: count("connections", file.connections, default.connections)?,
-        sessions: count("sessions_per_client", file.sessions_per_client, default.sessions)?,
-        session_time: time("session_time", file.session_time, default.session_time)?,
-        grace: file.grace.map_or(default.grace, Duration::from_secs),
-        memory: default.memory,
+        header_bytes: http.max_header().in_memory().max(8 << 10),
+        header_time: time("header_time", http.header_time())?,
+        body_time: time("body_time", http.body_time())?,
+        write_time: time("write_time", http.write_time())?,
+        connections: count("connections", http.connections())?,
+        sessions: count("sessions_per_client", http.sessions_per_client())?,
+        session_time: time("session_time", http.session_time())?,
+        grace: Duration::from_secs(http.grace()),
+        memory: MemoryLimits::default(),
     })
 }
 
@@ -212,10 +182,10 @@ fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
     config.map(Arc::new).map_err(|source| HttpError::Tls { cert, key, source })
 }
 
-pub fn run(mut settings: Settings, mut http: Http) -> Result<(), Box<dyn Error>> {
+pub fn run(mut setup: Setup, mut http: Http) -> Result<(), Box<dyn Error>> {
     let connections = &mut http.settings.limits.connections;
-    *connections = make_room(&mut settings.engine, *connections);
-    http.settings.limits.memory = settings.memory;
+    *connections = make_room(&mut setup.engine, *connections);
+    http.settings.limits.memory = setup.memory;
     let later = Later::default();
     let runtime = runtime(&later)?;
     let served: Result<(), Box<dyn Error>> = runtime.block_on(async {
@@ -223,10 +193,10 @@ pub fn run(mut settings: Settings, mut http: Http) -> Result<(), Box<dyn Error>>
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| HttpError::Listen { address, source })?;
-        // Before anybody can know that we are here, and ask us to end.
+        // Before anybody learns that we are here, and may ask us to end.
         let ended = shutdown()?;
-        announce(&http, listener.local_addr()?, settings.log);
-        let shell = settings.shell(later);
+        announce(&http, listener.local_addr()?, setup.log);
+        let shell = setup.shell(later);
         let engine = shell.engine().clone();
         engine.warm_up();
         serve_http(listener, http.tls, Guests::new(shell), http.settings, ended).await?;
@@ -237,7 +207,7 @@ pub fn run(mut settings: Settings, mut http: Http) -> Result<(), Box<dyn Error>>
     served
 }
 
-/// Says where the server is and, this once, how to get in.
+/// Says where the server is and, if there is a generated token, how to get in.
 fn announce(http: &Http, bound: SocketAddr, log: Format) {
     let shown = match bound.ip().is_unspecified() {
         true => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
@@ -249,7 +219,7 @@ fn announce(http: &Http, bound: SocketAddr, log: Format) {
     if http.open {
         log.say("--auth none: everybody who can reach this address can run commands");
     }
-    if let Some(token) = &http.made {
+    if let Some(token) = &http.generated_token {
         let client = serde_json::json!({
             "mcpServers": {"mcpz": {
                 "type": "http",
@@ -262,7 +232,7 @@ fn announce(http: &Http, bound: SocketAddr, log: Format) {
         let client = format!("for a client's configuration:\n{client:#}");
         match log {
             Format::Text => [token, client].iter().for_each(|text| log.say(text)),
-            // Logs are kept and passed on; what lets people in is for the person who is here.
+            // Logs are kept and passed on, so the token is only shown to a person at a terminal.
             Format::Json if io::stdout().is_terminal() => {
                 let _ = write!(io::stdout(), "mcpz: {token}\nmcpz: {client}\n");
             }

@@ -22,10 +22,10 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-pub use client::Client;
 pub use json::OPTIONS as JSON_OPTIONS;
 
 use crate::args::InstallFlags;
+use crate::client::Client;
 use document::Location;
 use edit::EditError;
 use entry::{action, is_ours, merge};

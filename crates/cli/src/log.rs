@@ -42,7 +42,6 @@ pub enum Detail {
 /// The form of all that is said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub enum Format {
     #[default]
     Text,

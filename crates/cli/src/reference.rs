@@ -1,24 +1,19 @@
-//! `docs/settings.md`, made from what there is to set: the flags, the file, the variables.
+//! `docs/settings.md`, made from the table of settings and the command line.
 //!
-//!     flags ─▶ clap ──────┐
-//!     file ──▶ schemars ──┼─▶ page ─▶ compared with docs/settings.md, or written there
-//!     variables ──────────┘
-//!
-//! Meanings are the doc comments beside each setting. Defaults are asked of the code that has them.
+//!     commands and flags ─▶ clap ──┐
+//!     settings ──────▶ rows ───────┼─▶ page ─▶ compared with docs/settings.md, or written there
+//!     other variables ─────────────┘
 
-mod defaults;
+mod truth;
 mod variables;
 
 use std::fmt::Write;
 use std::path::Path;
 
 use clap::{Args as _, CommandFactory};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde_json::Value;
 
 use crate::args::{Args, ShellFlags};
-use crate::config::Config;
-use crate::size::Size;
+use crate::settings::{Row, Settings};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
 
@@ -52,16 +47,6 @@ One that is set, but empty, counts as not set.
 |---|---|
 ";
 
-impl JsonSchema for Size {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Size".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        schemars::json_schema!({"type": "size"})
-    }
-}
-
 #[test]
 fn the_page_of_settings_has_every_flag_every_key_and_every_variable() {
     let mut page = BEGINNING.to_owned();
@@ -77,23 +62,23 @@ fn the_page_of_settings_has_every_flag_every_key_and_every_variable() {
     }
     page += "\n## Exit codes\n\n| command | |\n|---|---|\n";
     codes(&root, &mut page);
-    hold(Path::new(PAGE), &page);
+    check(Path::new(PAGE), &page);
 }
 
 /// Compares a page with what it should be, or writes it.
-fn hold(path: &Path, page: &str) {
+fn check(path: &Path, page: &str) {
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(path, page).unwrap();
     }
     let written = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         written == page,
-        "docs/settings.md is not up to date. Write it anew with\n\n    \
+        "docs/settings.md is not up to date. Update it with\n\n    \
          UPDATE_DOCS=1 cargo test -p mcpz --bin mcpz --test docs the_page_of\n"
     );
 }
 
-/// A command and those below it, with the flags each has. The flags of a server are told once.
+/// A command and its subcommands, each with its flags. The flags of a server are listed once.
 fn commands(command: &clap::Command, page: &mut String) {
     let path = command.get_bin_name().unwrap_or("mcpz");
     let flags: Vec<_> = command
@@ -152,34 +137,25 @@ fn codes(command: &clap::Command, page: &mut String) {
 
 /// Every table of the file, with its keys.
 fn tables(page: &mut String) {
-    let settings = schemars::generate::SchemaSettings::draft2020_12()
-        .with(|settings| settings.inline_subschemas = true);
-    let schema = settings.into_generator().into_root_schema_for::<Config>().to_value();
-    for (name, table) in schema["properties"].as_object().unwrap() {
-        let _ = writeln!(page, "\n### `[{name}]`\n\n{}", described(table, name));
-        keys(name, table, page);
+    for section in Settings::sections() {
+        let Some(table) = section.table else { continue };
+        let _ = writeln!(page, "\n### `[{table}]`\n\n{}", section.about.trim());
+        keys(table, section.rows, page);
     }
 }
 
-fn keys(name: &str, table: &Value, page: &mut String) {
+fn keys(table: &str, rows: Vec<Row>, page: &mut String) {
     *page += "\n| key | value | default | |\n|---|---|---|---|\n";
-    let mut deeper = Vec::new();
-    for (key, value) in table["properties"].as_object().unwrap() {
-        let path = format!("{name}.{key}");
-        let default = match required(table, key) {
-            true => "must be there".to_owned(),
-            false => defaults::of(&path),
-        };
-        let _ = writeln!(
-            page,
-            "| `{key}` | {} | {default} | {} |",
-            kind(value),
-            cell(&described(value, &path))
-        );
-        deeper.extend(inner_table(value).map(|inner| (path, inner)));
+    for row in &rows {
+        let key = row.key.trim_start_matches("r#");
+        let (kind, default, about) = ((row.kind)(), default(row), cell(row.about.trim()));
+        let _ = writeln!(page, "| `{key}` | {kind} | {default} | {about} |");
     }
-    for (path, inner) in deeper {
+    for row in rows {
+        let inner = (row.inner)();
+        let path = format!("{table}.{}", row.key);
         let heading = match path.as_str() {
+            _ if inner.is_empty() => continue,
             "policy.allow" => "`[[policy.allow]]` and `[[policy.deny]]`".to_owned(),
             "policy.deny" => continue,
             _ => format!("`[{path}]`"),
@@ -189,53 +165,12 @@ fn keys(name: &str, table: &Value, page: &mut String) {
     }
 }
 
-fn required(table: &Value, key: &str) -> bool {
-    table["required"].as_array().is_some_and(|list| list.iter().any(|name| name == key))
-}
-
-/// The table with keys of its own that a value can be, or a list of which it can be.
-fn inner_table(value: &Value) -> Option<&Value> {
-    if value.get("properties").is_some() {
-        return Some(value);
-    }
-    let inside = value["anyOf"].as_array().into_iter().flatten();
-    inside.chain(value.get("items")).find_map(inner_table)
-}
-
-fn described(value: &Value, path: &str) -> String {
-    let text = value["description"].as_str().unwrap_or_default();
-    assert!(!text.is_empty(), "`{path}` is not explained: give it a doc comment");
-    text.replace('\n', " ")
-}
-
-/// What a value can be, in a word or two.
-fn kind(value: &Value) -> String {
-    if let Some(words) = value["enum"].as_array() {
-        let words = words.iter().filter(|word| !word.is_null());
-        return words.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
-    }
-    if let Some(options) = value["anyOf"].as_array() {
-        let options: Vec<_> =
-            options.iter().filter(|option| option["type"] != "null").map(kind).collect();
-        return options.join(" or ");
-    }
-    let name = match &value["type"] {
-        Value::Array(names) => {
-            names.iter().find_map(|name| name.as_str().filter(|it| *it != "null"))
-        }
-        name => name.as_str(),
-    };
-    match name {
-        Some("array") => format!("list of {}", kind(&value["items"])),
-        Some("object") if value.get("additionalProperties").is_some_and(Value::is_object) => {
-            "table of texts".to_owned()
-        }
-        Some("object") => "table".to_owned(),
-        Some("string") => "text".to_owned(),
-        Some("integer") => "number".to_owned(),
-        Some("boolean") => "`true` or `false`".to_owned(),
-        Some(name) => name.to_owned(),
-        None => panic!("{value} has no type"),
+/// The default of a row, as the page shows it.
+fn default(row: &Row) -> String {
+    match (row.words, (row.default)()) {
+        (Some(words), _) => words(),
+        (None, Some(value)) => format!("`{value}`"),
+        (None, None) => "none".to_owned(),
     }
 }
 

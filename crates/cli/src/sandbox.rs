@@ -1,6 +1,6 @@
-//! What commands are confined in, as asked for, and whether this machine can do it.
+//! The sandbox that the settings ask for, and whether this machine can enforce it.
 //!
-//! Never less than was asked for: what cannot be enforced is an error that says why, and what to do.
+//! Commands never get a weaker one: what cannot be enforced is an error that says why, and what to do.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -10,14 +10,15 @@ use std::process::ExitCode;
 
 use mcpz_engine::Confining;
 use mcpz_proxy::{Rules, RulesError};
-use mcpz_sandbox::{Ground, Layout, Mode, Network, Obstacle, Rung, Terms, View, ViewError, trial};
+use mcpz_sandbox::{
+    Ground, Hole, Layout, Mode, Network, Obstacle, Rung, Terms, View, ViewError, trial,
+};
 
-use crate::args::SandboxMode;
-use crate::config::{Net, Sandbox};
 use crate::environment;
 use crate::log::Format;
+use crate::settings::{self, Net, SandboxMode};
 
-/// How often a sandbox is tried out while what it stands on changes.
+/// How often to try out a sandbox while the files it covers change.
 const TRIES: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +42,8 @@ pub enum SandboxError {
          of hosts instead of --net on"
     )]
     NoSharing,
+    #[error("these were possible inside: {0:?}")]
+    Holes(Vec<Hole>),
 }
 
 fn list(obstacles: &[Obstacle]) -> String {
@@ -51,29 +54,26 @@ fn list(obstacles: &[Obstacle]) -> String {
 }
 
 /// What was asked for.
-#[derive(Debug, Default)]
-pub struct Wanted {
-    /// By flags, which count more.
-    pub mode: Option<SandboxMode>,
-    pub net: Option<String>,
-    pub file: Sandbox,
-    /// What of ours is hidden in any case.
+#[derive(Debug)]
+pub struct SandboxRequest {
+    pub settings: settings::Sandbox,
+    /// Files of ours that are hidden in any case.
     pub hidden: Vec<PathBuf>,
     pub log: Format,
 }
 
-impl Wanted {
-    /// What commands are confined in, if they are. Everything that must not be is tried once.
+impl SandboxRequest {
+    /// The sandbox of commands, if they have one. Tries from inside whatever must not be possible there.
     pub fn confining(
         &self,
         engine: &mcpz_engine::Settings,
     ) -> Result<Option<Confining>, SandboxError> {
         let net = self.net();
-        let mode = match self.mode.or(self.file.mode).unwrap_or(SandboxMode::Off) {
-            SandboxMode::Off if self.net.is_some() => return Err(SandboxError::NetAlone),
-            SandboxMode::Off => return Ok(None),
-            SandboxMode::ReadOnly => Mode::ReadOnly,
-            SandboxMode::Workspace => Mode::Workspace,
+        let Some(mode) = self.mode() else {
+            return match self.settings.net() {
+                Net::Flag(_) => Err(SandboxError::NetAlone),
+                Net::One(_) | Net::List(_) => Ok(None),
+            };
         };
         Rules::parse(&net)?;
         let view = self.view(mode, &net, engine);
@@ -82,7 +82,7 @@ impl Wanted {
             Rung::Nothing => return Err(SandboxError::Impossible(ground.obstacles)),
             Rung::Seals if net != "off" => return Err(SandboxError::NoNetwork(ground.obstacles)),
             Rung::Seals => {
-                // What only mounts can protect is an error, too.
+                // Fails for what only mounts can protect.
                 let alone = layout.terms_alone(&environment::temporary_folder());
                 let obstacles = ground.obstacles.clone();
                 alone.map_err(|view| SandboxError::NoMounts { view, obstacles })?;
@@ -100,38 +100,40 @@ impl Wanted {
         Ok(Some(Confining { view, ring: ground.ring, net }))
     }
 
+    /// What commands can change, if they are in a sandbox.
+    pub fn mode(&self) -> Option<Mode> {
+        match self.settings.mode() {
+            SandboxMode::Off => None,
+            SandboxMode::ReadOnly => Some(Mode::ReadOnly),
+            SandboxMode::Workspace => Some(Mode::Workspace),
+        }
+    }
+
     fn net(&self) -> String {
-        let file = self.file.net.as_ref().map(|net| match net {
-            Net::One(host) => host.clone(),
+        match self.settings.net() {
+            Net::One(hosts) | Net::Flag(hosts) => hosts,
             Net::List(hosts) => hosts.join(","),
-        });
-        self.net.clone().or(file).unwrap_or_else(|| "off".to_owned())
+        }
     }
 
     pub fn view(&self, mode: Mode, net: &str, engine: &mcpz_engine::Settings) -> View {
         let home = engine.home.as_deref();
-        let expanded = |paths: &Option<Vec<PathBuf>>| -> Vec<PathBuf> {
-            paths
-                .iter()
-                .flatten()
-                .map(|path| expand(path, home, &engine.working_directory))
-                .collect()
+        let expanded = |paths: Vec<PathBuf>| -> Vec<PathBuf> {
+            paths.iter().map(|path| expand(path, home, &engine.working_directory)).collect()
         };
         let mut view = View::new(mode, engine.working_directory.clone());
         view.network = if net == "on" { Network::On } else { Network::Off };
-        view.write_dirs = expanded(&self.file.write_dirs);
-        view.deny_read = expanded(&self.file.deny_read);
+        view.write_dirs = expanded(self.settings.write_dirs());
+        view.deny_read = expanded(self.settings.deny_read());
         view.deny_read.extend(self.hidden.iter().cloned());
-        view.unprotected = self.file.unprotected.clone().unwrap_or_default();
+        view.unprotected = self.settings.unprotected();
         view.homes = homes(home);
-        if let Some(size) = self.file.tmp_size {
-            view.tmp_bytes = size.0;
-        }
+        view.tmp_bytes = self.settings.tmp_size().0;
         view
     }
 }
 
-/// `~` is the home folder; what is relative is so to the working directory.
+/// `~` is the home folder; other relative paths start at the working directory.
 fn expand(path: &Path, home: Option<&Path>, directory: &Path) -> PathBuf {
     match (path.strip_prefix("~"), home) {
         (Ok(below), Some(home)) => home.join(below),
@@ -139,7 +141,7 @@ fn expand(path: &Path, home: Option<&Path>, directory: &Path) -> PathBuf {
     }
 }
 
-/// The homes whose secrets are hidden: our own and, as root can look into all, those of others.
+/// The homes whose secrets are hidden: our own and, because root can read them, those of others.
 fn homes(own: Option<&Path>) -> Vec<PathBuf> {
     let mut homes: Vec<_> = own.into_iter().map(Path::to_owned).collect();
     if rustix::process::geteuid().is_root() {
@@ -151,7 +153,7 @@ fn homes(own: Option<&Path>) -> Vec<PathBuf> {
     homes
 }
 
-/// Tries out what this machine can enforce of a view.
+/// Tries out how much of a view this machine can enforce.
 pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
     let own = environment::program().map_err(SandboxError::Trial)?;
     let mut tries = 1;
@@ -161,7 +163,7 @@ pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
         let terms = serde_json::to_string(&layout.terms()).map_err(std::io::Error::other);
         let arguments = ["trial".into(), OsString::from(terms.map_err(SandboxError::Trial)?)];
         let ground = Ground::probe(bwrap().as_deref(), &mut layout, (&own, &arguments));
-        // Something it should stand on was replaced before it stood.
+        // A file it covers was replaced while it was set up.
         if ground.ring.is_none() && layout.is_outdated() && tries < TRIES {
             tries += 1;
             continue;
@@ -174,12 +176,12 @@ fn bwrap() -> Option<PathBuf> {
     environment::find_file("bwrap", &environment::path_folders())
 }
 
-/// Tries what must not be possible, from inside. Says what was.
+/// Tries from inside whatever must not be possible there.
 pub fn run_trial(terms: &str) -> Result<ExitCode, Box<dyn Error>> {
     let terms: Terms = serde_json::from_str(terms)?;
     let holes = trial(&terms)?;
     match holes.is_empty() {
         true => Ok(ExitCode::SUCCESS),
-        false => Err(format!("these were possible inside: {holes:?}").into()),
+        false => Err(SandboxError::Holes(holes).into()),
     }
 }

@@ -9,8 +9,7 @@ use mcpz_engine::{Policy, Variables};
 use mcpz_policy::glob;
 
 use super::secrets::is_headers;
-use crate::config::ShellTool;
-use crate::http::TOKEN_VARIABLE;
+use crate::settings::TOKEN_VARIABLE;
 
 /// Passed whatever `env_pass` says: hardly any program works without them.
 const NEEDED: &[&str] = &[
@@ -57,10 +56,15 @@ pub struct InvalidPattern {
 }
 
 impl VariableFilter {
-    pub fn load(file: &ShellTool, policy: &Policy) -> Result<Self, InvalidPattern> {
+    /// `pass` and `drop` are the settings `env_pass` and `env_drop`.
+    pub fn new(
+        pass: Option<Vec<String>>,
+        drop: Vec<String>,
+        policy: &Policy,
+    ) -> Result<Self, InvalidPattern> {
         Ok(Self {
-            pass: file.env_pass.as_ref().map(|list| names("env_pass", list)).transpose()?,
-            drop: names("env_drop", file.env_drop.as_deref().unwrap_or_default())?,
+            pass: pass.map(|list| names("env_pass", list)).transpose()?,
+            drop: names("env_drop", drop)?,
             judged: policy.restricts(),
         })
     }
@@ -84,7 +88,7 @@ impl VariableFilter {
 }
 
 /// Refuses patterns that no name can match: they are mistakes.
-fn names(key: &'static str, patterns: &[String]) -> Result<Vec<String>, InvalidPattern> {
+fn names(key: &'static str, patterns: Vec<String>) -> Result<Vec<String>, InvalidPattern> {
     let cannot_be = |pattern: &&String| {
         pattern.is_empty()
             || pattern.contains(['=', ',', '\0'])
@@ -92,7 +96,7 @@ fn names(key: &'static str, patterns: &[String]) -> Result<Vec<String>, InvalidP
     };
     match patterns.iter().find(cannot_be) {
         Some(pattern) => Err(InvalidPattern { key, pattern: pattern.clone() }),
-        None => Ok(patterns.to_vec()),
+        None => Ok(patterns),
     }
 }
 

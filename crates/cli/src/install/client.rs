@@ -2,29 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::InstallError;
 use super::document::Format;
 use super::transport::{Token, Transport};
+use crate::client::Client;
 use crate::environment::variable;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Client {
-    ClaudeDesktop,
-    ClaudeCode,
-    Codex,
-    Cursor,
-    #[value(name = "vscode")]
-    VsCode,
-    Zed,
-    #[value(alias = "gemini-cli")]
-    Gemini,
-    #[value(alias = "qwen-code")]
-    Qwen,
-    Goose,
-}
 
 /// How many seconds Goose waits for an answer. Its entries have to say it.
 const GOOSE_TIMEOUT: u64 = 300;

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use clap::ValueEnum;
 
-use super::client::Client;
 use super::document::Location;
 use super::entry::{is_ours, summary};
 use super::file::File;
 use super::path;
+use crate::client::Client;
 
 pub fn run(project: Option<&Path>, name: &str) -> Result<(), Box<dyn Error>> {
     let mut out = io::stdout().lock();

@@ -7,8 +7,8 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, CommandFactory, ValueHint};
 
 use super::InstallError;
-use crate::args::{Args, AuthKind, InstallFlags, ShellFlags};
-use crate::http::TOKEN_VARIABLE;
+use crate::args::{Args, InstallFlags, ShellFlags};
+use crate::settings::{AuthKind, TOKEN_VARIABLE};
 
 #[derive(Debug)]
 pub enum Transport {

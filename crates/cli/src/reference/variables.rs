@@ -1,64 +1,68 @@
-//! The variables we read, each with what it is for. The code is searched for others.
+//! The environment variables that the program reads, each with what it is for.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mcpz_server::ExecuteSettings;
+use crate::settings::{Row, Settings};
+
+/// Variables that are not settings.
+const OTHERS: &[(&str, &str)] = &[
+    ("HOME", "Where configuration, records and clients' files are, unless others say"),
+    ("XDG_CONFIG_HOME", "Where configuration and clients' files are [`~/.config`]"),
+    ("XDG_STATE_HOME", "Where the records and detached jobs are [`~/.local/state`]"),
+    ("TMPDIR", "Where output is kept that does not fit in memory [`/tmp`]"),
+    ("PATH", "Where `bwrap`, a shell without a path and clients' programs are looked for"),
+    ("SHELL", "The login shell that `--login-env` asks [that of `/etc/passwd`]"),
+    ("NO_COLOR", "No colours, also on a terminal"),
+    ("CLICOLOR_FORCE", "Colours, also where there is no terminal"),
+    ("TERM", "No colours if it is `dumb`"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "Where traces are sent to, below `/v1/traces`"),
+    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "The same as it is; counts before the other"),
+    ("OTEL_EXPORTER_OTLP_HEADERS", "Headers they are sent with; reach no command"),
+    ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "The same; counts before the other"),
+    ("OTEL_EXPORTER_OTLP_PROTOCOL", "How they are sent; only `http/protobuf` is supported"),
+    ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "The same; counts before the other"),
+    ("OTEL_EXPORTER_OTLP_TIMEOUT", "Milliseconds a collector may take [10000]"),
+    ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "The same; counts before the other"),
+    ("OTEL_BSP_SCHEDULE_DELAY", "Milliseconds between two sendings [5000]"),
+    ("OTEL_SERVICE_NAME", "What traces say they are of [`mcpz`]"),
+    ("OTEL_RESOURCE_ATTRIBUTES", "What else they say"),
+    ("OTEL_SDK_DISABLED", "`true` for no traces"),
+    ("OTEL_TRACES_EXPORTER", "`none` for no traces"),
+    ("CLAUDE_CONFIG_DIR", "Where Claude Code has its file, for `mcpz install`"),
+    ("CODEX_HOME", "The same for Codex"),
+    ("GEMINI_CLI_HOME", "The same for Gemini CLI"),
+    ("QWEN_HOME", "The same for Qwen Code"),
+    ("GOOSE_PATH_ROOT", "The same for Goose"),
+];
 
 /// Every variable the program reads, in order.
 pub fn all() -> BTreeMap<String, String> {
-    let execute = ExecuteSettings::default();
-    let cut =
-        format!("The most bytes the tool `execute` answers with [{}]", execute.max_output_bytes);
-    let logged =
-        format!("Bytes of an answer of `execute` that `-v` logs [{}]", execute.log_output_bytes);
-    let told: BTreeMap<String, String> = [
-        ("MCPZ_CONFIG", "The configuration file"),
-        ("MCP_HTTP_TOKEN", "The token that lets clients in over HTTP; reaches no command"),
-        ("MCP_HTTP_BIND", "The address to listen on; counts before the file"),
-        ("MCP_HTTP_PATH", "The path of the endpoint; counts before the file"),
-        ("MCP_EXEC_MAX_OUTPUT_BYTES", &cut),
-        ("MCP_EXEC_LOG_FULL_OUTPUT", "`1` to log all that `execute` answers with, with `-v`"),
-        ("MCP_EXEC_LOG_OUTPUT_BYTES", &logged),
-        ("HOME", "Where configuration, records and clients' files are, unless others say"),
-        ("XDG_CONFIG_HOME", "Where configuration and clients' files are [`~/.config`]"),
-        ("XDG_STATE_HOME", "Where the records and detached jobs are [`~/.local/state`]"),
-        ("TMPDIR", "Where output is kept that does not fit in memory [`/tmp`]"),
-        ("PATH", "Where `bwrap`, a shell without a path and clients' programs are looked for"),
-        ("SHELL", "The login shell that `--login-env` asks [that of `/etc/passwd`]"),
-        ("NO_COLOR", "No colours, also on a terminal"),
-        ("CLICOLOR_FORCE", "Colours, also where there is no terminal"),
-        ("TERM", "No colours if it is `dumb`"),
-        ("OTEL_EXPORTER_OTLP_ENDPOINT", "Where traces are sent to, below `/v1/traces`"),
-        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "The same as it is; counts before the other"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "Headers they are sent with; reach no command"),
-        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "The same; counts before the other"),
-        ("OTEL_EXPORTER_OTLP_PROTOCOL", "How they are sent; only `http/protobuf` is supported"),
-        ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "The same; counts before the other"),
-        ("OTEL_EXPORTER_OTLP_TIMEOUT", "Milliseconds a collector may take [10000]"),
-        ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "The same; counts before the other"),
-        ("OTEL_BSP_SCHEDULE_DELAY", "Milliseconds between two sendings [5000]"),
-        ("OTEL_SERVICE_NAME", "What traces say they are of [`mcpz`]"),
-        ("OTEL_RESOURCE_ATTRIBUTES", "What else they say"),
-        ("OTEL_SDK_DISABLED", "`true` for no traces"),
-        ("OTEL_TRACES_EXPORTER", "`none` for no traces"),
-        ("CLAUDE_CONFIG_DIR", "Where Claude Code has its file, for `mcpz install`"),
-        ("CODEX_HOME", "The same for Codex"),
-        ("GEMINI_CLI_HOME", "The same for Gemini CLI"),
-        ("QWEN_HOME", "The same for Qwen Code"),
-        ("GOOSE_PATH_ROOT", "The same for Goose"),
-    ]
-    .into_iter()
-    .map(|(name, meaning)| (name.to_owned(), meaning.to_owned()))
-    .collect();
-    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"));
-    for name in read_in(folder) {
-        assert!(told.contains_key(&name), "${name} is read, but not told of in {}", file!());
+    let others = OTHERS.iter().map(|(name, about)| ((*name).to_owned(), (*about).to_owned()));
+    let mut all: BTreeMap<_, _> = others.collect();
+    for section in Settings::sections() {
+        let in_file = section.table.is_some();
+        for row in &section.rows {
+            all.extend(row.variable.map(|name| (name.to_owned(), about(row, in_file))));
+        }
     }
-    told
+    for name in read_in(Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))) {
+        assert!(all.contains_key(&name), "${name} is read, but not listed in {}", file!());
+    }
+    all
 }
 
-/// The names that are read in the sources below a folder: a call with nothing but capitals in quotes.
+/// What a row says of its variable.
+fn about(row: &Row, in_file: bool) -> String {
+    let about = row.about.trim().trim_end_matches('.');
+    match (row.default)() {
+        _ if in_file => format!("{about}; counts before the file"),
+        Some(default) if default != "false" => format!("{about} [{default}]"),
+        _ => about.to_owned(),
+    }
+}
+
+/// The names that sources in a folder read: calls with nothing but capitals in quotes.
 fn read_in(folder: &Path) -> Vec<String> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {

@@ -1,4 +1,4 @@
-//! Where the keys of an authorization server come from: a file, or an address.
+//! The keys of an authorization server (JWKS): read from a file, or fetched from an address.
 
 use std::io;
 
@@ -7,15 +7,15 @@ use mcpz_server::Source;
 
 use crate::fetch::fetch;
 
-/// The most bytes keys may have.
+/// The most bytes the keys may have.
 const MAX_KEYS: usize = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
 #[error("the keys are at `{0}`, but must be in a file, or at an address with https")]
-pub struct NoPlace(String);
+pub struct InvalidSource(String);
 
-/// Reads keys from where they are, each time they are asked for.
-pub fn source(place: &str) -> Result<Source, NoPlace> {
+/// Reads the keys again each time they are needed.
+pub fn source(place: &str) -> Result<Source, InvalidSource> {
     let uri = place.parse::<Uri>().ok().filter(|uri| uri.scheme().is_some());
     let Some(uri) = uri else {
         let path = std::path::PathBuf::from(place);
@@ -28,12 +28,12 @@ pub fn source(place: &str) -> Result<Source, NoPlace> {
         }));
     };
     let host = uri.host().unwrap_or_default();
-    let nearby = host == "localhost" || host == "127.0.0.1";
+    let is_local = host == "localhost" || host == "127.0.0.1";
     match uri.scheme_str() {
         Some("https") => {}
-        // Keys that come over the network as they are could be anybody's.
-        Some("http") if nearby => {}
-        _ => return Err(NoPlace(place.to_owned())),
+        // Anybody on the network could replace keys that are not encrypted on the way.
+        Some("http") if is_local => {}
+        _ => return Err(InvalidSource(place.to_owned())),
     }
     Ok(Box::new(move || Box::pin(fetch(uri.clone(), MAX_KEYS))))
 }

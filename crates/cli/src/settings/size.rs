@@ -1,32 +1,70 @@
 //! Sizes as people write them: `"10MB"`, `"64KiB"`, or a number of bytes.
 
+use clap::builder::ValueParser;
+use clap::value_parser;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, Visitor};
 
+use super::flag::FromFlag;
+use super::value::Value;
+
+/// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size(pub u64);
 
 const UNITS: &[(&str, u64)] = &[
-    ("KIB", 1 << 10),
-    ("MIB", 1 << 20),
-    ("GIB", 1 << 30),
-    ("KB", 1_000),
-    ("MB", 1_000_000),
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
     ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("KB", 1_000),
     ("B", 1),
     ("", 1),
 ];
 
-impl std::str::FromStr for Size {
-    type Err = String;
+impl Size {
+    /// The number of bytes, or as many as memory could hold.
+    pub fn in_memory(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
 
-    fn from_str(text: &str) -> Result<Self, String> {
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a size: write it as \"10MB\"")]
+pub struct InvalidSize {
+    text: String,
+}
+
+impl std::str::FromStr for Size {
+    type Err = InvalidSize;
+
+    fn from_str(text: &str) -> Result<Self, InvalidSize> {
         let upper = text.trim().to_uppercase();
         let size = UNITS.iter().find_map(|(unit, factor)| {
-            let number: u64 = upper.strip_suffix(unit)?.trim().parse().ok()?;
+            let number: u64 = upper.strip_suffix(&unit.to_uppercase())?.trim().parse().ok()?;
             number.checked_mul(*factor)
         });
-        size.map(Self).ok_or_else(|| format!("`{text}` is not a size: write it as \"10MB\""))
+        size.map(Self).ok_or_else(|| InvalidSize { text: text.to_owned() })
+    }
+}
+
+impl FromFlag for Size {
+    fn parser() -> ValueParser {
+        value_parser!(Self).into()
+    }
+}
+
+impl Value for Size {
+    fn kind() -> String {
+        "size".to_owned()
+    }
+
+    /// In the unit that makes it the smallest whole number.
+    fn toml(&self) -> Option<String> {
+        let whole = UNITS.iter().filter(|(_, bytes)| self.0.is_multiple_of(*bytes));
+        let (unit, bytes) = whole.min_by_key(|(_, bytes)| self.0 / bytes)?;
+        Some(format!("\"{}{unit}\"", self.0 / bytes))
     }
 }
 

@@ -1,0 +1,116 @@
+//! What the table of settings says is true: defaults are real, flags reach their settings.
+//!
+//! That every setting has a user, the compiler checks: the method of a row that nobody calls is a warning.
+
+use std::fs;
+
+use clap::{CommandFactory, Parser};
+use mcpz_agent::{Limits, Memory};
+use mcpz_sandbox::Mode;
+
+use crate::args::{Args, Command, Server};
+use crate::http::Http;
+use crate::settings::{self, Scope, Settings};
+use crate::setup::Setup;
+
+/// Without these, a machine or chance would decide what a server does.
+const FIXED: &str = "http.tokens.me = \"0123456789abcdef\"\naudit.folder = \"/nonexistent\"\n";
+
+fn settings(text: &str) -> Settings {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config.toml");
+    fs::write(&path, format!("{FIXED}{text}\n")).unwrap();
+    settings::load_file(Some(path)).unwrap()
+}
+
+/// What a server with these settings would be built from.
+fn effects(settings: &Settings) -> String {
+    let setup = Setup::new(settings, None).unwrap();
+    let sandbox = (setup.sandbox.mode(), setup.sandbox.view(Mode::Workspace, "off", &setup.engine));
+    let http = Http::new(settings).unwrap();
+    let Setup { engine, tools, faces, no_stderr, verbose, finish_time, log, memory, .. } = setup;
+    let others = (no_stderr, verbose, finish_time, log, memory);
+    format!("{engine:#?}\n{tools:#?}\n{faces:#?}\n{others:#?}\n{sandbox:#?}\n{http:#?}")
+}
+
+/// The settings of a server with these flags.
+fn flags(flags: &[&str]) -> Settings {
+    let all = [&["mcpz", "server", "shell"], flags].concat();
+    match Args::try_parse_from(all).unwrap().command {
+        Command::Server { server: Server::Shell(flags) } => flags.settings,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn setting_a_documented_default_changes_nothing() {
+    let unset = effects(&settings(""));
+    let mut tried = 0;
+    for section in Settings::sections() {
+        let Some(table) = section.table else { continue };
+        for row in section.rows.iter().filter(|row| row.words.is_none()) {
+            let Some(default) = (row.default)() else { continue };
+            let text = format!("{table}.{} = {default}", row.key);
+            let mut set = effects(&settings(&text));
+            // Tools tell a limit that was chosen from the default, even if it is the same.
+            if row.key == "max_answer" {
+                set = set.replace("chosen: true", "chosen: false");
+            }
+            assert_eq!(set, unset, "{text}");
+            tried += 1;
+        }
+    }
+    assert!(tried > 40, "{tried}");
+}
+
+#[test]
+fn defaults_in_words_are_what_the_engine_does() {
+    let setup = Setup::new(&settings(""), None).unwrap();
+    let (limits, engine) = (setup.engine.limits, &setup.engine);
+    assert_eq!((limits.memory, limits.together.memory), (Memory::Most, Memory::Most));
+    assert_eq!((limits.open_files, limits.file_size, limits.cpu_time), (None, None, None));
+    assert_eq!(limits, Limits::default());
+    assert_eq!(engine.spill.per_owner, engine.spill.total / 2);
+    assert_eq!(setup.memory.per_client, setup.memory.total / 4);
+    assert_eq!(setup.faces.background_after, None);
+    assert!(!engine.stays_within && engine.allowed_directories.is_empty());
+}
+
+#[test]
+fn every_flag_reaches_its_setting() {
+    let scopes = [Scope::Shell, Scope::Server];
+    for flag in scopes.into_iter().flat_map(Settings::flags) {
+        let name = format!("--{}", flag.get_long().unwrap());
+        let value = match flag.get_value_names().map(|names| names[0].as_str()) {
+            Some("SECONDS" | "CHARS") => Some("7000"),
+            Some("SIZE") => Some("2GB"),
+            Some("MODE") => Some("workspace"),
+            Some("KIND") => Some("none"),
+            Some("FORM") => Some("json"),
+            Some(_) if flag.get_action().takes_values() => Some("a,b"),
+            _ => None,
+        };
+        // What is about HTTP needs it.
+        let http = flag.get_help_heading() == Some("HTTP") && name != "--http";
+        let without = if http { vec!["--http"] } else { vec![] };
+        let with = [without.as_slice(), &[&name], value.as_slice()].concat();
+        let (set, unset) = (flags(&with), flags(&without));
+        assert_ne!(format!("{set:?}"), format!("{unset:?}"), "{name}");
+    }
+}
+
+#[test]
+fn flags_count_before_the_file_and_the_timeout_of_all_tools_before_that_of_one() {
+    let file = settings("shell_tool.timeout = 5\nshell_tool.default_timeout = 6");
+    let merged = Settings::merge(&flags(&["--timeout", "7"]), file.clone()).unwrap();
+    let faces = Setup::new(&merged, None).unwrap().faces;
+    assert_eq!((faces.timeout.as_secs(), faces.shell.default_timeout.as_secs()), (7, 7));
+    let merged = Settings::merge(&flags(&[]), file).unwrap();
+    let faces = Setup::new(&merged, None).unwrap().faces;
+    assert_eq!((faces.timeout.as_secs(), faces.shell.default_timeout.as_secs()), (5, 6));
+}
+
+#[test]
+fn clap_accepts_all_flags() {
+    Args::command().debug_assert();
+}

@@ -1,0 +1,68 @@
+//! Settings that are one of a few words, spelled alike in flags and in the file.
+
+use clap::ValueEnum;
+use clap::builder::{EnumValueParser, ValueParser};
+use serde::Deserialize;
+
+use super::flag::FromFlag;
+use super::value::Value;
+use crate::log::Format;
+
+/// What commands can change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxMode {
+    Off,
+    ReadOnly,
+    Workspace,
+}
+
+/// What clients have to show over HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuthKind {
+    Token,
+    None,
+}
+
+/// What happens to commands that only the run would know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unresolved {
+    Deny,
+    Allow,
+}
+
+/// What happens to commands that look like an attack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Threats {
+    Off,
+    Warn,
+    Deny,
+}
+
+macro_rules! choices {
+    ($($choice:ty),+) => {
+        $(
+            impl FromFlag for $choice {
+                fn parser() -> ValueParser {
+                    EnumValueParser::<Self>::new().into()
+                }
+            }
+
+            impl Value for $choice {
+                fn kind() -> String {
+                    let all: Vec<_> = Self::value_variants().iter().filter_map(Self::toml).collect();
+                    format!("`{}`", all.join("`, `"))
+                }
+
+                fn toml(&self) -> Option<String> {
+                    Some(format!("\"{}\"", self.to_possible_value()?.get_name()))
+                }
+            }
+        )+
+    };
+}
+
+choices!(AuthKind, Format, SandboxMode, Threats, Unresolved);

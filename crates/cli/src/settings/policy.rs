@@ -1,0 +1,98 @@
+//! `[policy]`: which commands may run.
+
+use clap::builder::ValueParser;
+use serde::Deserialize;
+
+use super::choice::{Threats, Unresolved};
+use super::flag::Place::Bounds;
+use super::flag::{Flag, FromFlag};
+use super::row::Row;
+use super::section::{inner_table, section};
+use super::value::Value;
+
+section! {
+    /// Which commands may run.
+    pub struct Policy {
+        /// What may run.
+        allow: Option<Vec<Entry>> = None,
+            words: "everything",
+            flag: Flag {
+                value: Some("PATTERNS"),
+                ..Flag::new(
+                    "allow",
+                    Bounds(1),
+                    "Only allow commands matching these patterns, such as \"ls*,cat*,echo*\"",
+                )
+            };
+
+        /// What may not, even if it is allowed.
+        deny: Vec<Entry> = Vec::new(),
+            flag: Flag {
+                value: Some("PATTERNS"),
+                ..Flag::new(
+                    "deny",
+                    Bounds(2),
+                    "Deny commands matching these patterns, such as \"rm*,sudo*,chmod*\"",
+                )
+            };
+
+        /// What happens to commands that only the run would know.
+        unresolved: Unresolved = Unresolved::Deny;
+
+        /// What happens to commands that look like an attack.
+        threats: Threats = Threats::Warn;
+
+        /// Where redirections may write.
+        write_dirs: Vec<String> = Vec::new(), words: "everywhere";
+    }
+}
+
+/// A rule: its words, or a table with more to say.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(untagged)]
+pub enum Entry {
+    Words(String),
+    Full(FullEntry),
+    /// All rules of a flag, with commas between them.
+    #[serde(skip)]
+    List(String),
+}
+
+inner_table! {
+    pub struct FullEntry {
+        /// The rule.
+        pub rule: String,
+        /// Why, which the model is told.
+        pub reason: Option<String>,
+        /// What to do in its place.
+        pub instead: Option<String>,
+        /// Commands the rule must be about.
+        #[serde(default)]
+        pub r#match: Vec<String>,
+        /// Commands it must not be about.
+        #[serde(default)]
+        pub not_match: Vec<String>,
+    }
+}
+
+impl FromFlag for Vec<Entry> {
+    fn parser() -> ValueParser {
+        ValueParser::new(|list: &str| {
+            Ok::<_, std::convert::Infallible>(vec![Entry::List(list.to_owned())])
+        })
+    }
+}
+
+impl Value for Entry {
+    fn kind() -> String {
+        format!("{} or {}", String::kind(), FullEntry::kind())
+    }
+
+    fn toml(&self) -> Option<String> {
+        None
+    }
+
+    fn inner() -> Vec<Row> {
+        FullEntry::inner()
+    }
+}

@@ -1,0 +1,195 @@
+//! `[shell_tool]`: how commands are run, and by which tools.
+
+use std::path::PathBuf;
+
+use clap::builder::ValueParser;
+use mcpz_server::{FaceSettings, MaxAnswer, ShellSettings};
+use serde::Deserialize;
+
+use super::flag::Place::{Bounds, Options, Running};
+use super::flag::{Flag, FromFlag, Scope};
+use super::seconds::Seconds;
+use super::section::section;
+use super::size::Size;
+use super::value::Value;
+use crate::log::Format;
+
+section! {
+    /// How commands are run, and by which tools.
+    pub struct ShellTool {
+        /// Commands start in this directory or below, and nowhere else.
+        working_dir: Option<PathBuf> = None,
+            words: "that of the server, and anywhere",
+            flag: Flag {
+                short: Some('w'),
+                value: Some("PATH"),
+                ..Flag::new(
+                    "working-dir",
+                    Running(1),
+                    "Commands start here or below [default: current one, or anywhere]",
+                )
+            };
+
+        /// Seconds until a command is ended with all it started, unless a call says otherwise.
+        timeout: Option<Seconds<1>> = None,
+            words: timeouts(),
+            flag: Flag {
+                short: Some('t'),
+                value: Some("SECONDS"),
+                ..Flag::new(
+                    "timeout",
+                    Running(2),
+                    "Command timeout in seconds [default: 30 to 600, by the tool]",
+                )
+            };
+
+        /// The shell that runs commands.
+        shell: PathBuf = "/bin/sh".into(),
+            flag: Flag {
+                short: Some('s'),
+                value: Some("PATH"),
+                ..Flag::new("shell", Running(3), "Shell to use for command execution")
+            };
+
+        /// Leaves what commands print to standard error out of answers.
+        no_stderr: bool = false,
+            flag: Flag::new("no-stderr", Running(4), "Suppress stderr in command output");
+
+        /// Seconds until a call that still runs is handed over as a job, if the tools for jobs are offered.
+        background_after: Option<Seconds<1>> = None,
+            words: "never",
+            flag: Flag {
+                value: Some("SECONDS"),
+                ..Flag::new(
+                    "background-after",
+                    Running(5),
+                    "Seconds until a call that still runs is handed over as a job",
+                )
+            };
+
+        /// Seconds calls may take to finish after the client on standard input closed it; 0 ends them at once.
+        finish_time: Seconds<0> = Seconds(1),
+            flag: Flag {
+                value: Some("SECONDS"),
+                // Only there is a client that can leave.
+                scope: Scope::Server,
+                ..Flag::new(
+                    "finish-time",
+                    Running(8),
+                    "Seconds to finish calls once the input has ended",
+                )
+            };
+
+        /// The tools that are offered: names, `default` or `all`.
+        tools: ToolNames = ToolNames("default".to_owned()),
+            flag: Flag {
+                value: Some("LIST"),
+                ..Flag::new("tools", Options(1), "Tools to offer: names (with commas), default or all")
+            };
+
+        /// The settings file of Qwen Code or Gemini CLI that says which commands may run.
+        settings: Option<PathBuf> = None,
+            flag: Flag {
+                value: Some("FILE"),
+                ..Flag::new(
+                    "settings",
+                    Bounds(3),
+                    "Settings of Qwen Code or Gemini CLI that say which commands may run",
+                )
+            };
+
+        /// Logs everything on standard error.
+        verbose: bool = false,
+            flag: Flag {
+                short: Some('v'),
+                ..Flag::new("verbose", Options(3), "Enable verbose logging to stderr")
+            };
+
+        /// How lines of the log look: `text` or `json`.
+        log_format: Format = Format::default(),
+            flag: Flag {
+                value: Some("FORM"),
+                ..Flag::new("log-format", Options(4), "Form of what is said on stderr: text or json")
+            };
+
+        /// The `timeout` of the tool `shell`, in seconds.
+        default_timeout: Option<u64> = None,
+            like: ShellSettings::default().default_timeout.as_secs();
+
+        /// The longest timeout the tool `shell` takes, in seconds.
+        max_timeout: u64 = ShellSettings::default().max_timeout.as_secs();
+
+        /// The most output the tool `shell` shows; the rest is kept.
+        max_output_size: Size = Size(ShellSettings::default().max_output as u64);
+
+        /// The most characters of an answer, as JSON.
+        max_answer: Option<usize> = None,
+            like: MaxAnswer::default().characters(),
+            flag: Flag {
+                value: Some("CHARS"),
+                ..Flag::new("max-answer", Running(6), "Most characters of an answer, as JSON")
+            };
+
+        /// Directories commands may start in, or below, besides `working_dir`.
+        allowed_directories: Vec<PathBuf> = Vec::new(), words: "all";
+
+        /// More rules of what is denied.
+        blocked_commands: Vec<String> = Vec::new();
+
+        /// Whether the log and the audit trail say what is run.
+        log_commands: bool = true;
+
+        /// Whether secrets are kept out of what is kept, shown and logged.
+        mask_secrets: bool = true;
+
+        /// Variables whose values are secret although their names do not say so.
+        secrets: Vec<String> = Vec::new();
+
+        /// Variables of the server that commands get; `*` stands for any characters.
+        env_pass: Option<Vec<String>> = None, words: "all";
+
+        /// Variables they do not get.
+        env_drop: Vec<String> = Vec::new();
+
+        /// Whether commands get the variables of your login shell.
+        login_env: bool = false,
+            flag: Flag::new(
+                "login-env",
+                Running(7),
+                "Give commands PATH and variables of your login shell",
+            );
+    }
+}
+
+fn timeouts() -> String {
+    let default = FaceSettings::default();
+    let (short, long) = (default.timeout.as_secs(), default.long_timeout.as_secs());
+    format!("`{short}`; `{long}` in `execute`, `run_shell_command` and `shell_exec`")
+}
+
+/// Names of tools, with commas between them. A file has them as a list.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "Vec<String>")]
+pub struct ToolNames(pub String);
+
+impl From<Vec<String>> for ToolNames {
+    fn from(names: Vec<String>) -> Self {
+        Self(names.join(","))
+    }
+}
+
+impl FromFlag for ToolNames {
+    fn parser() -> ValueParser {
+        ValueParser::new(|text: &str| Ok::<_, std::convert::Infallible>(Self(text.to_owned())))
+    }
+}
+
+impl Value for ToolNames {
+    fn kind() -> String {
+        Vec::<String>::kind()
+    }
+
+    fn toml(&self) -> Option<String> {
+        vec![self.0.clone()].toml()
+    }
+}

@@ -1,0 +1,60 @@
+//! Settings that a configuration file cannot have: they lead to it, or are for whoever starts the program.
+
+use std::path::PathBuf;
+
+use mcpz_server::ExecuteSettings;
+
+use super::flag::Place::{Http, Options};
+use super::flag::{Flag, Scope};
+use super::section::section;
+
+/// The variable with the token of an HTTP server. No command gets to see it.
+pub const TOKEN_VARIABLE: &str = "MCP_HTTP_TOKEN";
+
+section! {
+    /// How the program is started.
+    pub struct Startup {
+        /// The configuration file.
+        config: Option<PathBuf> = None,
+            variable: "MCPZ_CONFIG",
+            flag: Flag {
+                value: Some("FILE"),
+                ..Flag::new(
+                    "config",
+                    Options(2),
+                    "Configuration file [default: $MCPZ_CONFIG, or ~/.config/mcpz/config.toml]",
+                )
+            };
+
+        /// Whether a server is reached over HTTP.
+        http: bool = false,
+            flag: Flag {
+                scope: Scope::Server,
+                ..Flag::new(
+                    "http",
+                    Http(1),
+                    "Serve over streamable HTTP instead of standard input and output",
+                )
+            };
+
+        /// The token that lets clients in over HTTP; reaches no command.
+        token: Option<String> = None, variable: TOKEN_VARIABLE;
+    }
+}
+
+section! {
+    /// The tool `execute`.
+    pub struct Execute {
+        /// The most bytes the tool `execute` answers with.
+        max_output_bytes: usize = ExecuteSettings::default().max_output_bytes,
+            variable: "MCP_EXEC_MAX_OUTPUT_BYTES";
+
+        /// `1` to log all that `execute` answers with, with `-v`.
+        log_full_output: bool = ExecuteSettings::default().log_full_output,
+            variable: "MCP_EXEC_LOG_FULL_OUTPUT";
+
+        /// Bytes of an answer of `execute` that `-v` logs.
+        log_output_bytes: usize = ExecuteSettings::default().log_output_bytes,
+            variable: "MCP_EXEC_LOG_OUTPUT_BYTES";
+    }
+}
