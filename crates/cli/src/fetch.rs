@@ -7,7 +7,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::HOST;
-use hyper::{Method, Request, Response, Uri};
+use hyper::{Method, Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
@@ -16,23 +16,27 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whatever is at an address, if it comes soon and is not longer than it may be.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer was {0}")]
+struct UnexpectedStatus(StatusCode);
+
+/// The body of the response at an address. An error if it takes longer than [`TIMEOUT`] or exceeds `limit` bytes.
 pub async fn fetch(uri: Uri, limit: usize) -> io::Result<Vec<u8>> {
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
     let mut request = Request::new(Full::default());
     *request.uri_mut() = uri;
-    let asking = Client::default();
-    let response = tokio::time::timeout(PATIENCE, asking.send(request, limit)).await;
+    let client = Client::default();
+    let response = tokio::time::timeout(TIMEOUT, client.send(request, limit)).await;
     let response = response.map_err(late)??;
     match response.status().is_success() {
         true => Ok(response.into_body().into()),
-        false => Err(io::Error::other(format!("the answer was {}", response.status()))),
+        false => Err(io::Error::other(UnexpectedStatus(response.status()))),
     }
 }
 
-/// A request that takes something to an address.
+/// A request that posts a body to an address.
 pub fn post(uri: Uri, body: Vec<u8>) -> Request<Full<Bytes>> {
     let mut request = Request::new(Full::from(body));
     *request.method_mut() = Method::POST;
@@ -43,24 +47,24 @@ pub fn post(uri: Uri, body: Vec<u8>) -> Request<Full<Bytes>> {
 /// Sends requests, each over a connection of its own.
 #[derive(Default)]
 pub struct Client {
-    /// What it trusts, which is read once.
+    /// The certificates it trusts, which are read once.
     tls: OnceCell<TlsConnector>,
 }
 
 impl Client {
-    /// The response to a request, whose body is not longer than it may be.
+    /// The response to a request. An error if its body exceeds `limit` bytes.
     pub async fn send(
         &self,
         request: Request<Full<Bytes>>,
         limit: usize,
     ) -> io::Result<Response<Bytes>> {
         let uri = request.uri();
-        // An address of IPv6 stands in brackets, which are not part of it.
+        // A URI has brackets around an IPv6 address.
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-        let safe = uri.scheme_str() == Some("https");
-        let port = uri.port_u16().unwrap_or(if safe { 443 } else { 80 });
+        let encrypted = uri.scheme_str() == Some("https");
+        let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
         let socket = TcpStream::connect((host.as_str(), port)).await?;
-        if !safe {
+        if !encrypted {
             return exchange(socket, request, limit).await;
         }
         let connector = self.tls.get_or_init(async || trust()).await;
@@ -69,7 +73,7 @@ impl Client {
     }
 }
 
-/// Trusts whom the system does.
+/// Trusts what the system trusts.
 fn trust() -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -82,12 +86,12 @@ async fn exchange(
     mut request: Request<Full<Bytes>>,
     limit: usize,
 ) -> io::Result<Response<Bytes>> {
-    let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = shaken.map_err(io::Error::other)?;
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(io::Error::other)?;
     tokio::spawn(connection);
     let uri = std::mem::take(request.uri_mut());
     let authority = uri.authority().map_or("", |authority| authority.as_str());
-    // Who asks is no part of whom.
+    // The header has no user name.
     let host = authority.rsplit('@').next().unwrap_or_default();
     request.headers_mut().insert(HOST, host.parse().map_err(io::Error::other)?);
     let path = uri.path_and_query().map_or("/", |path| path.as_str());

@@ -1,14 +1,14 @@
-//! The settings file of a coding assistant, as far as it says which commands may run.
+//! Which commands may run according to the settings file of a coding assistant.
 //!
-//! Qwen Code and Gemini CLI have `tools.core` and `tools.exclude`, older ones `coreTools` and
-//! `excludeTools`, the newest Qwen Code `permissions`. Whatever of these a file has holds together.
+//! Qwen Code and Gemini CLI have `tools.core` and `tools.exclude`, older versions `coreTools` and
+//! `excludeTools`, the newest Qwen Code `permissions`. All of them that are in a file apply together.
 //!
-//! Somebody names a file to have commands restricted, so it never fails open: what looks like a rule
-//! and is not understood is an error wherever it is, and so is a file that restricts nothing.
+//! A file is named to restrict commands, so it never fails open: anything that looks like a rule and is
+//! not understood is an error, and so is a file that restricts nothing.
 
 mod entry;
 mod keys;
-mod strays;
+mod misplaced;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,21 +20,21 @@ use jsonc_parser::{CollectOptions, parse_to_ast};
 use mcpz_policy::{Rule, RuleError};
 
 use crate::install::JSON_OPTIONS;
-use entry::{Entry, FORM, TOOL};
+use entry::{Entry, EntryError, TOOL};
 use keys::{Effect, Section};
 
-/// The reason for refusing what a person would have to confirm.
+/// Why commands that a person would have to confirm are refused.
 const NOBODY_TO_ASK: &str =
     "the settings want a person to confirm this, and nobody can be asked here";
 
-/// The reason for refusing everything: the list of what may run has no command on it.
+/// Why everything is refused if the list of what may run has no command on it.
 const NOTHING_LISTED: &str =
     "the settings list what may run, and there is no run_shell_command among it";
 
 /// Rules for the policy.
 #[derive(Debug, Default)]
 pub struct Restrictions {
-    /// What may run; everything if it is `None`.
+    /// What may run; `None` for everything.
     pub allow: Option<Vec<Rule>>,
     pub deny: Vec<Rule>,
 }
@@ -57,7 +57,7 @@ impl std::error::Error for RestrictionsError {
     }
 }
 
-/// What is wrong, in words that follow the name of the file.
+/// What is wrong. The text follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     #[error(", which --settings or `settings` names, cannot be read")]
@@ -78,7 +78,7 @@ pub enum Problem {
     )]
     UnknownKey { key: String },
     #[error(" has an entry in `{key}` that is not understood: {entry}; {advice}")]
-    Entry { key: String, entry: String, advice: &'static str },
+    Entry { key: String, entry: String, advice: EntryError },
     #[error(" has an entry in `{key}` that cannot be a rule: {entry}")]
     Rule { key: String, entry: String, source: RuleError },
     #[error(
@@ -110,7 +110,7 @@ impl Restrictions {
                 None => {}
             }
         }
-        match strays::find(top) {
+        match misplaced::find(top) {
             Some(key) => Err(Problem::UnknownKey { key }),
             None => lists.restrictions(),
         }
@@ -121,7 +121,7 @@ impl Restrictions {
 struct Lists<'a> {
     /// The whole file.
     text: &'a str,
-    /// Each alone says what may run, so only what is on all of them may.
+    /// Each list says alone what may run, so only what is on all of them may.
     only: Vec<Vec<Rule>>,
     deny: Vec<Rule>,
 }
@@ -156,7 +156,11 @@ impl Lists<'_> {
         for element in &list.elements {
             let Some(text) = element.as_string_lit() else {
                 let entry = element.text(self.text).to_owned();
-                return Err(Problem::Entry { key: key.to_owned(), entry, advice: FORM });
+                return Err(Problem::Entry {
+                    key: key.to_owned(),
+                    entry,
+                    advice: EntryError::Form,
+                });
             };
             rules.extend(rule(effect, key, &text.value)?);
         }
@@ -184,17 +188,17 @@ impl Lists<'_> {
     }
 }
 
-/// The rule an entry is, if it is about commands.
+/// The rule of an entry, if it is about commands.
 fn rule(effect: Effect, key: &str, text: &str) -> Result<Option<Rule>, Problem> {
     let (key, entry) = (key.to_owned(), text.to_owned());
-    let read = match Entry::read(text) {
+    let read = match Entry::parse(text) {
         Ok(read) => read,
         Err(advice) => return Err(Problem::Entry { key, entry, advice }),
     };
     let command = match read {
         Entry::Command(command) => command,
-        // It may be another program's tool or a command. What is to be kept from running is kept
-        // from it either way; nothing is allowed by a guess.
+        // It may be another program's tool or a command. Denying it is right in both cases; allowing it
+        // would be a guess.
         Entry::Unknown(name) if effect != Effect::Only => name,
         Entry::Unknown(_) | Entry::OtherTool => return Ok(None),
     };
@@ -209,15 +213,15 @@ fn everything(reason: &str) -> Rule {
     rule
 }
 
-/// The rules of either list that the other has, too, or has more broadly. Of two that overlap in
-/// another way neither is kept: rather too little may run than too much.
+/// The rules of either list that the other covers. Of two that overlap in another way, neither is kept:
+/// better to allow too little than too much.
 fn on_both(a: &[Rule], b: &[Rule]) -> Vec<Rule> {
     let within = |rule: &&Rule, list: &[Rule]| list.iter().any(|other| covers(other, rule));
     let both = a.iter().filter(|rule| within(rule, b));
     both.chain(b.iter().filter(|rule| within(rule, a))).cloned().collect()
 }
 
-/// Whether a rule begins with all the words of another.
+/// Whether a rule starts with all the words of a broader one.
 fn covers(broad: &Rule, rule: &Rule) -> bool {
     let (broad_text, text) = (broad.to_string(), rule.to_string());
     broad.is_everything() || text == broad_text || text.starts_with(&format!("{broad_text} "))

@@ -1,6 +1,6 @@
-//! The keys of a settings file that are rules, and what one would take others for.
+//! The keys of a settings file that are rules, and how to recognize keys that were meant to be.
 
-/// Where rules are.
+/// A part of the file that has rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Section {
     Top,
@@ -15,9 +15,9 @@ pub enum Effect {
     Only,
     /// They may not run.
     Never,
-    /// They may run when a person says so.
+    /// They may run after a person has confirmed them.
     Ask,
-    /// They run without a person being asked, which restricts nothing.
+    /// They run without confirmation, which restricts nothing.
     Unasked,
 }
 
@@ -55,17 +55,17 @@ const VERBS: [&str; 16] = [
     "whitelist",
 ];
 
-/// What may follow if that is all a name says, as in `excluded`, `forbidden` and `restrictions`.
+/// Endings of names that say nothing else, as in `excluded`, `forbidden` and `restrictions`.
 const ENDINGS: [&str; 14] = [
     "", "s", "d", "ed", "de", "des", "ded", "den", "ion", "ions", "sion", "sions", "ation",
     "ations",
 ];
 
-/// Parts of names of what is restricted here.
+/// Parts of names of things that these rules restrict.
 const COMMANDS: [&str; 6] = ["bash", "cmd", "command", "permission", "shell", "tool"];
 
-/// Parts of names of what else is. `slash` is for what people type into an assistant, and `hint` for
-/// prose that only a model reads.
+/// Parts of names of other things. `slash` is for commands that people type into an assistant, `hint` for prose
+/// that only a model reads.
 const OTHERS: [&str; 16] = [
     "agent",
     "channel",
@@ -85,7 +85,7 @@ const OTHERS: [&str; 16] = [
     "slash",
 ];
 
-/// What a name says is restricted.
+/// What a key restricts, according to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     Commands,
@@ -118,23 +118,23 @@ impl Section {
         }
     }
 
-    /// Whether there is a section of that name in it.
+    /// Whether it contains a section of that name.
     pub fn has(self, name: &str) -> bool {
         self == Self::Top && [Self::Tools, Self::Permissions].iter().any(|it| it.name() == name)
     }
 
-    /// What a list of that name does, if it is one.
+    /// What the list of that name does, if there is one.
     pub fn effect(self, name: &str) -> Option<Effect> {
         let found = LISTS.iter().find(|(section, key, _)| *section == self && *key == name);
         found.map(|(_, _, effect)| *effect)
     }
 
-    /// Whether a key that is none of ours could have been meant to be one.
+    /// Whether an unknown key is probably a misspelt one of ours.
     pub fn is_nearly(self, name: &str) -> bool {
         self.names().any(|known| is_nearly(&letters(name), &letters(known)))
     }
 
-    /// The names it knows.
+    /// The keys it knows.
     fn names(self) -> impl Iterator<Item = &'static str> {
         let lists = LISTS.iter().filter(move |(section, _, _)| *section == self);
         let sections = [Self::Tools, Self::Permissions].map(Self::name).into_iter();
@@ -154,26 +154,26 @@ pub fn names_rules_elsewhere(name: &str) -> bool {
     letters(name).ends_with("policypaths")
 }
 
-/// Whether that is all it says: `deny`, `denylist`, or the name of a list of ours.
+/// Whether a key says nothing else: `deny`, `denylist`, or the name of a list of ours.
 pub fn only_restricts(name: &str) -> bool {
     let name = letters(name);
     let ends = |rest: &str| ENDINGS.contains(&rest.trim_end_matches("list"));
     VERBS.iter().any(|verb| name.strip_prefix(verb).is_some_and(ends)) || is_list(&name)
 }
 
-/// Whether a name is that of a list of ours. A long one may have one letter wrong; too many words are
-/// that close to a short one.
+/// Whether a name is that of a list of ours. A long one may have one wrong letter; a short one may not, as it
+/// would be too close to other words.
 fn is_list(name: &str) -> bool {
     let mut known = LISTS.iter().map(|(_, key, _)| letters(key));
     known.any(|key| name == key || key.len() > 6 && strsim::osa_distance(name, &key) <= 1)
 }
 
-/// A name as one would say it: `core_tools`, `core-tools` and `CoreTools` are the same.
+/// The letters of a name: the same for `core_tools`, `core-tools` and `CoreTools`.
 pub fn letters(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// Whether somebody could have meant the one and typed the other.
+/// Whether a name is probably a misspelling of a known one.
 pub fn is_nearly(name: &str, known: &str) -> bool {
     let allowed = if known.len() <= 6 { 1 } else { 2 };
     strsim::osa_distance(name, known) <= allowed

@@ -1,61 +1,61 @@
-//! Rules in places where none are read.
+//! Rules in places where nothing reads them.
 //!
-//! They would protect nobody, while their author believes that they hold. So the whole file is searched
-//! for keys that look like rules and for entries about commands. What both programs have of that kind and
-//! mean otherwise is known here: the tools of other servers, hooks, variables.
+//! They would protect nobody, while their author believes that they apply. So the whole file is searched for
+//! keys that look like rules and for entries about commands. Places where both programs use such words for
+//! something else are known here: tools of other servers, hooks, variables.
 
 use jsonc_parser::ast::{Object, Value};
 
 use super::entry;
 use super::keys::{self, Section, Topic};
 
-/// A key behind those it is in.
-type Place<'a> = [&'a str];
+/// The path of a key, from the outermost one.
+type KeyPath<'a> = [&'a str];
 
-/// The first key that looks like a rule and is not read, with those it is in: `general.tools.exclude`.
+/// The path of the first key that looks like a rule and is not read, such as `general.tools.exclude`.
 pub fn find(top: &Object<'_>) -> Option<String> {
     in_object(&[], top)
 }
 
-fn in_object(outer: &Place<'_>, members: &Object<'_>) -> Option<String> {
+fn in_object(outer: &KeyPath<'_>, members: &Object<'_>) -> Option<String> {
     members.properties.iter().find_map(|member| {
-        let place = [outer, &[member.name.as_str()]].concat();
-        if is_read(&place) {
+        let path = [outer, &[member.name.as_str()]].concat();
+        if is_read(&path) {
             return None;
         }
-        if looks_like_rule(&place, &member.value) || is_stray_key(&place) {
-            return Some(place.join("."));
+        if looks_like_rule(&path, &member.value) || is_misplaced_key(&path) {
+            return Some(path.join("."));
         }
-        in_value(&place, &member.value)
+        in_value(&path, &member.value)
     })
 }
 
-fn in_value(place: &Place<'_>, value: &Value<'_>) -> Option<String> {
-    let found = |stray: bool| (stray && !may_name_tool(place)).then(|| place.join("."));
+fn in_value(path: &KeyPath<'_>, value: &Value<'_>) -> Option<String> {
+    let found = |misplaced: bool| (misplaced && !may_name_tool(path)).then(|| path.join("."));
     match value {
-        Value::Object(members) => in_object(place, members),
+        Value::Object(members) => in_object(path, members),
         Value::Array(list) => list.elements.iter().find_map(|element| match element {
             Value::StringLit(text) if !entry::is_rule(&text.value) => {
-                found(entry::names_our_tool(&text.value))
+                found(entry::names_shell_tool(&text.value))
             }
-            _ => in_value(place, element),
+            _ => in_value(path, element),
         }),
         Value::StringLit(text) if entry::is_rule(&text.value) => {
-            (!is_matcher(place)).then(|| place.join("."))
+            (!is_matcher(path)).then(|| path.join("."))
         }
-        Value::StringLit(text) => found(entry::is_unmistakable(&text.value)),
+        Value::StringLit(text) => found(entry::is_clearly_entry(&text.value)),
         _ => None,
     }
 }
 
 /// Whether a list is read there.
-fn is_read(place: &Place<'_>) -> bool {
-    section(place).is_some_and(|(section, name)| section.effect(name).is_some())
+fn is_read(path: &KeyPath<'_>) -> bool {
+    section(path).is_some_and(|(section, name)| section.effect(name).is_some())
 }
 
 /// The section that a key is directly in, and its name there.
-fn section<'a>(place: &Place<'a>) -> Option<(Section, &'a str)> {
-    match place {
+fn section<'a>(path: &KeyPath<'a>) -> Option<(Section, &'a str)> {
+    match path {
         [name] => Some((Section::Top, name)),
         [outer, name] => {
             let sections = [Section::Tools, Section::Permissions].into_iter();
@@ -65,10 +65,10 @@ fn section<'a>(place: &Place<'a>) -> Option<(Section, &'a str)> {
     }
 }
 
-fn looks_like_rule(place: &Place<'_>, value: &Value<'_>) -> bool {
-    let Some((name, outer)) = place.split_last() else { return false };
-    let known = section(place);
-    if known.is_some_and(|(section, name)| section.has(name)) || has_free_name(place, value) {
+fn looks_like_rule(path: &KeyPath<'_>, value: &Value<'_>) -> bool {
+    let Some((name, outer)) = path.split_last() else { return false };
+    let known = section(path);
+    if known.is_some_and(|(section, name)| section.has(name)) || has_free_name(path, value) {
         return false;
     }
     if known.is_some_and(|(section, name)| section.is_nearly(name)) {
@@ -84,7 +84,7 @@ fn looks_like_rule(place: &Place<'_>, value: &Value<'_>) -> bool {
     // Most switches are about something else, such as `tools.disableLLMCorrection`.
     let switch =
         matches!(value, Value::BooleanLit(_) | Value::NumberLit(_) | Value::NullKeyword(_));
-    match (topic(place), around(outer)) {
+    match (topic(path), enclosing_topic(outer)) {
         (Some(topic), _) => topic == Topic::Commands,
         (None, Some(Topic::Commands)) => alone || !switch,
         (None, Some(Topic::Other)) => false,
@@ -92,68 +92,68 @@ fn looks_like_rule(place: &Place<'_>, value: &Value<'_>) -> bool {
     }
 }
 
-/// What the nearest of the keys says it is about. What a server is called says nothing.
-fn around(outer: &Place<'_>) -> Option<Topic> {
-    let places = (1..=outer.len()).rev().filter_map(|end| outer.get(..end));
-    places.filter(|place| server(place).is_none_or(|keys| !keys.is_empty())).find_map(topic)
+/// The topic of the innermost key that has one. The name of a server says nothing.
+fn enclosing_topic(outer: &KeyPath<'_>) -> Option<Topic> {
+    let paths = (1..=outer.len()).rev().filter_map(|end| outer.get(..end));
+    paths.filter(|path| server(path).is_none_or(|keys| !keys.is_empty())).find_map(topic)
 }
 
-/// What a key says it is about, whatever it is in. A server's tools are not ours.
-fn topic(place: &Place<'_>) -> Option<Topic> {
-    let name = place.last()?;
-    match server(place) {
+/// The topic of a key by itself. A server's tools are not ours.
+fn topic(path: &KeyPath<'_>) -> Option<Topic> {
+    let name = path.last()?;
+    match server(path) {
         Some([_, ..]) => Topic::of(&keys::letters(name).replace("tool", "")),
         _ => Topic::of(name),
     }
 }
 
-/// The keys in the settings of another MCP server, which has a name that anyone may choose.
-fn server<'a, 'b>(place: &'b Place<'a>) -> Option<&'b Place<'a>> {
-    let start = place.iter().position(|name| *name == "mcpServers");
-    let admin = place.windows(2).position(|names| names == ["mcp", "config"]);
-    place.get(start.or(admin.map(|mcp| mcp + 1))? + 2..)
+/// The keys inside the settings of another MCP server, whose name anyone may choose.
+fn server<'a, 'b>(path: &'b KeyPath<'a>) -> Option<&'b KeyPath<'a>> {
+    let start = path.iter().position(|name| *name == "mcpServers");
+    let admin = path.windows(2).position(|names| names == ["mcp", "config"]);
+    path.get(start.or(admin.map(|mcp| mcp + 1))? + 2..)
 }
 
-/// Whether a key is the name of a server, a variable or an event.
-fn has_free_name(place: &Place<'_>, value: &Value<'_>) -> bool {
-    match (place, value) {
+/// Whether a key is a name that people choose: of a server, a variable or an event.
+fn has_free_name(path: &KeyPath<'_>, value: &Value<'_>) -> bool {
+    match (path, value) {
         ([.., "env", _], _) => true,
         (["hooks", _], Value::Array(list)) => {
             list.elements.iter().all(|element| element.as_object().is_some())
         }
-        (_, Value::Object(_)) => server(place).is_some_and(Place::is_empty),
+        (_, Value::Object(_)) => server(path).is_some_and(KeyPath::is_empty),
         _ => false,
     }
 }
 
 /// Whether a key itself is an entry about commands.
-fn is_stray_key(place: &Place<'_>) -> bool {
-    let Some(name) = place.last() else { return false };
-    let expected = matches!(place, [.., "summarizeToolOutput", _]) || may_name_tool(place);
-    entry::is_rule(name) || entry::is_unmistakable(name) && !expected
+fn is_misplaced_key(path: &KeyPath<'_>) -> bool {
+    let Some(name) = path.last() else { return false };
+    let expected = matches!(path, [.., "summarizeToolOutput", _]) || may_name_tool(path);
+    entry::is_rule(name) || entry::is_clearly_entry(name) && !expected
 }
 
-/// Whether the tool may be named there: a server offers it, an agent has it, a hook waits for it.
-fn may_name_tool(place: &Place<'_>) -> bool {
-    let restricts = place.last().is_some_and(|name| keys::restricts(name));
-    let elsewhere = server(place).is_some() || place.first() == Some(&"agents");
-    is_matcher(place) || elsewhere && !restricts
+/// Whether the tool may be named there: servers offer it, agents have it, hooks wait for it.
+fn may_name_tool(path: &KeyPath<'_>) -> bool {
+    let restricts = path.last().is_some_and(|name| keys::restricts(name));
+    let elsewhere = server(path).is_some() || path.first() == Some(&"agents");
+    is_matcher(path) || elsewhere && !restricts
 }
 
 /// Whether a text says which tools a hook is for.
-fn is_matcher(place: &Place<'_>) -> bool {
-    matches!(place, ["hooks", .., "matcher"])
+fn is_matcher(path: &KeyPath<'_>) -> bool {
+    matches!(path, ["hooks", .., "matcher"])
 }
 
 #[cfg(test)]
 mod tests {
     use crate::restrictions::Restrictions;
 
-    /// The key that is complained about, in a file that has a rule.
-    fn stray(members: &str) -> Option<String> {
+    /// The key that is reported, in a file that also has a valid rule.
+    fn misplaced(members: &str) -> Option<String> {
         let text = format!(r#"{{"tools": {{"exclude": ["rm"]}}, {members}}}"#);
-        let complaint = Restrictions::read(&text).err()?.to_string();
-        Some(complaint.split('`').nth(1)?.to_owned())
+        let problem = Restrictions::read(&text).err()?.to_string();
+        Some(problem.split('`').nth(1)?.to_owned())
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
             (r#""a": {"deniedPlanets": ["x"]}"#, None),
             (r#""shell": {"deniedPlanets": ["x"]}"#, Some("shell.deniedPlanets")),
         ] {
-            assert_eq!(stray(members).as_deref(), key, "{members}");
+            assert_eq!(misplaced(members).as_deref(), key, "{members}");
         }
     }
 
@@ -181,7 +181,7 @@ mod tests {
             (r#""a": {"disabled": true}"#, None),
             (r#""mcpServers": {"shell": {"disabled": true}}"#, None),
         ] {
-            assert_eq!(stray(members).as_deref(), key, "{members}");
+            assert_eq!(misplaced(members).as_deref(), key, "{members}");
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
             (r#""mcpServers": {"x": {"Bash(rm)": 1}}"#, Some("mcpServers.x.Bash(rm)")),
             (r#""a": {"name": "Shell", "description": "Shell (fast)"}"#, None),
         ] {
-            assert_eq!(stray(members).as_deref(), key, "{members}");
+            assert_eq!(misplaced(members).as_deref(), key, "{members}");
         }
     }
 }
