@@ -32,7 +32,7 @@ pub enum Command {
         server: Server,
     },
     /// Tell a client of the server, in the client's own configuration file
-    // There is no line left for it on the screen.
+    // Its help has no line left on the screen for these.
     #[command(mut_arg("log-format", |flag| flag.hide(true)))]
     #[command(mut_arg("max-answer", |flag| flag.hide(true)))]
     Install(InstallFlags),

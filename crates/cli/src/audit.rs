@@ -1,4 +1,4 @@
-//! `mcpz audit`: the record of what was run and refused, for people.
+//! `mcpz audit`: shows and verifies the records of what was run and refused.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -13,25 +13,25 @@ use serde_json::{Map, Value};
 use crate::args::{Audit, AuditFlags};
 use crate::{settings, setup};
 
-/// How many faults are told one by one.
+/// How many faults are listed one by one.
 const MAX_FAULTS: usize = 20;
 
-/// How far back the beginning of a run is looked for, in records, to say what has ended.
+/// How many earlier records to search for the start of a run, to say which command has ended.
 const LOOK_BACK: usize = 1000;
 
-/// How often somebody who follows looks for more.
-const PACE: Duration = Duration::from_millis(200);
+/// How often to look for new records.
+const INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, thiserror::Error)]
 enum AuditError {
     #[error("there is no record of `{0}`")]
-    NoSuchRun(String),
+    UnknownRun(String),
     #[error(
         "`{id}` is the beginning of {} runs, such as {} and {}; give more of it", runs.len(), runs[0], runs[1]
     )]
     Ambiguous { id: String, runs: Vec<String> },
     #[error("the records in {} cannot be read; --folder or --config names others", folder.display())]
-    Unread { folder: PathBuf, source: mcpz_audit::Error },
+    Unreadable { folder: PathBuf, source: mcpz_audit::Error },
 }
 
 pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
@@ -43,16 +43,16 @@ pub fn run(audit: Audit) -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is read from the folder of the records.
+/// Reads from the folder of the records.
 fn read<T>(
     flags: AuditFlags,
-    how: impl FnOnce(&Path) -> Result<T, mcpz_audit::Error>,
+    read: impl FnOnce(&Path) -> Result<T, mcpz_audit::Error>,
 ) -> Result<T, Box<dyn Error>> {
     let folder = match flags.folder {
         Some(folder) => folder,
         None => setup::audit_folder(&settings::load_file(flags.config)?.audit)?,
     };
-    Ok(how(&folder).map_err(|source| AuditError::Unread { folder, source })?)
+    Ok(read(&folder).map_err(|source| AuditError::Unreadable { folder, source })?)
 }
 
 fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
@@ -106,14 +106,14 @@ fn tail(flags: AuditFlags, count: usize, follow: bool) -> Result<(), Box<dyn Err
     }
     loop {
         stdout.flush()?;
-        std::thread::sleep(PACE);
+        std::thread::sleep(INTERVAL);
         for line in tail.more()? {
             writeln!(stdout, "{}", printer.line(&line))?;
         }
     }
 }
 
-/// Says each record in a line.
+/// Formats each record as a line.
 struct Printer {
     /// The tools and commands of runs that have not ended.
     runs: HashMap<String, (String, String)>,
@@ -125,18 +125,18 @@ impl Printer {
             return shorten(&format!("not a record: {}", visible(line)));
         };
         let (event, id) = (text(&record, "event"), text(&record, "id"));
-        let (tool, what) = match event {
+        let (tool, subject) = match event {
             "end" => self.runs.remove(id).unwrap_or_default(),
-            _ => (text(&record, "tool").to_owned(), what(&record)),
+            _ => (text(&record, "tool").to_owned(), subject(&record)),
         };
         let line = format!(
-            "{} {:8} {tool:17} {:12} {what}",
+            "{} {:8} {tool:17} {:12} {subject}",
             text(&record, "time"),
             id.get(..8).unwrap_or(id),
             happened(&record),
         );
         if event == "start" {
-            self.runs.insert(id.to_owned(), (tool, what));
+            self.runs.insert(id.to_owned(), (tool, subject));
         }
         shorten(visible(&line).trim_end())
     }
@@ -146,7 +146,7 @@ fn text<'a>(record: &'a Map<String, Value>, field: &str) -> &'a str {
     record.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What happened, in a word or two.
+/// The event of a record, in a word or two.
 fn happened(record: &Map<String, Value>) -> String {
     let milliseconds = record.get("duration_ms").and_then(Value::as_u64).unwrap_or_default();
     let end = match text(record, "result") {
@@ -161,8 +161,8 @@ fn happened(record: &Map<String, Value>) -> String {
     }
 }
 
-/// What it is about: the command, or what there is instead of one.
-fn what(record: &Map<String, Value>) -> String {
+/// The command of a record, or what was typed.
+fn subject(record: &Map<String, Value>) -> String {
     let words = record.get("argv").and_then(Value::as_array);
     let words = words.map(|words| words.iter().filter_map(Value::as_str).collect::<Vec<_>>());
     let command = match (record.get("command").and_then(Value::as_str), words) {
@@ -180,7 +180,7 @@ fn what(record: &Map<String, Value>) -> String {
     }
 }
 
-/// What was typed: the text, then the keys.
+/// What was typed into a job: the text, then the keys.
 fn typed(record: &Map<String, Value>, bytes: &Value) -> String {
     let keys = record.get("keys").and_then(Value::as_array);
     let keys = keys.into_iter().flatten().filter_map(Value::as_str);
@@ -193,7 +193,7 @@ fn typed(record: &Map<String, Value>, bytes: &Value) -> String {
     [&[input], &keys[..]].concat().join(" ").trim_start().to_owned()
 }
 
-/// Cuts a line to the width of the terminal, if there is one.
+/// Cuts a line to the width of the terminal, if stdout is one.
 fn shorten(line: &str) -> String {
     let width = rustix::termios::tcgetwinsize(io::stdout()).map(|size| usize::from(size.ws_col));
     match width {
@@ -206,7 +206,7 @@ fn shorten(line: &str) -> String {
 
 fn show(flags: AuditFlags, id: &str) -> Result<(), Box<dyn Error>> {
     let mut records: Vec<Map<String, Value>> = Vec::new();
-    // A text that is nowhere in a line is not its id.
+    // Skips lines that cannot have the id, without parsing them.
     for line in read(flags, audit_lines)?.filter(|line| line.contains(id)) {
         match serde_json::from_str(&line) {
             Ok(Value::Object(record)) if text(&record, "id").starts_with(id) => {
@@ -219,7 +219,7 @@ fn show(flags: AuditFlags, id: &str) -> Result<(), Box<dyn Error>> {
     runs.sort_unstable();
     runs.dedup();
     match runs.len() {
-        0 => return Err(AuditError::NoSuchRun(id.to_owned()).into()),
+        0 => return Err(AuditError::UnknownRun(id.to_owned()).into()),
         1 => {}
         _ => return Err(AuditError::Ambiguous { id: id.to_owned(), runs }.into()),
     }
@@ -227,7 +227,7 @@ fn show(flags: AuditFlags, id: &str) -> Result<(), Box<dyn Error>> {
     for record in &records {
         writeln!(stdout, "{} {}", text(record, "time"), visible(text(record, "event")))?;
         for (name, value) in record {
-            // What is said above, and what only a program can check.
+            // Shown above, or only of use to `mcpz audit verify`.
             if ["time", "event", "prev", "mac"].contains(&name.as_str()) {
                 continue;
             }

@@ -1,5 +1,6 @@
 //! `mcpz call`: a client and a server in one process, for one call.
 
+mod arguments;
 mod reply;
 
 use std::error::Error;
@@ -21,17 +22,17 @@ use crate::args::CallFlags;
 use crate::log::Detail;
 use crate::settings::Settings;
 use crate::setup::Setup;
-use crate::{colours, pairs, process};
+use crate::{colours, process};
 
-/// How much may be under way between client and server.
+/// The bytes that fit between client and server.
 const PIPE: usize = 64 << 10;
 
-/// The exit code of a call that was interrupted, as shells have it.
+/// The exit code of an interrupted call, as in shells.
 const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, thiserror::Error)]
 #[error("there is no tool `{name}` here; there are: {}; `--tools` offers others", tools.join(", "))]
-struct NoSuchTool {
+struct UnknownTool {
     name: String,
     tools: Vec<String>,
 }
@@ -65,7 +66,7 @@ async fn call(shell: Shell, flags: &CallFlags) -> Result<u8, Box<dyn Error>> {
     let server = tokio::spawn(async move { mcpz_server::serve(shell, theirs).await });
     let client = Terminal::new().serve(ours).await?;
     let _server = server.await??;
-    let arguments = read_arguments(&client, flags).await?;
+    let arguments = parse_arguments(&client, flags).await?;
     let request = CallToolRequestParams::new(flags.tool.clone()).with_arguments(arguments);
     let result = client.call_tool(request).await?;
     client.service().clear();
@@ -73,20 +74,20 @@ async fn call(shell: Shell, flags: &CallFlags) -> Result<u8, Box<dyn Error>> {
     Ok(Reply(&result).exit_code())
 }
 
-/// The arguments, by the schema of the tool.
-async fn read_arguments(
+/// The arguments, converted by the schema of the tool.
+async fn parse_arguments(
     client: &RunningService<RoleClient, Terminal>,
     flags: &CallFlags,
 ) -> Result<serde_json::Map<String, Value>, Box<dyn Error>> {
     let tools = client.list_all_tools().await?;
     let Some(tool) = tools.iter().find(|tool| tool.name == flags.tool) else {
         let tools = tools.into_iter().map(|tool| tool.name.into_owned()).collect();
-        return Err(NoSuchTool { name: flags.tool.clone(), tools }.into());
+        return Err(UnknownTool { name: flags.tool.clone(), tools }.into());
     };
-    Ok(pairs::read(&flags.arguments, &tool.input_schema)?)
+    Ok(arguments::parse(&flags.arguments, &tool.input_schema)?)
 }
 
-/// Prints what the command printed, each stream where it belongs, or the whole answer.
+/// Prints the command's stdout and stderr to ours, or the whole answer as JSON.
 fn print(result: &CallToolResult, json: bool) -> Result<(), Box<dyn Error>> {
     if json {
         return Ok(write(std::io::stdout().lock(), &serde_json::to_string_pretty(result)?)?);
@@ -100,7 +101,7 @@ fn print(result: &CallToolResult, json: bool) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes a text, whose last line ends.
+/// Writes a text, and ends its last line.
 fn write(mut to: impl Write, text: &str) -> std::io::Result<()> {
     to.write_all(text.as_bytes())?;
     if !text.is_empty() && !text.ends_with('\n') {
@@ -109,7 +110,7 @@ fn write(mut to: impl Write, text: &str) -> std::io::Result<()> {
     to.flush()
 }
 
-/// Shows on a terminal what a command says while it runs: its newest line, on one line.
+/// A client that shows the newest line of a running command on the terminal.
 struct Terminal {
     shows: bool,
 }

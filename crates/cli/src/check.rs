@@ -16,7 +16,7 @@ use crate::{colours, policy};
 
 const DENIED: u8 = 1;
 
-/// A case of a batch. What else it says is not ours.
+/// A case of a batch. Other fields are ignored.
 #[derive(Debug, Deserialize)]
 struct Case {
     policy: Rules,
@@ -37,7 +37,7 @@ fn bash() -> String {
     "bash".to_owned()
 }
 
-/// Where the cases of a batch are supposed to run; neither need exist.
+/// Where the cases of a batch would run. The folders need not exist.
 const BATCH: Scene<'_> =
     Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[], typed: false };
 
@@ -57,7 +57,7 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
     let judgement = engine.policy.judge(command, &engine.shell.to_string_lossy(), &scene);
     let text = match flags.json {
         true => format!("{:#}", as_json(&judgement)),
-        false => drawn(command, &judgement, colours::suit(&std::io::stdout())),
+        false => rendered(command, &judgement, colours::enabled(&std::io::stdout())),
     };
     writeln!(std::io::stdout(), "{text}")?;
     Ok(match judgement.verdict {
@@ -70,17 +70,17 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
 #[error(
     "line {number} of the batch is not a case such as {{\"policy\": {{}}, \"command\": \"ls\"}}"
 )]
-struct NoCase {
+struct InvalidCase {
     number: usize,
     source: serde_json::Error,
 }
 
-/// Judges one case a line until there are no more.
+/// Judges one case per line of standard input.
 fn batch() -> Result<ExitCode, Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
     for (number, line) in (1..).zip(std::io::stdin().lock().lines()) {
         let case = serde_json::from_str::<Case>(&line?);
-        let case = case.map_err(|source| NoCase { number, source })?;
+        let case = case.map_err(|source| InvalidCase { number, source })?;
         let policy = case.policy.read()?;
         let answer = match policy.judge(&case.command, &case.shell, &BATCH).verdict {
             Verdict::Allow => "allow",
@@ -106,7 +106,7 @@ impl Rules {
     }
 }
 
-/// Loads a file's policy, which holds its rules to their examples.
+/// Loads the policy of a file, which checks its rules against their examples.
 pub fn test(file: &Path) -> Result<ExitCode, Box<dyn Error>> {
     let settings = settings::load_file(Some(file.to_owned()))?;
     let entries = [settings.policy.allow().unwrap_or_default(), settings.policy.deny()].concat();
@@ -136,8 +136,8 @@ fn as_json(judgement: &Judgement) -> serde_json::Value {
     }
 }
 
-/// The command with marks under the parts that are spoken of.
-fn drawn(command: &str, judgement: &Judgement, coloured: bool) -> String {
+/// The judgement for people: the command, with marks under the parts it is about.
+fn rendered(command: &str, judgement: &Judgement, coloured: bool) -> String {
     let paint = |code: &str, text: &str| match coloured {
         true => format!("\x1b[{code}m{text}\x1b[0m"),
         false => text.to_owned(),
@@ -156,21 +156,21 @@ fn drawn(command: &str, judgement: &Judgement, coloured: bool) -> String {
     text
 }
 
-/// The lines of a command, and below the line where a part begins, marks and words.
+/// The lines of a command. Below the line where the part begins are marks and the words.
 fn marked(command: &str, span: &Span, words: &str) -> String {
     let start = span.start.min(command.len());
-    let (mut at, mut drawn) = (0, Vec::new());
+    let (mut at, mut lines) = (0, Vec::new());
     for line in command.split('\n') {
-        drawn.push(format!("  {line}"));
+        lines.push(format!("  {line}"));
         if (at..=at + line.len()).contains(&start) {
             let before = line.get(..start - at).unwrap_or_default().chars().count();
             let part = line.get(start - at..span.end.clamp(start, at + line.len()) - at);
             let length = part.unwrap_or_default().chars().count().max(1);
-            drawn.push(format!("  {}{} {words}", " ".repeat(before), "^".repeat(length)));
+            lines.push(format!("  {}{} {words}", " ".repeat(before), "^".repeat(length)));
         }
         at += line.len() + 1;
     }
-    drawn.join("\n")
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn marks_stand_under_the_part() {
-        let drawn = marked("cd é &&\nrm x; ls", &(9..13), "no");
-        assert_eq!(drawn, "  cd é &&\n  rm x; ls\n  ^^^^ no");
+        let text = marked("cd é &&\nrm x; ls", &(9..13), "no");
+        assert_eq!(text, "  cd é &&\n  rm x; ls\n  ^^^^ no");
     }
 }

@@ -1,4 +1,4 @@
-//! Whether what is printed may have colours: on a terminal that has them, unless somebody said no.
+//! Whether to print colours: on a terminal that has them, unless a variable says otherwise.
 
 use std::io::{self, IsTerminal};
 
@@ -6,18 +6,18 @@ use clap::ColorChoice;
 
 use crate::environment::variable;
 
-/// Whether what goes there may have colours.
-pub fn suit(stream: &impl IsTerminal) -> bool {
+/// Whether to print colours to this stream.
+pub fn enabled(stream: &impl IsTerminal) -> bool {
     choice() == ColorChoice::Always || (choice() == ColorChoice::Auto && stream.is_terminal())
 }
 
-/// The same for help and complaints about flags, whose printer looks for the terminal itself.
+/// The same for clap, which prints help and errors about flags and looks for the terminal itself.
 pub fn choice() -> ColorChoice {
     match () {
         () if variable("NO_COLOR").is_some() => ColorChoice::Never,
         () if variable("CLICOLOR_FORCE").is_some_and(|wanted| wanted != "0") => ColorChoice::Always,
         () if is_dumb() => ColorChoice::Never,
-        // Whoever prints help would take it for a yes.
+        // clap reads the variable as well, and takes any value for a yes.
         () if variable("CLICOLOR_FORCE").is_some() && !io::stdout().is_terminal() => {
             ColorChoice::Never
         }
@@ -25,7 +25,7 @@ pub fn choice() -> ColorChoice {
     }
 }
 
-/// Whether a terminal can be told to put the cursor elsewhere.
+/// Whether the terminal cannot move its cursor.
 pub fn is_dumb() -> bool {
     variable("TERM").is_none_or(|terminal| terminal == "dumb")
 }

@@ -1,4 +1,4 @@
-//! `mcpz doctor`: what this machine has for us, and what to do about what it lacks.
+//! `mcpz doctor`: what this machine offers to a server, and how to fix what it lacks.
 
 use std::error::Error;
 use std::fs::DirBuilder;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use mcpz_agent::Groups;
+use mcpz_runtime::with_causes;
 use mcpz_sandbox::{Ground, Mode, Rung};
 use serde::Serialize;
 
@@ -17,16 +18,16 @@ use crate::settings::{self, Settings};
 use crate::setup::Setup;
 use crate::{colours, environment};
 
-/// Shells that models write for.
+/// Shells that models write commands for.
 const SHELLS: &[&str] = &["bash", "sh", "zsh", "fish"];
 
-/// Programs that many commands need.
+/// Programs that many commands use.
 const TOOLS: &[&str] = &["git", "python3", "node", "curl", "make", "rg", "jq"];
 
-/// The least room for output that does not fit in memory.
+/// Less room than this for spilled output is worth a warning.
 const LITTLE_ROOM: u64 = 1 << 30;
 
-/// How something was found.
+/// How good a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Mark {
@@ -67,13 +68,13 @@ impl Findings {
 pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
     let mut findings = Findings::default();
     findings.good("mcpz", format!("version {}, {}", env!("CARGO_PKG_VERSION"), kernel()));
-    if let Some(setup) = look_at_settings(flags, &mut findings) {
-        look_at_state(&setup, &mut findings);
-        look_at_sandbox(&setup, &mut findings);
-        look_at_limits(&setup, &mut findings);
+    if let Some(setup) = check_settings(flags, &mut findings) {
+        check_state(&setup, &mut findings);
+        check_sandbox(&setup, &mut findings);
+        check_limits(&setup, &mut findings);
     }
-    look_at_programs(&mut findings);
-    look_at_prompts(&mut findings);
+    check_programs(&mut findings);
+    check_prompts(&mut findings);
     let failed = findings.0.iter().any(|finding| finding.mark == Mark::Bad);
     match flags.json {
         true => writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&findings.0)?)?,
@@ -84,7 +85,7 @@ pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
 
 fn print(findings: &[Finding]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    let coloured = colours::suit(&stdout);
+    let coloured = colours::enabled(&stdout);
     for Finding { about, mark, found, fix } in findings {
         let (sign, colour) = match mark {
             Mark::Good => ("ok", 32),
@@ -108,7 +109,7 @@ fn kernel() -> String {
     format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy())
 }
 
-fn look_at_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Setup> {
+fn check_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Setup> {
     let flags = &flags.shell.settings;
     match settings::file_path(flags.startup.config()) {
         Some(path) => findings.good("settings", path.display().to_string()),
@@ -123,7 +124,7 @@ fn look_at_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Setu
         Err(error) => {
             findings.bad(
                 "settings",
-                chain(error.as_ref()),
+                with_causes(error.as_ref()),
                 "no server starts like this: mend the file or the flags",
             );
             None
@@ -136,7 +137,7 @@ fn load(flags: &Settings) -> Result<Setup, Box<dyn Error>> {
 }
 
 /// Whether the folders we write to can be written.
-fn look_at_state(setup: &Setup, findings: &mut Findings) {
+fn check_state(setup: &Setup, findings: &mut Findings) {
     let audit = &setup.engine.audit.folder;
     match try_writing(audit) {
         Ok(()) => findings.good("records", format!("{} can be written", audit.display())),
@@ -180,24 +181,28 @@ fn look_at_state(setup: &Setup, findings: &mut Findings) {
     }
 }
 
-/// Makes a file in a folder, and the folder if it is not there.
+/// Creates and removes a file in a folder, which is created if it does not exist.
 fn try_writing(folder: &Path) -> io::Result<()> {
-    // As the server makes it: nobody else is to look.
+    // Private, as the server would create it.
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let path = folder.join(format!(".mcpz-doctor-{}", std::process::id()));
     std::fs::write(&path, "")?;
     std::fs::remove_file(path)
 }
 
-/// What of a sandbox this machine can enforce: the one that is asked for, or the one to recommend.
-fn look_at_sandbox(setup: &Setup, findings: &mut Findings) {
+/// How much of a sandbox this machine can enforce: of the one in the settings, or of the one to recommend.
+fn check_sandbox(setup: &Setup, findings: &mut Findings) {
     let wanted = setup.sandbox.mode().is_some();
     let mode = setup.sandbox.mode().unwrap_or(Mode::Workspace);
     match sandbox::probe(&setup.sandbox.view(mode, "off", &setup.engine)) {
         Ok((ground, _)) => {
-            tell_ground(&ground, wanted, findings);
+            report_support(&ground, wanted, findings);
             if wanted && let Err(error) = setup.sandbox.confining(&setup.engine) {
-                findings.bad("sandbox", chain(&error), "the server refuses to start like this");
+                findings.bad(
+                    "sandbox",
+                    with_causes(&error),
+                    "the server refuses to start like this",
+                );
             }
         }
         Err(SandboxError::View(error)) => {
@@ -207,11 +212,11 @@ fn look_at_sandbox(setup: &Setup, findings: &mut Findings) {
                 false => findings.fair("sandbox", error.to_string(), fix),
             }
         }
-        Err(error) => findings.fair("sandbox", chain(&error), "see what it says"),
+        Err(error) => findings.fair("sandbox", with_causes(&error), "see what it says"),
     }
 }
 
-fn tell_ground(ground: &Ground, wanted: bool, findings: &mut Findings) {
+fn report_support(ground: &Ground, wanted: bool, findings: &mut Findings) {
     let landlock = ground.landlock.map(|abi| format!("Landlock {abi:?}"));
     let bwrap = ground.ring.as_ref().map(|ring| format!("bubblewrap {}", ring.version));
     let parts: Vec<_> = landlock.into_iter().chain(bwrap).chain(["seccomp".to_owned()]).collect();
@@ -237,8 +242,8 @@ fn tell_ground(ground: &Ground, wanted: bool, findings: &mut Findings) {
     }
 }
 
-/// Whether all processes of a command can be held to limits together.
-fn look_at_limits(setup: &Setup, findings: &mut Findings) {
+/// Whether limits can apply to all processes of a command together.
+fn check_limits(setup: &Setup, findings: &mut Findings) {
     let paths = Groups::create(&setup.engine.limits).paths();
     match paths.first() {
         Some(path) => {
@@ -253,7 +258,7 @@ fn look_at_limits(setup: &Setup, findings: &mut Findings) {
     }
 }
 
-fn look_at_programs(findings: &mut Findings) {
+fn check_programs(findings: &mut Findings) {
     let folders = environment::path_folders();
     let has = |name: &&&str| folders.iter().any(|folder| folder.join(name).is_file());
     let (found, missing): (Vec<_>, Vec<_>) = SHELLS.iter().chain(TOOLS).partition(has);
@@ -274,8 +279,8 @@ fn look_at_programs(findings: &mut Findings) {
     }
 }
 
-/// Whether it can be seen that a program waits for input.
-fn look_at_prompts(findings: &mut Findings) {
+/// Whether we can see that a program waits for input.
+fn check_prompts(findings: &mut Findings) {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
     match scope.trim() {
         "2" | "3" if !rustix::process::geteuid().is_root() => findings.fair(
@@ -285,14 +290,4 @@ fn look_at_prompts(findings: &mut Findings) {
         ),
         _ => findings.good("prompts", "programs that wait for input are noticed"),
     }
-}
-
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

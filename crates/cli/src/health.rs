@@ -1,4 +1,4 @@
-//! `mcpz health`: whether a server over HTTP is well, for images that have no `curl`.
+//! `mcpz health`: whether an HTTP server responds, for images that have no `curl`.
 
 use std::error::Error;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use crate::fetch::fetch;
 use crate::settings::{Http, InvalidVariable};
 
-/// The most bytes an answer may have; ours has three.
+/// The most bytes of a response. A healthy server sends three.
 const MAX_ANSWER: usize = 4096;
 
 #[derive(Debug, thiserror::Error)]
@@ -19,7 +19,7 @@ pub enum HealthError {
     #[error("`{0}` is not a URL such as http://127.0.0.1:8000/healthz")]
     Url(String),
     #[error("the server at {url} is not well")]
-    Unwell { url: Uri, source: io::Error },
+    Unhealthy { url: Uri, source: io::Error },
 }
 
 pub fn run(url: Option<&str>) -> Result<ExitCode, Box<dyn Error>> {
@@ -29,7 +29,7 @@ pub fn run(url: Option<&str>) -> Result<ExitCode, Box<dyn Error>> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     match runtime.block_on(fetch(url.clone(), MAX_ANSWER)) {
         Ok(_) => Ok(ExitCode::SUCCESS),
-        Err(source) => Err(HealthError::Unwell { url, source }.into()),
+        Err(source) => Err(HealthError::Unhealthy { url, source }.into()),
     }
 }
 

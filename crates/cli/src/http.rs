@@ -1,4 +1,4 @@
-//! `mcpz server shell --http`
+//! `mcpz server shell --http`: checks the settings of HTTP, listens, and says how to connect.
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -18,12 +18,11 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use crate::descriptors::make_room;
-use crate::jwks;
 use crate::log::Format;
 use crate::process::{runtime, shutdown};
 use crate::settings::{self, AuthKind, Settings, TOKEN_VARIABLE};
 use crate::setup::Setup;
+use crate::{jwks, open_files};
 
 #[derive(Debug)]
 pub struct Http {
@@ -96,7 +95,7 @@ impl Http {
 /// An address of this machine, or the one that a name such as `localhost` stands for.
 fn address(bind: &str) -> Option<SocketAddr> {
     let found: Vec<_> = bind.to_socket_addrs().ok()?.collect();
-    // Clients that are given a number are mostly given one of IPv4.
+    // Clients are more often configured with an IPv4 address.
     found.iter().find(|address| address.is_ipv4()).or(found.first()).copied()
 }
 
@@ -152,7 +151,7 @@ fn limits(http: &settings::Http) -> Result<HttpLimits, HttpError> {
     };
     Ok(HttpLimits {
         body: http.max_body().in_memory(),
-        // The library needs a little to work with.
+        // hyper refuses a smaller buffer.
         header_bytes: http.max_header().in_memory().max(8 << 10),
         header_time: time("header_time", http.header_time())?,
         body_time: time("body_time", http.body_time())?,
@@ -184,7 +183,7 @@ fn tls(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, HttpError> {
 
 pub fn run(mut setup: Setup, mut http: Http) -> Result<(), Box<dyn Error>> {
     let connections = &mut http.settings.limits.connections;
-    *connections = make_room(&mut setup.engine, *connections);
+    *connections = open_files::raise_limit(&mut setup.engine, *connections);
     http.settings.limits.memory = setup.memory;
     let later = Later::default();
     let runtime = runtime(&later)?;

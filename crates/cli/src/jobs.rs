@@ -1,4 +1,4 @@
-//! `mcpz jobs`: what runs for models on this machine, for people.
+//! `mcpz jobs`: lists, shows, stops and attaches to the jobs of all servers of this user.
 
 mod attach;
 mod find;
@@ -18,27 +18,27 @@ use tokio::runtime::Builder;
 
 use crate::args::JobsCommand;
 use crate::environment;
-use find::{Found, Place, all, find, warn};
+use find::{Found, Location, all, find, warn};
 
-/// How long a job that was told to stop may take beyond its grace.
-const PATIENCE: Duration = Duration::from_secs(8);
+/// How long a job may take to stop after its grace has passed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 #[derive(Debug, thiserror::Error)]
 pub enum JobsError {
     #[error("there is no place where jobs are kept: set HOME or XDG_STATE_HOME")]
-    NoShelf,
+    NoFolder,
     #[error("there is no job `{0}`; `mcpz jobs list` shows those there are")]
-    NoSuchJob(String),
+    UnknownJob(String),
     #[error("there are several jobs `{id}`; name one by its run: {}", runs.join(", "))]
     Ambiguous { id: String, runs: Vec<String> },
     #[error("the job {0} has ended; `mcpz jobs logs {0}` shows what it printed")]
     Ended(String),
     #[error("the job {0} reads nothing; `mcpz jobs logs -f {0}` follows what it prints")]
-    Deaf(String),
+    NoInput(String),
     #[error("a person is needed for this: standard input and output must be a terminal")]
     NoTerminal,
     #[error("whoever keeps the job {0} does not answer; try again, or end its server")]
-    Silent(String),
+    Unresponsive(String),
     #[error("{0}")]
     Refused(String),
     #[error("the job {0} does not end; `ps` shows what is left of it")]
@@ -46,7 +46,7 @@ pub enum JobsError {
 }
 
 pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
-    let shelf = Shelf::new(environment::jobs_folder().ok_or(JobsError::NoShelf)?);
+    let shelf = Shelf::new(environment::jobs_folder().ok_or(JobsError::NoFolder)?);
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let done: Result<ExitCode, Box<dyn Error>> = runtime.block_on(async {
         match command {
@@ -57,35 +57,36 @@ pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
         }
         Ok(ExitCode::SUCCESS)
     });
-    // A thread may still wait for somebody to type.
+    // Does not wait for the thread that may still read from the terminal.
     runtime.shutdown_background();
     done
 }
 
 async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {
-    let Found { jobs, refused, silent } = all(shelf).await?;
-    warn(&silent);
+    let Found { jobs, refused, unresponsive } = all(shelf).await?;
+    warn(&unresponsive);
     if json {
         let listed: Vec<_> = jobs.iter().map(|(_, job)| job).collect();
         writeln!(io::stdout(), "{}", serde_json::to_string_pretty(&listed)?)?;
     } else if !jobs.is_empty() {
         print_table(&jobs)?;
-    } else if refused.is_none() && silent.is_empty() {
+    } else if refused.is_none() && unresponsive.is_empty() {
         writeln!(io::stdout(), "no jobs")?;
     }
-    // What was told is shown all the same.
+    // After the jobs that other servers did list.
     refused.map_or(Ok(()), |refused| Err(refused.into()))
 }
 
-fn print_table(jobs: &[(Place, Listed)]) -> io::Result<()> {
+fn print_table(jobs: &[(Location, Listed)]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(
         stdout,
         "{:<13} {:<9} {:<8} {:>8}  {:<10} COMMAND",
         "JOB", "RUN", "STATE", "TIME", "OWNER"
     )?;
-    for (place, job) in jobs {
-        let state = if let Place::Silent(_) = place { "silent" } else { job.state.name() };
+    for (location, job) in jobs {
+        let state =
+            if let Location::Unresponsive(_) = location { "silent" } else { job.state.name() };
         let run = job.run.get(..8).unwrap_or(&job.run);
         let mark = if job.detached { "*" } else { "" };
         writeln!(
@@ -111,14 +112,16 @@ fn time(time: Duration) -> String {
     }
 }
 
-/// Prints what a job has printed and, if wanted, what it prints until it ends.
+/// Prints the output of a job and, with `follow`, what it prints until it ends.
 async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error>> {
-    let (place, job) = find(shelf, id).await?;
-    match place {
-        Place::Kept(standing) | Place::Silent(standing) => print_rest(&standing, 0)?,
-        Place::Desk(folder) => {
-            let printed = print_told(&folder, &job.run, follow).await?;
-            // Whoever told it may have left before the end; then all of it is in the folder.
+    let (location, job) = find(shelf, id).await?;
+    match location {
+        Location::Finished(standing) | Location::Unresponsive(standing) => {
+            print_rest(&standing, 0)?
+        }
+        Location::Served(folder) => {
+            let printed = print_streamed(&folder, &job.run, follow).await?;
+            // Its server may have left before the end; the folder then has the rest.
             if let Some(standing) = Standing::open(folder).filter(|job| job.ending().is_some()) {
                 print_rest(&standing, printed)?;
             }
@@ -127,8 +130,8 @@ async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error
     Ok(())
 }
 
-/// Prints what is told of a job's output; returns how much of its stdout.
-async fn print_told(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
+/// Prints the output that a job's server sends. Returns the number of bytes of stdout.
+async fn print_streamed(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
     let Ok(mut visit) = Visit::open(folder) else { return Ok(0) };
     visit.follow(run, Wanted::Everything, follow)?;
     let (mut stdout, mut printed) = (io::stdout().lock(), HashMap::from([(Stream::Stdout, 0)]));
@@ -145,7 +148,7 @@ async fn print_told(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
     Ok(printed[&Stream::Stdout])
 }
 
-/// Prints what is kept of a job's output, behind what was printed.
+/// Prints the output of a job that is kept in its folder, after the bytes that were printed before.
 fn print_rest(standing: &Standing, printed: u64) -> io::Result<()> {
     let mut file = File::open(standing.output())?;
     let mut stdout = io::stdout().lock();
@@ -164,10 +167,10 @@ fn missing(bytes: u64) -> String {
 }
 
 async fn stop(shelf: &Shelf, id: &str) -> Result<(), Box<dyn Error>> {
-    let (place, job) = find(shelf, id).await?;
-    let folder = place.desk(&job)?;
+    let (location, job) = find(shelf, id).await?;
+    let folder = location.running(&job)?;
     let mut visit = Visit::open(&folder)?;
-    // In this order: a recorder leaves when its job has ended and nobody follows that.
+    // Follows first: a recorder exits when its job has ended and nobody follows it.
     visit.follow(&job.run, Wanted::Nothing, true)?;
     visit.say(&job.run, Saying::Stop { grace: STOP_GRACE }, || ())?;
     let ended = async {
@@ -178,13 +181,13 @@ async fn stop(shelf: &Shelf, id: &str) -> Result<(), Box<dyn Error>> {
         }
         None
     };
-    let survivors = tokio::time::timeout(STOP_GRACE + PATIENCE, ended).await;
+    let survivors = tokio::time::timeout(STOP_GRACE + STOP_TIMEOUT, ended).await;
     match survivors.map_err(|_| JobsError::StillRunning(job.name.clone()))? {
         Some(survivors) if survivors.is_empty() => {
             writeln!(io::stdout(), "stopped {}: {}", job.name, visible(&job.command))?;
             Ok(())
         }
         Some(_) => Err(JobsError::StillRunning(job.name).into()),
-        None => Err(JobsError::Silent(job.name).into()),
+        None => Err(JobsError::Unresponsive(job.name).into()),
     }
 }

@@ -1,8 +1,7 @@
-//! What a server says on standard error, never on standard output: that belongs to the protocol.
+//! What a server writes to standard error. Standard output belongs to the protocol.
 //!
-//! Lines for people or, with `--log-format json`, objects for programs: then nothing else is said
-//! there. Whoever started us may not read them, and then a pipe fills up: lines are dropped, and
-//! nothing waits.
+//! Lines for people or, with `--log-format json`, objects for programs and nothing else. A client may not read
+//! them, and then the pipe fills up: lines are dropped, and nothing waits.
 
 mod json;
 
@@ -13,6 +12,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpz_audit::visible;
+use mcpz_runtime::with_causes;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tracing::Level;
 use tracing_subscriber::Layer;
@@ -23,23 +23,23 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-/// What can be written to a pipe that has room, without waiting.
+/// The most that a pipe with room takes without blocking.
 const PIECE: usize = 4096;
 
-/// How the runtime panics that cannot make a thread.
+/// How tokio panics if it cannot start a thread.
 const NO_THREAD: &str = "OS can't spawn worker thread";
 
 /// How much is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
-    /// What somebody has to see to.
-    Faults,
-    /// What is run, and what came of it.
+    /// What an operator has to look at.
+    Errors,
+    /// Commands, and how they ended.
     Runs,
     Everything,
 }
 
-/// The form of all that is said.
+/// The format of everything that is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -54,14 +54,14 @@ impl Format {
         let lines = match self {
             Self::Json => json::Lines.boxed(),
             Self::Text => tracing_subscriber::fmt::layer()
-                .with_writer(|| Hasty(io::stderr()))
+                .with_writer(|| NonBlocking(io::stderr()))
                 .with_ansi(false)
                 .with_target(false)
                 .fmt_fields(Message)
                 .boxed(),
         };
         let level = match detail {
-            Detail::Faults => LevelFilter::ERROR,
+            Detail::Errors => LevelFilter::ERROR,
             Detail::Runs => LevelFilter::INFO,
             Detail::Everything => LevelFilter::DEBUG,
         };
@@ -69,14 +69,14 @@ impl Format {
         tracing_subscriber::registry().with(lines).with(ours).init();
     }
 
-    /// Has panics said in the same form. That no thread can be made is one for the runtime alone: what
-    /// it could not put aside is done all the same, and is said once.
+    /// Writes panics in the same format. If tokio cannot start a thread, it panics although the work is done
+    /// anyway; that is a warning, once.
     pub fn catch_panics(self) {
-        let (usual, told) = (std::panic::take_hook(), Once::new());
+        let (usual, warned) = (std::panic::take_hook(), Once::new());
         std::panic::set_hook(Box::new(move |panic| {
             let text = panic.to_string();
             if text.contains(NO_THREAD) {
-                told.call_once(|| {
+                warned.call_once(|| {
                     self.warn("no thread can be made: what waits for a disk holds up others")
                 });
             } else if self == Self::Json {
@@ -87,24 +87,19 @@ impl Format {
         }));
     }
 
-    /// Says something to whoever started us, whether or not there is a log.
+    /// Writes a line, even if nothing is logged.
     pub fn say(self, text: &str) {
-        let _ = Hasty(io::stderr()).write_all(&self.line(Level::INFO, "", text));
+        let _ = NonBlocking(io::stderr()).write_all(&self.line(Level::INFO, "", text));
     }
 
     pub fn warn(self, text: &str) {
-        let _ = Hasty(io::stderr()).write_all(&self.line(Level::WARN, "warning: ", text));
+        let _ = NonBlocking(io::stderr()).write_all(&self.line(Level::WARN, "warning: ", text));
     }
 
-    /// Says why we end, with all causes.
-    pub fn complain(self, error: &dyn Error) {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        // Nobody is kept waiting any more.
+    /// Writes why the program ends, with all causes.
+    pub fn error(self, error: &dyn Error) {
+        let text = with_causes(error);
+        // It may block: nobody waits for us any more.
         let _ = io::stderr().write_all(&self.line(Level::ERROR, "", &text));
     }
 
@@ -116,7 +111,7 @@ impl Format {
     }
 }
 
-/// Shows of an event what it says, on one line. Its other fields say the same to programs.
+/// Formats an event as its message, on one line. Its other fields tell programs the same.
 struct Message;
 
 impl<'w> FormatFields<'w> for Message {
@@ -126,13 +121,13 @@ impl<'w> FormatFields<'w> for Message {
     }
 }
 
-/// Whether the last line on stderr, of which there is one, has no end.
-static TORN: AtomicBool = AtomicBool::new(false);
+/// Whether the last line on stderr was cut off. Static, as there is only one stderr.
+static UNFINISHED: AtomicBool = AtomicBool::new(false);
 
-/// Writes what there is room for.
-struct Hasty(Stderr);
+/// Writes as much as there is room for, without blocking.
+struct NonBlocking(Stderr);
 
-impl Write for Hasty {
+impl Write for NonBlocking {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let mut stderr = self.0.lock();
         for piece in line.chunks(PIECE) {
@@ -141,11 +136,11 @@ impl Write for Hasty {
             if poll(&mut room, Some(&at_once)).unwrap_or(0) == 0 {
                 break;
             }
-            if TORN.load(Ordering::Relaxed) && piece.as_ptr() == line.as_ptr() {
+            if UNFINISHED.load(Ordering::Relaxed) && piece.as_ptr() == line.as_ptr() {
                 stderr.write_all(b"\n")?;
             }
             stderr.write_all(piece)?;
-            TORN.store(!piece.ends_with(b"\n"), Ordering::Relaxed);
+            UNFINISHED.store(!piece.ends_with(b"\n"), Ordering::Relaxed);
         }
         Ok(line.len())
     }

@@ -1,4 +1,4 @@
-//! The `mcpz` program. Reads flags, files and the environment, and is the only one that prints.
+//! The `mcpz` program. Reads flags, files and the environment; no other crate does, and none prints.
 
 mod args;
 mod audit;
@@ -7,7 +7,6 @@ mod check;
 mod client;
 mod colours;
 mod command_environment;
-mod descriptors;
 mod doctor;
 mod environment;
 mod fetch;
@@ -18,7 +17,7 @@ mod jobs;
 mod jwks;
 mod log;
 mod manual;
-mod pairs;
+mod open_files;
 mod policy;
 mod process;
 #[cfg(test)]
@@ -40,28 +39,28 @@ use crate::args::{Args, Command, PolicyCommand, Server};
 use crate::log::Format;
 
 fn main() -> ExitCode {
-    let result = serve_a_server().unwrap_or_else(run);
+    let result = run_internal().unwrap_or_else(run);
     result.unwrap_or_else(|error| {
         if is_closed_pipe(error.as_ref()) {
             return ExitCode::SUCCESS;
         }
-        Format::Text.complain(error.as_ref());
+        Format::Text.error(error.as_ref());
         ExitCode::FAILURE
     })
 }
 
-/// Whether whoever reads us has seen enough.
+/// Whether the reader of our output has closed it, as `head` does.
 fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// What a server starts us for, if it does: it waits for that, and the agent stays. What reads flags is
-/// large, and not needed.
-fn serve_a_server() -> Option<Result<ExitCode, Box<dyn Error>>> {
+/// The commands that only servers use, if we were started with one. They skip the parser of flags: it is large,
+/// a server waits for some of them, and an agent stays in memory.
+fn run_internal() -> Option<Result<ExitCode, Box<dyn Error>>> {
     let mut arguments = environment::arguments();
-    let (what, None) = (arguments.next()?, arguments.next()) else { return None };
-    let done: Result<(), Box<dyn Error>> = match what.to_str()? {
+    let (command, None) = (arguments.next()?, arguments.next()) else { return None };
+    let done: Result<(), Box<dyn Error>> = match command.to_str()? {
         "agent" => mcpz_agent::serve_stdin().map_err(Into::into),
         "record" => mcpz_engine::record().map_err(Into::into),
         command_environment::LOGIN_SUBCOMMAND => {

@@ -1,4 +1,4 @@
-//! What is made from the flags: completions for shells, pages for man.
+//! `mcpz completions` and `mcpz man`: both are generated from the flags.
 
 use std::error::Error;
 use std::io::{self, Write};
@@ -13,18 +13,18 @@ use crate::args::Args;
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write the pages to {}", dir.display())]
-pub struct NoPages {
+pub struct WriteError {
     dir: PathBuf,
     source: io::Error,
 }
 
 pub fn completions(shell: Shell) -> Result<ExitCode, Box<dyn Error>> {
     let mut text = Vec::new();
-    clap_complete::generate(shell, &mut shown(), "mcpz", &mut text);
+    clap_complete::generate(shell, &mut visible_commands(), "mcpz", &mut text);
     print(&text)
 }
 
-/// The page of `mcpz` itself, or in a folder those of all commands.
+/// Prints the page of `mcpz` itself, or writes those of all commands to a folder.
 pub fn pages(dir: Option<&Path>) -> Result<ExitCode, Box<dyn Error>> {
     let Some(dir) = dir else {
         let mut text = Vec::new();
@@ -34,15 +34,15 @@ pub fn pages(dir: Option<&Path>) -> Result<ExitCode, Box<dyn Error>> {
     let written = std::fs::create_dir_all(dir);
     match written.and_then(|()| clap_mangen::generate_to(Args::command(), dir)) {
         Ok(()) => Ok(ExitCode::SUCCESS),
-        Err(source) => Err(NoPages { dir: dir.to_owned(), source }.into()),
+        Err(source) => Err(WriteError { dir: dir.to_owned(), source }.into()),
     }
 }
 
-/// Our commands without the hidden ones, which would be completed.
-fn shown() -> Command {
+/// Our commands without the hidden ones: completions would offer them.
+fn visible_commands() -> Command {
     let all = Args::command();
-    let shown = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
-    Command::new("mcpz").version(env!("CARGO_PKG_VERSION")).subcommands(shown)
+    let visible = all.get_subcommands().filter(|command| !command.is_hide_set()).cloned();
+    Command::new("mcpz").version(env!("CARGO_PKG_VERSION")).subcommands(visible)
 }
 
 fn print(text: &[u8]) -> Result<ExitCode, Box<dyn Error>> {

@@ -1,4 +1,4 @@
-//! `mcpz server shell`
+//! `mcpz server shell`: starts a server on standard input and output, or over HTTP.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -8,28 +8,24 @@ use mcpz_runtime::Later;
 use mcpz_server::serve_stdio;
 
 use crate::args::ServerFlags;
-use crate::descriptors::make_room;
 use crate::http::{self, Http};
 use crate::log::{Detail, Format};
-use crate::process;
 use crate::settings::{self, Settings};
 use crate::setup::Setup;
 use crate::traces::Traces;
+use crate::{open_files, process};
 
 pub fn run(flags: &ServerFlags) -> Result<ExitCode, Box<dyn Error>> {
     let flags = &flags.settings;
     let file = settings::load_file(flags.startup.config());
-    let log = flags
-        .shell_tool
-        .log_format
-        .or(file.as_ref().ok().and_then(|file| file.shell_tool.log_format));
-    // A program that reads our log as JSON can read there why the server does not start.
-    file.map_err(Into::into).and_then(|file| serve(&Settings::merge(flags, file)?)).or_else(
-        |error| {
-            log.unwrap_or_default().complain(error.as_ref());
-            Ok(ExitCode::FAILURE)
-        },
-    )
+    let format = file.as_ref().ok().and_then(|file| file.shell_tool.log_format);
+    let log = flags.shell_tool.log_format.or(format).unwrap_or_default();
+    let served = file.map_err(Into::into).and_then(|file| serve(&Settings::merge(flags, file)?));
+    // A program that reads our log as JSON reads there why the server did not start.
+    served.or_else(|error: Box<dyn Error>| {
+        log.error(error.as_ref());
+        Ok(ExitCode::FAILURE)
+    })
 }
 
 fn serve(settings: &Settings) -> Result<ExitCode, Box<dyn Error>> {
@@ -45,7 +41,7 @@ fn serve(settings: &Settings) -> Result<ExitCode, Box<dyn Error>> {
         (true, _) => setup.log.start(Detail::Everything),
         // A service for many clients is watched by its log.
         (false, Some(_)) => setup.log.start(Detail::Runs),
-        (false, None) => setup.log.start(Detail::Faults),
+        (false, None) => setup.log.start(Detail::Errors),
     }
     process::hide();
     mcpz_agent::return_large_blocks_at_once();
@@ -60,7 +56,7 @@ fn serve(settings: &Settings) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 fn run_stdio(mut setup: Setup) -> Result<(), Box<dyn Error>> {
-    make_room(&mut setup.engine, 0);
+    open_files::raise_limit(&mut setup.engine, 0);
     let later = Later::default();
     let runtime = process::runtime(&later)?;
     let (finish_time, memory) = (setup.finish_time, setup.memory);

@@ -1,17 +1,17 @@
-//! What an answer is to a shell: what the command printed, a remark, and an exit code. The tools name
-//! these differently, and mean the same.
+//! An answer as a shell sees it: what the command printed, remarks, and an exit code. The tools have different
+//! names for the same fields.
 
 use rmcp::model::CallToolResult;
 use serde_json::Value;
 
-/// Exit codes for calls whose command has none, as `timeout` and shells use them.
+/// Exit codes for commands that have none of their own, as in `timeout` and shells.
 const TIMED_OUT: u8 = 124;
 const BY_SIGNAL: u8 = 128;
 
 pub struct Reply<'a>(pub &'a CallToolResult);
 
 impl<'a> Reply<'a> {
-    /// What the command printed, or the text of the answer where there is no command's output.
+    /// What the command printed, or the text of the answer if it has no output of a command.
     pub fn stdout(&self) -> String {
         let printed = self.text(&["output", "stdout", "partial_stdout", "stdout_chunk"]);
         match (self.refusal(), printed) {
@@ -25,19 +25,19 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// What it printed to standard error, where the tool tells that apart.
+    /// What it printed to standard error, if the tool separates the two.
     pub fn stderr(&self) -> &'a str {
         self.text(&["stderr", "partial_stderr", "stderr_chunk"]).unwrap_or_default()
     }
 
-    /// What else there is to know.
+    /// What else the answer says.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         let error = self.text(&["error"]).filter(|_| self.refusal().is_none());
         let said = self.text(&["message"]).or(error).map(str::to_owned);
         said.into_iter().chain(self.omission())
     }
 
-    /// That not all of the output is shown. Nobody can ask for the rest when the call is over.
+    /// Says that output is missing. Once the call is over, nobody can read the rest.
     fn omission(&self) -> Option<String> {
         let advice = "write the output to a file, or pass a larger --max-answer";
         let more = self.field("job_id").is_none() && self.text(&["next_cursor"]).is_some();
@@ -48,7 +48,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// The command's own, if it has one.
+    /// The exit code of the command, if it has one.
     pub fn exit_code(&self) -> u8 {
         match (self.code().map(u8::try_from), self.signal()) {
             _ if self.has_timed_out() => TIMED_OUT,
@@ -58,7 +58,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Why nothing ran, where that is a field among others.
+    /// Why nothing ran, if the answer has a field for it.
     fn refusal(&self) -> Option<&'a str> {
         let ran = self.code().is_some() || self.signal().is_some() || self.has_timed_out();
         self.text(&["error"]).filter(|_| !ran)
@@ -68,7 +68,7 @@ impl<'a> Reply<'a> {
         self.field("return_code").or(self.field("exit_code"))?.as_i64()
     }
 
-    /// By name or by number.
+    /// The signal that ended the command. Tools give its name or its number.
     fn signal(&self) -> Option<u8> {
         match self.field("signal")? {
             Value::String(name) => Some(mcpz_engine::signal_number(name).unwrap_or(0)),

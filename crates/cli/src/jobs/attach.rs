@@ -1,6 +1,6 @@
-//! A person at the terminal of a job.
+//! `mcpz jobs attach`: connects this terminal to a job.
 //!
-//! What they type goes to the job and nowhere else; whoever reads the job is told that somebody typed,
+//! What the person types goes to the job and nowhere else. A model that reads the job learns that somebody typed,
 //! not what.
 
 use std::error::Error;
@@ -19,21 +19,21 @@ use tokio::time::timeout;
 use super::find::find;
 use super::{JobsError, print_rest};
 
-/// Ctrl-], as telnet has it.
-const LEAVE: u8 = 0x1d;
+/// Ctrl-], as in telnet.
+const DETACH_KEY: u8 = 0x1d;
 
-/// How long it may take until what was typed last is on its way.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// How long it may take to send what was typed last.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How much of what was printed before is shown.
-const SHOWN: u64 = 64 << 10;
+/// How many bytes of earlier output to show.
+const EARLIER: u64 = 64 << 10;
 
-/// Our own terminal, which passes on every key until this is dropped.
-struct Raw {
+/// Our terminal in raw mode, until this is dropped.
+struct RawMode {
     before: Termios,
 }
 
-impl Raw {
+impl RawMode {
     fn enter() -> io::Result<Self> {
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
@@ -43,7 +43,7 @@ impl Raw {
     }
 }
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.before);
     }
@@ -53,55 +53,55 @@ pub async fn attach(shelf: &Shelf, id: &str) -> Result<ExitCode, Box<dyn Error>>
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(JobsError::NoTerminal.into());
     }
-    let (place, job) = find(shelf, id).await?;
-    let folder = place.desk(&job)?;
+    let (location, job) = find(shelf, id).await?;
+    let folder = location.running(&job)?;
     if !job.writable {
-        return Err(JobsError::Deaf(job.name).into());
+        return Err(JobsError::NoInput(job.name).into());
     }
     let mut stdout = io::stdout();
     writeln!(stdout, "attached to {}; ctrl-] leaves", job.name)?;
     let visit = Visit::open(&folder)?;
-    visit.follow(&job.run, Wanted::Last(SHOWN), true)?;
-    let raw = Raw::enter()?;
-    let mut sitting = Sitting { visit, job, told: 0 };
-    let left = sitting.last().await;
-    // Whatever becomes of the rest: the terminal is its owner's again.
+    visit.follow(&job.run, Wanted::Last(EARLIER), true)?;
+    let raw = RawMode::enter()?;
+    let mut attachment = Attachment { visit, job, shown: 0 };
+    let detached = attachment.run().await;
+    // Restores the terminal whatever happens next.
     drop(raw);
-    let Sitting { visit, job, told } = sitting;
-    let left = left?;
-    if left == Left::Ended
+    let Attachment { visit, job, shown } = attachment;
+    let detached = detached?;
+    if detached == Detached::JobEnded
         && let Some(standing) = Standing::open(folder).filter(|job| job.ending().is_some())
     {
-        print_rest(&standing, told)?;
+        print_rest(&standing, shown)?;
     }
-    let _ = timeout(FAREWELL, visit.leave()).await;
-    let what = if left == Left::Ended { "has ended" } else { "goes on" };
+    let _ = timeout(FLUSH_TIMEOUT, visit.leave()).await;
+    let what = if detached == Detached::JobEnded { "has ended" } else { "goes on" };
     writeln!(stdout, "\n{} {what}", job.name)?;
-    Ok(match left {
-        Left::Signalled(number) => ExitCode::from(128 + number),
-        Left::Asked | Left::Ended => ExitCode::SUCCESS,
+    Ok(match detached {
+        Detached::BySignal(number) => ExitCode::from(128 + number),
+        Detached::ByKey | Detached::JobEnded => ExitCode::SUCCESS,
     })
 }
 
-/// Why somebody does not sit at a job's terminal any more.
+/// Why the terminal was detached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Left {
-    Asked,
-    Ended,
-    Signalled(u8),
+enum Detached {
+    ByKey,
+    JobEnded,
+    BySignal(u8),
 }
 
-struct Sitting {
+struct Attachment {
     visit: Visit,
     job: Listed,
-    /// Up to where in its output all was shown.
-    told: u64,
+    /// The offset up to which its output was shown.
+    shown: u64,
 }
 
-impl Sitting {
-    async fn last(&mut self) -> Result<Left, Box<dyn Error>> {
+impl Attachment {
+    async fn run(&mut self) -> Result<Detached, Box<dyn Error>> {
         if self.job.terminal {
-            take_size(&self.visit, &self.job.run)?;
+            copy_size(&self.visit, &self.job.run)?;
         }
         let (mut stdout, mut keys) = (io::stdout(), keys());
         let mut resized = signal(SignalKind::window_change())?;
@@ -113,36 +113,36 @@ impl Sitting {
                         Tell::Output { stream: Stream::Stdout, at, bytes }
                         | Tell::Passing { stream: Stream::Stdout, at, bytes },
                     ) => {
-                        self.told = at + bytes.len() as u64;
+                        self.shown = at + bytes.len() as u64;
                         stdout.write_all(&as_on_a_terminal(bytes, self.job.terminal))?;
                         stdout.flush()?;
                     }
-                    Some(Tell::Ended(_)) | None => return Ok(Left::Ended),
+                    Some(Tell::Ended(_)) | None => return Ok(Detached::JobEnded),
                     Some(_) => {}
                 },
-                number = any(&mut ends) => return Ok(Left::Signalled(number as u8)),
+                number = any(&mut ends) => return Ok(Detached::BySignal(number as u8)),
                 Some(()) = resized.recv(), if self.job.terminal => {
-                    take_size(&self.visit, &self.job.run)?;
+                    copy_size(&self.visit, &self.job.run)?;
                 }
                 typed = keys.recv() => {
-                    let Some(bytes) = typed else { return Ok(Left::Asked) };
-                    if self.pass_on(bytes)? {
-                        return Ok(Left::Asked);
+                    let Some(bytes) = typed else { return Ok(Detached::ByKey) };
+                    if self.send_keys(bytes)? {
+                        return Ok(Detached::ByKey);
                     }
                 }
             }
         }
     }
 
-    /// Has what was typed written to the job. True when that was the key that leaves.
-    fn pass_on(&self, bytes: Vec<u8>) -> io::Result<bool> {
-        let (bytes, leave) = before_leaving(bytes);
+    /// Sends what was typed to the job. True if it contains the key that detaches.
+    fn send_keys(&self, bytes: Vec<u8>) -> io::Result<bool> {
+        let (bytes, detach) = before_detach(bytes);
         if !bytes.is_empty() {
             let bytes = if self.job.terminal { bytes } else { lines(bytes) };
             let saying = Saying::Write { bytes, person: true, before: None };
             self.visit.say(&self.job.run, saying, || ())?;
         }
-        Ok(leave)
+        Ok(detach)
     }
 }
 
@@ -167,7 +167,7 @@ async fn any(signals: &mut [(i32, io::Result<Signal>)]) -> i32 {
 }
 
 /// Gives the job's terminal the size of ours.
-fn take_size(visit: &Visit, run: &str) -> io::Result<()> {
+fn copy_size(visit: &Visit, run: &str) -> io::Result<()> {
     let size = tcgetwinsize(io::stdout())?;
     if size.ws_row == 0 || size.ws_col == 0 {
         return Ok(());
@@ -176,7 +176,7 @@ fn take_size(visit: &Visit, run: &str) -> io::Result<()> {
     visit.resize(run, size)
 }
 
-/// What somebody types, as it comes.
+/// What is typed, as it arrives.
 fn keys() -> mpsc::Receiver<Vec<u8>> {
     let (sender, keys) = mpsc::channel(16);
     std::thread::spawn(move || {
@@ -190,9 +190,9 @@ fn keys() -> mpsc::Receiver<Vec<u8>> {
     keys
 }
 
-/// What was typed before the key that leaves, and whether that was typed.
-fn before_leaving(mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
-    match bytes.iter().position(|byte| *byte == LEAVE) {
+/// What was typed before the key that detaches, and whether that key was typed.
+fn before_detach(mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
+    match bytes.iter().position(|byte| *byte == DETACH_KEY) {
         Some(at) => {
             bytes.truncate(at);
             (bytes, true)
@@ -201,12 +201,12 @@ fn before_leaving(mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
     }
 }
 
-/// What a job without a terminal is given for the key enter.
+/// Turns the Enter key into a line end, for a job without a terminal.
 fn lines(bytes: Vec<u8>) -> Vec<u8> {
     bytes.into_iter().map(|byte| if byte == b'\r' { b'\n' } else { byte }).collect()
 }
 
-/// What a job without a terminal prints, as our raw one needs it.
+/// Adds carriage returns to the output of a job without a terminal, as raw mode needs them.
 fn as_on_a_terminal(bytes: Vec<u8>, terminal: bool) -> Vec<u8> {
     if terminal {
         return bytes;

@@ -1,4 +1,4 @@
-//! Which jobs there are on this machine, and who can be asked for them.
+//! Finds the jobs of this user: asks every server and recorder, and reads the folders of those that have left.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -12,55 +12,54 @@ use tokio::time::timeout;
 
 use super::JobsError;
 
-/// How long whoever is asked may take: one that was stopped never answers.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long an answer may take. A stopped process never answers.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How many are asked at once: each takes a descriptor.
+/// How many to ask at once: each takes a descriptor.
 const AT_ONCE: usize = 256;
 
-/// Where a job is to be asked for.
-pub enum Place {
-    /// Somebody sits at the desk in this folder.
-    Desk(PathBuf),
-    /// It has ended, and what it printed is kept here.
-    Kept(Standing),
-    /// Whoever keeps it is there and does not answer.
-    Silent(Standing),
+/// Where a job can be reached.
+pub enum Location {
+    /// Its server or recorder answers in this folder.
+    Served(PathBuf),
+    /// It has ended, and its output is kept here.
+    Finished(Standing),
+    /// Its recorder runs but does not answer.
+    Unresponsive(Standing),
 }
 
-impl Place {
-    /// Where to ask for a job that runs.
-    pub fn desk(self, job: &Listed) -> Result<PathBuf, JobsError> {
+impl Location {
+    /// The folder of a job that runs.
+    pub fn running(self, job: &Listed) -> Result<PathBuf, JobsError> {
         match self {
-            Self::Desk(folder) if job.state == State::Running => Ok(folder),
-            Self::Silent(_) => Err(JobsError::Silent(job.name.clone())),
-            Self::Desk(_) | Self::Kept(_) => Err(JobsError::Ended(job.name.clone())),
+            Self::Served(folder) if job.state == State::Running => Ok(folder),
+            Self::Unresponsive(_) => Err(JobsError::Unresponsive(job.name.clone())),
+            Self::Served(_) | Self::Finished(_) => Err(JobsError::Ended(job.name.clone())),
         }
     }
 }
 
-/// What was found.
 #[derive(Default)]
 pub struct Found {
     /// Oldest first.
-    pub jobs: Vec<(Place, Listed)>,
-    /// Why somebody would not tell us of others.
+    pub jobs: Vec<(Location, Listed)>,
+    /// Why a server refused to list its jobs.
     pub refused: Option<JobsError>,
-    /// The processes of servers that do not answer, as far as they can be seen.
-    pub silent: Vec<Option<i32>>,
+    /// The process ids of servers that do not answer, if known.
+    pub unresponsive: Vec<Option<i32>>,
 }
 
-/// What somebody says who was asked for their jobs.
+/// The answer of a server or recorder that was asked for its jobs.
 enum Answer {
     Jobs(Vec<Listed>),
     Refused(JobsError),
-    /// Nothing, though they are there.
-    Silent(Option<i32>),
-    /// Nothing, as nobody is there.
-    Deserted,
+    /// It runs, but does not answer.
+    Unresponsive(Option<i32>),
+    /// It has left.
+    Gone,
 }
 
-/// All jobs, unless they are none of our business.
+/// All jobs, unless this process may not see them.
 pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
     shelf.sweep();
     let (mut asked, turns) = (JoinSet::new(), Arc::new(Semaphore::new(AT_ONCE)));
@@ -76,67 +75,71 @@ pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
         match (answer, Standing::open(folder.clone())) {
             (Answer::Refused(refused), _) => found.refused = Some(refused),
             (Answer::Jobs(jobs), _) => {
-                found.jobs.extend(jobs.into_iter().map(|job| (Place::Desk(folder.clone()), job)));
+                found
+                    .jobs
+                    .extend(jobs.into_iter().map(|job| (Location::Served(folder.clone()), job)));
             }
-            (Answer::Silent(_) | Answer::Deserted, Some(standing)) => {
-                let job = kept(&standing);
-                let place = match standing.is_over() {
-                    true => Place::Kept(standing),
-                    false => Place::Silent(standing),
+            (Answer::Unresponsive(_) | Answer::Gone, Some(standing)) => {
+                let job = from_folder(&standing);
+                let location = match standing.is_over() {
+                    true => Location::Finished(standing),
+                    false => Location::Unresponsive(standing),
                 };
-                found.jobs.push((place, job));
+                found.jobs.push((location, job));
             }
-            (Answer::Silent(pid), None) => found.silent.push(pid),
-            (Answer::Deserted, None) => {}
+            (Answer::Unresponsive(pid), None) => found.unresponsive.push(pid),
+            (Answer::Gone, None) => {}
         }
     }
-    // What has ended is read from files, where nobody says so.
+    // Jobs that have ended are read from files, where no server refuses anything.
     if let Some(own) = Refusal::own() {
         return Err(found.refused.unwrap_or_else(|| JobsError::Refused(own.to_string())));
     }
     found.jobs.sort_by_key(|(_, job)| job.started_at);
-    found.silent.sort_unstable();
+    found.unresponsive.sort_unstable();
     Ok(found)
 }
 
 async fn ask(folder: &Path) -> Answer {
     let mut visit = match Visit::open(folder) {
         Ok(visit) => visit,
-        // Too many wait there.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Answer::Silent(None),
-        Err(_) => return Answer::Deserted,
+        // Too many clients wait for it.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            return Answer::Unresponsive(None);
+        }
+        Err(_) => return Answer::Gone,
     };
-    match timeout(PATIENCE, visit.list()).await {
+    match timeout(TIMEOUT, visit.list()).await {
         Ok(Ok(jobs)) => Answer::Jobs(jobs),
         Ok(Err(error)) => match error.downcast::<Refused>() {
             Ok(refused) => Answer::Refused(JobsError::Refused(refused.0)),
-            Err(_) => Answer::Deserted,
+            Err(_) => Answer::Gone,
         },
-        Err(_) => Answer::Silent(visit.pid()),
+        Err(_) => Answer::Unresponsive(visit.pid()),
     }
 }
 
-/// Says whose jobs we know nothing of.
-pub fn warn(silent: &[Option<i32>]) {
-    for pid in silent {
+/// Warns of servers whose jobs are missing from the list.
+pub fn warn(unresponsive: &[Option<i32>]) {
+    for pid in unresponsive {
         let server = pid.map_or("a server".to_owned(), |pid| format!("server {pid}"));
-        // There is nobody else to tell.
+        // If stderr cannot be written, there is nowhere else to say it.
         let _ = writeln!(io::stderr(), "mcpz: {server} is not responding; its jobs are not shown");
     }
 }
 
-/// The one job somebody means.
-pub async fn find(shelf: &Shelf, id: &str) -> Result<(Place, Listed), JobsError> {
+/// The one job with this name, or whose run starts with this id.
+pub async fn find(shelf: &Shelf, id: &str) -> Result<(Location, Listed), JobsError> {
     let named = |job: &Listed| job.name == id || (id.len() >= 4 && job.run.starts_with(id));
-    let Found { jobs, refused, silent } = all(shelf).await?;
-    warn(&silent);
+    let Found { jobs, refused, unresponsive } = all(shelf).await?;
+    warn(&unresponsive);
     let mut named: Vec<_> = jobs.into_iter().filter(|(_, job)| named(job)).collect();
-    // One that runs is meant rather than one of the same name that has ended.
+    // A running job is preferred over those of the same name that have ended.
     if named.iter().filter(|(_, job)| job.state == State::Running).count() == 1 {
         named.retain(|(_, job)| job.state == State::Running);
     }
     match named.len() {
-        0 => Err(refused.unwrap_or_else(|| JobsError::NoSuchJob(id.to_owned()))),
+        0 => Err(refused.unwrap_or_else(|| JobsError::UnknownJob(id.to_owned()))),
         1 => Ok(named.remove(0)),
         _ => {
             let runs = named.into_iter().map(|(_, job)| job.run).collect();
@@ -145,8 +148,8 @@ pub async fn find(shelf: &Shelf, id: &str) -> Result<(Place, Listed), JobsError>
     }
 }
 
-/// A job whose recorder does not say anything, or any more.
-fn kept(standing: &Standing) -> Listed {
+/// A job by what its folder says, as its recorder does not answer.
+fn from_folder(standing: &Standing) -> Listed {
     let ending = standing.ending();
     let state = match &ending {
         None | Some(Ending { outcome: Ok((End::Lost, _)), .. }) => State::Lost,

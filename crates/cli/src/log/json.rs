@@ -1,4 +1,4 @@
-//! Log lines for programs: an object each.
+//! Log lines for programs: one JSON object each.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::field::RecordFields;
 use tracing_subscriber::layer::Context;
 
-use super::Hasty;
+use super::NonBlocking;
 
 /// Writes each event as a line.
 pub struct Lines;
@@ -23,11 +23,11 @@ impl<S: Subscriber> Layer<S> for Lines {
         let (message, fields) = read(event);
         let about = event.metadata();
         let line = line(*about.level(), about.target(), &message, fields);
-        let _ = Hasty(io::stderr()).write_all(&line);
+        let _ = NonBlocking(io::stderr()).write_all(&line);
     }
 }
 
-/// What an event says, and its other fields.
+/// The message of an event, and its other fields.
 pub fn read(fields: &impl RecordFields) -> (String, Map<String, Value>) {
     let mut found = Fields::default();
     fields.record(&mut found);
@@ -44,12 +44,12 @@ struct Line<'a> {
     fields: Map<String, Value>,
 }
 
-/// An object and the end of its line. Nothing in it can mislead whoever sees it on a terminal.
+/// An object and the end of its line. Control characters are escaped, so a terminal can show it.
 pub fn line(level: Level, target: &str, message: &str, fields: Map<String, Value>) -> Vec<u8> {
     let (time, level) = (rfc3339(SystemTime::now()), level.as_str());
     let mut bytes = Vec::new();
     let mut json = serde_json::Serializer::with_formatter(&mut bytes, Escaping);
-    // Strings and numbers are always JSON.
+    // Cannot fail: there are only strings and numbers.
     let _ = Line { time, level, target, message, fields }.serialize(&mut json);
     bytes.push(b'\n');
     bytes

@@ -1,25 +1,25 @@
-//! A tool's arguments as people type them: `key=value`, turned into what the tool's schema asks for.
+//! The arguments of a tool, typed as `key=value` and converted to the types in the tool's schema.
 
 use serde_json::{Map, Value};
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum PairError {
+pub enum ArgumentError {
     #[error("`{0}` is not an argument: write it as KEY=VALUE")]
     NoValue(String),
     #[error("`{value}` is not a value for `{key}`, which is {kind}")]
     WrongKind { key: String, value: String, kind: String },
 }
 
-/// Reads `words` by the tool's input schema. What the schema does not know is passed on as text,
-/// so that the tool can say what it thinks of it.
-pub fn read(
+/// Parses `words` by the tool's input schema. An argument that the schema does not have is passed on as text,
+/// so that the tool reports it.
+pub fn parse(
     words: &[String],
     schema: &Map<String, Value>,
-) -> Result<Map<String, Value>, PairError> {
+) -> Result<Map<String, Value>, ArgumentError> {
     let mut arguments = Map::new();
     for word in words {
         let Some((key, value)) = word.split_once('=') else {
-            return Err(PairError::NoValue(word.clone()));
+            return Err(ArgumentError::NoValue(word.clone()));
         };
         match key.split_once('.') {
             Some((object, name)) if kind_of(object, schema) == "object" => {
@@ -36,14 +36,14 @@ pub fn read(
     Ok(arguments)
 }
 
-fn value_of(key: &str, text: &str, schema: &Map<String, Value>) -> Result<Value, PairError> {
+fn value_of(key: &str, text: &str, schema: &Map<String, Value>) -> Result<Value, ArgumentError> {
     let kind = kind_of(key, schema);
     if kind == "string" {
         return Ok(text.into());
     }
     match serde_json::from_str::<Value>(text) {
         Ok(value) if fits(&value, kind) => Ok(value),
-        _ => Err(PairError::WrongKind {
+        _ => Err(ArgumentError::WrongKind {
             key: key.to_owned(),
             value: text.to_owned(),
             kind: kind.to_owned(),
@@ -73,7 +73,7 @@ mod tests {
 
     use super::*;
 
-    fn read_words(words: &[&str]) -> Result<Value, PairError> {
+    fn parse_words(words: &[&str]) -> Result<Value, ArgumentError> {
         let schema = json!({"properties": {
             "command": {"type": "string"},
             "timeout": {"type": "number"},
@@ -81,7 +81,7 @@ mod tests {
             "background": {"type": "boolean"},
         }});
         let words: Vec<_> = words.iter().map(ToString::to_string).collect();
-        read(&words, schema.as_object().unwrap()).map(Value::from)
+        parse(&words, schema.as_object().unwrap()).map(Value::from)
     }
 
     #[test]
@@ -89,23 +89,23 @@ mod tests {
         let words = ["command=echo 1=1", "timeout=2.5", "background=true", "other=5"];
         let expected =
             json!({"command": "echo 1=1", "timeout": 2.5, "background": true, "other": "5"});
-        assert_eq!(read_words(&words), Ok(expected));
+        assert_eq!(parse_words(&words), Ok(expected));
     }
 
     #[test]
     fn a_variable_is_set_with_a_dot() {
         let words = ["environment.A=1", "environment.B=x=y"];
-        assert_eq!(read_words(&words), Ok(json!({"environment": {"A": "1", "B": "x=y"}})));
+        assert_eq!(parse_words(&words), Ok(json!({"environment": {"A": "1", "B": "x=y"}})));
         assert_eq!(
-            read_words(&[r#"environment={"A":"1"}"#]),
+            parse_words(&[r#"environment={"A":"1"}"#]),
             Ok(json!({"environment": {"A": "1"}}))
         );
     }
 
     #[test]
     fn what_does_not_fit_is_said() {
-        let wrong = read_words(&["timeout=soon"]).unwrap_err();
+        let wrong = parse_words(&["timeout=soon"]).unwrap_err();
         assert_eq!(wrong.to_string(), "`soon` is not a value for `timeout`, which is number");
-        assert_eq!(read_words(&["ls"]), Err(PairError::NoValue("ls".into())));
+        assert_eq!(parse_words(&["ls"]), Err(ArgumentError::NoValue("ls".into())));
     }
 }

@@ -3,15 +3,15 @@
 use mcpz_engine::Settings;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Those that are open regardless of commands and connections.
+/// Files that are open besides those of commands and connections.
 const ALWAYS: u64 = 256;
 
-/// What a command has open in the server: the way to its keeper, its pipes, its output.
+/// Files that a command keeps open in the server: its keeper's socket, pipes, output.
 const PER_COMMAND: u64 = 8;
 
-/// Raises our limit of open files as far as we may; commands keep the old one. Returns how many connections
-/// there may be: where files are scarce, three quarters of them are left to commands.
-pub fn make_room(settings: &mut Settings, connections: usize) -> usize {
+/// Raises the limit as far as it goes; commands keep the old one. Returns how many connections to accept: if
+/// there are too few files for all, three quarters of them are left to commands.
+pub fn raise_limit(settings: &mut Settings, connections: usize) -> usize {
     let (limit, runs) = (getrlimit(Resource::Nofile), settings.runs);
     let commands =
         [runs.total, runs.jobs, runs.sessions].into_iter().fold(0, usize::saturating_add);
