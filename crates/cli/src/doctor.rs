@@ -125,7 +125,7 @@ fn check_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Setup>
             findings.bad(
                 "settings",
                 with_causes(error.as_ref()),
-                "no server starts like this: mend the file or the flags",
+                "no server can start with these settings: fix the file or the flags",
             );
             None
         }
@@ -158,7 +158,7 @@ fn check_state(setup: &Setup, findings: &mut Findings) {
         },
         None => findings.fair(
             "jobs",
-            "there is no place for detached jobs",
+            "there is no folder for detached jobs",
             "set HOME or XDG_STATE_HOME for the server",
         ),
     }
@@ -171,7 +171,7 @@ fn check_state(setup: &Setup, findings: &mut Findings) {
         (Ok(()), false) => findings.fair(
             "output",
             found,
-            "long output is kept there, and lost where it does not fit: make room, or set TMPDIR",
+            "long output is kept there, and lost if it does not fit: free some space, or set TMPDIR",
         ),
         (Err(error), _) => findings.fair(
             "output",
@@ -201,18 +201,18 @@ fn check_sandbox(setup: &Setup, findings: &mut Findings) {
                 findings.bad(
                     "sandbox",
                     with_causes(&error),
-                    "the server refuses to start like this",
+                    "the server does not start with these settings",
                 );
             }
         }
         Err(SandboxError::View(error)) => {
-            let fix = "start the server in a folder of your work (-w), not around it";
+            let fix = "start the server in a project folder (-w), not in a folder above it";
             match wanted {
                 true => findings.bad("sandbox", error.to_string(), fix),
                 false => findings.fair("sandbox", error.to_string(), fix),
             }
         }
-        Err(error) => findings.fair("sandbox", with_causes(&error), "see what it says"),
+        Err(error) => findings.fair("sandbox", with_causes(&error), "fix what the error says"),
     }
 }
 
@@ -234,7 +234,7 @@ fn report_support(ground: &Ground, wanted: bool, findings: &mut Findings) {
             findings.fair("sandbox", format!("a part of it can be enforced ({parts})"), fix);
         }
         Rung::Nothing => {
-            findings.fair("sandbox", "it cannot be enforced here", "what is missing:");
+            findings.fair("sandbox", "no part of it can be enforced here", "what is missing:");
         }
     }
     for obstacle in &ground.obstacles {
@@ -252,7 +252,7 @@ fn check_limits(setup: &Setup, findings: &mut Findings) {
         }
         None => findings.fair(
             "limits",
-            "no cgroup can be made: memory is limited for each process, and only if `memory` is set",
+            "cannot create a cgroup: memory is limited per process, and only if `memory` is set",
             "run the server as a service of systemd with Delegate=yes and DelegateSubgroup=server",
         ),
     }
@@ -264,17 +264,17 @@ fn check_programs(findings: &mut Findings) {
     let (found, missing): (Vec<_>, Vec<_>) = SHELLS.iter().chain(TOOLS).partition(has);
     let list = |names: &[&&str]| names.iter().map(|name| **name).collect::<Vec<_>>().join(", ");
     findings.good("programs", list(&found));
-    let (home, poor) = (environment::home(), folders.len() <= 4);
+    let (home, is_short) = (environment::home(), folders.len() <= 4);
     let local = home.map(|home| home.join(".local/bin"));
     let lacks = |folder: &PathBuf| folder.is_dir() && !folders.contains(folder);
     if !missing.is_empty() {
         findings.good("programs", format!("not on PATH: {}", list(&missing)));
     }
-    if poor && local.as_ref().is_some_and(lacks) {
+    if is_short && local.as_ref().is_some_and(lacks) {
         findings.fair(
             "PATH",
             format!("{} folders, without ~/.local/bin", folders.len()),
-            "servers started by a desktop program have a poor PATH: see --login-env",
+            "servers started by a desktop program have a short PATH: see --login-env",
         );
     }
 }
@@ -285,8 +285,8 @@ fn check_prompts(findings: &mut Findings) {
     match scope.trim() {
         "2" | "3" if !rustix::process::geteuid().is_root() => findings.fair(
             "prompts",
-            "the kernel does not tell whether a program waits for input",
-            "sysctl kernel.yama.ptrace_scope=1, if commands that ask are to be noticed",
+            "the kernel does not show whether a program waits for input",
+            "run sysctl kernel.yama.ptrace_scope=1 to notice commands that ask for input",
         ),
         _ => findings.good("prompts", "programs that wait for input are noticed"),
     }

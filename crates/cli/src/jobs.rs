@@ -37,11 +37,11 @@ pub enum JobsError {
     NoInput(String),
     #[error("a person is needed for this: standard input and output must be a terminal")]
     NoTerminal,
-    #[error("whoever keeps the job {0} does not answer; try again, or end its server")]
+    #[error("the supervisor of the job {0} is not responding; try again, or stop its server")]
     Unresponsive(String),
     #[error("{0}")]
     Refused(String),
-    #[error("the job {0} does not end; `ps` shows what is left of it")]
+    #[error("the job {0} is still running; `ps` shows its processes")]
     StillRunning(String),
 }
 

@@ -77,7 +77,7 @@ impl Format {
             let text = panic.to_string();
             if text.contains(NO_THREAD) {
                 warned.call_once(|| {
-                    self.warn("no thread can be made: what waits for a disk holds up others")
+                    self.warn("cannot start a thread: calls that wait for the disk delay others")
                 });
             } else if self == Self::Json {
                 let _ = io::stderr().write_all(&self.line(Level::ERROR, "", &text));

@@ -29,7 +29,7 @@ pub enum SandboxError {
     Net(#[from] RulesError),
     #[error(transparent)]
     View(#[from] ViewError),
-    #[error("the sandbox cannot be tried out; `mcpz doctor` shows what this machine can do")]
+    #[error("cannot try out the sandbox; `mcpz doctor` shows what this machine can do")]
     Trial(#[source] std::io::Error),
     #[error("this machine cannot enforce the sandbox that was asked for:{}", list(.0))]
     Impossible(Vec<Obstacle>),
@@ -38,8 +38,8 @@ pub enum SandboxError {
     #[error("without bubblewrap, commands have no network at all; --net needs it:{}", list(.0))]
     NoNetwork(Vec<Obstacle>),
     #[error(
-        "this kernel cannot give commands the network and keep its nameless sockets from them; use a list \
-         of hosts instead of --net on"
+        "this kernel cannot give commands the network and hide abstract sockets from them; use a list of \
+         hosts instead of --net on"
     )]
     NoSharing,
     #[error("these were possible inside: {0:?}")]

@@ -81,8 +81,8 @@ fn warn_of_allowed_runners(log: Format, policy: &mcpz_policy::Policy) {
 fn warn_of_missing_job_tools(setup: &Setup) {
     if setup.faces.background_after.is_some() && !setup.tools.has_jobs() {
         setup.log.warn(
-            "background_after hands no call over as a job, as the tools for jobs are not offered: add \
-             read_job and stop_job to --tools",
+            "background_after has no effect without the tools for jobs: add read_job and stop_job to \
+             --tools",
         );
     }
 }
