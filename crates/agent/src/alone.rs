@@ -9,10 +9,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{DumpableBehavior, WaitOptions, getpid, waitpid};
+use rustix::process::DumpableBehavior;
 use tokio::sync::oneshot;
 
 use crate::agent::{become_subreaper, close_all_but, live_as_keeper, set_name};
@@ -20,15 +19,13 @@ use crate::ancestry::RECORDER;
 use crate::cgroup::Groups;
 use crate::child::close_on_exec_from;
 use crate::crowd::Crowd;
+use crate::error::LinkError;
 use crate::frame::Spawn;
 use crate::limits::Limits;
-use crate::link::{Connection, FIRST_OWNER, LinkError, connect, pair};
+use crate::pool::{Connection, FIRST_OWNER};
 use crate::process::{Letter, Process};
-use crate::wire::Inbox;
-use crate::{signals, tree};
-
-/// How long what a killed keeper left is hunted.
-const SWEEP_TIME: Duration = Duration::from_secs(3);
+use crate::signals;
+use crate::wire::{self, Inbox};
 
 /// A keeper of our own, which is ready for its one run.
 pub struct Keep {
@@ -74,7 +71,7 @@ impl Keep {
     /// Forks a keeper. Must be called while there is one thread. The folders are for as long as the
     /// run is there.
     pub fn fork(limits: Limits) -> io::Result<(Self, Groups)> {
-        let (ours, theirs) = pair()?;
+        let (ours, theirs) = wire::pair()?;
         let mut groups = Groups::create(&limits);
         let group = groups.add(FIRST_OWNER);
         // SAFETY: there is one thread. The child never returns into our code.
@@ -90,24 +87,10 @@ impl Keep {
 
     /// Has a program started. Must be called within a tokio runtime.
     pub fn spawn(self, spawn: Spawn) -> Result<Process, LinkError> {
-        let socket = Arc::new(connect(self.socket).map_err(LinkError::Start)?);
+        let socket = Arc::new(wire::connect(self.socket).map_err(LinkError::Start)?);
         // Nobody buries this one but we ourselves.
         let (_, buried) = oneshot::channel();
         let keeper = Connection { owner: FIRST_OWNER, socket, inbox: Inbox::default(), buried };
         Ok(Process::new(keeper, Letter::new(spawn)?, None))
-    }
-}
-
-/// Kills whatever is below this process, until there is nothing.
-pub(crate) fn kill_all_below() {
-    let me = getpid().as_raw_nonzero().get();
-    let until = Instant::now() + SWEEP_TIME;
-    while Instant::now() < until {
-        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
-        if tree::descendants(me).is_empty() {
-            return;
-        }
-        tree::kill_descendants(me);
-        std::thread::sleep(Duration::from_millis(1));
     }
 }

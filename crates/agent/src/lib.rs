@@ -13,6 +13,7 @@ mod child;
 mod code;
 mod crowd;
 mod ends;
+mod error;
 mod frame;
 mod heap;
 mod keeper;
@@ -21,6 +22,7 @@ mod link;
 mod look;
 mod mark;
 mod opened;
+mod pool;
 mod process;
 mod signals;
 mod tally;
@@ -34,14 +36,16 @@ pub use alone::{Given, Keep, stand_alone};
 pub use ancestry::{Ancestry, Held, Identity, Supervisor};
 pub use cgroup::Groups;
 pub use code::forget as forget_code;
+pub use error::LinkError;
 pub use frame::{
     ANSWERS_FD, Confinement, Directory, Enclosed, Exit, Failure, FrameError, MAX_FRAME, ORDERS_FD,
     Program, Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
 pub use heap::{give_memory_back, return_large_blocks_at_once};
 pub use limits::{CpuShare, Limit, Limits, Memory, Together};
-pub use link::{FIRST_OWNER, Link, LinkError, Unsent};
+pub use link::{Link, Unsent};
 pub use look::{Question, Reader, Seen};
 pub use opened::path_of;
+pub use pool::FIRST_OWNER;
 pub use process::{Happening, Letter, Process, Started};
 pub use unread::is_all_read;

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -10,12 +11,13 @@ use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::time::timeout;
 
-use crate::alone::kill_all_below;
+use crate::error::LinkError;
 use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Status, Stdin};
 use crate::keeper::ORPHAN_GRACE;
 use crate::limits::Limit;
-use crate::link::{Connection, Link, LinkError, WAKE_AGAIN};
 use crate::look::{Question, Seen};
+use crate::pool::{Connection, Pool, WAKE_AGAIN};
+use crate::tree::kill_all_below;
 use crate::wire;
 use mcpz_runtime::aside;
 
@@ -105,15 +107,15 @@ pub struct Process {
     shape: Shape,
     over: bool,
     /// Where the keeper came from, if it can be used again.
-    link: Option<Link>,
+    pool: Option<Arc<Pool>>,
     /// How many were killed there for want of memory before.
     kills: u64,
 }
 
 impl Process {
     /// Sends what starts the run.
-    pub(crate) fn new(keeper: Connection, letter: Letter, link: Option<Link>) -> Self {
-        let (shape, kills) = (letter.shape, link.as_ref().map_or(0, Link::kills));
+    pub(crate) fn new(keeper: Connection, letter: Letter, pool: Option<Arc<Pool>>) -> Self {
+        let (shape, kills) = (letter.shape, pool.as_ref().map_or(0, |pool| pool.kills()));
         let mut process = Self {
             keeper: Some(keeper),
             letter: Some(letter),
@@ -122,7 +124,7 @@ impl Process {
             asked: false,
             shape,
             over: false,
-            link,
+            pool,
             kills,
         };
         process.send();
@@ -168,7 +170,7 @@ impl Process {
 
     /// Whether the agent was killed, and the run was ended for that.
     pub fn is_orphaned(&self) -> bool {
-        self.link.as_ref().is_some_and(Link::is_closed)
+        self.pool.as_ref().is_some_and(|pool| pool.is_closed())
     }
 
     /// Asks the whole tree to end, and kills what is left of it after the grace.
@@ -235,7 +237,7 @@ impl Process {
     fn limit_outside(&self, status: Status) -> Option<Limit> {
         let killed = Signal::KILL.as_raw();
         let killed = status == Status::Signal(killed) || status == Status::Code(128 + killed);
-        let killed = killed && self.link.as_ref().is_some_and(|link| link.kills() > self.kills);
+        let killed = killed && self.pool.as_ref().is_some_and(|pool| pool.kills() > self.kills);
         killed.then_some(Limit::SharedMemory)
     }
 
@@ -275,13 +277,13 @@ impl Process {
             false => Interest::READABLE | Interest::WRITABLE,
         };
         let Some(keeper) = &mut self.keeper else { return Ok(()) };
-        let ready = match (&self.letter, &self.link) {
-            (Some(_), Some(link)) => match timeout(WAKE_AGAIN, keeper.socket.ready(interest)).await
+        let ready = match (&self.letter, &self.pool) {
+            (Some(_), Some(pool)) => match timeout(WAKE_AGAIN, keeper.socket.ready(interest)).await
             {
                 Ok(ready) => ready?,
                 // It says something as soon as it has started the run, unless somebody has stopped it.
                 Err(_) => {
-                    link.wake_all().await;
+                    pool.wake_all().await;
                     return Ok(());
                 }
             },
@@ -349,7 +351,7 @@ impl Process {
     async fn mourn(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             let _ = rustix::net::shutdown(&*keeper.socket, Shutdown::Write);
-            match self.link {
+            match self.pool {
                 Some(_) => drop(timeout(BURIAL, &mut keeper.buried).await),
                 // Nobody is above us who would.
                 None => drop(aside(kill_all_below).await),
@@ -364,8 +366,8 @@ impl Drop for Process {
         if !self.over || !self.next_unsent().is_empty() {
             self.hang_up();
         }
-        if let (Some(keeper), Some(link)) = (self.keeper.take(), &self.link) {
-            link.give_back(keeper);
+        if let (Some(keeper), Some(pool)) = (self.keeper.take(), &self.pool) {
+            pool.give_back(keeper);
         }
     }
 }

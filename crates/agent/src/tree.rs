@@ -5,14 +5,19 @@
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, getpgrp, getpid, kill_process, kill_process_group};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpgrp, getpid, kill_process, kill_process_group, waitpid,
+};
 
 use crate::cgroup;
 
 /// More than there is to read of a process in its `stat`: 50 numbers, and a name of 64 bytes at most.
 const MAX_STAT: usize = 2048;
+
+/// How long it is tried to kill all there is.
+const SWEEP_TIME: Duration = Duration::from_secs(3);
 
 /// How ready commands are to be killed when the machine has no memory left, of 1000.
 pub const OFFERED: &str = "500";
@@ -113,6 +118,20 @@ pub fn kill(root: i32) {
     signal(&[root], Signal::KILL);
     cgroup::thaw(root);
     kill_descendants(root);
+}
+
+/// Kills whatever is below this process, until there is nothing.
+pub fn kill_all_below() {
+    let me = getpid().as_raw_nonzero().get();
+    let until = Instant::now() + SWEEP_TIME;
+    while Instant::now() < until {
+        while let Ok(Some(_)) = waitpid(None, WaitOptions::NOHANG) {}
+        if descendants(me).is_empty() {
+            return;
+        }
+        kill_descendants(me);
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// What all processes below one have, and have used, with children of theirs that have ended.

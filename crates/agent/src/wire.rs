@@ -11,11 +11,12 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
 
 use crate::frame::{self, FrameError};
 
@@ -24,6 +25,18 @@ pub const MAX_FDS: usize = 5;
 
 /// How much room a read finds at least; a longer frame makes the buffer grow to its length.
 const READ_SIZE: usize = 4 << 10;
+
+/// Two ends that are connected, closed for programs that are started.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
+}
+
+/// One end for the runtime. Must be called within one.
+pub fn connect(socket: OwnedFd) -> io::Result<UnixStream> {
+    let socket = std::os::unix::net::UnixStream::from(socket);
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket)
+}
 
 /// What has arrived on a socket and was not taken yet: `bytes[start..end]`.
 #[derive(Default)]

@@ -1,0 +1,20 @@
+//! Why the server could not have a program started.
+
+use std::io;
+
+use crate::frame::FrameError;
+
+/// Why nothing could be started.
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error("the agent could not be started")]
+    Start(#[source] io::Error),
+    #[error("the agent cannot be asked for another keeper")]
+    Ask(#[source] io::Error),
+    #[error("commands cannot be confined as they must be: {0}")]
+    Confinement(String),
+    #[error("the agent is gone")]
+    Gone,
+    #[error("the request does not fit")]
+    TooLong(#[source] FrameError),
+}
