@@ -6,6 +6,7 @@
 #![expect(unsafe_code, reason = "processes are made of system calls")]
 
 mod agent;
+mod agent_process;
 mod alone;
 mod ancestry;
 mod cgroup;

@@ -13,17 +13,17 @@ use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::net::{RecvFlags, Shutdown};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::process::Signal;
 use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
+use crate::agent_process::AgentProcess;
 use crate::cgroup::{self, Whole};
 use crate::error::LinkError;
 use crate::frame::{Confinement, Order, Report, Spawn, VERSION};
@@ -65,7 +65,7 @@ impl Link {
         let mut command = Command::new(program);
         command.env_clear().envs(variables.iter().map(|(name, value)| (name, value)));
         command.arg0("mcpz").arg("agent");
-        Self::connect(command, limits, None, None).map(|(link, _)| link)
+        Self::connect(command, limits, None, &mut None).map(|(link, _)| link)
     }
 
     /// Starts an agent for one owner that confines whatever it starts, with a command that ends up
@@ -76,12 +76,16 @@ impl Link {
         limits: Limits,
         confinement: Confinement,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
-        let whole = match limits.own_namespace {
+        let mut whole = match limits.own_namespace {
             true => aside(move || Whole::create(&limits)).await.ok(),
             false => None,
         };
         whole.iter().for_each(|whole| whole.enclose(&mut command));
-        let (link, greeted) = Self::connect(command, limits, Some(confinement), whole)?;
+        let connected = Self::connect(command, limits, Some(confinement), &mut whole);
+        if let Some(unused) = whole {
+            let _ = aside(move || drop(unused)).await;
+        }
+        let (link, greeted) = connected?;
         match greeted.await {
             Ok(Ok(listener)) => Ok((link, listener)),
             Ok(Err(why)) => Err(LinkError::Confinement(why)),
@@ -89,38 +93,42 @@ impl Link {
         }
     }
 
-    /// Has a command be an agent.
+    /// Has a command be an agent, and takes what all of it is in once it runs.
     fn connect(
         mut command: Command,
         limits: Limits,
         confinement: Option<Confinement>,
-        whole: Option<Whole>,
+        whole: &mut Option<Whole>,
     ) -> Result<(Self, oneshot::Receiver<Greeting>), LinkError> {
         let (ours, theirs) = wire::pair().map_err(LinkError::Start)?;
-        let agent = command
-            .stdin(Stdio::from(theirs))
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(LinkError::Start)?;
         let control = wire::connect(ours).map_err(LinkError::Start)?;
+        command.stdin(Stdio::from(theirs)).stdout(Stdio::null());
+        let agent = AgentProcess::new(command.spawn().map_err(LinkError::Start)?);
         let (closing, closed) = watch::channel(false);
-        let (agent_id, confined) = (Pid::from_child(&agent), confinement.is_some());
-        let pool = Arc::new(Pool::new(agent_id, control, confined, whole, closed));
-        let confinement = confinement.map(Box::new);
-        pool.order(&Order::Hello { version: VERSION, limits, confinement }, None)?;
-        pool.make_spare()?;
+        let pool = Pool::new(agent, control, confinement.is_some(), whole.take(), closed);
+        let link = Self { pool: Arc::new(pool) };
         let (greeting, greeted) = oneshot::channel();
         let reader = Reader {
-            pool: pool.clone(),
+            pool: link.pool.clone(),
             inbox: Inbox::default(),
             cgroups: Vec::new(),
             greeting: Some(greeting),
         };
+        // From now on it is reaped, whatever happens.
         tokio::spawn(async move {
-            reader.read_all(agent).await;
+            reader.read_all().await;
             let _ = closing.send(true);
         });
-        Ok((Self { pool }, greeted))
+        let confinement = confinement.map(Box::new);
+        let hello = Order::Hello { version: VERSION, limits, confinement };
+        let told = link.pool.order(&hello, None).and_then(|()| link.pool.make_spare());
+        match told {
+            Ok(()) => Ok((link, greeted)),
+            Err(error) => {
+                link.hang_up();
+                Err(error)
+            }
+        }
     }
 
     pub fn is_closed(&self) -> bool {
@@ -176,23 +184,23 @@ type Greeting = Result<Option<TcpListener>, String>;
 
 impl Reader {
     /// Hears the agent until its stream ends or carries garbage, and sees it off.
-    async fn read_all(mut self, mut agent: Child) {
-        let (pool, id) = (self.pool.clone(), Pid::from_child(&agent));
+    async fn read_all(mut self) {
+        let pool = self.pool.clone();
         let has_ended = tokio::select! {
             () = self.read_on() => false,
             () = pool.trim() => false,
             () = pool.send_unsent() => false,
-            () = ended(id) => true,
+            () = pool.agent.ended() => true,
         };
         if has_ended {
             let _ = timeout(LAST_WORDS, self.read_on()).await;
         }
         self.pool.hang_up();
         // An agent that broke the protocol is still there.
-        let _ = agent.kill();
+        self.pool.agent.signal(Signal::KILL);
         // Until it is reaped, no other process group can have its number.
         self.pool.wake_keepers();
-        let _ = agent.wait();
+        self.pool.agent.reap().await;
         let cgroups = std::mem::take(&mut self.cgroups);
         let _ = aside(move || cgroup::clear_all(&cgroups)).await;
         self.pool.clear_whole().await;
@@ -248,17 +256,5 @@ impl Reader {
                 Err(_) => return false,
             }
         }
-    }
-}
-
-/// Done when a child has ended. The end of its stream says so as well, unless somebody still holds the other end: a
-/// keeper that was stopped before it could let go of it.
-async fn ended(child: Pid) {
-    let child = pidfd_open(child, PidfdFlags::empty()).ok();
-    // SAFETY: it is ours, and open for as long as it is registered.
-    let register = |child| unsafe { AsyncFd::register_with_interest(child, Interest::READABLE) };
-    match child.and_then(|child| register(child).ok()) {
-        Some(child) => drop(child.readable().await),
-        None => std::future::pending().await,
     }
 }

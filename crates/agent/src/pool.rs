@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Signal, kill_process_group};
 use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
 
+use crate::agent_process::AgentProcess;
 use crate::ancestry::wake_ours_below;
 use crate::cgroup::Whole;
 use crate::error::LinkError;
@@ -44,7 +45,7 @@ pub const FIRST_OWNER: u64 = 0;
 
 /// An agent and its keepers, as the server sees them.
 pub struct Pool {
-    agent: Pid,
+    pub agent: AgentProcess,
     pub control: UnixStream,
     /// Whether what it starts lives in namespaces of its own.
     confined: bool,
@@ -95,7 +96,7 @@ impl Connection {
 
 impl Pool {
     pub fn new(
-        agent: Pid,
+        agent: AgentProcess,
         control: UnixStream,
         confined: bool,
         whole: Option<Whole>,
@@ -253,7 +254,7 @@ impl Pool {
 
     /// Has the agent go on if somebody has stopped it.
     pub fn wake(&self) {
-        let _ = kill_process(self.agent, Signal::CONT);
+        self.agent.signal(Signal::CONT);
     }
 
     /// Has the agent and its keepers go on if somebody has stopped them. An agent wakes its keepers itself, but
@@ -261,7 +262,7 @@ impl Pool {
     pub async fn wake_all(&self) {
         self.wake();
         if self.confined {
-            let root = self.agent.as_raw_nonzero().get();
+            let root = self.agent.id().as_raw_nonzero().get();
             let _ = aside(move || wake_ours_below(root)).await;
         }
     }
@@ -269,7 +270,7 @@ impl Pool {
     /// Continues stopped keepers after their agent has died; the agent would have done so. Only they are in its
     /// process group. False once none is left.
     pub fn wake_keepers(&self) -> bool {
-        !self.confined && kill_process_group(self.agent, Signal::CONT).is_ok()
+        !self.confined && kill_process_group(self.agent.id(), Signal::CONT).is_ok()
     }
 
     /// How many processes were killed for want of memory where all of the agent is.
