@@ -27,7 +27,7 @@ use crate::limits::{Limit, Limits};
 use crate::look::{Question, Seen};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 8;
+pub const VERSION: u16 = 9;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;

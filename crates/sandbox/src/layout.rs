@@ -24,7 +24,7 @@ use std::time::SystemTime;
 use crate::closed::closed_around;
 use crate::filter::Around;
 use crate::placeholders::{Placeholders, is_placeholder};
-use crate::seal::{Limits, Terms};
+use crate::seal::Terms;
 use crate::view::{Network, View, ViewError};
 use crate::{names, sockets};
 
@@ -68,7 +68,6 @@ pub struct Layout {
     pub directory: PathBuf,
     pub network: Network,
     pub tmp_bytes: u64,
-    limits: Limits,
     /// Parents come before what is in them.
     covers: BTreeMap<PathBuf, Cover>,
     /// Protected names that nothing has.
@@ -100,7 +99,6 @@ impl Layout {
             directory: directory.clone(),
             network: view.network,
             tmp_bytes: view.tmp_bytes,
-            limits: view.limits,
             covers: BTreeMap::new(),
             absent: Vec::new(),
             found: Vec::new(),
@@ -186,7 +184,7 @@ impl Layout {
         let covers = self.covers.iter().filter(|(_, cover)| own(**cover));
         let writable = covers.map(|(path, _)| path.clone()).chain(["/dev".into()]).collect();
         let readable = vec!["/".into()];
-        Terms { readable, writable, around: Around::Ring, limits: self.limits }
+        Terms { readable, writable, around: Around::Ring }
     }
 
     /// The same where there is no ring: a seal can refuse nothing inside of what it allows, and has
@@ -210,11 +208,11 @@ impl Layout {
         }
         let devices = DEVICES.iter().map(PathBuf::from).filter(|path| path.exists());
         let writable = roots.into_iter().chain([tmp.to_owned()]).chain(devices).collect();
-        Ok(Terms { readable, writable, around: Around::Machine, limits: self.limits })
+        Ok(Terms { readable, writable, around: Around::Machine })
     }
 
     /// Each place and what covers it, parents first.
-    pub fn covers(&self) -> impl Iterator<Item = (&Path, Cover)> {
+    pub(crate) fn covers(&self) -> impl Iterator<Item = (&Path, Cover)> {
         self.covers.iter().map(|(path, cover)| (path.as_path(), *cover))
     }
 
@@ -223,7 +221,7 @@ impl Layout {
         path.ancestors().find_map(|around| self.covers.get(around)).copied()
     }
 
-    pub fn has_below(&self, path: &Path) -> bool {
+    pub(crate) fn has_below(&self, path: &Path) -> bool {
         self.covers.keys().any(|other| other != path && other.starts_with(path))
     }
 

@@ -2,7 +2,7 @@
 //!
 //! There are two rings. The outer one is made once: an agent is started by `bwrap` in namespaces of
 //! its own, where it sees the machine as a [`View`] has it. The inner one is a [`Seal`] that each
-//! command puts on itself between fork and exec: Landlock, a filter of system calls, limits. What
+//! command puts on itself between fork and exec: Landlock, and a filter of system calls. What
 //! one of them lets through the other is there to stop.
 //!
 //!     View ─ survey ─▶ Layout ─┬─ command line ─▶ bwrap ─▶ agent ─▶ command   mounts, namespaces
@@ -31,9 +31,9 @@ pub use filter::Around;
 pub use layout::{Cover, Layout};
 pub use names::WAYS_OUT;
 pub use placeholders::Placeholders;
-pub use probe::{Ground, Need, Obstacle, Rung};
-pub use ring::{Entrance, PROGRAM, Ring};
-pub use seal::{Limits, Seal, SealError, Terms};
+pub use probe::{Ground, Obstacle, Rung};
+pub use ring::{Entrance, Ring};
+pub use seal::{Seal, SealError, Terms};
 pub use trial::{Hole, trial};
 pub use version::Version;
 pub use view::{Mode, Network, View, ViewError};

@@ -25,19 +25,9 @@ pub enum Rung {
     Both,
 }
 
-/// What a rung stands on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    Landlock,
-    Seccomp,
-    Bubblewrap,
-    Namespaces,
-}
-
 /// Something that is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
-    pub need: Need,
     pub cause: String,
     pub fix: String,
 }
@@ -46,6 +36,8 @@ pub struct Obstacle {
 #[derive(Debug)]
 pub struct Ground {
     pub landlock: Option<ABI>,
+    /// Whether system calls can be filtered.
+    pub seccomp: bool,
     pub ring: Option<Ring>,
     pub obstacles: Vec<Obstacle>,
 }
@@ -63,20 +55,21 @@ impl Ground {
                 None
             }
         };
-        obstacles.extend(no_seccomp());
+        let no_seccomp = no_seccomp();
+        let seccomp = no_seccomp.is_none();
+        obstacles.extend(no_seccomp);
         let mut ring = find(bwrap).and_then(|ring| try_ring(ring, layout, trial));
         while ring.is_err() && layout.uncover_gone() {
             ring = find(bwrap).and_then(|ring| try_ring(ring, layout, trial));
         }
         let ring = ring.map_err(|obstacle| obstacles.push(obstacle)).ok();
-        Self { landlock, ring, obstacles }
+        Self { landlock, seccomp, ring, obstacles }
     }
 
     pub fn rung(&self) -> Rung {
-        let lacks = |need| self.obstacles.iter().any(|it| it.need == need);
         match (self.landlock, &self.ring) {
             (None, _) => Rung::Nothing,
-            _ if lacks(Need::Seccomp) => Rung::Nothing,
+            _ if !self.seccomp => Rung::Nothing,
             (Some(_), Some(_)) => Rung::Both,
             // Before, a file could be cut and another process signalled.
             (Some(abi), None) if abi >= ABI::V6 => Rung::Seals,
@@ -98,8 +91,8 @@ impl fmt::Display for Obstacle {
 }
 
 impl Obstacle {
-    fn new(need: Need, cause: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { need, cause: cause.into(), fix: fix.into() }
+    fn new(cause: impl Into<String>, fix: impl Into<String>) -> Self {
+        Self { cause: cause.into(), fix: fix.into() }
     }
 }
 
@@ -117,7 +110,7 @@ fn no_landlock(error: &io::Error) -> Obstacle {
             ("this kernel has no Landlock", "use Linux 5.13 or later with CONFIG_SECURITY_LANDLOCK")
         }
     };
-    Obstacle::new(Need::Landlock, cause, fix)
+    Obstacle::new(cause, fix)
 }
 
 fn no_seccomp() -> Option<Obstacle> {
@@ -129,14 +122,14 @@ fn no_seccomp() -> Option<Obstacle> {
     (known != 0).then(|| {
         let cause = format!("system calls cannot be filtered ({})", io::Error::last_os_error());
         let fix = "use a kernel with CONFIG_SECCOMP_FILTER, and a container that allows seccomp(2)";
-        Obstacle::new(Need::Seccomp, cause, fix)
+        Obstacle::new(cause, fix)
     })
 }
 
 fn find(bwrap: Option<&Path>) -> Result<Ring, Obstacle> {
     let missing = |cause: String| {
         let fix = "install the package bubblewrap";
-        Obstacle::new(Need::Bubblewrap, cause, fix)
+        Obstacle::new(cause, fix)
     };
     let bwrap = bwrap.ok_or_else(|| missing("there is no bwrap on PATH".into()))?;
     let told = Command::new(bwrap).arg("--version").stdin(Stdio::null()).output();
@@ -151,7 +144,7 @@ fn find(bwrap: Option<&Path>) -> Result<Ring, Obstacle> {
             let told = version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
             let cause = format!("{} is of version {told}", bwrap.display());
             let fix = format!("install bubblewrap {} or later", Version::OLDEST);
-            Err(Obstacle::new(Need::Bubblewrap, cause, fix))
+            Err(Obstacle::new(cause, fix))
         }
     }
 }
@@ -198,7 +191,7 @@ fn no_ring(said: &str) -> Obstacle {
         }
         None => "see whether `bwrap --unshare-user --ro-bind / / true` works, and what it says",
     };
-    Obstacle::new(Need::Namespaces, format!("bwrap cannot make a sandbox ({said})"), fix)
+    Obstacle::new(format!("bwrap cannot make a sandbox ({said})"), fix)
 }
 
 fn in_container() -> bool {

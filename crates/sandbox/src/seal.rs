@@ -7,8 +7,8 @@
 //!     agent ─ enclose ─▶ keeper ─ fork ─ apply ─▶ command
 //!
 //! The kernel takes half a millisecond to accept the filter, as long as it takes to run `true`. So
-//! the agent accepts it for all ([`Seal::enclose`]). What a command gets of its own is its limits
-//! and a Landlock domain: keepers and other commands are outside of that, and none of them can be
+//! the agent accepts it for all ([`Seal::enclose`]). What a command gets of its own is
+//! a Landlock domain: keepers and other commands are outside of that, and none of them can be
 //! traced, signalled or looked into.
 
 use std::io;
@@ -32,19 +32,6 @@ pub struct Terms {
     /// These can be read as well.
     pub writable: Vec<PathBuf>,
     pub around: Around,
-    pub limits: Limits,
-}
-
-/// Limits that the kernel keeps for each process. `None` leaves what there is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
-    pub open_files: Option<u64>,
-    /// Of the user, or of the user inside the ring.
-    pub processes: Option<u64>,
-    pub file_bytes: Option<u64>,
-    pub cpu_seconds: Option<u64>,
-    /// What a process may allocate.
-    pub data_bytes: Option<u64>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -63,16 +50,10 @@ pub struct Seal {
     rules: OwnedFd,
     filter: BpfProgram,
     without_clone3: BpfProgram,
-    limits: Vec<(Resource, u64)>,
 }
 
 /// The layout of capabilities that the kernel has had since it has more than 32.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
-
-#[cfg(target_env = "gnu")]
-type Resource = libc::__rlimit_resource_t;
-#[cfg(not(target_env = "gnu"))]
-type Resource = c_int;
 
 impl Seal {
     /// Prepares a seal where the paths mean what they mean to the command: inside the ring.
@@ -81,7 +62,6 @@ impl Seal {
             rules: rules(terms)?,
             filter: filter::program(terms.around).map_err(SealError::Filter)?,
             without_clone3: filter::without_clone3(),
-            limits: terms.limits.list().collect(),
         })
     }
 
@@ -97,11 +77,6 @@ impl Seal {
     /// makes system calls; a number of the system's says why it failed, and then nothing must be
     /// executed.
     pub fn apply(&self) -> Result<(), c_int> {
-        for (resource, limit) in &self.limits {
-            let limit = libc::rlimit { rlim_cur: *limit, rlim_max: *limit };
-            // SAFETY: the pointer is to a live value.
-            checked(unsafe { libc::setrlimit(*resource, &limit) }.into())?;
-        }
         let rules = self.rules.as_raw_fd();
         // SAFETY: plain numbers, one of which is a descriptor that lives as long as we do.
         checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0) })?;
@@ -113,20 +88,6 @@ impl Seal {
 impl AsFd for Seal {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.rules.as_fd()
-    }
-}
-
-impl Limits {
-    fn list(self) -> impl Iterator<Item = (Resource, u64)> {
-        [
-            (libc::RLIMIT_NOFILE, self.open_files),
-            (libc::RLIMIT_NPROC, self.processes),
-            (libc::RLIMIT_FSIZE, self.file_bytes),
-            (libc::RLIMIT_CPU, self.cpu_seconds),
-            (libc::RLIMIT_DATA, self.data_bytes),
-        ]
-        .into_iter()
-        .filter_map(|(resource, limit)| Some((resource, limit?)))
     }
 }
 
@@ -246,12 +207,8 @@ mod tests {
     #[test]
     fn what_is_not_there_any_more_cannot_be_read_but_must_be_there_to_be_written() {
         let (there, gone) = (PathBuf::from("/"), PathBuf::from("/nonexistent"));
-        let terms = |readable: Vec<PathBuf>, writable| Terms {
-            readable,
-            writable,
-            around: Around::Ring,
-            limits: Limits::default(),
-        };
+        let terms =
+            |readable: Vec<PathBuf>, writable| Terms { readable, writable, around: Around::Ring };
         assert!(Seal::prepare(&terms(vec![there.clone(), gone.clone()], Vec::new())).is_ok());
         let refused = Seal::prepare(&terms(vec![there], vec![gone.clone()])).err();
         assert!(matches!(refused, Some(SealError::Path(path, _)) if path == gone));

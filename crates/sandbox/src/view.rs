@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::layout::{Layout, private, real};
-use crate::seal::Limits;
 
 /// What looks like files and is not. A ring has its own.
 const SYSTEMS: &[&str] = &["/dev", "/proc", "/sys"];
@@ -41,7 +40,6 @@ pub struct View {
     pub unprotected: Vec<PathBuf>,
     /// How much fits into each private folder.
     pub tmp_bytes: u64,
-    pub limits: Limits,
 }
 
 impl View {
@@ -55,7 +53,6 @@ impl View {
             deny_read: Vec::new(),
             unprotected: Vec::new(),
             tmp_bytes: 1 << 30,
-            limits: Limits::default(),
         }
     }
 
