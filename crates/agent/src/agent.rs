@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::slice;
 use std::time::{Duration, Instant};
 
-use mcpz_sandbox::Seal;
+use mcpz_sandbox::Restrictions;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::RecvFlags;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
@@ -75,7 +75,7 @@ pub fn serve_stdin() -> Result<(), AgentError> {
         ward: None,
         keepers: HashMap::new(),
         crowd: Crowd::new(),
-        seal: None,
+        restrictions: None,
     };
     let result = agent.serve();
     if result.is_err() {
@@ -94,7 +94,7 @@ struct Agent {
     keepers: HashMap<Pid, Record>,
     crowd: Crowd,
     /// What each command puts on itself.
-    seal: Option<Seal>,
+    restrictions: Option<Restrictions>,
 }
 
 struct Ward {
@@ -173,7 +173,7 @@ impl Agent {
                 let _ = wire::tell(socket.as_fd(), &[Event::Failed(failure)], &[]);
                 self.report(&Report::Buried { keeper: record.keeper }, &[]);
             }
-            0 => live_as_keeper(socket, limits, record.group, self.seal.take(), self.crowd),
+            0 => live_as_keeper(socket, limits, record.group, self.restrictions.take(), self.crowd),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
                 self.keepers.insert(pid, record);
@@ -250,8 +250,9 @@ impl Agent {
     /// Takes from this process, and from all it will start, what no command may have. Returns where
     /// commands find their way out, if they are to have one.
     fn confine(&mut self, confinement: &Confinement) -> io::Result<Option<(TcpListener, u16)>> {
-        let seal = Seal::prepare(&confinement.terms).map_err(io::Error::other)?;
-        let listener = match confinement.way_out {
+        let restrictions =
+            Restrictions::prepare(&confinement.permissions).map_err(io::Error::other)?;
+        let listener = match confinement.proxied {
             true => {
                 let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
                 let port = listener.local_addr()?.port();
@@ -259,8 +260,8 @@ impl Agent {
             }
             false => None,
         };
-        seal.enclose()?;
-        self.seal = Some(seal);
+        restrictions.restrict_agent()?;
+        self.restrictions = Some(restrictions);
         Ok(listener)
     }
 
@@ -311,13 +312,13 @@ pub fn live_as_keeper(
     socket: OwnedFd,
     limits: Limits,
     group: Option<Group>,
-    seal: Option<Seal>,
+    restrictions: Option<Restrictions>,
     crowd: Crowd,
 ) -> ! {
-    close_all_but(&[Some(socket.as_fd()), seal.as_ref().map(AsFd::as_fd)]);
+    close_all_but(&[Some(socket.as_fd()), restrictions.as_ref().map(AsFd::as_fd)]);
     become_subreaper();
     set_name(KEEPER);
-    if let Ok(keeper) = Keeper::new(socket, limits, group, seal, crowd) {
+    if let Ok(keeper) = Keeper::new(socket, limits, group, restrictions, crowd) {
         keeper.serve();
     }
     // SAFETY: leaves at once, without running the exit handlers of the process this was forked of.

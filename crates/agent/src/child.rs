@@ -16,7 +16,7 @@ use std::os::unix::fs::FileExt;
 use std::ptr;
 
 use libc::c_char;
-use mcpz_sandbox::Seal;
+use mcpz_sandbox::Restrictions;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, getpriority_process};
@@ -43,7 +43,7 @@ pub struct Launcher {
     environment: Vec<CString>,
     stack: Vec<u8>,
     /// What every program puts on itself.
-    seal: Option<Seal>,
+    restrictions: Option<Restrictions>,
     /// Made while there was nothing else to do.
     pipes: Option<Pipes>,
     /// What every process is held to, and what is added where no cgroup counts memory.
@@ -78,14 +78,14 @@ pub struct Launched {
 }
 
 impl Launcher {
-    pub fn new(limits: &Limits, seal: Option<Seal>) -> io::Result<Self> {
+    pub fn new(limits: &Limits, restrictions: Option<Restrictions>) -> io::Result<Self> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
         let environment = std::env::vars_os().filter_map(|(name, value)| assignment(&name, &value));
         Ok(Self {
             null: null.into(),
             environment: environment.collect(),
             stack: vec![0; STACK_SIZE],
-            seal,
+            restrictions,
             pipes: None,
             limits: limits.of_each().into_iter().chain([mark()]).collect(),
             memory: limits.of_memory(),
@@ -155,7 +155,7 @@ impl Launcher {
             orders: directed.as_ref().map_or(-1, |(orders, _)| orders.as_raw_fd()),
             answers: directed.as_ref().map_or(-1, |(_, answers)| answers.as_raw_fd()),
             script: script.as_ref().map_or(-1, AsRawFd::as_raw_fd),
-            seal: self.seal.as_ref().map_or(ptr::null(), ptr::from_ref),
+            restrictions: self.restrictions.as_ref().map_or(ptr::null(), ptr::from_ref),
             limits: &self.limits,
             memory: self.memory,
             counts_memory: place.counts_memory,

@@ -19,7 +19,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_sandbox::Terms;
+use mcpz_sandbox::Permissions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -56,9 +56,9 @@ pub enum Order {
 /// What commands of an agent are held to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    pub terms: Terms,
+    pub permissions: Permissions,
     /// Whether somebody outside serves them a way out.
-    pub way_out: bool,
+    pub proxied: bool,
 }
 
 /// What the agent has to say. The first report is `Hello` or `Refused`.

@@ -17,7 +17,7 @@ mod minding;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use mcpz_sandbox::Seal;
+use mcpz_sandbox::Restrictions;
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid, kill_process};
@@ -61,13 +61,13 @@ impl Keeper {
         socket: OwnedFd,
         limits: Limits,
         group: Option<Group>,
-        seal: Option<Seal>,
+        restrictions: Option<Restrictions>,
         crowd: Crowd,
     ) -> std::io::Result<Self> {
         signals::wake_when_parent_ends();
         let (agent, inbox, mut group) = (getppid(), Inbox::default(), group);
         group.iter_mut().for_each(Group::enter);
-        let launcher = Launcher::new(&limits, seal)?;
+        let launcher = Launcher::new(&limits, restrictions)?;
         Ok(Self { agent, socket, inbox, launcher, limits, group, crowd })
     }
 

@@ -221,15 +221,15 @@ fn report_support(ground: &Ground, wanted: bool, findings: &mut Findings) {
     let bwrap = ground.ring.as_ref().map(|ring| format!("bubblewrap {}", ring.version));
     let parts: Vec<_> = landlock.into_iter().chain(bwrap).chain(["seccomp".to_owned()]).collect();
     let parts = parts.join(", ");
-    match ground.rung() {
-        Rung::Both => {
+    match support.protection() {
+        Protection::Both => {
             let advice = match wanted {
                 true => "",
                 false => "; off, --sandbox workspace turns it on",
             };
             findings.good("sandbox", format!("all of it can be enforced ({parts}){advice}"));
         }
-        Rung::Seals => {
+        Protection::RestrictionsOnly => {
             let fix = "commands would have no network and see other processes; for more:";
             findings.fair("sandbox", format!("a part of it can be enforced ({parts})"), fix);
         }
@@ -237,7 +237,7 @@ fn report_support(ground: &Ground, wanted: bool, findings: &mut Findings) {
             findings.fair("sandbox", "no part of it can be enforced here", "what is missing:");
         }
     }
-    for obstacle in &ground.obstacles {
+    for obstacle in &support.obstacles {
         findings.fair("sandbox", obstacle.cause.clone(), obstacle.fix.clone());
     }
 }

@@ -89,15 +89,15 @@ impl SandboxRequest {
                 self.log.warn(&format!(
                     "commands are confined by Landlock and seccomp alone: they have no network, and \
                      see what else runs on this machine.{}",
-                    list(&ground.obstacles)
+                    list(&support.obstacles)
                 ));
             }
-            Rung::Both if net == "on" && !ground.can_share_network() => {
+            Protection::Both if net == "on" && !support.can_share_network() => {
                 return Err(SandboxError::NoSharing);
             }
-            Rung::Both => {}
+            Protection::Both => {}
         }
-        Ok(Some(Confining { view, ring: ground.ring, net }))
+        Ok(Some(Confining { view, ring: support.bubblewrap, net }))
     }
 
     /// What commands can change, if they are in a sandbox.
@@ -168,7 +168,7 @@ pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
             tries += 1;
             continue;
         }
-        return Ok((ground, layout));
+        return Ok((support, layout));
     }
 }
 

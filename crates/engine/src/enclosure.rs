@@ -20,7 +20,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mcpz_agent::{Confinement, Limits, Link};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
 use mcpz_runtime::aside;
-use mcpz_sandbox::{Cover, Layout, Mode, Network, Placeholders, Ring, View, ViewError, WAYS_OUT};
+use mcpz_sandbox::{
+    Bubblewrap, Cover, Layout, Mode, Network, Placeholders, SERVICE_VARIABLES, View, ViewError,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -41,7 +43,7 @@ const LABEL: usize = 12;
 pub struct Confining {
     pub view: View,
     /// The outer of two rings; without it, commands are only sealed.
-    pub ring: Option<Ring>,
+    pub ring: Option<Bubblewrap>,
     /// Where commands may connect to, as `--net` has it. Nothing is shared with the machine's network
     /// unless the view says so.
     pub net: String,
@@ -211,13 +213,13 @@ impl WayOut {
 type Entered = (Link, Option<std::net::TcpListener>, Option<PrivateFolder>);
 
 /// An agent in a ring of its own.
-async fn within(ring: &Ring, layout: &Layout, agent: &Agent<'_>) -> Result<Entered, Error> {
+async fn within(ring: &Bubblewrap, layout: &Layout, agent: &Agent<'_>) -> Result<Entered, Error> {
     let arguments = [OsString::from("agent")];
-    let entrance = ring.enter(layout, agent.program, &arguments).map_err(Error::Resources)?;
+    let entrance = ring.command(layout, agent.program, &arguments).map_err(Error::Resources)?;
     let way_out = layout.network == Network::Off;
     // Whose processes are counted is up to the namespace.
     let limits = Limits { own_namespace: true, ..agent.limits };
-    let confinement = Confinement { terms: layout.terms(), way_out };
+    let confinement = Confinement { permissions: layout.permissions(), proxied: way_out };
     let (mut command, options) = entrance.into_parts();
     set(&mut command, agent.variables);
     let (link, listener) = Link::start_confined(command, limits, confinement).await?;
@@ -228,11 +230,11 @@ async fn within(ring: &Ring, layout: &Layout, agent: &Agent<'_>) -> Result<Enter
 /// An agent whose commands are sealed, and nothing more.
 async fn sealed(layout: &Layout, agent: &Agent<'_>) -> Result<Entered, Error> {
     let tmp = PrivateFolder::make().map_err(Error::Resources)?;
-    let terms = layout.terms_alone(&tmp.0).map_err(asked)?;
-    let confinement = Confinement { terms, way_out: false };
+    let permissions = layout.permissions_without_mounts(&tmp.0).map_err(asked)?;
+    let confinement = Confinement { permissions, proxied: false };
     let mut command = Command::new(agent.program);
     set(&mut command, agent.variables);
-    WAYS_OUT.iter().for_each(|name| {
+    SERVICE_VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
     command.arg("agent").env("TMPDIR", &tmp.0).current_dir(&layout.directory);
@@ -250,7 +252,7 @@ async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
     let view = view.clone();
     let surveyed = aside(move || {
         let mut layout = view.survey().map_err(asked)?;
-        let placeholders = layout.occupy().map_err(Error::Resources)?;
+        let placeholders = layout.create_placeholders().map_err(Error::Resources)?;
         Ok((layout, placeholders))
     });
     surveyed.await.unwrap_or(Err(Error::Closed))

@@ -22,20 +22,18 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::closed::closed_around;
-use crate::filter::Around;
 use crate::placeholders::{Placeholders, is_placeholder};
-use crate::seal::Terms;
-use crate::view::{Network, View, ViewError};
-use crate::{names, sockets};
+use crate::restrictions::Permissions;
+use crate::seccomp::Isolation;
+use crate::view::{Network, View, ViewError, private, real};
+use crate::{known_paths, sockets};
 
 /// How deep git's folders for submodules are looked for.
 const SUBMODULE_DEPTH: usize = 4;
 
-const TMP: &[&str] = &["/tmp", "/var/tmp"];
-
 /// What a program expects to find in `/run`, of all there is: where addresses are looked up, and
 /// all programs of some systems.
-const KEPT_OF_RUN: &[&str] = &["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
+const KEPT_IN_RUN: &[&str] = &["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
 
 /// What a program expects to find in `/dev`.
 const DEVICES: &[&str] = &[
@@ -77,9 +75,9 @@ pub struct Layout {
     /// The same of names that may go, but not stand for something else.
     hidden: Vec<(PathBuf, Option<Identity>)>,
     /// Folders of git that are not to become something else.
-    git: Vec<PathBuf>,
+    git_folders: Vec<PathBuf>,
     /// Folders that are not to become git's.
-    not_git: Vec<PathBuf>,
+    plain_folders: Vec<PathBuf>,
 }
 
 /// Tells a file from another that took its place: one that comes next may have the number of one that
@@ -87,13 +85,20 @@ pub struct Layout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
-    number: u64,
+    inode: u64,
     /// Not every file system knows.
-    born: Option<SystemTime>,
+    created: Option<SystemTime>,
+}
+
+impl View {
+    /// Looks what that means for the files that are there.
+    pub fn survey(&self) -> Result<Layout, ViewError> {
+        Layout::of(self)
+    }
 }
 
 impl Layout {
-    pub(crate) fn of(view: &View) -> Result<Self, ViewError> {
+    fn of(view: &View) -> Result<Self, ViewError> {
         let directory = real(&view.directory)?;
         let mut layout = Self {
             directory: directory.clone(),
@@ -103,11 +108,11 @@ impl Layout {
             absent: Vec::new(),
             found: Vec::new(),
             hidden: Vec::new(),
-            git: Vec::new(),
-            not_git: Vec::new(),
+            git_folders: Vec::new(),
+            plain_folders: Vec::new(),
         };
         private().into_iter().for_each(|path| layout.cover(path, Cover::Private));
-        let kept = KEPT_OF_RUN.iter().filter_map(|path| real(path).ok());
+        let kept = KEPT_IN_RUN.iter().filter_map(|path| real(path).ok());
         kept.chain([directory]).for_each(|path| layout.show(path));
         let roots = view.roots()?;
         for root in &roots {
@@ -121,8 +126,8 @@ impl Layout {
             layout.protect(root, &view.unprotected)?;
         }
         let secrets =
-            view.homes.iter().flat_map(|home| names::SECRETS.iter().map(|it| home.join(it)));
-        let system = names::SYSTEM_SECRETS.iter().map(PathBuf::from).chain(host_keys());
+            view.homes.iter().flat_map(|home| known_paths::SECRETS.iter().map(|it| home.join(it)));
+        let system = known_paths::SYSTEM_SECRETS.iter().map(PathBuf::from).chain(host_keys());
         let sockets = sockets::bound();
         for path in secrets.chain(system).chain(view.deny_read.iter().cloned()).chain(sockets) {
             layout.hide(path, &roots)?;
@@ -131,7 +136,7 @@ impl Layout {
     }
 
     /// Takes the protected names that nothing has, until what is returned is dropped.
-    pub fn occupy(&mut self) -> io::Result<Placeholders> {
+    pub fn create_placeholders(&mut self) -> io::Result<Placeholders> {
         let placeholders = Placeholders::make(&self.absent)?;
         let found = self.absent.drain(..).map(|path| (identity(&path), path));
         self.found.extend(found.map(|(found, path)| (path, found)));
@@ -144,7 +149,7 @@ impl Layout {
         let kept = self.found.iter().find(|(path, found)| identity(path) != *found);
         let shown = |now: Option<Identity>, found: Option<Identity>| match (now, found) {
             // What is gone hides nothing, as long as it is known when something else comes.
-            (None, Some(found)) => found.born.is_none(),
+            (None, Some(found)) => found.created.is_none(),
             (now, found) => now != found,
         };
         let shown = self.hidden.iter().find(|(path, found)| shown(identity(path), *found));
@@ -173,23 +178,23 @@ impl Layout {
     /// Something a command has made that makes git read another configuration, and that no mount
     /// can keep from being made: git itself could not work beside what would be in its place.
     pub fn intrusion(&self) -> Option<PathBuf> {
-        let redirected = self.git.iter().map(|git| git.join("commondir"));
-        let bare = self.not_git.iter().filter(|folder| is_git(folder));
+        let redirected = self.git_folders.iter().map(|git| git.join("commondir"));
+        let bare = self.plain_folders.iter().filter(|folder| is_git(folder));
         redirected.filter(|path| path.exists()).chain(bare.map(|it| it.join("HEAD"))).next()
     }
 
-    /// What a seal inside the ring lets a command do.
-    pub fn terms(&self) -> Terms {
+    /// What a restrictions inside the ring lets a command do.
+    pub fn permissions(&self) -> Permissions {
         let own = |cover| matches!(cover, Cover::Writable | Cover::Private);
         let covers = self.covers.iter().filter(|(_, cover)| own(**cover));
         let writable = covers.map(|(path, _)| path.clone()).chain(["/dev".into()]).collect();
         let readable = vec!["/".into()];
-        Terms { readable, writable, around: Around::Ring }
+        Permissions { readable, writable, isolation: Isolation::Namespaces }
     }
 
-    /// The same where there is no ring: a seal can refuse nothing inside of what it allows, and has
+    /// The same where there is no ring: a restrictions can refuse nothing inside of what it allows, and has
     /// no private `/tmp`. `tmp` is what can be written in its place.
-    pub fn terms_alone(&self, tmp: &Path) -> Result<Terms, ViewError> {
+    pub fn permissions_without_mounts(&self, tmp: &Path) -> Result<Permissions, ViewError> {
         let of = |wanted: &[Cover]| -> Vec<PathBuf> {
             let covers = self.covers.iter().filter(|(_, cover)| wanted.contains(cover));
             covers.map(|(path, _)| path.clone()).collect()
@@ -208,7 +213,7 @@ impl Layout {
         }
         let devices = DEVICES.iter().map(PathBuf::from).filter(|path| path.exists());
         let writable = roots.into_iter().chain([tmp.to_owned()]).chain(devices).collect();
-        Ok(Terms { readable, writable, around: Around::Machine })
+        Ok(Permissions { readable, writable, isolation: Isolation::None })
     }
 
     /// Each place and what covers it, parents first.
@@ -268,44 +273,44 @@ impl Layout {
     /// Protects what configures other programs at the top of a folder.
     fn protect(&mut self, root: &Path, unprotected: &[PathBuf]) -> Result<(), ViewError> {
         let wanted = |name: &&&str| !unprotected.iter().any(|it| it == Path::new(name));
-        for name in names::CONFIGURATION.iter().filter(wanted) {
+        for name in known_paths::CONFIGURATION.iter().filter(wanted) {
             let path = root.join(name);
             match kind(&path)? {
                 Kind::Folder if *name == ".git" => {
                     self.pin(root, &path)?;
                     self.protect_git(&path)?;
                 }
-                Kind::Nothing => self.take(path),
-                Kind::Folder | Kind::File => self.guard(path),
+                Kind::Nothing => self.reserve(path),
+                Kind::Folder | Kind::File => self.protect_existing(path),
             }
         }
-        for name in names::CONFIGURATION_IF_THERE.iter().filter(wanted) {
+        for name in known_paths::EXISTING_CONFIGURATION.iter().filter(wanted) {
             let path = root.join(name);
             if kind(&path)? != Kind::Nothing {
                 self.pin(root, path.parent().unwrap_or(root))?;
-                self.guard(path);
+                self.protect_existing(path);
             }
         }
         match is_git(root) {
             true if wanted(&&".git") => self.protect_git(root)?,
             true => {}
-            false => self.not_git.push(root.to_owned()),
+            false => self.plain_folders.push(root.to_owned()),
         }
         Ok(())
     }
 
     /// Protects what git runs programs for, in its own folder and in those of submodules.
     fn protect_git(&mut self, git: &Path) -> Result<(), ViewError> {
-        for name in names::GIT {
+        for name in known_paths::GIT_CONFIGURATION {
             let path = git.join(name);
             match kind(&path)? {
-                Kind::Nothing if *name == "hooks" => self.take(path),
+                Kind::Nothing if *name == "hooks" => self.reserve(path),
                 Kind::Nothing => {}
-                Kind::Folder | Kind::File => self.guard(path),
+                Kind::Folder | Kind::File => self.protect_existing(path),
             }
         }
         if !git.join("commondir").exists() {
-            self.git.push(git.to_owned());
+            self.git_folders.push(git.to_owned());
         }
         let mut modules = Vec::new();
         find_modules(&git.join("modules"), SUBMODULE_DEPTH, &mut modules);
@@ -327,12 +332,12 @@ impl Layout {
         Ok(())
     }
 
-    fn guard(&mut self, path: PathBuf) {
+    fn protect_existing(&mut self, path: PathBuf) {
         self.found.push((path.clone(), identity(&path)));
         self.cover(path, Cover::Protected);
     }
 
-    fn take(&mut self, path: PathBuf) {
+    fn reserve(&mut self, path: PathBuf) {
         self.absent.push(path.clone());
         self.cover(path, Cover::Protected);
     }
@@ -358,19 +363,9 @@ fn kind(path: &Path) -> Result<Kind, ViewError> {
 fn identity(path: &Path) -> Option<Identity> {
     path.symlink_metadata().ok().map(|found| Identity {
         device: found.dev(),
-        number: found.ino(),
-        born: found.created().ok(),
+        inode: found.ino(),
+        created: found.created().ok(),
     })
-}
-
-pub fn real(path: impl AsRef<Path>) -> Result<PathBuf, ViewError> {
-    let path = path.as_ref();
-    path.canonicalize().map_err(|error| ViewError::Missing(path.to_owned(), error))
-}
-
-/// What a ring has of its own.
-pub fn private() -> Vec<PathBuf> {
-    names::SOCKET_FOLDERS.iter().chain(TMP).filter_map(|path| real(path).ok()).collect()
 }
 
 fn is_git(folder: &Path) -> bool {

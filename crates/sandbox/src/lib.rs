@@ -1,12 +1,12 @@
 //! What commands may reach, as the kernel enforces it.
 //!
 //! There are two rings. The outer one is made once: an agent is started by `bwrap` in namespaces of
-//! its own, where it sees the machine as a [`View`] has it. The inner one is a [`Seal`] that each
+//! its own, where it sees the machine as a [`View`] has it. The inner one is a [`Restrictions`] that each
 //! command puts on itself between fork and exec: Landlock, and a filter of system calls. What
 //! one of them lets through the other is there to stop.
 //!
 //!     View ─ survey ─▶ Layout ─┬─ command line ─▶ bwrap ─▶ agent ─▶ command   mounts, namespaces
-//!                              └─ Terms ─▶ Seal ─────────────────────▶ ┘      Landlock, seccomp
+//!                              └─ Permissions ─▶ Restrictions ─────────────────────▶ ┘      Landlock, seccomp
 //!
 //! A [`Layout`] is true for the moment it was made: `bwrap` mounts over files that are there, and
 //! whoever replaces such a file outside takes the mount away with it. [`Layout::change`] tells, and
@@ -14,26 +14,24 @@
 
 #![expect(unsafe_code, reason = "a seal is made of system calls")]
 
+mod bubblewrap;
 mod closed;
-mod filter;
+mod known_paths;
 mod layout;
-mod names;
 mod placeholders;
-mod probe;
-mod ring;
-mod seal;
+mod restrictions;
+mod seccomp;
 mod sockets;
+mod support;
 mod trial;
-mod version;
 mod view;
 
-pub use filter::Around;
+pub use bubblewrap::{Bubblewrap, PreparedCommand, Version};
+pub use known_paths::SERVICE_VARIABLES;
 pub use layout::{Cover, Layout};
-pub use names::WAYS_OUT;
 pub use placeholders::Placeholders;
-pub use probe::{Ground, Obstacle, Rung};
-pub use ring::{Entrance, Ring};
-pub use seal::{Seal, SealError, Terms};
+pub use restrictions::{Permissions, RestrictionError, Restrictions};
+pub use seccomp::Isolation;
+pub use support::{Obstacle, Protection, Support};
 pub use trial::{Hole, trial};
-pub use version::Version;
 pub use view::{Mode, Network, View, ViewError};

@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_several_rings_removes_them() {
+    fn the_last_of_several_sandboxes_removes_them() {
         let folder = tempfile::tempdir().unwrap();
         let paths = [folder.path().join(".a")];
         let first = Placeholders::make(&paths).unwrap();

@@ -8,14 +8,14 @@ use std::path::Path;
 
 use libc::c_long;
 
-use crate::filter::Around;
-use crate::seal::{Seal, SealError, Terms};
+use crate::restrictions::{Permissions, RestrictionError, Restrictions};
+use crate::seccomp::Isolation;
 
 /// Something that was possible, and must not be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hole {
-    Enclosing,
-    Sealing,
+    AgentUnrestricted,
+    CommandUnrestricted,
     Writing,
     Family,
     Network,
@@ -26,14 +26,14 @@ pub enum Hole {
     Clone3,
 }
 
-/// Seals the calling process for good, and tries.
-pub fn trial(terms: &Terms) -> Result<Vec<Hole>, SealError> {
-    let seal = Seal::prepare(terms)?;
-    if seal.enclose().is_err() {
-        return Ok(vec![Hole::Enclosing]);
+/// RestrictionsOnly the calling process for good, and tries.
+pub fn trial(permissions: &Permissions) -> Result<Vec<Hole>, RestrictionError> {
+    let restrictions = Restrictions::prepare(permissions)?;
+    if restrictions.restrict_agent().is_err() {
+        return Ok(vec![Hole::AgentUnrestricted]);
     }
-    if seal.apply().is_err() {
-        return Ok(vec![Hole::Sealing]);
+    if restrictions.restrict_command().is_err() {
+        return Ok(vec![Hole::CommandUnrestricted]);
     }
     let socket = |family| (libc::SYS_socket, [c_long::from(family), libc::SOCK_STREAM.into(), 0]);
     let mut calls = vec![
@@ -44,7 +44,7 @@ pub fn trial(terms: &Terms) -> Result<Vec<Hole>, SealError> {
         (Hole::Mount, (libc::SYS_umount2, [0; 3]), libc::EPERM),
         (Hole::Clone3, (libc::SYS_clone3, [0; 3]), libc::ENOSYS),
     ];
-    if terms.around == Around::Machine {
+    if permissions.isolation == Isolation::None {
         calls.push((Hole::Network, socket(libc::AF_INET), libc::EPERM));
     }
     let holes = calls.into_iter().filter(|(_, call, errno)| refusal(*call) != Some(*errno));

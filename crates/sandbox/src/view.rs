@@ -1,14 +1,14 @@
 //! What was asked for.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::layout::{Layout, private, real};
+use crate::known_paths::{SOCKET_FOLDERS, TEMPORARY};
 
 /// What looks like files and is not. A ring has its own.
-const SYSTEMS: &[&str] = &["/dev", "/proc", "/sys"];
+const VIRTUAL_FILE_SYSTEMS: &[&str] = &["/dev", "/proc", "/sys"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
@@ -56,11 +56,6 @@ impl View {
         }
     }
 
-    /// Looks what that means for the files that are there.
-    pub fn survey(&self) -> Result<Layout, ViewError> {
-        Layout::of(self)
-    }
-
     /// The folders that can be written.
     pub(crate) fn roots(&self) -> Result<Vec<PathBuf>, ViewError> {
         if self.mode == Mode::ReadOnly {
@@ -71,7 +66,7 @@ impl View {
         let mut whole: Vec<_> = self.homes.iter().filter_map(|home| real(home).ok()).collect();
         whole.extend(private());
         let wide = |root: &&PathBuf| {
-            SYSTEMS.iter().any(|system| root.starts_with(system))
+            VIRTUAL_FILE_SYSTEMS.iter().any(|system| root.starts_with(system))
                 || root.parent().is_none()
                 || whole.iter().any(|whole| whole.starts_with(root))
         };
@@ -100,4 +95,14 @@ pub enum ViewError {
         .0.display()
     )]
     NeedsMounts(PathBuf),
+}
+
+pub fn real(path: impl AsRef<Path>) -> Result<PathBuf, ViewError> {
+    let path = path.as_ref();
+    path.canonicalize().map_err(|error| ViewError::Missing(path.to_owned(), error))
+}
+
+/// What a ring has of its own.
+pub fn private() -> Vec<PathBuf> {
+    SOCKET_FOLDERS.iter().chain(TEMPORARY).filter_map(|path| real(path).ok()).collect()
 }

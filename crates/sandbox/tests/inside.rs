@@ -112,7 +112,7 @@ fn a_list_of_processes_does_not_tell_what_is_hidden() {
 }
 
 #[test]
-fn a_seal_alone_reads_and_has_no_sockets() {
+fn restrictions_alone_allow_reading_and_no_sockets() {
     let (folder, tmp) = (folder(), folder());
     let tmp = tmp.path().to_str().unwrap();
     let hidden = folder.path().join("hidden");
@@ -134,7 +134,7 @@ fn a_seal_alone_reads_and_has_no_sockets() {
 }
 
 #[test]
-fn a_seal_alone_does_not_promise_what_only_mounts_can_keep() {
+fn restrictions_alone_do_not_promise_what_only_mounts_can_keep() {
     let folder = folder();
     let output = inside(folder.path(), &["--alone", "/tmp"], "true");
     let said = String::from_utf8(output.stderr).unwrap();

@@ -32,7 +32,7 @@ pub struct Meters {
     peak: Option<File>,
     /// Says how much memory is used.
     usage: Option<File>,
-    /// Rung by version 1 when there is no memory: version 2 ends all of a run by itself.
+    /// Protection by version 1 when there is no memory: version 2 ends all of a run by itself.
     bell: Option<OwnedFd>,
     /// Whether it has rung since the run began.
     rung: bool,

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 
 use libc::{c_char, c_int, c_void};
-use mcpz_sandbox::Seal;
+use mcpz_sandbox::Restrictions;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setpriority_process, setrlimit};
 
@@ -31,7 +31,7 @@ pub struct Plan<'a> {
     pub orders: RawFd,
     pub answers: RawFd,
     pub script: RawFd,
-    pub seal: *const Seal,
+    pub restrictions: *const Restrictions,
     pub limits: &'a [(Resource, Rlimit)],
     pub memory: Option<(Resource, Rlimit)>,
     pub counts_memory: bool,
@@ -64,18 +64,20 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
                 && (plan.orders < 0 || libc::dup2(plan.orders, ORDERS_FD) >= 0)
                 && (plan.answers < 0 || libc::dup2(plan.answers, ANSWERS_FD) >= 0)
         };
-        let sealed = moved && {
+        let restricted = moved && {
             stage = Stage::Confinement;
             // It only makes system calls.
-            plan.seal.as_ref().is_none_or(|seal| match seal.apply() {
-                Ok(()) => true,
-                Err(errno) => {
-                    *libc::__errno_location() = errno;
-                    false
+            plan.restrictions.as_ref().is_none_or(|restrictions| {
+                match restrictions.restrict_command() {
+                    Ok(()) => true,
+                    Err(errno) => {
+                        *libc::__errno_location() = errno;
+                        false
+                    }
                 }
             })
         };
-        if sealed {
+        if restricted {
             stage = Stage::Program;
             // Last, so that they are in nobody's way but the program's.
             let memory = plan.memory.iter().filter(|_| !plan.counts_memory);

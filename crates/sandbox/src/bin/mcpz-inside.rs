@@ -2,7 +2,7 @@
 //!
 //!     mcpz-inside [OPTIONS] COMMAND [ARGUMENT …]
 //!
-//! Calls itself inside the ring, with the terms of the seal in the place of options.
+//! Calls itself inside the ring, with the permissions of the restrictions in the place of options.
 
 #![expect(unsafe_code, reason = "descriptors are closed by a system call")]
 
@@ -13,7 +13,10 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use mcpz_sandbox::{Ground, Mode, Network, Ring, Seal, Terms, Version, View, WAYS_OUT, trial};
+use mcpz_sandbox::{
+    Bubblewrap, Mode, Network, Permissions, Restrictions, SERVICE_VARIABLES, Support, Version,
+    View, trial,
+};
 
 fn main() -> ExitCode {
     match run() {
@@ -43,14 +46,14 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     while let Some(word) = words.next_if(|word| word.to_string_lossy().starts_with("--")) {
         let mut value = || words.next().ok_or("an option lacks its value");
         match word.to_str() {
-            Some("--sealed") => {
-                let terms: Terms = serde_json::from_slice(value()?.as_encoded_bytes())?;
-                return Err(sealed(&terms, words));
+            Some("--restricted") => {
+                let permissions: Permissions = serde_json::from_slice(value()?.as_encoded_bytes())?;
+                return Err(restricted(&permissions, words));
             }
             Some("--workspace") => view.mode = Mode::Workspace,
             Some("--trial") => {
-                let terms: Terms = serde_json::from_slice(value()?.as_encoded_bytes())?;
-                let holes = trial(&terms)?;
+                let permissions: Permissions = serde_json::from_slice(value()?.as_encoded_bytes())?;
+                let holes = trial(&permissions)?;
                 return match holes.is_empty() {
                     true => Ok(ExitCode::SUCCESS),
                     false => Err(format!("not held: {holes:?}").into()),
@@ -71,44 +74,49 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     }
     let mut layout = view.survey()?;
     if let Some(tmp) = alone {
-        return Err(sealed(&layout.terms_alone(&tmp)?, words));
+        return Err(restricted(&layout.permissions_without_mounts(&tmp)?, words));
     }
-    let _placeholders = layout.occupy()?;
+    let _placeholders = layout.create_placeholders()?;
     let own = std::env::current_exe()?;
-    let terms: OsString = serde_json::to_string(&layout.terms())?.into();
+    let permissions: OsString = serde_json::to_string(&layout.permissions())?.into();
     if probe {
-        let trial = ["--trial".into(), terms];
-        report(&Ground::probe(Some("/usr/bin/bwrap".as_ref()), &mut layout, (&own, &trial)));
+        let trial = ["--trial".into(), permissions];
+        report(&Support::probe(Some("/usr/bin/bwrap".as_ref()), &mut layout, (&own, &trial)));
         return Ok(ExitCode::SUCCESS);
     }
-    let ring = Ring { bwrap: "bwrap".into(), version: Version::WITHOUT_NESTING };
+    let bubblewrap = Bubblewrap { program: "bwrap".into(), version: Version::WITHOUT_NESTING };
     if print {
-        show(&ring.options(&layout, &own));
+        show(&bubblewrap.options(&layout, &own));
         return Ok(ExitCode::SUCCESS);
     }
-    let arguments: Vec<_> = ["--sealed".into(), terms].into_iter().chain(words).collect();
-    let mut status = ring.enter(&layout, &own, &arguments)?.command.status()?;
+    let arguments: Vec<_> = ["--restricted".into(), permissions].into_iter().chain(words).collect();
+    let mut status = bubblewrap.command(&layout, &own, &arguments)?.command.status()?;
     while !status.success() && layout.uncover_gone() {
-        status = ring.enter(&layout, &own, &arguments)?.command.status()?;
+        status = bubblewrap.command(&layout, &own, &arguments)?.command.status()?;
     }
     Ok(ExitCode::from(status.code().unwrap_or(126) as u8))
 }
 
 /// Becomes the command; returns why not.
-fn sealed(terms: &Terms, mut words: impl Iterator<Item = OsString>) -> Box<dyn Error> {
-    let seal = match Seal::prepare(terms) {
-        Ok(seal) => seal,
+fn restricted(
+    permissions: &Permissions,
+    mut words: impl Iterator<Item = OsString>,
+) -> Box<dyn Error> {
+    let restrictions = match Restrictions::prepare(permissions) {
+        Ok(restrictions) => restrictions,
         Err(error) => return error.into(),
     };
     let Some(program) = words.next() else { return "no command".into() };
     let mut command = Command::new(program);
     command.args(words);
-    WAYS_OUT.iter().for_each(|name| {
+    SERVICE_VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
     close_inherited();
-    let sealed = seal.enclose().and_then(|()| seal.apply().map_err(io::Error::from_raw_os_error));
-    match sealed {
+    let done = restrictions
+        .restrict_agent()
+        .and_then(|()| restrictions.restrict_command().map_err(io::Error::from_raw_os_error));
+    match done {
         Ok(()) => command.exec().into(),
         Err(error) => error.into(),
     }
@@ -122,9 +130,14 @@ fn close_inherited() {
 }
 
 #[expect(clippy::print_stdout, reason = "this is a program for people")]
-fn report(ground: &Ground) {
-    println!("{:?}: Landlock {:?}, ring {:?}", ground.rung(), ground.landlock, ground.ring);
-    ground.obstacles.iter().for_each(|obstacle| println!("{obstacle}"));
+fn report(support: &Support) {
+    println!(
+        "{:?}: Landlock {:?}, bubblewrap {:?}",
+        support.protection(),
+        support.landlock,
+        support.bubblewrap
+    );
+    support.obstacles.iter().for_each(|obstacle| println!("{obstacle}"));
 }
 
 #[expect(clippy::print_stdout, reason = "this is a program for people")]

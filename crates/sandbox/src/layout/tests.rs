@@ -65,7 +65,7 @@ fn a_file_that_is_replaced_outside_makes_the_layout_out_of_date() {
     let config = home.join("work/.git/config");
     fs::write(&config, "").unwrap();
     let mut layout = view.survey().unwrap();
-    let _placeholders = layout.occupy().unwrap();
+    let _placeholders = layout.create_placeholders().unwrap();
     assert_eq!(layout.change(), None);
     fs::write(&config, "[core]").unwrap();
     assert_eq!(layout.change(), None);
@@ -86,7 +86,7 @@ fn a_secret_that_goes_is_missed_by_nobody_until_there_is_another() {
     let keys = home.join("work/keys");
     fs::create_dir(&keys).unwrap();
     let mut layout = View { deny_read: vec![keys.clone()], ..view }.survey().unwrap();
-    let _placeholders = layout.occupy().unwrap();
+    let _placeholders = layout.create_placeholders().unwrap();
     fs::remove_dir(&keys).unwrap();
     assert_eq!(layout.change(), None);
     assert!(layout.is_outdated());
@@ -100,7 +100,7 @@ fn what_goes_before_it_is_covered_needs_no_cover_until_it_is_back() {
     let keys = home.join("work/keys");
     fs::create_dir(&keys).unwrap();
     let mut layout = View { deny_read: vec![keys.clone()], ..view }.survey().unwrap();
-    let _placeholders = layout.occupy().unwrap();
+    let _placeholders = layout.create_placeholders().unwrap();
     assert!(!layout.uncover_gone());
     fs::remove_dir(&keys).unwrap();
     assert!(layout.uncover_gone() && !layout.uncover_gone());
@@ -114,7 +114,7 @@ fn what_goes_before_it_is_covered_needs_no_cover_until_it_is_back() {
 fn a_secret_that_comes_into_being_makes_the_layout_out_of_date() {
     let (_folder, home, view) = home();
     let mut layout = view.survey().unwrap();
-    let _placeholders = layout.occupy().unwrap();
+    let _placeholders = layout.create_placeholders().unwrap();
     fs::create_dir(home.join(".aws")).unwrap();
     assert_eq!(layout.change(), Some(home.join(".aws").as_path()));
 }

@@ -8,19 +8,18 @@ use std::process::{Command, Stdio};
 
 use landlock::ABI;
 
+use crate::bubblewrap::{Bubblewrap, Version};
 use crate::layout::Layout;
-use crate::ring::Ring;
-use crate::seal::landlock_version;
-use crate::version::Version;
+use crate::restrictions::landlock_version;
 
 /// How much of what was asked for can be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rung {
+pub enum Protection {
     /// Nothing that deserves the name: commands must not run.
     Nothing,
-    /// Seals without a ring: no network, no sockets, no private `/tmp`, nothing that only mounts can
+    /// RestrictionsOnly without a ring: no network, no sockets, no private `/tmp`, nothing that only mounts can
     /// protect. What others run can be seen, though not their environment.
-    Seals,
+    RestrictionsOnly,
     /// Rings and seals.
     Both,
 }
@@ -34,15 +33,15 @@ pub struct Obstacle {
 
 /// What was found out.
 #[derive(Debug)]
-pub struct Ground {
+pub struct Support {
     pub landlock: Option<ABI>,
     /// Whether system calls can be filtered.
     pub seccomp: bool,
-    pub ring: Option<Ring>,
+    pub bubblewrap: Option<Bubblewrap>,
     pub obstacles: Vec<Obstacle>,
 }
 
-impl Ground {
+impl Support {
     /// Tries everything. `bwrap` is what was found under that name; `trial` is a program and its
     /// arguments that makes a [`trial`](crate::trial) and succeeds if all was held. It is called in
     /// the layout, which must be occupied.
@@ -58,29 +57,29 @@ impl Ground {
         let no_seccomp = no_seccomp();
         let seccomp = no_seccomp.is_none();
         obstacles.extend(no_seccomp);
-        let mut ring = find(bwrap).and_then(|ring| try_ring(ring, layout, trial));
-        while ring.is_err() && layout.uncover_gone() {
-            ring = find(bwrap).and_then(|ring| try_ring(ring, layout, trial));
+        let mut bubblewrap = find(bwrap).and_then(|found| try_out(found, layout, trial));
+        while bubblewrap.is_err() && layout.uncover_gone() {
+            bubblewrap = find(bwrap).and_then(|found| try_out(found, layout, trial));
         }
-        let ring = ring.map_err(|obstacle| obstacles.push(obstacle)).ok();
-        Self { landlock, seccomp, ring, obstacles }
+        let bubblewrap = bubblewrap.map_err(|obstacle| obstacles.push(obstacle)).ok();
+        Self { landlock, seccomp, bubblewrap, obstacles }
     }
 
-    pub fn rung(&self) -> Rung {
-        match (self.landlock, &self.ring) {
-            (None, _) => Rung::Nothing,
-            _ if !self.seccomp => Rung::Nothing,
-            (Some(_), Some(_)) => Rung::Both,
+    pub fn protection(&self) -> Protection {
+        match (self.landlock, &self.bubblewrap) {
+            (None, _) => Protection::Nothing,
+            _ if !self.seccomp => Protection::Nothing,
+            (Some(_), Some(_)) => Protection::Both,
             // Before, a file could be cut and another process signalled.
-            (Some(abi), None) if abi >= ABI::V6 => Rung::Seals,
-            (Some(_), None) => Rung::Nothing,
+            (Some(abi), None) if abi >= ABI::V6 => Protection::RestrictionsOnly,
+            (Some(_), None) => Protection::Nothing,
         }
     }
 
     /// Whether commands can have the machine's network and not its nameless sockets, which belong to
     /// the same namespace.
     pub fn can_share_network(&self) -> bool {
-        self.ring.is_some() && self.landlock.is_some_and(|abi| abi >= ABI::V6)
+        self.bubblewrap.is_some() && self.landlock.is_some_and(|abi| abi >= ABI::V6)
     }
 }
 
@@ -126,7 +125,7 @@ fn no_seccomp() -> Option<Obstacle> {
     })
 }
 
-fn find(bwrap: Option<&Path>) -> Result<Ring, Obstacle> {
+fn find(bwrap: Option<&Path>) -> Result<Bubblewrap, Obstacle> {
     let missing = |cause: String| {
         let fix = "install the package bubblewrap";
         Obstacle::new(cause, fix)
@@ -138,7 +137,7 @@ fn find(bwrap: Option<&Path>) -> Result<Ring, Obstacle> {
     let version = Version::parse(&String::from_utf8_lossy(&told.stdout));
     match version {
         Some(version) if version >= Version::OLDEST => {
-            Ok(Ring { bwrap: PathBuf::from(bwrap), version })
+            Ok(Bubblewrap { program: PathBuf::from(bwrap), version })
         }
         version => {
             let told = version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
@@ -150,23 +149,23 @@ fn find(bwrap: Option<&Path>) -> Result<Ring, Obstacle> {
 }
 
 /// Goes into a ring, tries what must not be, and comes out again.
-fn try_ring(
-    ring: Ring,
+fn try_out(
+    bubblewrap: Bubblewrap,
     layout: &Layout,
     (program, arguments): (&Path, &[OsString]),
-) -> Result<Ring, Obstacle> {
-    let tried = ring
-        .enter(layout, program, arguments)
-        .and_then(|mut entrance| entrance.command.stdin(Stdio::null()).output());
+) -> Result<Bubblewrap, Obstacle> {
+    let tried = bubblewrap
+        .command(layout, program, arguments)
+        .and_then(|mut prepared| prepared.command.stdin(Stdio::null()).output());
     match tried {
-        Ok(output) if output.status.success() => Ok(ring),
-        Ok(output) => Err(no_ring(String::from_utf8_lossy(&output.stderr).trim())),
-        Err(error) => Err(no_ring(&error.to_string())),
+        Ok(output) if output.status.success() => Ok(bubblewrap),
+        Ok(output) => Err(no_namespaces(String::from_utf8_lossy(&output.stderr).trim())),
+        Err(error) => Err(no_namespaces(&error.to_string())),
     }
 }
 
 /// Why there is no ring, as far as the system's switches tell.
-fn no_ring(said: &str) -> Obstacle {
+fn no_namespaces(said: &str) -> Obstacle {
     let said = said.lines().next().unwrap_or("bwrap said nothing");
     let root = rustix::process::geteuid().is_root();
     let switches: [(&str, &str, bool); 3] = [

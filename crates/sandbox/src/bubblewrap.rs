@@ -4,6 +4,8 @@
 //! that are inherited; the agent closes those. Descriptors that are sent over the socket cross
 //! namespaces. One of a folder leads back to all of the machine: its `..` is the one outside.
 
+mod version;
+
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,47 +16,47 @@ use std::process::Command;
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
 use serde::{Deserialize, Serialize};
 
+use crate::known_paths;
 use crate::layout::{Cover, Layout};
-use crate::names;
-use crate::version::Version;
 use crate::view::Network;
+pub use version::Version;
 
 /// Where the agent's own program is inside, whatever is hidden.
-pub const PROGRAM: &str = "/run/mcpz";
+const PROGRAM: &str = "/run/mcpz";
 
 const NAMESPACES: &[&str] =
     &["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"];
 
 /// The way into a ring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ring {
-    pub bwrap: PathBuf,
+pub struct Bubblewrap {
+    pub program: PathBuf,
     pub version: Version,
 }
 
 /// A call that is ready to be made.
 #[derive(Debug)]
-pub struct Entrance {
+pub struct PreparedCommand {
     pub command: Command,
     options: OwnedFd,
 }
 
-impl Entrance {
+impl PreparedCommand {
     /// The call, and what is inherited by it: that must live until it is made.
     pub fn into_parts(self) -> (Command, OwnedFd) {
         (self.command, self.options)
     }
 }
 
-impl Ring {
+impl Bubblewrap {
     /// Has `program` called with `arguments` inside. The options go by a descriptor: on the command
     /// line everybody inside would see them, in every list of processes.
-    pub fn enter(
+    pub fn command(
         &self,
         layout: &Layout,
         program: &Path,
         arguments: &[OsString],
-    ) -> io::Result<Entrance> {
+    ) -> io::Result<PreparedCommand> {
         let file = memfd_create("options", MemfdFlags::empty())?;
         let options = self.options(layout, program);
         let mut rest =
@@ -64,60 +66,60 @@ impl Ring {
             rest.drain(..written);
         }
         seek(&file, SeekFrom::Start(0))?;
-        let mut command = Command::new(&self.bwrap);
+        let mut command = Command::new(&self.program);
         command.arg("--args").arg(file.as_raw_fd().to_string());
         command.args(["--", PROGRAM]).args(arguments);
-        Ok(Entrance { command, options: file })
+        Ok(PreparedCommand { command, options: file })
     }
 
     /// What `bwrap` is told, but for what to call.
     pub fn options(&self, layout: &Layout, program: &Path) -> Vec<OsString> {
-        let mut line = Line::default();
-        NAMESPACES.iter().for_each(|it| line.say(&[it]));
+        let mut options = Options::default();
+        NAMESPACES.iter().for_each(|it| options.add(&[it]));
         if layout.network == Network::Off {
-            line.say(&["--unshare-net"]);
+            options.add(&["--unshare-net"]);
         }
         if self.version >= Version::WITHOUT_NESTING {
-            line.say(&["--disable-userns"]);
+            options.add(&["--disable-userns"]);
         }
-        line.say(&["--die-with-parent", "--cap-drop", "ALL"]);
-        line.say(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
+        options.add(&["--die-with-parent", "--cap-drop", "ALL"]);
+        options.add(&["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]);
         let size = layout.tmp_bytes.to_string();
         for (path, cover) in layout.covers() {
             match cover {
                 Cover::Private => {
-                    line.say(&["--perms", "1777", "--size", &size]);
-                    line.mount("--tmpfs", &[path]);
+                    options.add(&["--perms", "1777", "--size", &size]);
+                    options.add_paths("--tmpfs", &[path]);
                 }
-                Cover::Writable | Cover::Pinned => line.mount("--bind", &[path, path]),
-                Cover::Shown | Cover::Protected => line.mount("--ro-bind", &[path, path]),
+                Cover::Writable | Cover::Pinned => options.add_paths("--bind", &[path, path]),
+                Cover::Shown | Cover::Protected => options.add_paths("--ro-bind", &[path, path]),
                 Cover::Hidden if path.is_dir() => {
                     // Nothing inside can be seen, unless the view has something there.
                     let perms = if layout.has_below(path) { "0711" } else { "0000" };
-                    line.say(&["--perms", perms, "--size", "65536"]);
-                    line.mount("--tmpfs", &[path]);
+                    options.add(&["--perms", perms, "--size", "65536"]);
+                    options.add_paths("--tmpfs", &[path]);
                 }
                 // A device on a mount without devices cannot be opened.
-                Cover::Hidden => line.mount("--ro-bind", &[Path::new("/dev/null"), path]),
+                Cover::Hidden => options.add_paths("--ro-bind", &[Path::new("/dev/null"), path]),
             }
         }
-        line.mount("--ro-bind", &[program, Path::new(PROGRAM)]);
-        names::WAYS_OUT.iter().for_each(|name| line.say(&["--unsetenv", name]));
-        line.say(&["--setenv", "TMPDIR", "/tmp"]);
-        line.mount("--chdir", &[&layout.directory]);
-        line.0
+        options.add_paths("--ro-bind", &[program, Path::new(PROGRAM)]);
+        known_paths::SERVICE_VARIABLES.iter().for_each(|name| options.add(&["--unsetenv", name]));
+        options.add(&["--setenv", "TMPDIR", "/tmp"]);
+        options.add_paths("--chdir", &[&layout.directory]);
+        options.0
     }
 }
 
 #[derive(Default)]
-struct Line(Vec<OsString>);
+struct Options(Vec<OsString>);
 
-impl Line {
-    fn say(&mut self, words: &[&str]) {
+impl Options {
+    fn add(&mut self, words: &[&str]) {
         self.0.extend(words.iter().map(OsString::from));
     }
 
-    fn mount(&mut self, option: &str, paths: &[&Path]) {
+    fn add_paths(&mut self, option: &str, paths: &[&Path]) {
         self.0.push(option.into());
         self.0.extend(paths.iter().map(|path| OsStr::to_owned(path.as_os_str())));
     }

@@ -2,12 +2,12 @@
 //!
 //! The child there shares its parent's memory and may only make system calls. So the parent
 //! prepares everything: the Landlock rules are a descriptor, the filters are compiled programs, and
-//! [`Seal::apply`] allocates nothing.
+//! [`Restrictions::apply`] allocates nothing.
 //!
 //!     agent ─ enclose ─▶ keeper ─ fork ─ apply ─▶ command
 //!
 //! The kernel takes half a millisecond to accept the filter, as long as it takes to run `true`. So
-//! the agent accepts it for all ([`Seal::enclose`]). What a command gets of its own is
+//! the agent accepts it for all ([`Restrictions::enclose`]). What a command gets of its own is
 //! a Landlock domain: keepers and other commands are outside of that, and none of them can be
 //! traced, signalled or looked into.
 
@@ -23,19 +23,19 @@ use libc::{c_int, c_long, c_ulong};
 use seccompiler::{BackendError, BpfProgram};
 use serde::{Deserialize, Serialize};
 
-use crate::filter::{self, Around};
+use crate::seccomp::{self, Isolation};
 
-/// What a seal lets a command do, as told to the process that prepares it.
+/// What a restrictions lets a command do, as told to the process that prepares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct Permissions {
     pub readable: Vec<PathBuf>,
     /// These can be read as well.
     pub writable: Vec<PathBuf>,
-    pub around: Around,
+    pub isolation: Isolation,
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum SealError {
+pub enum RestrictionError {
     #[error("this kernel has no Landlock")]
     NoLandlock,
     #[error("the rules about files are not accepted")]
@@ -46,7 +46,7 @@ pub enum SealError {
     Filter(#[source] BackendError),
 }
 
-pub struct Seal {
+pub struct Restrictions {
     rules: OwnedFd,
     filter: BpfProgram,
     without_clone3: BpfProgram,
@@ -55,28 +55,28 @@ pub struct Seal {
 /// The layout of capabilities that the kernel has had since it has more than 32.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
-impl Seal {
-    /// Prepares a seal where the paths mean what they mean to the command: inside the ring.
-    pub fn prepare(terms: &Terms) -> Result<Self, SealError> {
+impl Restrictions {
+    /// Prepares a restrictions where the paths mean what they mean to the command: inside the ring.
+    pub fn prepare(permissions: &Permissions) -> Result<Self, RestrictionError> {
         Ok(Self {
-            rules: rules(terms)?,
-            filter: filter::program(terms.around).map_err(SealError::Filter)?,
-            without_clone3: filter::without_clone3(),
+            rules: rules(permissions)?,
+            filter: seccomp::program(permissions.isolation).map_err(RestrictionError::Filter)?,
+            without_clone3: seccomp::without_clone3(),
         })
     }
 
     /// Takes from the calling thread, and from all it will start, what no command may have.
-    pub fn enclose(&self) -> io::Result<()> {
+    pub fn restrict_agent(&self) -> io::Result<()> {
         drop_capabilities()
             .and_then(|()| renounce_privileges())
             .and_then(|()| install(&self.filter))
             .map_err(io::Error::from_raw_os_error)
     }
 
-    /// Seals the calling thread and all it becomes, after one of those before it was enclosed. Only
+    /// RestrictionsOnly the calling thread and all it becomes, after one of those before it was enclosed. Only
     /// makes system calls; a number of the system's says why it failed, and then nothing must be
     /// executed.
-    pub fn apply(&self) -> Result<(), c_int> {
+    pub fn restrict_command(&self) -> Result<(), c_int> {
         let rules = self.rules.as_raw_fd();
         // SAFETY: plain numbers, one of which is a descriptor that lives as long as we do.
         checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0) })?;
@@ -85,7 +85,7 @@ impl Seal {
 }
 
 /// The descriptor of the rules: who forks and closes all others must keep it.
-impl AsFd for Seal {
+impl AsFd for Restrictions {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.rules.as_fd()
     }
@@ -112,47 +112,50 @@ pub fn landlock_version() -> Result<ABI, io::Error> {
     }
 }
 
-/// Everything this kernel can refuse is refused, but for what the terms allow.
-fn rules(terms: &Terms) -> Result<OwnedFd, SealError> {
-    let abi = landlock_version().map_err(|_| SealError::NoLandlock)?;
+/// Everything this kernel can refuse is refused, but for what the permissions allow.
+fn rules(permissions: &Permissions) -> Result<OwnedFd, RestrictionError> {
+    let abi = landlock_version().map_err(|_| RestrictionError::NoLandlock)?;
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(abi))
-        .map_err(SealError::Rules)?;
-    if terms.around == Around::Machine && abi >= ABI::V4 {
-        rules = rules.handle_access(AccessNet::from_all(abi)).map_err(SealError::Rules)?;
+        .map_err(RestrictionError::Rules)?;
+    if permissions.isolation == Isolation::None && abi >= ABI::V4 {
+        rules = rules.handle_access(AccessNet::from_all(abi)).map_err(RestrictionError::Rules)?;
     }
     if abi >= ABI::V6 {
-        rules = rules.scope(Scope::from_all(abi)).map_err(SealError::Rules)?;
+        rules = rules.scope(Scope::from_all(abi)).map_err(RestrictionError::Rules)?;
     }
-    let mut rules = rules.create().map_err(SealError::Rules)?;
+    let mut rules = rules.create().map_err(RestrictionError::Rules)?;
     let devices = AccessFs::MakeChar | AccessFs::MakeBlock;
     let all = [
-        (&terms.readable, AccessFs::from_read(abi)),
-        (&terms.writable, AccessFs::from_all(abi) & !devices),
+        (&permissions.readable, AccessFs::from_read(abi)),
+        (&permissions.writable, AccessFs::from_all(abi) & !devices),
     ];
     for (paths, access) in all {
         for path in paths {
             let (path_fd, applicable) = match (open(path), applicable(path, abi)) {
                 (Ok(path_fd), Ok(applicable)) => (path_fd, applicable),
                 // What went since it was listed needs no rule: less is allowed then, not more.
-                _ if !path.exists() && !terms.writable.contains(path) => continue,
+                _ if !path.exists() && !permissions.writable.contains(path) => continue,
                 (Err(error), _) | (_, Err(error)) => return Err(error),
             };
             let access = access & applicable;
-            rules = rules.add_rule(PathBeneath::new(path_fd, access)).map_err(SealError::Rules)?;
+            rules = rules
+                .add_rule(PathBeneath::new(path_fd, access))
+                .map_err(RestrictionError::Rules)?;
         }
     }
-    Option::from(rules).ok_or(SealError::NoLandlock)
+    Option::from(rules).ok_or(RestrictionError::NoLandlock)
 }
 
-fn open(path: &Path) -> Result<PathFd, SealError> {
-    PathFd::new(path).map_err(|error| SealError::Path(path.to_owned(), io::Error::other(error)))
+fn open(path: &Path) -> Result<PathFd, RestrictionError> {
+    PathFd::new(path)
+        .map_err(|error| RestrictionError::Path(path.to_owned(), io::Error::other(error)))
 }
 
 /// What can be said of this path: the kernel refuses a rule about entries for what has none.
-fn applicable(path: &Path, abi: ABI) -> Result<BitFlags<AccessFs>, SealError> {
-    let found = path.metadata().map_err(|error| SealError::Path(path.to_owned(), error))?;
+fn applicable(path: &Path, abi: ABI) -> Result<BitFlags<AccessFs>, RestrictionError> {
+    let found = path.metadata().map_err(|error| RestrictionError::Path(path.to_owned(), error))?;
     Ok(match found.is_dir() {
         true => AccessFs::from_all(abi),
         false => AccessFs::from_file(abi),
@@ -207,10 +210,16 @@ mod tests {
     #[test]
     fn what_is_not_there_any_more_cannot_be_read_but_must_be_there_to_be_written() {
         let (there, gone) = (PathBuf::from("/"), PathBuf::from("/nonexistent"));
-        let terms =
-            |readable: Vec<PathBuf>, writable| Terms { readable, writable, around: Around::Ring };
-        assert!(Seal::prepare(&terms(vec![there.clone(), gone.clone()], Vec::new())).is_ok());
-        let refused = Seal::prepare(&terms(vec![there], vec![gone.clone()])).err();
-        assert!(matches!(refused, Some(SealError::Path(path, _)) if path == gone));
+        let permissions = |readable: Vec<PathBuf>, writable| Permissions {
+            readable,
+            writable,
+            isolation: Isolation::Namespaces,
+        };
+        assert!(
+            Restrictions::prepare(&permissions(vec![there.clone(), gone.clone()], Vec::new()))
+                .is_ok()
+        );
+        let refused = Restrictions::prepare(&permissions(vec![there], vec![gone.clone()])).err();
+        assert!(matches!(refused, Some(RestrictionError::Path(path, _)) if path == gone));
     }
 }

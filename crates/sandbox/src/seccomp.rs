@@ -18,13 +18,13 @@ use serde::{Deserialize, Serialize};
 
 /// What a command is surrounded by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Around {
+pub enum Isolation {
     /// A ring that has cut it off from what sockets lead to, from other processes and from changes
     /// to files.
-    Ring,
-    /// The machine itself, with nothing but the seal in between. Landlock leaves out what a file has
+    Namespaces,
+    /// The machine itself, with nothing but the restrictions in between. Landlock leaves out what a file has
     /// besides its content, and a socket could be connected to anything: both are refused.
-    Machine,
+    None,
 }
 
 /// The first number of the x32 calls, which are all others once more under another number.
@@ -102,9 +102,9 @@ const REFUSED: &[c_long] = &[
     libc::SYS_ioperm,
 ];
 
-/// What else is refused where nothing but the seal is around: modes, owners, times and marks of
+/// What else is refused where nothing but the restrictions is around: modes, owners, times and marks of
 /// files, whoever they belong to.
-const REFUSED_ON_THE_MACHINE: &[c_long] = &[
+const REFUSED_WITHOUT_NAMESPACES: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
     #[cfg(target_arch = "x86_64")]
@@ -137,7 +137,7 @@ const REFUSED_ON_THE_MACHINE: &[c_long] = &[
 ];
 
 /// Calls whose first argument says which process is changed: none but the one that calls.
-const CHANGES_OF_PROCESSES: &[c_long] = &[
+const PROCESS_CHANGES: &[c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
     libc::SYS_sched_setattr,
@@ -147,7 +147,7 @@ const CHANGES_OF_PROCESSES: &[c_long] = &[
 
 /// Calls whose second argument says so, and the first what kind of thing that is; the number is the
 /// one for all of a user's.
-const CHANGES_OF_USERS: &[(c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
+const USER_CHANGES: &[(c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 const NAMESPACES: &[c_int] = &[
     libc::CLONE_NEWUSER,
@@ -163,7 +163,7 @@ const NAMESPACES: &[c_int] = &[
 const CLONE_NEWTIME: c_int = 0x80;
 
 /// Putting input into a terminal, as if it had been typed there.
-const TYPING: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
+const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
 const FAMILIES: &[c_int] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
@@ -177,39 +177,40 @@ const TYPES: &[c_int] = &[libc::SOCK_STREAM, libc::SOCK_DGRAM];
 const TYPE_MASK: u64 = 0xf;
 
 /// The program for everything but `clone3`.
-pub fn program(around: Around) -> Result<BpfProgram, BackendError> {
+pub fn program(isolation: Isolation) -> Result<BpfProgram, BackendError> {
     let mut rules: BTreeMap<_, Vec<_>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, any_of(NAMESPACES, has)?);
     rules.insert(libc::SYS_unshare, any_of(&[NAMESPACES, &[CLONE_NEWTIME]].concat(), has)?);
-    let typing = TYPING.iter().map(|request| all_of([argument(1, Is::Eq, *request)]));
-    rules.insert(libc::SYS_ioctl, typing.collect::<Result<_, _>>()?);
+    let injection =
+        TERMINAL_INJECTION.iter().map(|request| all_of([argument(1, Is::Eq, *request)]));
+    rules.insert(libc::SYS_ioctl, injection.collect::<Result<_, _>>()?);
     rules.insert(libc::SYS_socketpair, vec![none_of(0, &[libc::AF_UNIX])?]);
-    match around {
-        Around::Ring => {
-            rules.insert(libc::SYS_socket, refused_sockets()?);
+    match isolation {
+        Isolation::Namespaces => {
+            rules.insert(libc::SYS_socket, socket_rules()?);
         }
-        Around::Machine => refuse_changes(&mut rules)?,
+        Isolation::None => refuse_changes(&mut rules)?,
     }
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
-    let mut program = beginning();
+    let mut program = prologue();
     program.extend(BpfProgram::try_from(filter)?);
     Ok(program)
 }
 
 fn refuse_changes(rules: &mut BTreeMap<c_long, Vec<SeccompRule>>) -> Result<(), BackendError> {
-    rules.extend(REFUSED_ON_THE_MACHINE.iter().map(|call| (*call, Vec::new())));
-    for call in CHANGES_OF_PROCESSES {
+    rules.extend(REFUSED_WITHOUT_NAMESPACES.iter().map(|call| (*call, Vec::new())));
+    for call in PROCESS_CHANGES {
         rules.insert(*call, vec![none_of(0, &[0])?]);
     }
-    for (call, users) in CHANGES_OF_USERS {
+    for (call, users) in USER_CHANGES {
         rules.insert(*call, vec![none_of(1, &[0])?, all_of([argument(0, Is::Eq, *users)])?]);
     }
     Ok(())
 }
 
-fn refused_sockets() -> Result<Vec<SeccompRule>, BackendError> {
+fn socket_rules() -> Result<Vec<SeccompRule>, BackendError> {
     let mut rules = vec![none_of(0, FAMILIES)?];
     for family in [libc::AF_INET, libc::AF_INET6] {
         let family = argument(0, Is::Eq, family as u64)?;
@@ -229,13 +230,13 @@ fn refused_sockets() -> Result<Vec<SeccompRule>, BackendError> {
 }
 
 /// What comes before the rules, because rules know neither a range of numbers nor a second answer.
-fn beginning() -> BpfProgram {
+fn prologue() -> BpfProgram {
     vec![
-        step(LOAD, 0, 0, NUMBER),
-        step(AT_LEAST, 1, 0, X32),
-        step(AT_LEAST, 1, 2, NEWEST + 1),
-        step(RETURN, 0, 0, answer(libc::EPERM)),
-        step(RETURN, 0, 0, answer(libc::ENOSYS)),
+        instruction(LOAD, 0, 0, CALL_NUMBER),
+        instruction(AT_LEAST, 1, 0, X32),
+        instruction(AT_LEAST, 1, 2, NEWEST + 1),
+        instruction(RETURN, 0, 0, errno_action(libc::EPERM)),
+        instruction(RETURN, 0, 0, errno_action(libc::ENOSYS)),
     ]
 }
 
@@ -244,10 +245,10 @@ fn beginning() -> BpfProgram {
 /// needs the call to start it in a cgroup.
 pub fn without_clone3() -> BpfProgram {
     vec![
-        step(LOAD, 0, 0, NUMBER),
-        step(EQUAL, 0, 1, libc::SYS_clone3 as u32),
-        step(RETURN, 0, 0, answer(libc::ENOSYS)),
-        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+        instruction(LOAD, 0, 0, CALL_NUMBER),
+        instruction(EQUAL, 0, 1, libc::SYS_clone3 as u32),
+        instruction(RETURN, 0, 0, errno_action(libc::ENOSYS)),
+        instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
     ]
 }
 
@@ -257,14 +258,14 @@ const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
 /// Where the call's number is in what a filter is shown.
-const NUMBER: u32 = 0;
+const CALL_NUMBER: u32 = 0;
 
 /// One step: `yes` or `no` steps after it are passed over.
-fn step(code: u16, yes: u8, no: u8, k: u32) -> sock_filter {
+fn instruction(code: u16, yes: u8, no: u8, k: u32) -> sock_filter {
     sock_filter { code, jt: yes, jf: no, k }
 }
 
-fn answer(errno: c_int) -> u32 {
+fn errno_action(errno: c_int) -> u32 {
     libc::SECCOMP_RET_ERRNO | errno as u32
 }
 

@@ -166,8 +166,11 @@ pub const SYSTEM_SECRETS: &[&str] = &[
 /// Folders whose sockets lead out.
 pub const SOCKET_FOLDERS: &[&str] = &["/run", "/var/run"];
 
+/// Folders for temporary files.
+pub const TEMPORARY: &[&str] = &["/tmp", "/var/tmp"];
+
 /// Variables that name a way to somebody who holds keys, a display or a machine.
-pub const WAYS_OUT: &[&str] = &[
+pub const SERVICE_VARIABLES: &[&str] = &[
     "DBUS_SESSION_BUS_ADDRESS",
     "DBUS_SYSTEM_BUS_ADDRESS",
     "DISPLAY",
@@ -202,7 +205,7 @@ pub const CONFIGURATION: &[&str] = &[
 
 /// The same of a kind that is only protected where it exists: an empty one would change what
 /// programs outside do, or is not read by itself.
-pub const CONFIGURATION_IF_THERE: &[&str] = &[
+pub const EXISTING_CONFIGURATION: &[&str] = &[
     ".amazonq",
     ".bash_login",
     ".bash_logout",
@@ -247,4 +250,4 @@ pub const CONFIGURATION_IF_THERE: &[&str] = &[
 ];
 
 /// What git runs programs for, in a folder of its own.
-pub const GIT: &[&str] = &["config", "config.worktree", "hooks"];
+pub const GIT_CONFIGURATION: &[&str] = &["config", "config.worktree", "hooks"];
