@@ -1,9 +1,9 @@
-//! The agent: a small process that forks keepers for a server, and sees to what they leave behind.
+//! The agent: a small process that forks keepers for a server, and cleans up after keepers that were killed.
 //!
-//! The server talks to each keeper itself; the agent is there because a fork of a large process
-//! with many threads is slow and dangerous, and one of a small process with one thread is neither.
-//! Should a keeper be killed, its processes come to the agent, which is a subreaper too, and are
-//! killed. It lives as long as the server's stream, and leaves when all keepers have.
+//! The server talks to each keeper directly. The agent exists because forking a large process with many threads
+//! is slow and dangerous, and forking a small one with one thread is not. If a keeper is killed, its processes
+//! become children of the agent, which is a subreaper too, and it kills them. The agent serves until the server's
+//! stream ends, and exits when all keepers have.
 //!
 //!     server ══ agent
 //!        ║        ├─ keeper ─ run
@@ -24,25 +24,28 @@ use rustix::net::RecvFlags;
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use crate::ancestry::{AGENT, KEEPER};
-use crate::cgroup::{Group, Groups};
-use crate::child::close_on_exec_from;
-use crate::crowd::Crowd;
-use crate::frame::{Confinement, Event, Failure, FrameError, Order, Report, Stage, VERSION};
+use crate::cgroup::{AgentCgroups, KeeperCgroup};
+use crate::frame::{
+    AgentEvent, AgentRequest, Confinement, Failure, FrameError, KeeperEvent, Stage, VERSION,
+};
 use crate::keeper::{Keeper, ORPHAN_GRACE};
+use crate::keeper_count::KeeperCount;
+use crate::launcher::close_on_exec_from;
 use crate::limits::Limits;
-use crate::wire::{self, Inbox};
-use crate::{code, signals, tree};
+use crate::memory::release_code_pages;
+use crate::socket::{self, Inbox};
+use crate::{signals, tree};
 
-/// How long processes of a killed keeper are hunted.
-const SWEEP_TIME: Duration = Duration::from_secs(3);
+/// How long to kill the processes that a killed keeper left behind.
+const ORPHAN_KILL_TIME: Duration = Duration::from_secs(3);
 
-/// How long no run may end, while all of them are being killed, before that is given up.
-const LEAVE_TIME: Duration = Duration::from_secs(4);
+/// How long no keeper may exit, while all runs are being killed, before the agent gives up.
+const STUCK_TIME: Duration = Duration::from_secs(4);
 
-/// The least time between two looks at all processes while they are being killed.
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+/// The least time between two scans of all processes while they are being killed.
+const SCAN_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Why an agent ended other than by its server leaving.
+/// Why an agent ended although its server had not hung up.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error("the agent cannot be set up")]
@@ -57,29 +60,29 @@ pub enum AgentError {
     Garbage(#[from] FrameError),
 }
 
-/// Serves the stream on standard input until it ends. Everything that was started is gone when
-/// this returns, but for what not even SIGKILL ends.
+/// Serves the stream on standard input until it ends. When this returns, every process that was started is
+/// gone, except those that not even SIGKILL ends.
 pub fn serve_stdin() -> Result<(), AgentError> {
     let socket = detach_stdin().map_err(AgentError::Setup)?;
     close_on_exec_from(3);
-    signals::take_over();
-    // A terminal's signals are for the server, and our secrets are for nobody.
+    signals::block_all();
+    // A terminal's signals are meant for the server, and commands must not read our memory.
     let _ = rustix::process::setsid();
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
-    signals::wake_when_parent_ends();
+    signals::resume_when_parent_dies();
     set_name(AGENT);
     let mut agent = Agent {
         server: socket,
         inbox: Inbox::default(),
-        ward: None,
+        setup: None,
         keepers: HashMap::new(),
-        crowd: Crowd::new(),
+        keeper_count: KeeperCount::new(),
         restrictions: None,
     };
     let result = agent.serve();
     if result.is_err() {
-        // The server has not left: it must hear that we do, and hang up on the keepers.
+        // The server is still there: it must notice that we exit, and hang up on the keepers.
         let _ = rustix::net::shutdown(&agent.server, rustix::net::Shutdown::Both);
     }
     agent.close();
@@ -89,24 +92,25 @@ pub fn serve_stdin() -> Result<(), AgentError> {
 struct Agent {
     server: OwnedFd,
     inbox: Inbox,
-    /// What the server has said in its greeting, and what was made for it.
-    ward: Option<Ward>,
-    keepers: HashMap<Pid, Record>,
-    crowd: Crowd,
-    /// What each command puts on itself.
+    /// Set by the server's greeting.
+    setup: Option<Setup>,
+    keepers: HashMap<Pid, KeeperEntry>,
+    keeper_count: KeeperCount,
+    /// What each command applies to itself, if commands are confined.
     restrictions: Option<Restrictions>,
 }
 
-struct Ward {
+/// The limits of every run, and the cgroups that enforce them.
+struct Setup {
     limits: Limits,
-    groups: Groups,
+    cgroups: AgentCgroups,
 }
 
 /// What the agent knows of one keeper.
-struct Record {
-    keeper: u64,
+struct KeeperEntry {
+    id: u64,
     owner: u64,
-    group: Option<Group>,
+    cgroup: Option<KeeperCgroup>,
 }
 
 impl Agent {
@@ -119,115 +123,123 @@ impl Agent {
                     Err(_) => return Ok(()),
                 }
             }
-            while let Some(order) = self.inbox.next()? {
-                self.obey(&order)?;
+            while let Some(request) = self.inbox.next()? {
+                self.handle(&request)?;
             }
-            self.bury_ended();
+            self.reap_keepers();
         }
     }
 
-    fn obey(&mut self, order: &Order) -> Result<(), AgentError> {
-        match order {
-            Order::Hello { version: VERSION, limits, confinement } => {
-                let groups = Groups::create(limits);
+    fn handle(&mut self, request: &AgentRequest) -> Result<(), AgentError> {
+        match request {
+            AgentRequest::Hello { version: VERSION, limits, confinement } => {
+                let cgroups = AgentCgroups::create(limits);
                 let listener = match confinement.as_ref().map(|it| self.confine(it)).transpose() {
                     Ok(listener) => listener.flatten(),
                     Err(error) => {
-                        self.report(&Report::Refused { why: error.to_string() }, &[]);
+                        self.report(&AgentEvent::Refused { reason: error.to_string() }, &[]);
                         return Err(AgentError::Confinement(error));
                     }
                 };
                 let port = listener.as_ref().map(|(_, port)| *port);
                 let sent: Vec<_> = listener.iter().map(|(listener, _)| listener.as_fd()).collect();
-                let cgroups = groups.paths();
-                self.report(&Report::Hello { version: VERSION, cgroups, port }, &sent);
-                self.ward = Some(Ward { limits: *limits, groups });
-                code::forget();
+                let folders = cgroups.paths();
+                self.report(&AgentEvent::Hello { version: VERSION, cgroups: folders, port }, &sent);
+                self.setup = Some(Setup { limits: *limits, cgroups });
+                release_code_pages();
             }
-            Order::Hello { version, .. } => return Err(AgentError::Version { theirs: *version }),
-            Order::Keep { keeper, owner } => {
+            AgentRequest::Hello { version, .. } => {
+                return Err(AgentError::Version { theirs: *version });
+            }
+            AgentRequest::StartKeeper { keeper, owner } => {
                 let (keeper, owner) = (*keeper, *owner);
-                let Some(Ward { limits, groups }) = &mut self.ward else {
+                let Some(Setup { limits, cgroups }) = &mut self.setup else {
                     return Err(AgentError::NoHello);
                 };
                 match self.inbox.take_fds(1).and_then(|mut fds| fds.pop()) {
                     Some(socket) => {
-                        let (limits, group) = (*limits, groups.add(owner));
-                        self.fork_keeper(Record { keeper, owner, group }, socket, limits);
+                        let (limits, cgroup) = (*limits, cgroups.add(owner));
+                        self.fork_keeper(KeeperEntry { id: keeper, owner, cgroup }, socket, limits);
                     }
-                    // Out of descriptors: the kernel has closed it, which the server sees.
-                    None => self.report(&Report::Buried { keeper }, &[]),
+                    // This process has too many open files: the kernel has closed the socket, which the server sees.
+                    None => self.report(&AgentEvent::KeeperGone { keeper }, &[]),
                 }
             }
         }
         Ok(())
     }
 
-    fn fork_keeper(&mut self, record: Record, socket: OwnedFd, limits: Limits) {
+    fn fork_keeper(&mut self, entry: KeeperEntry, socket: OwnedFd, limits: Limits) {
         // SAFETY: this process has one thread, so the child finds nothing half done. It never
-        // returns into our code: it serves and leaves.
+        // returns into our code: it serves and exits.
         match unsafe { libc::fork() } {
             -1 => {
                 let errno = io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN);
                 let failure = Failure { stage: Stage::Resources, errno };
-                let _ = wire::tell(socket.as_fd(), &[Event::Failed(failure)], &[]);
-                self.report(&Report::Buried { keeper: record.keeper }, &[]);
+                let _ = socket::send_all(socket.as_fd(), &[KeeperEvent::Failed(failure)], &[]);
+                self.report(&AgentEvent::KeeperGone { keeper: entry.id }, &[]);
             }
-            0 => live_as_keeper(socket, limits, record.group, self.restrictions.take(), self.crowd),
+            0 => run_keeper(
+                socket,
+                limits,
+                entry.cgroup,
+                self.restrictions.take(),
+                self.keeper_count,
+            ),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
-                self.keepers.insert(pid, record);
-                self.crowd.set(self.keepers.len());
+                self.keepers.insert(pid, entry);
+                self.keeper_count.set(self.keepers.len());
             }
         }
     }
 
-    /// Sees to every keeper that has ended.
-    fn bury_ended(&mut self) {
+    /// Reaps every keeper that has ended, and resumes those that were stopped.
+    fn reap_keepers(&mut self) {
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
         let (mut left, mut killed) = (Vec::new(), Vec::new());
         while let Ok(Some((pid, status))) = waitpid(None, options) {
             if status.stopped() {
-                // A keeper that its own run has stopped.
+                // Its own run may have stopped it.
                 let _ = kill_process(pid, Signal::CONT);
-            } else if let Some(kept) = self.keepers.remove(&pid) {
-                // One that leaves by itself leaves nothing behind.
+            } else if let Some(entry) = self.keepers.remove(&pid) {
+                // A keeper that exits by itself leaves nothing behind.
                 match status.exit_status() {
-                    Some(0) => left.push(kept),
-                    _ => killed.push(kept),
+                    Some(0) => left.push(entry),
+                    _ => killed.push(entry),
                 }
             }
         }
-        self.crowd.set(self.keepers.len());
-        left.into_iter().for_each(|kept| self.bury(kept));
-        self.bury_killed(killed);
+        self.keeper_count.set(self.keepers.len());
+        left.into_iter().for_each(|entry| self.clean_up(entry));
+        self.clean_up_killed(killed);
     }
 
-    /// Sees to what keepers left behind that were killed: their processes are ours now.
-    fn bury_killed(&mut self, mut killed: Vec<Record>) {
+    /// Kills what killed keepers left behind: their processes are our children now.
+    fn clean_up_killed(&mut self, mut killed: Vec<KeeperEntry>) {
         if killed.is_empty() {
             return;
         }
-        killed.iter_mut().filter_map(|kept| kept.group.as_mut()).for_each(Group::kill);
+        killed.iter_mut().filter_map(|entry| entry.cgroup.as_mut()).for_each(KeeperCgroup::kill);
         self.kill_orphans();
-        killed.into_iter().for_each(|kept| self.bury(kept));
+        killed.into_iter().for_each(|entry| self.clean_up(entry));
     }
 
-    /// Removes what was made for a keeper of which nothing is left.
-    fn bury(&mut self, kept: Record) {
-        if let Some(group) = kept.group {
-            group.remove();
+    /// Removes the cgroups of a keeper that has ended, and reports that it is gone.
+    fn clean_up(&mut self, entry: KeeperEntry) {
+        if let Some(cgroup) = entry.cgroup {
+            cgroup.remove();
         }
-        if self.keepers.values().all(|other| other.owner != kept.owner) {
-            self.ward.iter().for_each(|ward| ward.groups.forget(kept.owner));
+        if self.keepers.values().all(|other| other.owner != entry.owner) {
+            self.setup.iter().for_each(|setup| setup.cgroups.forget(entry.owner));
         }
-        self.report(&Report::Buried { keeper: kept.keeper }, &[]);
+        self.report(&AgentEvent::KeeperGone { keeper: entry.id }, &[]);
     }
 
-    /// Kills every child that is no keeper, with all below it, until there is none.
+    /// Kills every child that is not a keeper, and its descendants, until none is left.
     fn kill_orphans(&self) {
         let me = getpid().as_raw_nonzero().get();
-        let until = Instant::now() + SWEEP_TIME;
+        let until = Instant::now() + ORPHAN_KILL_TIME;
         while Instant::now() < until {
             let children = tree::children(me).into_iter().filter_map(Pid::from_raw);
             let orphans: Vec<_> = children.filter(|pid| !self.keepers.contains_key(pid)).collect();
@@ -242,13 +254,13 @@ impl Agent {
         }
     }
 
-    fn report(&self, report: &Report, fds: &[BorrowedFd<'_>]) {
-        // A server that does not listen has left, which its own stream will tell.
-        let _ = wire::tell(self.server.as_fd(), slice::from_ref(report), fds);
+    fn report(&self, report: &AgentEvent, fds: &[BorrowedFd<'_>]) {
+        // If this fails the server is gone; reading its stream will tell.
+        let _ = socket::send_all(self.server.as_fd(), slice::from_ref(report), fds);
     }
 
-    /// Takes from this process, and from all it will start, what no command may have. Returns where
-    /// commands find their way out, if they are to have one.
+    /// Restricts this process, and thereby everything it starts. Returns the listener on which commands reach
+    /// the proxy, if they have one, and its port.
     fn confine(&mut self, confinement: &Confinement) -> io::Result<Option<(TcpListener, u16)>> {
         let restrictions =
             Restrictions::prepare(&confinement.permissions).map_err(io::Error::other)?;
@@ -265,27 +277,27 @@ impl Agent {
         Ok(listener)
     }
 
-    /// Ends all runs, and waits until all keepers have left, which they do when their runs have ended.
-    /// Those that do not are killed.
+    /// Ends all runs and waits until all keepers have exited, which they do when their runs have ended. Kills those
+    /// that do not.
     fn close(mut self) {
         let me = getpid().as_raw_nonzero().get();
-        let runs = |keepers: &HashMap<Pid, Record>, pid| {
+        let is_run = |keepers: &HashMap<Pid, KeeperEntry>, pid| {
             Pid::from_raw(pid).is_none_or(|pid| !keepers.contains_key(&pid))
         };
         let mut all = tree::descendants(me);
-        all.retain(|pid| runs(&self.keepers, *pid));
+        all.retain(|pid| is_run(&self.keepers, *pid));
         tree::signal(&all, Signal::TERM);
-        // A stopped process could not hear.
+        // A stopped process would not handle the signal.
         tree::signal(&all, Signal::CONT);
         self.wait_for_keepers(ORPHAN_GRACE);
-        let mut until = Instant::now() + LEAVE_TIME;
+        let mut until = Instant::now() + STUCK_TIME;
         while !self.keepers.is_empty() && Instant::now() < until {
             let (before, began) = (self.keepers.len(), Instant::now());
-            self.ward.iter().for_each(|ward| ward.groups.kill());
-            tree::kill_those_below(me, |pid| runs(&self.keepers, pid));
-            self.wait_for_keepers(began.elapsed().max(LOOK_AGAIN));
+            self.setup.iter().for_each(|setup| setup.cgroups.kill());
+            tree::kill_descendants_if(me, |pid| is_run(&self.keepers, pid));
+            self.wait_for_keepers(began.elapsed().max(SCAN_INTERVAL));
             if self.keepers.len() < before {
-                until = Instant::now() + LEAVE_TIME;
+                until = Instant::now() + STUCK_TIME;
             }
         }
         let left = std::mem::take(&mut self.keepers);
@@ -293,55 +305,55 @@ impl Agent {
             let _ = kill_process(*pid, Signal::KILL);
             let _ = waitpid(Some(*pid), WaitOptions::empty());
         }
-        self.bury_killed(left.into_values().collect());
+        self.clean_up_killed(left.into_values().collect());
         self.kill_orphans();
     }
 
-    /// Sees to keepers that end, until all have or the time is over.
+    /// Reaps keepers until all have ended or the time is over.
     fn wait_for_keepers(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while !self.keepers.is_empty() && Instant::now() < until {
             signals::wait(None, [None; 2], Some(until.saturating_duration_since(Instant::now())));
-            self.bury_ended();
+            self.reap_keepers();
         }
     }
 }
 
-/// The rest of a forked process's life.
-pub fn live_as_keeper(
+/// Makes a forked process a keeper; never returns.
+pub fn run_keeper(
     socket: OwnedFd,
     limits: Limits,
-    group: Option<Group>,
+    cgroup: Option<KeeperCgroup>,
     restrictions: Option<Restrictions>,
-    crowd: Crowd,
+    keeper_count: KeeperCount,
 ) -> ! {
     close_all_but(&[Some(socket.as_fd()), restrictions.as_ref().map(AsFd::as_fd)]);
     become_subreaper();
     set_name(KEEPER);
-    if let Ok(keeper) = Keeper::new(socket, limits, group, restrictions, crowd) {
+    if let Ok(keeper) = Keeper::new(socket, limits, cgroup, restrictions, keeper_count) {
         keeper.serve();
     }
-    // SAFETY: leaves at once, without running the exit handlers of the process this was forked of.
+    // SAFETY: exits at once, without running the exit handlers of the process this was forked from.
     unsafe { libc::_exit(0) }
 }
 
-/// Closes the descriptors of the forked agent: the server could not tell that the agent is gone as
-/// long as a keeper held its stream.
+/// Closes all descriptors from 3 on, except these. If a keeper kept the agent's stream open, the server could
+/// not tell that the agent is gone.
 pub fn close_all_but(keep: &[Option<BorrowedFd<'_>>]) {
     let mut keep: Vec<_> = keep.iter().flatten().map(|fd| fd.as_raw_fd() as u32).collect();
     keep.sort_unstable();
     let mut first = 3;
     for fd in keep.into_iter().chain([u32::MAX]) {
         if fd > first {
-            // SAFETY: the descriptors closed belong to nobody, or to values of the forked agent that
-            // nobody here will ever use or drop.
+            // SAFETY: the closed descriptors belong to nobody, or to values of the forked agent that are
+            // never used or dropped here.
             unsafe { libc::syscall(libc::SYS_close_range, first, fd - 1, 0) };
         }
         first = fd.saturating_add(1);
     }
 }
 
-/// Moves the stream off standard input, where programs would find it.
+/// Moves the stream off standard input, which programs inherit.
 fn detach_stdin() -> io::Result<OwnedFd> {
     let socket = fcntl_dupfd_cloexec(io::stdin().as_fd(), 3)?;
     let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
@@ -349,7 +361,7 @@ fn detach_stdin() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// What `ps` and `top` show, and by what a command is known to be below us.
+/// Sets the name that `ps` and `top` show. Ancestry recognises our processes by it.
 pub fn set_name(name: &CStr) {
     let _ = rustix::thread::set_name(name);
 }

@@ -1,7 +1,7 @@
 //! The agent as a child of the server: signalled, waited for and reaped.
 //!
-//! None of this blocks the thread that asks. A pidfd tells the runtime that the process has ended, and names
-//! the same process even after it was reaped, when its number may be another's.
+//! None of this blocks the calling thread. A pidfd tells the runtime that the process has ended, and refers to the same
+//! process even after it was reaped, when another process may have its id.
 
 use std::os::fd::OwnedFd;
 use std::process::Child;
@@ -17,7 +17,7 @@ use tokio::io::unix::AsyncFd;
 /// A child of this process that nobody else waits for.
 pub struct AgentProcess {
     id: Pid,
-    /// Missing before Linux 5.3, and where no more files can be opened.
+    /// Missing before Linux 5.3, or if this process has too many open files.
     pidfd: Option<AsyncFd<OwnedFd>>,
 }
 
@@ -31,7 +31,7 @@ impl AgentProcess {
         Self { id, pidfd: pidfd.and_then(|pidfd| register(pidfd).ok()) }
     }
 
-    /// Its process id, and that of the process group it leads.
+    /// Its process id, which is also the id of its process group.
     pub fn id(&self) -> Pid {
         self.id
     }
@@ -43,7 +43,7 @@ impl AgentProcess {
         };
     }
 
-    /// Completes when the process has ended; never where there is no pidfd to tell.
+    /// Completes when the process has ended; never without a pidfd.
     pub async fn ended(&self) {
         match &self.pidfd {
             Some(pidfd) => drop(pidfd.readable().await),
@@ -57,7 +57,7 @@ impl AgentProcess {
             self.ended().await;
         }
         let id = self.id;
-        // Without a pidfd it may be alive, and one that is traced is its tracer's to reap first.
+        // Without a pidfd it may be alive, and a traced process must be reaped by its tracer first.
         if let Ok(None) = waitpid(Some(id), WaitOptions::NOHANG) {
             let wait = move || retry_on_intr(|| waitpid(Some(id), WaitOptions::empty()));
             let _ = aside(wait).await;
@@ -87,7 +87,10 @@ mod tests {
             process.pidfd.take_if(|_| !has_pidfd);
             tokio::join!(process.reap(), async { drop(stdin) });
             assert!(began.elapsed() < TOO_LONG / 2, "the runtime's thread was blocked");
-            assert!(tree::look(process.id().as_raw_nonzero().get()).is_none(), "it was not reaped");
+            assert!(
+                tree::read_stat(process.id().as_raw_nonzero().get()).is_none(),
+                "it was not reaped"
+            );
         }
     }
 }

@@ -1,16 +1,16 @@
-//! Where a process comes from: from below one of ours, or from outside.
+//! Where a process comes from: from below one of our processes, or from outside.
 //!
-//!     init ─ sshd ─ bash ─ mcpz jobs                            outside: somebody's own
+//!     init ─ sshd ─ bash ─ mcpz jobs                            outside: started by a person
 //!     init ─ … ─ server ─ agent ─ keeper ─ sh ─ mcpz jobs       below: a command
-//!     init ─ recorder ─ keeper ─ sh ─ … ─ mcpz jobs             below: a detached one
+//!     init ─ recorder ─ keeper ─ sh ─ … ─ mcpz jobs             below: a detached job
 //!
-//! Ours are known by their names. They are not dumpable, so nobody but root can see what they execute,
-//! but everybody can see their name and parent. Only a process itself can change its name, and a command
-//! that takes one of ours gains nothing by that.
+//! Our processes are recognised by their names. They are not dumpable, so only root can see what they execute, but
+//! everyone can see their name and parent. Only a process itself can change its name, and a command that takes one of
+//! ours gains nothing.
 //!
-//! A command cannot leave: whatever is orphaned goes to the subreaper above it, and all of ours are
-//! subreapers. A keeper that dies leaves its processes to the agent or the recorder. Only if all of them
-//! are killed together do those go to init, and then a mark tells them from others (`mark.rs`).
+//! A command cannot escape: the kernel gives orphans to the nearest subreaper above, and all our processes are
+//! subreapers. If a keeper dies, the agent or the recorder inherits its processes. Only if all of them are killed
+//! together does init, and then a marker tells such processes from others (`marker.rs`).
 
 use std::ffi::CStr;
 use std::io;
@@ -20,33 +20,33 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use serde::{Deserialize, Serialize};
 
-use crate::mark::is_marked;
-use crate::tree::{self, Entry, State};
+use crate::marker::has_marker;
+use crate::tree::{self, ProcessStat, State};
 
 pub const AGENT: &CStr = c"mcpz-agent";
 pub const KEEPER: &CStr = c"mcpz-keeper";
 pub const RECORDER: &CStr = c"mcpz-record";
 
-/// The most that is climbed. Nobody sits below so many, and each takes some microseconds.
-const MAX_HEIGHT: usize = 256;
+/// How many ancestors to read at most. No real process has so many, and each takes some microseconds.
+const MAX_ANCESTORS: usize = 256;
 
-/// How often an ancestry that changes while it is looked at is looked at again.
+/// How often to read an ancestry that changes meanwhile.
 const TRIES: usize = 10;
 
-/// Asks for a handle on the process that has connected: Linux 6.5. Not in `libc` yet.
+/// Returns a pidfd of the process that connected, since Linux 6.5. Not in `libc` yet.
 const SO_PEERPIDFD: libc::c_int = 77;
 
-/// One process among all that will ever have its number.
+/// One process among all that will ever have its process id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub pid: i32,
-    /// When it was started, in the kernel's own unit.
+    /// When it was started, in clock ticks since boot.
     started: u64,
 }
 
-impl From<&Entry> for Identity {
-    fn from(entry: &Entry) -> Self {
-        Self { pid: entry.pid, started: entry.started }
+impl From<&ProcessStat> for Identity {
+    fn from(stat: &ProcessStat) -> Self {
+        Self { pid: stat.pid, started: stat.started }
     }
 }
 
@@ -55,25 +55,25 @@ impl Identity {
         Self::of(std::process::id() as i32)
     }
 
-    /// The living process that has this number.
+    /// The living process with this id.
     fn of(pid: i32) -> Option<Self> {
-        let (entry, _) = tree::look(pid)?;
-        (entry.state != State::Ended).then(|| Self::from(&entry))
+        let (stat, _) = tree::read_stat(pid)?;
+        (stat.state != State::Zombie).then(|| Self::from(&stat))
     }
 }
 
-/// What there is above a process.
+/// What is above a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ancestry {
     Outside,
     Below(Supervisor),
-    /// It was below one of ours, which is gone.
+    /// It was below one of our processes, which is gone.
     Escaped,
-    /// Not all that is above can be seen, or it does not stay as it is.
+    /// Some ancestors are not visible, or they keep changing.
     Unknown,
 }
 
-/// A process of ours that a command is below.
+/// The one of our processes that a command is below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Supervisor {
     pub name: String,
@@ -85,13 +85,13 @@ impl Ancestry {
         Self::of(std::process::id() as i32)
     }
 
-    /// The ancestry of the process that has this number now.
+    /// The ancestry of the process that has this id now.
     pub fn of(pid: i32) -> Self {
-        // What was seen twice was so in between: each process was there all the time, and so nobody
-        // else had its number when its parent was read.
+        // Two equal readings prove each other: every process lived all the time in between, so no other process had
+        // its id when its parent was read.
         let mut before = None;
         for _ in 0..TRIES {
-            let seen = climb(pid);
+            let seen = ancestors(pid);
             if seen.is_some() && seen == before {
                 return seen.map_or(Self::Unknown, |steps| Self::from_steps(&steps));
             }
@@ -127,20 +127,20 @@ fn is_ours(name: &str) -> bool {
     [AGENT, KEEPER, RECORDER].iter().any(|ours| name.as_bytes() == ours.to_bytes())
 }
 
-/// Has those of ours go on that are below a process, if somebody has stopped them.
-pub fn wake_ours_below(root: i32) {
-    let named = |pid: &i32| tree::look(*pid).is_some_and(|(_, name)| is_ours(&name));
+/// Resumes those of our processes that are below this one, if something has stopped them.
+pub fn resume_ours_below(root: i32) {
+    let named = |pid: &i32| tree::read_stat(*pid).is_some_and(|(_, name)| is_ours(&name));
     let ours: Vec<_> = tree::descendants(root).into_iter().filter(named).collect();
     tree::signal(&ours, Signal::CONT);
 }
 
-/// A process and all above it, up to the first of ours or the top. Nothing if some cannot be seen.
-fn climb(pid: i32) -> Option<Vec<Step>> {
+/// A process and its ancestors, up to the first of our processes or the top. `None` if some are not visible.
+fn ancestors(pid: i32) -> Option<Vec<Step>> {
     let (mut steps, mut next) = (Vec::new(), pid);
-    while steps.len() < MAX_HEIGHT {
-        let (Entry { pid, parent, started, .. }, name) = tree::look(next)?;
+    while steps.len() < MAX_ANCESTORS {
+        let (ProcessStat { pid, parent, started, .. }, name) = tree::read_stat(next)?;
         let step = Step { identity: Identity { pid, started }, name, parent };
-        // The parent of what was brought into a container from outside (`docker exec`) is 0.
+        // A process that entered the container from outside (`docker exec`) has parent 0.
         let done = step.is_ours() || parent <= 1;
         steps.push(step);
         if done {
@@ -151,17 +151,17 @@ fn climb(pid: i32) -> Option<Vec<Step>> {
     None
 }
 
-/// A process that is held on to: as long as it is there, nobody else has its number.
+/// A reference to one process, which tells whether that process is still alive.
 #[derive(Debug)]
-pub struct Held {
+pub struct ProcessHandle {
     pub pid: i32,
-    /// Where the kernel has none, the time of its start has to do.
+    /// Where the kernel has no pidfd for it, the start time identifies the process.
     handle: Option<OwnedFd>,
     started: Option<u64>,
 }
 
-impl Held {
-    /// The process that has connected to a socket, known by this number. Nothing if it has ended.
+impl ProcessHandle {
+    /// The process with this id that connected to a socket. `None` if it has ended.
     pub fn peer(socket: BorrowedFd<'_>, pid: i32) -> Option<Self> {
         let handle = match peer_handle(socket) {
             Ok(handle) => Some(handle),
@@ -172,17 +172,17 @@ impl Held {
         Some(Self { pid, handle, started })
     }
 
-    /// The process that is meant, if it is there.
+    /// The process with this identity, if it is alive.
     pub fn new(identity: Identity) -> Option<Self> {
         let Identity { pid, started } = identity;
         let handle = pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok();
-        // Not everybody may see it.
+        // Other users' processes may be invisible.
         let same = Identity::of(pid).map_or(handle.is_some(), |found| found == identity);
         same.then_some(Self { pid, handle, started: Some(started) })
     }
 
-    /// Whether it has lived until now. Then all that was seen of its number was about it.
-    pub fn is_there(&self) -> bool {
+    /// Whether it has lived until now. If so, everything read about its id so far was about this process.
+    pub fn is_alive(&self) -> bool {
         match &self.handle {
             Some(handle) => {
                 let mut polled = [PollFd::new(handle, PollFlags::IN)];
@@ -195,13 +195,13 @@ impl Held {
         }
     }
 
-    /// What it calls itself.
+    /// Its name, as it has set it.
     pub fn name(&self) -> Option<String> {
-        tree::look(self.pid).map(|(_, name)| name)
+        tree::read_stat(self.pid).map(|(_, name)| name)
     }
 
     pub fn ancestry(&self) -> Ancestry {
-        match (Ancestry::of(self.pid), is_marked(self.pid)) {
+        match (Ancestry::of(self.pid), has_marker(self.pid)) {
             (Ancestry::Outside, Some(true)) => Ancestry::Escaped,
             (Ancestry::Outside, None) => Ancestry::Unknown,
             (ancestry, _) => ancestry,
@@ -225,7 +225,7 @@ fn peer_handle(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     if done < 0 || handle < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was made for us, and nobody else knows of it.
+    // SAFETY: the kernel has just created the descriptor for us, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(handle) })
 }
 
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn below_a_process_with_such_a_name_everything_is_below() {
-        // A process has the name of its file until it takes another.
+        // A process has the name of its file until it sets another.
         let folder = tempfile::tempdir().unwrap();
         let keeper = folder.path().join("mcpz-keeper");
         std::os::unix::fs::symlink("/bin/sh", &keeper).unwrap();
@@ -286,21 +286,21 @@ mod tests {
     fn a_process_is_there_as_long_as_it_lives_with_a_handle_and_without() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let identity = Identity::of(child.id() as i32).unwrap();
-        let held = [(), ()].map(|()| Held::new(identity).unwrap());
+        let held = [(), ()].map(|()| ProcessHandle::new(identity).unwrap());
         let [with, mut without] = held;
         without.handle = None;
-        assert!(with.is_there() && without.is_there());
+        assert!(with.is_alive() && without.is_alive());
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert!(!with.is_there() && !without.is_there());
-        assert!(Held::new(identity).is_none());
+        assert!(!with.is_alive() && !without.is_alive());
+        assert!(ProcessHandle::new(identity).is_none());
     }
 
     #[test]
     fn who_has_connected_is_held() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
-        let peer = Held::peer(ours.as_fd(), std::process::id() as i32).unwrap();
-        assert!(peer.is_there());
+        let peer = ProcessHandle::peer(ours.as_fd(), std::process::id() as i32).unwrap();
+        assert!(peer.is_alive());
         assert_eq!(peer.started, Identity::own().map(|own| own.started));
     }
 }

@@ -1,4 +1,4 @@
-//! Why the server could not have a program started.
+//! Why the server could not start an agent or have it start a program.
 
 use std::io;
 

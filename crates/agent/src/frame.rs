@@ -1,18 +1,17 @@
-//! What server, agent and keepers say to each other, and how it looks on the wire.
+//! The messages between server, agent and keepers, and how they are encoded.
 //!
-//! A frame is a little-endian `u32` length and that many bytes of [postcard]. Anything that does
-//! not decode, is longer than [`MAX_FRAME`] or leaves bytes over is garbage, and garbage ends the
-//! connection.
+//! A frame is a little-endian `u32` length and that many bytes of [postcard]. A frame that does not decode, is
+//! longer than [`MAX_FRAME`] or has bytes left over is garbage, and garbage ends the connection.
 //!
-//!     server ── Order ──▶ agent       makes keepers, a connection each
-//!     server ◀── Report ── agent
+//!     server ── AgentRequest ──▶ agent       forks keepers, each with its own connection
+//!     server ◀── AgentEvent ──── agent
 //!
-//!     server ── Request ──▶ keeper    minds one run at a time
-//!     server ◀── Event ── keeper
+//!     server ── KeeperRequest ──▶ keeper     supervises one run at a time
+//!     server ◀── KeeperEvent ──── keeper
 //!
-//! A run is always told in this order: `Failed`, or `Started`, `Exited` and, unless `Exited` said
-//! that nothing was left, `Gone`. A connection that ends before is a keeper that was killed. In between,
-//! every `Look` is answered by one `Seen`, in the order they were asked.
+//! The events of a run always come in this order: `Failed`, or `Started`, `Exited` and, unless `Exited` said that
+//! nothing was left, `Gone`. If the connection ends earlier, the keeper was killed. In between, every `Ask` is
+//! answered by one `Answered`, in order.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -23,8 +22,8 @@ use mcpz_sandbox::Permissions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::inspect::{Answer, Question};
 use crate::limits::{Limit, Limits};
-use crate::look::{Question, Seen};
 
 /// Raised whenever a frame changes its meaning or its bytes.
 pub const VERSION: u16 = 9;
@@ -32,89 +31,91 @@ pub const VERSION: u16 = 9;
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
 
-/// Where a program that is directed reads what it is told, and where it answers: out of the way of
-/// the low numbers scripts use themselves.
-pub const ORDERS_FD: i32 = 61;
-pub const ANSWERS_FD: i32 = 62;
+/// The descriptor on which a controlled program reads what to do. High enough not to collide with the low
+/// numbers that scripts use themselves.
+pub const CONTROL_FD: i32 = 61;
+
+/// The descriptor on which a controlled program replies.
+pub const REPLY_FD: i32 = 62;
 
 const HEADER: usize = 4;
 
-/// What the server wants of the agent. The first order is `Hello`.
+/// What the server asks of the agent. The first request is `Hello`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
+pub enum AgentRequest {
     Hello {
         version: u16,
-        /// What every command is held to, if anything.
+        /// How every command is confined, if at all.
         confinement: Option<Box<Confinement>>,
-        /// What every run may use.
+        /// The limits of every run.
         limits: Limits,
     },
-    /// Make a keeper for runs of one owner. It serves the socket which travels with this frame.
-    Keep { keeper: u64, owner: u64 },
+    /// Starts a keeper for runs of one owner. It serves the socket that travels with this frame.
+    StartKeeper { keeper: u64, owner: u64 },
 }
 
-/// What commands of an agent are held to.
+/// How an agent confines its commands.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     pub permissions: Permissions,
-    /// Whether somebody outside serves them a way out.
+    /// Whether a proxy outside serves their connections.
     pub proxied: bool,
 }
 
-/// What the agent has to say. The first report is `Hello` or `Refused`.
+/// What the agent reports. The first event is `Hello` or `Refused`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Report {
+pub enum AgentEvent {
     Hello {
         version: u16,
-        /// Folders to clear away should the agent be killed.
+        /// The cgroup folders to remove if the agent is killed.
         cgroups: Vec<PathBuf>,
-        /// Where commands find their way out. The listener travels with this frame.
+        /// The port on which commands reach the proxy. The listener travels with this frame.
         port: Option<u16>,
     },
-    /// Commands cannot be held to what was asked for: nothing will be started.
-    Refused { why: String },
-    /// The keeper ended, and whatever it left behind is gone.
-    Buried { keeper: u64 },
+    /// Commands cannot be confined as asked, so the agent starts none.
+    Refused { reason: String },
+    /// The keeper has ended, and nothing of its run is left.
+    KeeperGone { keeper: u64 },
 }
 
-/// What the server wants of a keeper.
+/// What the server asks of a keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
-    /// A directory that is held travels with this frame.
-    Spawn(Spawn<Enclosed>),
-    /// Sends one signal to the run's first process.
+pub enum KeeperRequest {
+    /// A directory given as a handle travels with this frame.
+    Spawn(Spawn<Attached>),
+    /// Sends a signal to the run's first process.
     Signal(i32),
-    /// Ends the whole tree: SIGTERM now, SIGKILL after the grace.
+    /// Ends the whole process tree: SIGTERM now, SIGKILL after the grace.
     Kill {
         grace: Duration,
     },
-    Look(Question),
+    Ask(Question),
 }
 
-/// What a keeper tells about its run.
+/// What a keeper reports about its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Event {
+pub enum KeeperEvent {
     Failed(Failure),
-    /// The program runs. `fds` descriptors travel with this frame: its terminal, or the read ends of
-    /// stdout and stderr, then the write end of stdin if one was asked for; then the write end of its
-    /// orders and the read end of its answers, if it is directed.
+    /// The program runs. `fds` descriptors travel with this frame: its terminal, or the read ends of stdout and
+    /// stderr and then the write end of stdin, if asked for; then the write end of its control pipe and the read
+    /// end of its reply pipe, if it is controlled.
     Started {
         pid: i32,
         fds: u8,
     },
-    /// The first process ended. With `gone`, so did everything it started. Of a run that is being ended
-    /// it is told when all of it has, or cannot be.
+    /// The first process has ended. If `gone`, everything it started has too. A run that is being killed reports
+    /// this only when all of it has ended, or cannot be ended.
     Exited {
         exit: Exit,
         gone: bool,
     },
-    /// The tree ended, but for `survivors` that even SIGKILL did not end in time.
+    /// The process tree has ended, except for `survivors` that even SIGKILL did not end in time.
     Gone {
         survivors: Vec<i32>,
-        /// The limit that ended what was left, if one did.
+        /// The limit that ended the rest of the tree, if one did.
         limit: Option<Limit>,
     },
-    Seen(Seen),
+    Answered(Answer),
 }
 
 /// One program to start.
@@ -125,56 +126,57 @@ pub struct Spawn<H = OwnedFd> {
     /// Changes to the agent's own environment: a value sets, `None` removes.
     pub environment: Vec<(OsString, Option<OsString>)>,
     pub stdin: Stdin,
-    /// Whether what it writes to stderr goes where stdout goes.
+    /// Whether stderr goes to the same pipe as stdout.
     pub joined: bool,
-    /// Whether it is talked to on descriptors of its own: it reads from [`ORDERS_FD`] and answers on
-    /// [`ANSWERS_FD`].
-    pub directed: bool,
+    /// Whether the program gets a control channel: it reads from [`CONTROL_FD`] and replies on [`REPLY_FD`].
+    pub controlled: bool,
 }
 
-/// Where a program starts.
+/// The working directory of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Directory<H = OwnedFd> {
-    /// Where the agent is.
+    /// The agent's own.
     Own,
-    /// What has this name when the program starts.
+    /// Looked up by name when the program starts.
     Path(PathBuf),
-    /// What is held, whatever its name is by then.
+    /// An open directory, whatever its name is by then.
     Handle(H),
 }
 
 /// Stands for a descriptor that travels with the frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Enclosed;
+pub struct Attached;
 
 impl<H> Spawn<H> {
-    /// The same with another kind of handle.
-    fn with<T>(self, directory: Directory<T>) -> Spawn<T> {
-        let Self { program, environment, stdin, joined, directed, .. } = self;
-        Spawn { program, directory, environment, stdin, joined, directed }
+    /// The same request with another directory.
+    fn with_directory<T>(self, directory: Directory<T>) -> Spawn<T> {
+        let Self { program, environment, stdin, joined, controlled, .. } = self;
+        Spawn { program, directory, environment, stdin, joined, controlled }
     }
 }
 
 impl Spawn {
-    /// What goes into a frame, and what goes with it.
-    pub fn enclose(mut self) -> (Spawn<Enclosed>, Option<OwnedFd>) {
+    /// Splits the request into what a frame encodes and the descriptor that travels with the frame.
+    pub fn split_directory(mut self) -> (Spawn<Attached>, Option<OwnedFd>) {
         match std::mem::replace(&mut self.directory, Directory::Own) {
-            Directory::Own => (self.with(Directory::Own), None),
-            Directory::Path(path) => (self.with(Directory::Path(path)), None),
-            Directory::Handle(handle) => (self.with(Directory::Handle(Enclosed)), Some(handle)),
+            Directory::Own => (self.with_directory(Directory::Own), None),
+            Directory::Path(path) => (self.with_directory(Directory::Path(path)), None),
+            Directory::Handle(handle) => {
+                (self.with_directory(Directory::Handle(Attached)), Some(handle))
+            }
         }
     }
 }
 
-impl Spawn<Enclosed> {
-    /// The opposite, if what came with the frame is there.
-    pub fn unpack(mut self, enclosed: impl FnOnce() -> Option<OwnedFd>) -> Option<Spawn> {
+impl Spawn<Attached> {
+    /// Puts the request together again. `None` if the descriptor did not arrive.
+    pub fn join_directory(mut self, attached: impl FnOnce() -> Option<OwnedFd>) -> Option<Spawn> {
         let directory = match std::mem::replace(&mut self.directory, Directory::Own) {
             Directory::Own => Directory::Own,
             Directory::Path(path) => Directory::Path(path),
-            Directory::Handle(Enclosed) => Directory::Handle(enclosed()?),
+            Directory::Handle(Attached) => Directory::Handle(attached()?),
         };
-        Some(self.with(directory))
+        Some(self.with_directory(directory))
     }
 }
 
@@ -182,7 +184,7 @@ impl Spawn<Enclosed> {
 pub enum Program {
     /// A program and its arguments; a name without a slash is looked up on `PATH`.
     Argv(Vec<OsString>),
-    /// A text for a shell, of any length.
+    /// A script for a shell, of any length.
     Script { shell: OsString, text: OsString },
 }
 
@@ -190,7 +192,7 @@ pub enum Program {
 pub enum Stdin {
     Null,
     Pipe,
-    /// A terminal of this size, which is its output too.
+    /// A terminal of this size, which is stdout and stderr too.
     Terminal {
         rows: u16,
         columns: u16,
@@ -207,17 +209,17 @@ pub struct Failure {
 /// What was being done when starting failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Making pipes, processes or other things of the system.
+    /// Creating pipes, processes or other kernel objects.
     Resources,
     /// Entering the working directory.
     Directory,
-    /// Confining it, as every command here must be.
+    /// Applying the restrictions that every command must have.
     Confinement,
     /// Executing the program.
     Program,
 }
 
-/// How a run's first process ended, and what all of the run has used so far.
+/// How a run's first process ended, and what the whole run has used so far.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exit {
     pub status: Status,
@@ -265,8 +267,8 @@ pub fn encode<T: Serialize>(message: &T, out: &mut Vec<u8>) -> Result<(), FrameE
     Ok(())
 }
 
-/// Reads the first frame of `bytes`: the message and how many bytes it took, or `None` when the
-/// frame is not complete yet.
+/// Decodes the first frame of `bytes`: the message and the frame's length, or `None` if the frame is not complete
+/// yet.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<Option<(T, usize)>, FrameError> {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
         return Ok(None);
@@ -304,11 +306,11 @@ mod tests {
         ]
     }
 
-    fn spawn() -> impl Strategy<Value = Spawn<Enclosed>> {
+    fn spawn() -> impl Strategy<Value = Spawn<Attached>> {
         let directory = prop_oneof![
             Just(Directory::Own),
             "/[a-z]{0,9}".prop_map(|path| Directory::Path(path.into())),
-            Just(Directory::Handle(Enclosed)),
+            Just(Directory::Handle(Attached)),
         ];
         let environment = vec((text(), proptest::option::of(text())), 0..4);
         let terminal = (1..99_u16, 1..999_u16);
@@ -319,23 +321,23 @@ mod tests {
         ];
         let flags = any::<(bool, bool)>();
         (program(), directory, environment, stdin, flags).prop_map(
-            |(program, directory, environment, stdin, (joined, directed))| Spawn {
+            |(program, directory, environment, stdin, (joined, controlled))| Spawn {
                 program,
                 directory,
                 environment,
                 stdin,
                 joined,
-                directed,
+                controlled,
             },
         )
     }
 
-    fn request() -> impl Strategy<Value = Request> {
+    fn request() -> impl Strategy<Value = KeeperRequest> {
         prop_oneof![
-            spawn().prop_map(Request::Spawn),
-            any::<i32>().prop_map(Request::Signal),
-            any::<Duration>().prop_map(|grace| Request::Kill { grace }),
-            any::<u16>().prop_map(|port| Request::Look(Question::Listens { port })),
+            spawn().prop_map(KeeperRequest::Spawn),
+            any::<i32>().prop_map(KeeperRequest::Signal),
+            any::<Duration>().prop_map(|grace| KeeperRequest::Kill { grace }),
+            any::<u16>().prop_map(|port| KeeperRequest::Ask(Question::Listens { port })),
         ]
     }
 
@@ -353,29 +355,29 @@ mod tests {
             let bytes = encoded(&requests);
             let mut rest = bytes.as_slice();
             for request in requests {
-                let (decoded, length) = decode::<Request>(rest).unwrap().unwrap();
+                let (decoded, length) = decode::<KeeperRequest>(rest).unwrap().unwrap();
                 prop_assert_eq!(decoded, request);
                 rest = &rest[length..];
             }
-            prop_assert!(decode::<Request>(rest).unwrap().is_none());
+            prop_assert!(decode::<KeeperRequest>(rest).unwrap().is_none());
         }
 
         #[test]
         fn a_frame_that_is_cut_off_anywhere_is_not_complete(request in request(), cut in any::<prop::sample::Index>()) {
             let bytes = encoded(&[request]);
             let cut = cut.index(bytes.len());
-            prop_assert!(decode::<Request>(&bytes[..cut]).unwrap().is_none());
+            prop_assert!(decode::<KeeperRequest>(&bytes[..cut]).unwrap().is_none());
         }
 
         #[test]
         fn garbage_is_an_error_or_a_message_but_never_a_panic(bytes in vec(any::<u8>(), 0..64)) {
             let mut frame = (bytes.len() as u32).to_le_bytes().to_vec();
             frame.extend(&bytes);
-            let _ = decode::<Request>(&frame);
-            let _ = decode::<Event>(&frame);
-            let _ = decode::<Order>(&frame);
-            let _ = decode::<Report>(&frame);
-            let _ = decode::<Request>(&bytes);
+            let _ = decode::<KeeperRequest>(&frame);
+            let _ = decode::<KeeperEvent>(&frame);
+            let _ = decode::<AgentRequest>(&frame);
+            let _ = decode::<AgentEvent>(&frame);
+            let _ = decode::<KeeperRequest>(&bytes);
         }
 
         #[test]
@@ -384,7 +386,7 @@ mod tests {
             let length = u32::from_le_bytes(bytes[..4].try_into().unwrap()) + over;
             bytes[..4].copy_from_slice(&length.to_le_bytes());
             bytes.resize(bytes.len() + over as usize, 0);
-            prop_assert!(decode::<Request>(&bytes).is_err());
+            prop_assert!(decode::<KeeperRequest>(&bytes).is_err());
         }
     }
 
@@ -395,11 +397,14 @@ mod tests {
         let directory = Directory::Own;
         let (environment, stdin) = (Vec::new(), Stdin::Null);
         let spawn =
-            Spawn { program, directory, environment, stdin, joined: false, directed: false };
+            Spawn { program, directory, environment, stdin, joined: false, controlled: false };
         let mut bytes = Vec::new();
-        assert!(matches!(encode(&Request::Spawn(spawn), &mut bytes), Err(FrameError::TooLong(_))));
+        assert!(matches!(
+            encode(&KeeperRequest::Spawn(spawn), &mut bytes),
+            Err(FrameError::TooLong(_))
+        ));
         assert!(bytes.is_empty());
         let header = u32::try_from(MAX_FRAME + 1).unwrap().to_le_bytes();
-        assert!(matches!(decode::<Request>(&header), Err(FrameError::TooLong(_))));
+        assert!(matches!(decode::<KeeperRequest>(&header), Err(FrameError::TooLong(_))));
     }
 }

@@ -1,18 +1,17 @@
-//! The process that minds one run at a time.
+//! The keeper: a process that supervises one run at a time.
 //!
-//! A keeper is a child subreaper: whatever its run starts, and however often that forks and starts
-//! sessions of its own, comes back to the keeper as a child when its parent ends. So "no child left"
-//! means "nothing of the run is left", and the keeper can be used for the next one.
+//! A keeper is a child subreaper: every process of its run, however often it forks or starts sessions of its own,
+//! becomes a child of the keeper when its parent ends. So "no child left" means "nothing of the run is left", and
+//! the keeper can start the next one.
 //!
 //!     idle ── Spawn ──▶ running ── first process ended ──▶ left-overs ── none left ──▶ idle
 //!                          └── Kill ──▶ SIGTERM ── grace ──▶ SIGKILL …
 //!
-//! A stream that ends without a `Kill` means that the server is gone. The agent then ends all runs with
-//! one look at the processes there are; if each keeper looked for its own, that would take a time that
-//! grows with the square of their number. A keeper without an agent, or with one that does nothing, sees
-//! to its run by itself.
+//! If the stream ends without a `Kill`, the server is gone. The agent then ends all runs with one scan of all
+//! processes; if each keeper scanned for its own, the time would grow with the square of their number. A keeper
+//! whose agent is gone, or does nothing, ends its run itself.
 
-mod minding;
+mod run;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -22,26 +21,26 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 
-use crate::cgroup::Group;
-use crate::child::{Launched, Launcher, Place, resources};
-use crate::crowd::Crowd;
-use crate::frame::{Event, Request, Spawn};
+use crate::cgroup::KeeperCgroup;
+use crate::frame::{KeeperEvent, KeeperRequest, Spawn};
+use crate::keeper_count::KeeperCount;
+use crate::launcher::{ChildCgroup, Launched, Launcher, resources};
+use crate::limit_watch::LimitWatch;
 use crate::limits::Limits;
 use crate::signals::{self, Woken};
+use crate::socket::{self, Inbox};
 use crate::tree;
-use crate::watch::Watch;
-use crate::wire::{self, Inbox};
-use minding::Minding;
+use run::Run;
 
-/// Between two looks whether the agent is still there to do so.
-const LOOK_FOR_AGENT: Duration = Duration::from_millis(200);
+/// Between two checks whether the agent is still alive.
+const AGENT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What the tree is given when nobody is left to say how long.
+/// How long a run may take to end before it is killed, when no server is left to say.
 pub const ORPHAN_GRACE: Duration = Duration::from_millis(200);
 
-/// How often it is tried, a moment apart, to make a run the first to go. Of programs that change who
-/// they are, only root can.
-const OFFERS: u8 = 5;
+/// How often to try, a moment apart, to raise a run's OOM score. Only root can raise that of a program that changes
+/// its user.
+const OOM_SCORE_TRIES: u8 = 5;
 
 pub struct Keeper {
     agent: Option<Pid>,
@@ -49,36 +48,36 @@ pub struct Keeper {
     inbox: Inbox,
     launcher: Launcher,
     limits: Limits,
-    group: Option<Group>,
-    crowd: Crowd,
+    cgroup: Option<KeeperCgroup>,
+    keeper_count: KeeperCount,
 }
 
-/// The server hung up, or spoke garbage: the keeper ends.
+/// The server hung up or sent garbage: the keeper ends.
 pub struct Hangup;
 
 impl Keeper {
     pub fn new(
         socket: OwnedFd,
         limits: Limits,
-        group: Option<Group>,
+        cgroup: Option<KeeperCgroup>,
         restrictions: Option<Restrictions>,
-        crowd: Crowd,
+        keeper_count: KeeperCount,
     ) -> std::io::Result<Self> {
-        signals::wake_when_parent_ends();
-        let (agent, inbox, mut group) = (getppid(), Inbox::default(), group);
-        group.iter_mut().for_each(Group::enter);
+        signals::resume_when_parent_dies();
+        let (agent, inbox, mut cgroup) = (getppid(), Inbox::default(), cgroup);
+        cgroup.iter_mut().for_each(KeeperCgroup::enter);
         let launcher = Launcher::new(&limits, restrictions)?;
-        Ok(Self { agent, socket, inbox, launcher, limits, group, crowd })
+        Ok(Self { agent, socket, inbox, launcher, limits, cgroup, keeper_count })
     }
 
     fn is_orphan(&self) -> bool {
         getppid() != self.agent
     }
 
-    /// Minds one run after the other until the server hangs up.
+    /// Supervises one run after the other until the server hangs up.
     pub fn serve(mut self) {
         while let Ok(spawn) = self.next_spawn() {
-            if self.mind(spawn).is_err() {
+            if self.supervise(spawn).is_err() {
                 return;
             }
         }
@@ -87,16 +86,16 @@ impl Keeper {
     fn next_spawn(&mut self) -> Result<Spawn, Hangup> {
         loop {
             match self.next_request()? {
-                Some(Request::Spawn(spawn)) => {
+                Some(KeeperRequest::Spawn(spawn)) => {
                     let inbox = &mut self.inbox;
                     inbox.shrink();
-                    match spawn.unpack(|| inbox.take_fds(1)?.pop()) {
+                    match spawn.join_directory(|| inbox.take_fds(1)?.pop()) {
                         Some(spawn) => return Ok(spawn),
-                        // The kernel drops descriptors for which this process has no room.
-                        None => self.tell(&[Event::Failed(resources(Errno::MFILE))], &[])?,
+                        // The kernel drops descriptors that do not fit into this process's table.
+                        None => self.tell(&[KeeperEvent::Failed(resources(Errno::MFILE))], &[])?,
                     }
                 }
-                // About a run that has ended meanwhile.
+                // A request about a run that has ended meanwhile.
                 Some(_) => {}
                 None => {
                     self.launcher.prepare();
@@ -106,79 +105,85 @@ impl Keeper {
         }
     }
 
-    /// One run, from its start until nothing of it is left.
-    fn mind(&mut self, spawn: Spawn) -> Result<(), Hangup> {
+    /// Supervises one run, from its start until nothing of it is left.
+    fn supervise(&mut self, spawn: Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
-        self.group.iter_mut().for_each(Group::step_in);
-        let group = self.group.as_ref();
-        let place = Place {
-            cgroup: group.and_then(Group::folder),
-            counts_memory: group.is_some_and(|group| group.held().memory.is_some()),
+        self.cgroup.iter_mut().for_each(KeeperCgroup::rejoin_memory);
+        let cgroup = self.cgroup.as_ref();
+        let child_cgroup = ChildCgroup {
+            folder: cgroup.and_then(KeeperCgroup::folder),
+            counts_memory: cgroup.is_some_and(|cgroup| cgroup.enforced().memory.is_some()),
         };
-        let launched = self.launcher.launch(&spawn, place);
-        // Its directory is not ours to hold on to.
+        let launched = self.launcher.launch(&spawn, child_cgroup);
+        // Closes the run's directory, which the keeper must not keep open.
         drop(spawn);
         let launched = match launched {
             Ok(launched) => launched,
-            Err(failure) => return self.tell(&[Event::Failed(failure)], &[]),
+            Err(failure) => return self.tell(&[KeeperEvent::Failed(failure)], &[]),
         };
-        let watch =
-            Watch::new(launched.pid, self.limits, self.group.as_ref(), began, self.crowd.size());
-        let mut minding = Minding::new(launched, began, watch);
-        minding.offers = if self.launcher.exposes() { 0 } else { OFFERS };
+        let limits = LimitWatch::new(
+            launched.pid,
+            self.limits,
+            self.cgroup.as_ref(),
+            began,
+            self.keeper_count.get(),
+        );
+        let mut run = Run::new(launched, began, limits);
+        run.oom_score_tries = if self.launcher.sets_oom_score() { 0 } else { OOM_SCORE_TRIES };
         let mut hung_up = false;
         loop {
-            if hung_up && (self.is_orphan() || minding.is_left_too_long()) {
-                self.hurry();
-                minding.end_within(ORPHAN_GRACE, self.group.as_ref());
+            if hung_up && (self.is_orphan() || run.agent_is_late()) {
+                self.raise_cpu_weight();
+                run.terminate(ORPHAN_GRACE, self.cgroup.as_ref());
             }
-            minding.offer();
-            if minding.lasts() {
-                self.group.iter_mut().for_each(Group::step_out);
+            run.raise_oom_score();
+            if run.is_long() {
+                self.cgroup.iter_mut().for_each(KeeperCgroup::leave_memory);
             }
-            let empty = minding.reap();
-            if self.report(&mut minding, empty).is_err() {
+            let empty = run.reap();
+            if self.report(&mut run, empty).is_err() {
                 hung_up = true;
             }
             if hung_up {
-                minding.left_since.get_or_insert_with(Instant::now);
+                run.server_gone_since.get_or_insert_with(Instant::now);
             }
             if empty {
-                self.group = self.group.take().and_then(Group::renew);
+                self.cgroup = self.cgroup.take().and_then(KeeperCgroup::renew);
                 return if hung_up { Err(Hangup) } else { Ok(()) };
             }
-            if minding.advance(self.group.as_mut()) {
-                // The server will not use us again: we stay with them until they end.
+            if run.advance_termination(self.cgroup.as_mut()) {
+                // The server does not use this keeper again; it stays with the survivors until they end.
                 let survivors = tree::children(std::process::id() as i32);
-                let exited = minding.end_at_last(&survivors, self.group.as_mut());
-                let gone = Event::Gone { survivors, limit: minding.watch.reached() };
+                let exited = run.end_with_survivors(&survivors, self.cgroup.as_mut());
+                let gone = KeeperEvent::Gone { survivors, limit: run.limits.reached() };
                 let _ = self.tell(&exited.into_iter().chain([gone]).collect::<Vec<_>>(), &[]);
                 hung_up = true;
             }
             if hung_up {
-                if minding.is_given_up() && self.is_orphan() {
+                if run.is_given_up() && self.is_orphan() {
                     return Err(Hangup);
                 }
                 if let Some(agent) = self.agent.filter(|_| !self.is_orphan()) {
-                    // Somebody may have stopped it.
+                    // Something may have stopped it.
                     let _ = kill_process(agent, Signal::CONT);
                 }
-                let again = minding.timer().map_or(LOOK_FOR_AGENT, |it| it.min(LOOK_FOR_AGENT));
+                let again =
+                    run.timer().map_or(AGENT_CHECK_INTERVAL, |it| it.min(AGENT_CHECK_INTERVAL));
                 signals::wait(None, [None; 2], Some(again));
                 continue;
             }
-            hung_up = self.wait(&mut minding).is_err();
+            hung_up = self.wait(&mut run).is_err();
             while !hung_up {
                 match self.next_request() {
-                    Ok(Some(Request::Look(question))) => {
-                        let seen = Event::Seen(minding.look(&question));
-                        hung_up = self.tell(&[seen], &[]).is_err();
+                    Ok(Some(KeeperRequest::Ask(question))) => {
+                        let answer = KeeperEvent::Answered(run.answer(&question));
+                        hung_up = self.tell(&[answer], &[]).is_err();
                     }
                     Ok(Some(request)) => {
-                        if matches!(request, Request::Kill { .. }) {
-                            self.hurry();
+                        if matches!(request, KeeperRequest::Kill { .. }) {
+                            self.raise_cpu_weight();
                         }
-                        hung_up = minding.obey(&request, self.group.as_ref()).is_err();
+                        hung_up = run.handle(&request, self.cgroup.as_ref()).is_err();
                     }
                     Ok(None) => break,
                     Err(Hangup) => hung_up = true,
@@ -187,39 +192,38 @@ impl Keeper {
         }
     }
 
-    fn hurry(&self) {
-        self.group.as_ref().inspect(|group| group.hurry());
+    fn raise_cpu_weight(&self) {
+        self.cgroup.as_ref().inspect(|cgroup| cgroup.raise_cpu_weight());
     }
 
-    /// Tells what there is to tell and was not told yet.
-    fn report(&mut self, minding: &mut Minding, empty: bool) -> Result<(), Hangup> {
-        let launched = minding.start_to_tell();
+    /// Sends the events that were not sent yet.
+    fn report(&mut self, run: &mut Run, empty: bool) -> Result<(), Hangup> {
+        let launched = run.unreported_start();
         let started = launched.as_ref().map(Launched::event);
         let events: Vec<_> =
-            started.into_iter().chain(minding.end_to_tell(empty, self.group.as_mut())).collect();
-        let pipes: Vec<_> = launched.iter().flat_map(Launched::all).collect();
+            started.into_iter().chain(run.unreported_end(empty, self.cgroup.as_mut())).collect();
+        let pipes: Vec<_> = launched.iter().flat_map(Launched::fds).collect();
         self.tell(&events, &pipes)
     }
 
-    fn tell(&self, events: &[Event], fds: &[BorrowedFd<'_>]) -> Result<(), Hangup> {
-        wire::tell(self.socket.as_fd(), events, fds).map_err(|_| Hangup)
+    fn tell(&self, events: &[KeeperEvent], fds: &[BorrowedFd<'_>]) -> Result<(), Hangup> {
+        socket::send_all(self.socket.as_fd(), events, fds).map_err(|_| Hangup)
     }
 
-    fn next_request(&mut self) -> Result<Option<Request>, Hangup> {
+    fn next_request(&mut self) -> Result<Option<KeeperRequest>, Hangup> {
         self.inbox.next().map_err(|_| Hangup)
     }
 
-    /// Waits for the server's word, the end of a child, an alarm or the timer, whichever comes first,
-    /// and takes in what the server said. A run that has come to a limit is ended.
-    fn wait(&mut self, minding: &mut Minding) -> Result<(), Hangup> {
-        let alarms = match minding.is_being_ended() {
-            false => self.group.as_ref().map_or([None; 2], Group::alarms),
+    /// Waits for the server, the end of a child, an alarm or the timer, and receives what the server sent. Kills a
+    /// run that has reached a limit.
+    fn wait(&mut self, run: &mut Run) -> Result<(), Hangup> {
+        let alarms = match run.is_being_terminated() {
+            false => self.cgroup.as_ref().map_or([None; 2], KeeperCgroup::alarms),
             true => [None; 2],
         };
-        let Woken { socket, alarm } =
-            signals::wait(Some(self.socket.as_fd()), alarms, minding.timer());
-        if minding.watch.look(alarm, self.group.as_mut(), self.crowd.size()) {
-            minding.end_now(self.group.as_mut());
+        let Woken { socket, alarm } = signals::wait(Some(self.socket.as_fd()), alarms, run.timer());
+        if run.limits.check(alarm, self.cgroup.as_mut(), self.keeper_count.get()) {
+            run.kill_now(self.cgroup.as_mut());
         }
         match socket {
             true => self.receive(RecvFlags::DONTWAIT),

@@ -1,9 +1,8 @@
-//! What a run may use at most, and how it is told which of that it ran into.
+//! What a run may use at most, and how a limit that it reached is described.
 //!
-//!     memory, processes   a cgroup, where there is one; else a limit for each process, and a look at
-//!                         how many there are
-//!     CPU time            a limit for each process, and a look at what all of them used
-//!     files               a limit for each process
+//!     memory, processes   limited by a cgroup if there is one; else by a limit for each process and a count of them
+//!     CPU time            limited for each process, and summed up for all of them
+//!     files               limited for each process
 
 use std::fmt;
 use std::time::Duration;
@@ -11,51 +10,52 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit};
 use serde::{Deserialize, Serialize};
 
-/// What a run may use. What has no limit may use all there is.
+/// What a run may use. `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     pub memory: Memory,
-    /// Processes and threads at a time.
+    /// Processes and threads at the same time.
     pub processes: Option<u64>,
-    /// Of each process.
+    /// Open files of each process.
     pub open_files: Option<u64>,
-    /// The soft limit of each process, which it may raise; unset means the keeper's own.
-    pub open_files_at_first: Option<u64>,
+    /// The soft limit of open files, which a process may raise; by default the keeper's own.
+    pub open_files_soft: Option<u64>,
     /// The longest file, in bytes.
     pub file_size: Option<u64>,
-    /// Of all its processes together.
+    /// CPU time of all its processes together.
     pub cpu_time: Option<Duration>,
-    /// How much commands stand back for others, from 0 to 19.
+    /// The nice value of commands, from 0 to 19.
     pub nice: u8,
-    pub together: Together,
-    /// Whether the agent is in a user namespace of its own: the kernel then counts no processes of
-    /// anybody else when it counts a user's.
+    pub per_owner: OwnerLimits,
+    /// Whether the agent has a user namespace of its own. Only then does the kernel's count of a user's processes
+    /// leave out everything else that the user runs.
     pub own_namespace: bool,
 }
 
-/// What all runs of one owner may use at a time, where a cgroup counts that.
+/// What all runs of one owner may use at the same time, where a cgroup can enforce it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Together {
+pub struct OwnerLimits {
     pub memory: Memory,
     /// Processes and threads.
     pub processes: Option<u64>,
     pub cpu: CpuShare,
 }
 
-/// How much CPU time owners have when there is not enough for all.
+/// How CPU time is shared when there is not enough for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CpuShare {
-    /// As the scheduler has it: who starts many processes has more.
+    /// By the scheduler's default: an owner with more processes gets more.
     Any,
-    /// Owners, and their runs, have the same each, however many processes there are.
+    /// Equally among owners and among their runs, however many processes each has.
     Even,
-    /// What others leave.
+    /// Only what others leave.
     Least,
 }
 
 impl CpuShare {
-    /// For what is counted beside all owners: it must not weigh as much as all of them.
-    pub fn of_detached(self) -> Self {
+    /// The share of a detached job, whose cgroup is a sibling of all owners together: it must not weigh as much as they
+    /// do.
+    pub fn for_detached(self) -> Self {
         match self {
             Self::Any => Self::Any,
             Self::Even | Self::Least => Self::Least,
@@ -65,27 +65,27 @@ impl CpuShare {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Memory {
-    /// Most of what there is, where a cgroup can hold a run to it. A limit for each process would
-    /// be in the way of programs that ask for more than they use.
+    /// Most of the machine's memory, where a cgroup can enforce it. A limit for each process instead would break
+    /// programs that reserve more than they use.
     Most,
     Bytes(u64),
     Unlimited,
 }
 
-/// A limit that a run came to, and how much it is.
+/// A limit that a run reached, with its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
     Memory(u64),
     CpuTime(Duration),
     Processes(u64),
     FileSize(u64),
-    /// What all runs of an owner, or of everybody, have together was used up.
+    /// The limit of all runs of an owner, or of all owners.
     SharedMemory,
     SharedProcesses,
 }
 
 impl Limit {
-    /// What answers and records call it.
+    /// Its name in answers and records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memory(_) | Self::SharedMemory => "oom_killed",
@@ -96,7 +96,7 @@ impl Limit {
     }
 }
 
-/// What happened, for whoever asked for the run.
+/// What happened, as the client is told.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -122,7 +122,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// A number of bytes in the largest unit that it is a multiple of.
+/// A number of bytes, in the largest unit of which it is a multiple.
 struct Size(u64);
 
 impl fmt::Display for Size {
@@ -147,30 +147,34 @@ impl Default for Limits {
             memory: Memory::Most,
             processes: Some(2048),
             open_files: None,
-            open_files_at_first: None,
+            open_files_soft: None,
             file_size: None,
             cpu_time: None,
             nice: 0,
-            together: Together { memory: Memory::Most, processes: Some(8192), cpu: CpuShare::Any },
+            per_owner: OwnerLimits {
+                memory: Memory::Most,
+                processes: Some(8192),
+                cpu: CpuShare::Any,
+            },
             own_namespace: false,
         }
     }
 }
 
 impl Limits {
-    /// What every process of a run is held to.
-    pub fn of_each(&self) -> Vec<(Resource, Rlimit)> {
+    /// The resource limits of every process of a run.
+    pub fn per_process(&self) -> Vec<(Resource, Rlimit)> {
         let processes = self.processes.filter(|_| self.own_namespace);
-        let same = |resource, most: Option<u64>| most.map(|most| lowered(resource, most, most));
+        let same = |resource, most: Option<u64>| most.map(|most| capped(resource, most, most));
         let cpu = self.cpu_time.map(|time| {
             let seconds = time.as_secs().max(1);
-            // SIGXCPU first, SIGKILL for whoever does not mind that.
-            lowered(Resource::Cpu, seconds, seconds + 1)
+            // SIGXCPU first, SIGKILL a second later.
+            capped(Resource::Cpu, seconds, seconds + 1)
         });
-        let at_first = |soft| lowered(Resource::Nofile, soft, u64::MAX);
+        let at_first = |soft| capped(Resource::Nofile, soft, u64::MAX);
         let files = same(Resource::Nofile, self.open_files);
         let all = [
-            files.or_else(|| self.open_files_at_first.map(at_first)),
+            files.or_else(|| self.open_files_soft.map(at_first)),
             same(Resource::Fsize, self.file_size),
             same(Resource::Nproc, processes),
             cpu,
@@ -178,18 +182,18 @@ impl Limits {
         all.into_iter().flatten().collect()
     }
 
-    /// What is added where no cgroup counts memory. Not the address space: Java and Node ask for
-    /// much more of that than they ever use.
-    pub fn of_memory(&self) -> Option<(Resource, Rlimit)> {
+    /// The memory limit of every process, where no cgroup limits memory. Not of the address space: Java and Node reserve
+    /// far more of that than they use.
+    pub fn memory_per_process(&self) -> Option<(Resource, Rlimit)> {
         match self.memory {
-            Memory::Bytes(most) => Some(lowered(Resource::Data, most, most)),
+            Memory::Bytes(most) => Some(capped(Resource::Data, most, most)),
             Memory::Most | Memory::Unlimited => None,
         }
     }
 }
 
-/// No more than what we are held to ourselves: only root can go above that.
-fn lowered(resource: Resource, soft: u64, hard: u64) -> (Resource, Rlimit) {
+/// The limit, but no more than our own hard limit, which only root can exceed.
+fn capped(resource: Resource, soft: u64, hard: u64) -> (Resource, Rlimit) {
     let own = getrlimit(resource).maximum.unwrap_or(u64::MAX);
     (resource, Rlimit { current: Some(soft.min(own)), maximum: Some(hard.min(own)) })
 }
@@ -202,33 +206,33 @@ mod tests {
         memory: Memory::Unlimited,
         processes: None,
         open_files: None,
-        open_files_at_first: None,
+        open_files_soft: None,
         file_size: None,
         cpu_time: None,
         nice: 0,
-        together: Together { memory: Memory::Unlimited, processes: None, cpu: CpuShare::Any },
+        per_owner: OwnerLimits { memory: Memory::Unlimited, processes: None, cpu: CpuShare::Any },
         own_namespace: false,
     };
 
-    fn of_each(limits: &Limits) -> Vec<(Resource, u64, u64)> {
+    fn per_process(limits: &Limits) -> Vec<(Resource, u64, u64)> {
         let plain = |(resource, limit): (_, Rlimit)| {
             (resource, limit.current.unwrap(), limit.maximum.unwrap())
         };
-        limits.of_each().into_iter().map(plain).collect()
+        limits.per_process().into_iter().map(plain).collect()
     }
 
     #[test]
     fn the_processes_of_a_user_are_counted_only_where_they_are_all_ours() {
         let limits = Limits { processes: Some(7), ..NONE };
-        assert_eq!(of_each(&limits), []);
+        assert_eq!(per_process(&limits), []);
         let limits = Limits { own_namespace: true, ..limits };
-        assert_eq!(of_each(&limits), [(Resource::Nproc, 7, 7)]);
+        assert_eq!(per_process(&limits), [(Resource::Nproc, 7, 7)]);
     }
 
     #[test]
     fn who_does_not_mind_the_end_of_their_time_is_killed_a_second_later() {
         let limits = Limits { cpu_time: Some(Duration::from_secs(3)), ..NONE };
-        assert_eq!(of_each(&limits), [(Resource::Cpu, 3, 4)]);
+        assert_eq!(per_process(&limits), [(Resource::Cpu, 3, 4)]);
     }
 
     #[test]
@@ -236,16 +240,16 @@ mod tests {
         let own = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
         let limits = Limits { open_files: Some(u64::MAX - 1), ..NONE };
         let most = own.min(u64::MAX - 1);
-        assert_eq!(of_each(&limits), [(Resource::Nofile, most, most)]);
+        assert_eq!(per_process(&limits), [(Resource::Nofile, most, most)]);
     }
 
     #[test]
     fn what_the_server_may_open_for_itself_is_not_for_commands() {
         let own = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-        let limits = Limits { open_files_at_first: Some(10), ..NONE };
-        assert_eq!(of_each(&limits), [(Resource::Nofile, 10, own)]);
+        let limits = Limits { open_files_soft: Some(10), ..NONE };
+        assert_eq!(per_process(&limits), [(Resource::Nofile, 10, own)]);
         let limits = Limits { open_files: Some(7), ..limits };
-        assert_eq!(of_each(&limits), [(Resource::Nofile, 7, 7)]);
+        assert_eq!(per_process(&limits), [(Resource::Nofile, 7, 7)]);
     }
 
     #[test]
@@ -265,8 +269,8 @@ mod tests {
 
     #[test]
     fn only_a_limit_somebody_has_set_is_one_for_each_process() {
-        assert!(Limits::default().of_memory().is_none());
+        assert!(Limits::default().memory_per_process().is_none());
         let limits = Limits { memory: Memory::Bytes(1 << 20), ..NONE };
-        assert!(limits.of_memory().is_some());
+        assert!(limits.memory_per_process().is_some());
     }
 }

@@ -1,11 +1,11 @@
-//! The server's side: how it starts an agent, has programs started, and ends it all.
+//! The server's connection to its agent: starts the agent, has it start programs, and ends it.
 //!
-//!     Link ─ Order ─▶ agent ─ Report ─▶ Reader
-//!       └─ Letter ─▶ keeper ─ Event ─▶ Process
+//!     Link ── AgentRequest ──▶ agent ── AgentEvent ──▶ AgentMonitor
+//!       └──── SpawnFrame ────▶ keeper ── KeeperEvent ─▶ Process
 //!
-//! A [`Link`] is cheap to clone. A run takes a keeper out of the pool and gives it back when
-//! nothing of the run is left; there is nobody between the run and its keeper. When the agent is
-//! killed, all keepers are told to end their runs.
+//! A [`Link`] is cheap to clone. A run takes a keeper out of the pool, talks to it directly, and gives it back
+//! when nothing of the run is left. If the agent is killed, every keeper is told to end its run. Nothing here
+//! may block: the runtime's thread serves everybody.
 
 use std::ffi::OsString;
 use std::io;
@@ -17,6 +17,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mcpz_runtime::aside;
 use rustix::net::{RecvFlags, Shutdown};
 use rustix::process::Signal;
 use tokio::io::Interest;
@@ -24,23 +25,23 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::timeout;
 
 use crate::agent_process::AgentProcess;
-use crate::cgroup::{self, Whole};
+use crate::cgroup::{self, SandboxCgroup};
 use crate::error::LinkError;
-use crate::frame::{Confinement, Order, Report, Spawn, VERSION};
+use crate::frame::{AgentEvent, AgentRequest, Confinement, Spawn, VERSION};
 use crate::limits::Limits;
-use crate::pool::{Pool, WAKE_AGAIN};
-use crate::process::{Letter, Process};
-use crate::wire::{self, Inbox};
-use mcpz_runtime::aside;
+use crate::pool::{Pool, RESUME_INTERVAL};
+use crate::process::Process;
+use crate::socket::{self, Inbox};
+use crate::spawn_frame::SpawnFrame;
 
-/// How long the agent may take to leave: it gives up long before, unless it is still ending runs.
-const LEAVE_TIME: Duration = Duration::from_secs(60);
+/// How long the agent may take to exit. It gives up long before, unless it is still ending runs.
+const EXIT_TIME: Duration = Duration::from_secs(60);
 
-/// How long it may take to read what an agent has said that has ended.
-const LAST_WORDS: Duration = Duration::from_millis(100);
+/// How long to read what an agent sent before it ended.
+const DRAIN_TIME: Duration = Duration::from_millis(100);
 
-/// How long keepers may take to leave when their agent is gone.
-const LAST_CALL: Duration = Duration::from_secs(5);
+/// How long keepers may take to exit after their agent.
+const KEEPER_EXIT_TIME: Duration = Duration::from_secs(5);
 
 /// A connection to an agent and its keepers.
 #[derive(Clone)]
@@ -48,15 +49,15 @@ pub struct Link {
     pool: Arc<Pool>,
 }
 
-/// What could not be sent, and why.
+/// A request that could not be sent, and why.
 pub struct Unsent {
     pub error: LinkError,
-    pub letter: Letter,
+    pub frame: SpawnFrame,
 }
 
 impl Link {
-    /// Starts `program agent`, with these variables and no others, and connects to it. Every run has
-    /// these limits. Must be called within a tokio runtime.
+    /// Starts `program agent` with exactly these variables. The limits hold for every run. Must be called
+    /// within a tokio runtime.
     pub fn start(
         program: &Path,
         variables: &[(OsString, OsString)],
@@ -68,61 +69,62 @@ impl Link {
         Self::connect(command, limits, None, &mut None).map(|(link, _)| link)
     }
 
-    /// Starts an agent for one owner that confines whatever it starts, with a command that ends up
-    /// being one. Returns where commands find their way out, if they are to have one. The agent may go
-    /// with the thread that calls this.
+    /// Starts an agent that confines everything it starts, by a command that ends up executing
+    /// `mcpz agent`. Returns the listener on which confined commands reach the proxy, if they have one.
+    ///
+    /// Must be called on a thread that outlives the agent: bubblewrap dies with the thread that starts it.
     pub async fn start_confined(
         mut command: Command,
         limits: Limits,
         confinement: Confinement,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
-        let mut whole = match limits.own_namespace {
-            true => aside(move || Whole::create(&limits)).await.ok(),
+        let mut cgroup = match limits.own_namespace {
+            true => aside(move || SandboxCgroup::create(&limits)).await.ok(),
             false => None,
         };
-        whole.iter().for_each(|whole| whole.enclose(&mut command));
-        let connected = Self::connect(command, limits, Some(confinement), &mut whole);
-        if let Some(unused) = whole {
+        cgroup.iter().for_each(|cgroup| cgroup.start_inside(&mut command));
+        let connected = Self::connect(command, limits, Some(confinement), &mut cgroup);
+        if let Some(unused) = cgroup {
             let _ = aside(move || drop(unused)).await;
         }
         let (link, greeted) = connected?;
         match greeted.await {
             Ok(Ok(listener)) => Ok((link, listener)),
-            Ok(Err(why)) => Err(LinkError::Confinement(why)),
+            Ok(Err(reason)) => Err(LinkError::Confinement(reason)),
             Err(_) => Err(LinkError::Gone),
         }
     }
 
-    /// Has a command be an agent, and takes what all of it is in once it runs.
+    /// Starts the command and greets it as an agent. Takes the cgroup once the command runs.
     fn connect(
         mut command: Command,
         limits: Limits,
         confinement: Option<Confinement>,
-        whole: &mut Option<Whole>,
+        cgroup: &mut Option<SandboxCgroup>,
     ) -> Result<(Self, oneshot::Receiver<Greeting>), LinkError> {
-        let (ours, theirs) = wire::pair().map_err(LinkError::Start)?;
-        let control = wire::connect(ours).map_err(LinkError::Start)?;
+        let (ours, theirs) = socket::pair().map_err(LinkError::Start)?;
+        let control = socket::connect(ours).map_err(LinkError::Start)?;
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null());
         let agent = AgentProcess::new(command.spawn().map_err(LinkError::Start)?);
         let (closing, closed) = watch::channel(false);
-        let pool = Pool::new(agent, control, confinement.is_some(), whole.take(), closed);
+        let pool = Pool::new(agent, control, confinement.is_some(), cgroup.take(), closed);
         let link = Self { pool: Arc::new(pool) };
         let (greeting, greeted) = oneshot::channel();
-        let reader = Reader {
+        let monitor = AgentMonitor {
             pool: link.pool.clone(),
             inbox: Inbox::default(),
             cgroups: Vec::new(),
             greeting: Some(greeting),
         };
-        // From now on it is reaped, whatever happens.
+        // First of all, so that the agent is reaped even if it cannot be greeted.
         tokio::spawn(async move {
-            reader.read_all().await;
+            monitor.run().await;
             let _ = closing.send(true);
         });
         let confinement = confinement.map(Box::new);
-        let hello = Order::Hello { version: VERSION, limits, confinement };
-        let told = link.pool.order(&hello, None).and_then(|()| link.pool.make_spare());
-        match told {
+        let hello = AgentRequest::Hello { version: VERSION, limits, confinement };
+        let sent = link.pool.request(&hello, None).and_then(|()| link.pool.start_spares());
+        match sent {
             Ok(()) => Ok((link, greeted)),
             Err(error) => {
                 link.hang_up();
@@ -135,16 +137,16 @@ impl Link {
         self.pool.is_closed()
     }
 
-    /// Has a program started for an owner. What becomes of it is told by the returned [`Process`].
+    /// Has a program started for an owner.
     pub fn spawn(&self, owner: u64, spawn: Spawn) -> Result<Process, LinkError> {
-        self.send(owner, Letter::new(spawn)?).map_err(|unsent| unsent.error)
+        self.send(owner, SpawnFrame::new(spawn)?).map_err(|unsent| unsent.error)
     }
 
-    /// The same, but gives the letter back on failure, so that the caller can try another agent.
-    pub fn send(&self, owner: u64, letter: Letter) -> Result<Process, Unsent> {
+    /// The same, but returns the frame on failure, so that the caller can try another agent.
+    pub fn send(&self, owner: u64, frame: SpawnFrame) -> Result<Process, Unsent> {
         match self.pool.take(owner) {
-            Ok(keeper) => Ok(Process::new(keeper, letter, Some(self.pool.clone()))),
-            Err(error) => Err(Unsent { error, letter }),
+            Ok(keeper) => Ok(Process::new(keeper, frame, Some(self.pool.clone()))),
+            Err(error) => Err(Unsent { error, frame }),
         }
     }
 
@@ -152,76 +154,81 @@ impl Link {
     pub async fn close(&self) {
         self.hang_up();
         let mut closed = self.pool.closed.clone();
-        let until = Instant::now() + LEAVE_TIME;
-        // One that was stopped could not hear.
-        self.pool.wake();
+        let until = Instant::now() + EXIT_TIME;
+        // A stopped agent would not notice that its stream has ended.
+        self.pool.resume();
         while Instant::now() < until {
-            if timeout(WAKE_AGAIN, closed.wait_for(|closed| *closed)).await.is_ok() {
+            if timeout(RESUME_INTERVAL, closed.wait_for(|closed| *closed)).await.is_ok() {
                 return;
             }
-            self.pool.wake_all().await;
+            self.pool.resume_all().await;
         }
         let _ = rustix::net::shutdown(&self.pool.control, Shutdown::Read);
         let _ = closed.wait_for(|closed| *closed).await;
     }
 
-    /// Ends the agent and with it every run, and does not wait for that.
+    /// Ends the agent and with it every run, without waiting.
     pub fn hang_up(&self) {
         self.pool.hang_up();
         let _ = rustix::net::shutdown(&self.pool.control, Shutdown::Write);
     }
 }
 
-struct Reader {
+/// The task that reads what the agent sends, and cleans up when it ends.
+struct AgentMonitor {
     pool: Arc<Pool>,
     inbox: Inbox,
+    /// The agent's cgroups, to clear if it was killed.
     cgroups: Vec<PathBuf>,
     greeting: Option<oneshot::Sender<Greeting>>,
 }
 
-/// What an agent says first: where commands find their way out, or why nothing can be started.
+/// The agent's first event: the listener for the proxy, or why it refuses to start anything.
 type Greeting = Result<Option<TcpListener>, String>;
 
-impl Reader {
-    /// Hears the agent until its stream ends or carries garbage, and sees it off.
-    async fn read_all(mut self) {
+impl AgentMonitor {
+    /// Reads until the agent ends or sends garbage, then ends it and cleans up.
+    async fn run(mut self) {
         let pool = self.pool.clone();
+        // The end of the stream means that the agent has ended, but its end may come later or never: a keeper
+        // that was stopped early still holds the agent's end open.
         let has_ended = tokio::select! {
-            () = self.read_on() => false,
+            () = self.read_all() => false,
             () = pool.trim() => false,
-            () = pool.send_unsent() => false,
+            () = pool.send_waiting() => false,
             () = pool.agent.ended() => true,
         };
         if has_ended {
-            let _ = timeout(LAST_WORDS, self.read_on()).await;
+            let _ = timeout(DRAIN_TIME, self.read_all()).await;
         }
         self.pool.hang_up();
-        // An agent that broke the protocol is still there.
+        // An agent that broke the protocol is still alive.
         self.pool.agent.signal(Signal::KILL);
-        // Until it is reaped, no other process group can have its number.
-        self.pool.wake_keepers();
+        // Before it is reaped: until then no other process group can have its number.
+        self.pool.resume_keepers();
         self.pool.agent.reap().await;
         let cgroups = std::mem::take(&mut self.cgroups);
         let _ = aside(move || cgroup::clear_all(&cgroups)).await;
-        self.pool.clear_whole().await;
-        self.pool.bury_all();
-        let until = Instant::now() + LAST_CALL;
-        while Instant::now() < until && self.pool.wake_keepers() {
-            tokio::time::sleep(WAKE_AGAIN).await;
+        self.pool.clear_cgroup().await;
+        self.pool.forget_all();
+        let until = Instant::now() + KEEPER_EXIT_TIME;
+        while Instant::now() < until && self.pool.resume_keepers() {
+            tokio::time::sleep(RESUME_INTERVAL).await;
         }
     }
 
-    async fn read_on(&mut self) {
+    async fn read_all(&mut self) {
         while self.read_once().await {}
     }
 
-    /// Tells whoever waits for the agent's first word.
+    /// Passes the agent's first event to `start_confined`, which waits for it.
     fn greet(&mut self, greeting: Greeting) {
         if let Some(waiting) = self.greeting.take() {
             let _ = waiting.send(greeting);
         }
     }
 
+    /// False when there is nothing more to read.
     async fn read_once(&mut self) -> bool {
         let control = &self.pool.control;
         if control.readable().await.is_err() {
@@ -237,7 +244,7 @@ impl Reader {
         }
         loop {
             match self.inbox.next() {
-                Ok(Some(Report::Hello { version, cgroups, port })) => {
+                Ok(Some(AgentEvent::Hello { version, cgroups, port })) => {
                     self.cgroups = cgroups;
                     let listener = port.and_then(|_| self.inbox.take_fds(1)?.pop());
                     if version != VERSION {
@@ -245,13 +252,11 @@ impl Reader {
                     }
                     self.greet(Ok(listener.map(TcpListener::from)));
                 }
-                Ok(Some(Report::Refused { why })) => {
-                    self.greet(Err(why));
+                Ok(Some(AgentEvent::Refused { reason })) => {
+                    self.greet(Err(reason));
                     return false;
                 }
-                Ok(Some(Report::Buried { keeper })) => {
-                    self.pool.bury(keeper);
-                }
+                Ok(Some(AgentEvent::KeeperGone { keeper })) => self.pool.forget(keeper),
                 Ok(None) => return true,
                 Err(_) => return false,
             }

@@ -1,8 +1,9 @@
 //! The keepers of one agent, and the socket on which the agent is asked for more.
 //!
-//!     Link ─ take_idle, make_keeper ─▶ Connection ─▶ Process ─ give_back ─▶ idle
+//!     agent ◀─ StartKeeper ─ Pool ─ take ─▶ KeeperConnection ─▶ Process
+//!                             └──────── give_back ◀──────────────┘
 //!
-//! A [`Connection`] has one owner at a time: the pool while the keeper is idle, a process while it runs
+//! A [`KeeperConnection`] has one owner at a time: the pool while the keeper is idle, a process while it runs
 //! something. A keeper is given back only when nothing of its run is left.
 
 mod outbox;
@@ -12,6 +13,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use mcpz_runtime::aside;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
@@ -20,73 +22,73 @@ use tokio::net::UnixStream;
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::agent_process::AgentProcess;
-use crate::ancestry::wake_ours_below;
-use crate::cgroup::Whole;
+use crate::ancestry::resume_ours_below;
+use crate::cgroup::SandboxCgroup;
 use crate::error::LinkError;
-use crate::frame::{self, Order};
-use crate::wire::{self, Inbox};
-use mcpz_runtime::aside;
+use crate::frame::{self, AgentRequest};
+use crate::socket::{self, Inbox};
 use outbox::Outbox;
 
-/// Keepers that are always ready.
-pub const SPARE: usize = 2;
+/// How many idle keepers are always kept.
+const SPARES: usize = 2;
 
-/// How long a keeper beyond those waits for more work before it is let go.
+/// How long an idle keeper beyond those is kept.
 const IDLE_TIME: Duration = Duration::from_secs(10);
 
-/// Between two tries to give the agent an order it does not take.
-const ASK_AGAIN: Duration = Duration::from_millis(2);
+/// Between two attempts to send a request that the agent does not take.
+const SEND_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Between two tries to wake what somebody may have stopped.
-pub const WAKE_AGAIN: Duration = Duration::from_millis(250);
+/// Between two attempts to resume processes that something may have stopped.
+pub const RESUME_INTERVAL: Duration = Duration::from_millis(250);
 
-/// The owner of the keepers that are made before anybody needs one.
+/// The owner of the keepers that are started before anyone needs one.
 pub const FIRST_OWNER: u64 = 0;
 
 /// An agent and its keepers, as the server sees them.
 pub struct Pool {
     pub agent: AgentProcess,
     pub control: UnixStream,
-    /// Whether what it starts lives in namespaces of its own.
+    /// Whether the agent confines what it starts.
     confined: bool,
-    /// What all of it is in, if it can make nothing like that itself.
-    whole: Mutex<Option<Whole>>,
+    /// The cgroup of a whole sandbox, whose agent cannot make cgroups.
+    cgroup: Mutex<Option<SandboxCgroup>>,
     state: Mutex<State>,
     outbox: Outbox,
-    /// Told when there are more idle keepers than need to be.
+    /// Notified when more than [`SPARES`] keepers are idle.
     surplus: Notify,
-    /// True when the agent and all it started are gone.
+    /// True once the agent and everything it started are gone.
     pub closed: watch::Receiver<bool>,
 }
 
 #[derive(Default)]
 struct State {
-    /// With the time since when they are; the last one is the one that is idle for the shortest.
-    idle: Vec<(Connection, Instant)>,
-    all: HashMap<u64, Entry>,
-    made: u64,
+    /// With the time when they became idle, the most recent last.
+    idle: Vec<(KeeperConnection, Instant)>,
+    all: HashMap<u64, KeeperEntry>,
+    started: u64,
     closed: bool,
 }
 
-/// What is known of a keeper, idle or not.
-struct Entry {
+/// What the pool knows of a keeper, idle or not.
+struct KeeperEntry {
     socket: Weak<UnixStream>,
-    _buried: oneshot::Sender<()>,
+    /// Dropped when the keeper has ended, which completes [`KeeperConnection::gone`].
+    _gone: oneshot::Sender<()>,
 }
 
-/// A keeper, in the hands of whoever may use it.
-pub struct Connection {
-    /// Whose runs it keeps.
+/// A connection to one keeper. Whoever holds it may start a run.
+pub struct KeeperConnection {
+    /// The owner whose runs this keeper starts.
     pub owner: u64,
     pub socket: Arc<UnixStream>,
     pub inbox: Inbox,
-    /// Done when the keeper has ended and nothing of it is left.
-    pub buried: oneshot::Receiver<()>,
+    /// Completes when the keeper has ended and nothing of its run is left.
+    pub gone: oneshot::Receiver<()>,
 }
 
-impl Connection {
-    /// An idle keeper says nothing: whatever can be read is the end of its stream. The kernel is
-    /// asked, as the runtime may not have heard yet.
+impl KeeperConnection {
+    /// An idle keeper sends nothing, so anything to read is the end of its stream. Asks the kernel, because
+    /// the runtime may not know yet.
     fn is_alive(&self) -> bool {
         let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let read = rustix::net::recv(&*self.socket, &mut [0; 1], peek);
@@ -99,14 +101,14 @@ impl Pool {
         agent: AgentProcess,
         control: UnixStream,
         confined: bool,
-        whole: Option<Whole>,
+        cgroup: Option<SandboxCgroup>,
         closed: watch::Receiver<bool>,
     ) -> Self {
         Self {
             agent,
             control,
             confined,
-            whole: Mutex::new(whole),
+            cgroup: Mutex::new(cgroup),
             state: Mutex::default(),
             outbox: Outbox::default(),
             surplus: Notify::new(),
@@ -118,26 +120,26 @@ impl Pool {
         self.lock().closed || self.is_hung_up()
     }
 
-    /// A keeper for runs of this owner: an idle one, or else a new one.
-    pub fn take(&self, owner: u64) -> Result<Connection, LinkError> {
-        self.take_idle(owner).map_or_else(|| self.make_keeper(owner), Ok)
+    /// An idle keeper of this owner, or else a new one.
+    pub fn take(&self, owner: u64) -> Result<KeeperConnection, LinkError> {
+        self.take_idle(owner).map_or_else(|| self.start_keeper(owner), Ok)
     }
 
     /// Takes back a keeper whose run is over.
-    pub fn give_back(&self, mut keeper: Connection) {
+    pub fn give_back(&self, mut keeper: KeeperConnection) {
         keeper.inbox.shrink();
         let mut state = self.lock();
         if state.closed {
             return;
         }
         state.idle.push((keeper, Instant::now()));
-        if state.idle.len() > SPARE {
+        if state.idle.len() > SPARES {
             self.surplus.notify_one();
         }
     }
 
     /// A keeper of this owner that is idle and alive.
-    fn take_idle(&self, owner: u64) -> Option<Connection> {
+    fn take_idle(&self, owner: u64) -> Option<KeeperConnection> {
         let mut state = self.lock();
         loop {
             let last = state.idle.iter().rposition(|(keeper, _)| keeper.owner == owner)?;
@@ -148,47 +150,48 @@ impl Pool {
         }
     }
 
-    /// Has keepers made that nobody needs yet.
-    pub fn make_spare(&self) -> Result<(), LinkError> {
-        for _ in 0..SPARE {
-            let keeper = self.make_keeper(FIRST_OWNER)?;
+    /// Starts keepers that nobody needs yet.
+    pub fn start_spares(&self) -> Result<(), LinkError> {
+        for _ in 0..SPARES {
+            let keeper = self.start_keeper(FIRST_OWNER)?;
             self.lock().idle.push((keeper, Instant::now()));
         }
         Ok(())
     }
 
-    fn make_keeper(&self, owner: u64) -> Result<Connection, LinkError> {
-        let (ours, theirs) = wire::pair().map_err(LinkError::Ask)?;
-        let socket = Arc::new(wire::connect(ours).map_err(LinkError::Ask)?);
-        let (burying, buried) = oneshot::channel();
+    fn start_keeper(&self, owner: u64) -> Result<KeeperConnection, LinkError> {
+        let (ours, theirs) = socket::pair().map_err(LinkError::Ask)?;
+        let socket = Arc::new(socket::connect(ours).map_err(LinkError::Ask)?);
+        let (ended, gone) = oneshot::channel();
         let keeper = {
             let mut state = self.lock();
             if state.closed {
                 return Err(LinkError::Gone);
             }
-            state.made += 1;
-            let keeper = state.made;
-            state.all.insert(keeper, Entry { socket: Arc::downgrade(&socket), _buried: burying });
+            state.started += 1;
+            let keeper = state.started;
+            state.all.insert(keeper, KeeperEntry { socket: Arc::downgrade(&socket), _gone: ended });
             keeper
         };
-        if let Err(error) = self.order(&Order::Keep { keeper, owner }, Some(theirs)) {
-            self.bury(keeper);
+        if let Err(error) = self.request(&AgentRequest::StartKeeper { keeper, owner }, Some(theirs))
+        {
+            self.forget(keeper);
             return Err(error);
         }
-        Ok(Connection { owner, socket, inbox: Inbox::default(), buried })
+        Ok(KeeperConnection { owner, socket, inbox: Inbox::default(), gone })
     }
 
-    /// Gives an order now or, while the agent is busy with others, when it takes more.
-    pub fn order(&self, order: &Order, fd: Option<OwnedFd>) -> Result<(), LinkError> {
+    /// Sends a request now, or queues it while the agent is busy.
+    pub fn request(&self, request: &AgentRequest, fd: Option<OwnedFd>) -> Result<(), LinkError> {
         let mut bytes = Vec::new();
-        frame::encode(order, &mut bytes).map_err(LinkError::TooLong)?;
-        match self.outbox.post(self.control.as_fd(), bytes, fd) {
+        frame::encode(request, &mut bytes).map_err(LinkError::TooLong)?;
+        match self.outbox.send(self.control.as_fd(), bytes, fd) {
             Ok(()) => {
-                self.wake();
+                self.resume();
                 Ok(())
             }
             Err(Errno::PIPE | Errno::CONNRESET) => {
-                // Nobody is to ask it again.
+                // The agent is dead: no caller should ask it again.
                 self.hang_up();
                 Err(LinkError::Gone)
             }
@@ -196,31 +199,31 @@ impl Pool {
         }
     }
 
-    /// Sends orders that had to wait, for as long as the agent is there.
-    pub async fn send_unsent(&self) {
+    /// Sends requests that had to wait, for as long as the agent lives.
+    pub async fn send_waiting(&self) {
         loop {
             self.outbox.filled().await;
-            while !self.outbox.send(self.control.as_fd()) {
-                self.wake();
-                // The kernel does not tell when descriptors have arrived.
-                tokio::time::sleep(ASK_AGAIN).await;
+            while !self.outbox.send_waiting(self.control.as_fd()) {
+                self.resume();
+                // The kernel does not report when descriptors in flight have arrived.
+                tokio::time::sleep(SEND_INTERVAL).await;
             }
         }
     }
 
-    /// Notes that a keeper has ended, and that nothing of it is left.
-    pub fn bury(&self, keeper: u64) {
+    /// Notes that a keeper has ended and nothing of its run is left.
+    pub fn forget(&self, keeper: u64) {
         self.lock().all.remove(&keeper);
     }
 
-    /// The same for all of them.
-    pub fn bury_all(&self) {
+    /// The same for all keepers.
+    pub fn forget_all(&self) {
         self.lock().all.clear();
     }
 
-    /// Tells every keeper that nobody is interested any more: it ends its run, and then itself.
+    /// Shuts down the connection to every keeper: each ends its run, then itself.
     pub fn hang_up(&self) {
-        // The ends of keepers that never come to be: who waits for one sees them closed.
+        // Closes the sockets of keepers that will never be started, so that their processes see the end.
         self.outbox.clear();
         let mut state = self.lock();
         state.closed = true;
@@ -230,71 +233,71 @@ impl Pool {
         }
     }
 
-    /// Whether the agent is gone, though nobody may have heard of it yet.
+    /// Whether the agent has closed its end, even if the runtime does not know yet.
     fn is_hung_up(&self) -> bool {
         let mut control = [PollFd::new(&self.control, PollFlags::RDHUP)];
         poll(&mut control, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
-    /// Lets go of keepers that were not needed for a while.
+    /// Drops keepers that have been idle for a while.
     pub async fn trim(&self) {
         loop {
             self.surplus.notified().await;
             tokio::time::sleep(IDLE_TIME).await;
             let mut state = self.lock();
-            let beyond = state.idle.len().saturating_sub(SPARE);
+            let beyond = state.idle.len().saturating_sub(SPARES);
             let unneeded = state.idle.iter().take(beyond);
             let unneeded = unneeded.take_while(|(_, since)| since.elapsed() >= IDLE_TIME).count();
             state.idle.drain(..unneeded);
-            if state.idle.len() > SPARE {
+            if state.idle.len() > SPARES {
                 self.surplus.notify_one();
             }
         }
     }
 
-    /// Has the agent go on if somebody has stopped it.
-    pub fn wake(&self) {
+    /// Resumes the agent if something has stopped it.
+    pub fn resume(&self) {
         self.agent.signal(Signal::CONT);
     }
 
-    /// Has the agent and its keepers go on if somebody has stopped them. An agent wakes its keepers itself, but
-    /// that of a sandbox can only be found by looking for it.
-    pub async fn wake_all(&self) {
-        self.wake();
+    /// Resumes the agent and its keepers if something has stopped them. An agent resumes its own keepers, but
+    /// the agent of a sandbox is a grandchild that must be searched for.
+    pub async fn resume_all(&self) {
+        self.resume();
         if self.confined {
             let root = self.agent.id().as_raw_nonzero().get();
-            let _ = aside(move || wake_ours_below(root)).await;
+            let _ = aside(move || resume_ours_below(root)).await;
         }
     }
 
-    /// Continues stopped keepers after their agent has died; the agent would have done so. Only they are in its
-    /// process group. False once none is left.
-    pub fn wake_keepers(&self) -> bool {
+    /// Resumes stopped keepers after their agent has died. Only they are in its process group. False once
+    /// none is left.
+    pub fn resume_keepers(&self) -> bool {
         !self.confined && kill_process_group(self.agent.id(), Signal::CONT).is_ok()
     }
 
-    /// How many processes were killed for want of memory where all of the agent is.
-    pub fn kills(&self) -> u64 {
-        self.lock_whole().as_ref().map_or(0, Whole::kills)
+    /// How many processes of the sandbox the kernel has killed for lack of memory.
+    pub fn oom_kills(&self) -> u64 {
+        self.lock_cgroup().as_ref().map_or(0, SandboxCgroup::oom_kills)
     }
 
-    /// Removes what all of the agent was in, which may take a moment.
-    pub async fn clear_whole(&self) {
-        if let Some(whole) = self.take_whole() {
-            let _ = aside(move || drop(whole)).await;
+    /// Removes the cgroup of the sandbox, on a thread of its own because that may wait.
+    pub async fn clear_cgroup(&self) {
+        if let Some(cgroup) = self.take_cgroup() {
+            let _ = aside(move || drop(cgroup)).await;
         }
     }
 
-    fn take_whole(&self) -> Option<Whole> {
-        self.lock_whole().take()
+    fn take_cgroup(&self) -> Option<SandboxCgroup> {
+        self.lock_cgroup().take()
     }
 
-    fn lock_whole(&self) -> MutexGuard<'_, Option<Whole>> {
-        self.whole.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_cgroup(&self) -> MutexGuard<'_, Option<SandboxCgroup>> {
+        self.cgroup.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing that holds the lock can panic half way through a change.
+        // No code panics while it holds the lock, so the state is consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

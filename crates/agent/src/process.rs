@@ -1,35 +1,42 @@
-//! One run, as its keeper tells it.
+//! One run, as its keeper reports it.
+//!
+//!     SpawnFrame ─▶ Process ── KeeperRequest ──▶ keeper
+//!                      │ ◀──── KeeperEvent ───────┘
+//!                      └─ next ─▶ ProcessEvent
+//!
+//! A process owns the connection to its keeper. It gives the connection back to the pool only when nothing
+//! of the run is left; dropped earlier, it ends the run.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_runtime::aside;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::process::Signal;
 use tokio::io::Interest;
 use tokio::time::timeout;
 
-use crate::error::LinkError;
-use crate::frame::{self, Event, Exit, Failure, Request, Spawn, Stage, Status, Stdin};
+use crate::frame::{Exit, Failure, KeeperEvent, KeeperRequest, Stage, Status, encode};
+use crate::inspect::{Answer, Question};
 use crate::keeper::ORPHAN_GRACE;
 use crate::limits::Limit;
-use crate::look::{Question, Seen};
-use crate::pool::{Connection, Pool, WAKE_AGAIN};
-use crate::tree::kill_all_below;
-use crate::wire;
-use mcpz_runtime::aside;
+use crate::pool::{KeeperConnection, Pool, RESUME_INTERVAL};
+use crate::socket;
+use crate::spawn_frame::{ExpectedFds, SpawnFrame};
+use crate::tree::kill_and_reap_all;
 
 /// How long the agent may take to kill what a killed keeper left behind.
-const BURIAL: Duration = Duration::from_secs(5);
+const CLEANUP_TIME: Duration = Duration::from_secs(5);
 
 /// What happens to one run, in this order.
 #[derive(Debug)]
-pub enum Happening {
-    /// Its keeper was killed, or never came to be, before it read what starts the run: somebody else
-    /// can start it.
-    Untouched(Letter),
+pub enum ProcessEvent {
+    /// The keeper was killed, or was never started, before it read the request. Another agent can start
+    /// the program.
+    NotStarted(SpawnFrame),
     Failed(Failure),
     Started(Started),
     Exited {
@@ -40,100 +47,69 @@ pub enum Happening {
         survivors: Vec<i32>,
         limit: Option<Limit>,
     },
-    /// The answer to the first question that was not answered yet.
-    Seen(Seen),
-    /// The run's keeper was killed. Nothing of the run is left.
+    /// The answer to the oldest open question.
+    Answered(Answer),
+    /// The keeper was killed. Nothing of the run is left.
     Lost,
 }
 
-/// A program that runs, and our ends of its pipes. They do not block.
+/// A program that runs, and our ends of its pipes, which do not block.
 #[derive(Debug)]
 pub struct Started {
     pub pid: i32,
-    /// What it prints; all of it, if it has a terminal.
+    /// Everything the program prints, if it has a terminal; otherwise its stdout.
     pub stdout: OwnedFd,
     pub stderr: Option<OwnedFd>,
     pub stdin: Option<OwnedFd>,
-    /// Where to write orders and to read answers, if it is directed.
-    pub direction: Option<(OwnedFd, OwnedFd)>,
+    /// The control pipe to write to and the reply pipe to read from, if the program has them.
+    pub control: Option<(OwnedFd, OwnedFd)>,
 }
 
-/// The frame that starts a run, what goes with it, and what the run was asked to have.
-#[derive(Debug)]
-pub struct Letter {
-    bytes: Vec<u8>,
-    handle: Option<OwnedFd>,
-    shape: Shape,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    terminal: bool,
-    directed: bool,
-}
-
-impl Letter {
-    /// What starts a program.
-    pub fn new(spawn: Spawn) -> Result<Self, LinkError> {
-        let terminal = matches!(spawn.stdin, Stdin::Terminal { .. });
-        let shape = Shape { terminal, directed: spawn.directed };
-        let (spawn, handle) = spawn.enclose();
-        let mut bytes = Vec::new();
-        frame::encode(&Request::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
-        Ok(Self { bytes, handle, shape })
-    }
-
-    /// What it starts, for somebody who has to write another one.
-    pub fn open(self) -> Option<Spawn> {
-        match frame::decode(&self.bytes).ok()?? {
-            (Request::Spawn(spawn), _) => spawn.unpack(|| self.handle),
-            _ => None,
-        }
-    }
-}
-
-/// A run and its keeper. Dropped before the run is over, it ends the run.
+/// A run and its keeper.
 pub struct Process {
-    /// Gone when the keeper is.
-    keeper: Option<Connection>,
-    /// What starts it, until the keeper has said something.
-    letter: Option<Letter>,
-    /// How much of that was sent.
-    posted: usize,
-    /// What else is to be sent.
-    unsent: Vec<u8>,
-    /// Whether there ever was anything else.
-    asked: bool,
-    shape: Shape,
+    /// `None` once the keeper is gone.
+    keeper: Option<KeeperConnection>,
+    /// The request that starts the run, until the keeper has reported something.
+    frame: Option<SpawnFrame>,
+    /// How many bytes of the frame have been sent.
+    frame_sent: usize,
+    /// Later requests that have not been sent yet.
+    pending: Vec<u8>,
+    /// Whether there ever was a later request.
+    requested: bool,
+    expected: ExpectedFds,
     over: bool,
-    /// Where the keeper came from, if it can be used again.
+    /// The pool to give the keeper back to. A recorder's own keeper has none.
     pool: Option<Arc<Pool>>,
-    /// How many were killed there for want of memory before.
-    kills: u64,
+    /// How many processes of the sandbox had been killed for lack of memory when the run began.
+    oom_kills: u64,
 }
 
 impl Process {
-    /// Sends what starts the run.
-    pub(crate) fn new(keeper: Connection, letter: Letter, pool: Option<Arc<Pool>>) -> Self {
-        let (shape, kills) = (letter.shape, pool.as_ref().map_or(0, |pool| pool.kills()));
+    /// Sends the request that starts the run.
+    pub(crate) fn new(
+        keeper: KeeperConnection,
+        frame: SpawnFrame,
+        pool: Option<Arc<Pool>>,
+    ) -> Self {
+        let oom_kills = pool.as_ref().map_or(0, |pool| pool.oom_kills());
         let mut process = Self {
             keeper: Some(keeper),
-            letter: Some(letter),
-            posted: 0,
-            unsent: Vec::new(),
-            asked: false,
-            shape,
+            expected: frame.expected,
+            frame: Some(frame),
+            frame_sent: 0,
+            pending: Vec::new(),
+            requested: false,
             over: false,
             pool,
-            kills,
+            oom_kills,
         };
         process.send();
         process
     }
 
-    /// What happens next. After the last happening: `Lost`. Nothing is lost if this is dropped
-    /// before it is done.
-    pub async fn next(&mut self) -> Happening {
+    /// The next event; `Lost` after the last one. Cancel-safe.
+    pub async fn next(&mut self) -> ProcessEvent {
         while let Some(keeper) = &mut self.keeper
             && !self.over
         {
@@ -141,125 +117,126 @@ impl Process {
                 Ok(Some(event)) => event,
                 Ok(None) => {
                     if let Err(error) = self.exchange().await {
-                        if let Some(letter) = self.take_back(&error) {
-                            return Happening::Untouched(letter);
+                        if let Some(frame) = self.reclaim_unread(&error) {
+                            return ProcessEvent::NotStarted(frame);
                         }
-                        self.mourn().await;
+                        self.lose_keeper().await;
                     }
                     continue;
                 }
                 Err(_) => {
-                    self.mourn().await;
+                    self.lose_keeper().await;
                     continue;
                 }
             };
-            self.letter = None;
-            return self.happening(event);
+            self.frame = None;
+            return self.interpret(event);
         }
-        Happening::Lost
+        ProcessEvent::Lost
     }
 
-    /// What starts the run, if the keeper has not read all of it and never will. That is what the
-    /// kernel says when a socket is closed with something in it, which is nothing else here.
-    fn take_back(&mut self, error: &io::Error) -> Option<Letter> {
+    /// The frame, if the keeper ended before it read all of it. The kernel reports ECONNRESET when the
+    /// other end is closed with unread bytes, and only the frame can be unread if nothing else was sent.
+    fn reclaim_unread(&mut self, error: &io::Error) -> Option<SpawnFrame> {
         let unread = error.raw_os_error() == Some(Errno::CONNRESET.raw_os_error());
-        let letter = self.letter.take_if(|_| unread && !self.asked)?;
+        let frame = self.frame.take_if(|_| unread && !self.requested)?;
         self.keeper = None;
-        Some(letter)
+        Some(frame)
     }
 
-    /// Whether the agent was killed, and the run was ended for that.
+    /// Whether the agent was killed, which ends the run.
     pub fn is_orphaned(&self) -> bool {
         self.pool.as_ref().is_some_and(|pool| pool.is_closed())
     }
 
-    /// Asks the whole tree to end, and kills what is left of it after the grace.
+    /// Sends SIGTERM to the whole process tree, and SIGKILL to what is left after the grace.
     pub fn kill(&mut self, grace: Duration) {
-        self.ask(&Request::Kill { grace });
+        self.request(&KeeperRequest::Kill { grace });
     }
 
-    /// Sends one signal to the first process.
+    /// Sends a signal to the first process.
     pub fn signal(&mut self, signal: i32) {
-        self.ask(&Request::Signal(signal));
+        self.request(&KeeperRequest::Signal(signal));
     }
 
-    /// Asks its keeper something, which is answered by [`Happening::Seen`] unless the run is over before.
-    pub fn look(&mut self, question: Question) {
-        self.ask(&Request::Look(question));
+    /// Asks the keeper a question. [`ProcessEvent::Answered`] carries the answer, unless the run ends first.
+    pub fn ask(&mut self, question: Question) {
+        self.request(&KeeperRequest::Ask(question));
     }
 
-    fn ask(&mut self, request: &Request) {
-        let encoded = frame::encode(request, &mut self.unsent);
+    fn request(&mut self, request: &KeeperRequest) {
+        let encoded = encode(request, &mut self.pending);
         debug_assert!(encoded.is_ok(), "only a spawn can be too long");
-        self.asked = true;
+        self.requested = true;
         self.send();
     }
 
-    /// Takes an event for what it means.
-    fn happening(&mut self, event: Event) -> Happening {
+    /// Turns a keeper's event into what it means for the run.
+    fn interpret(&mut self, event: KeeperEvent) -> ProcessEvent {
         match event {
-            Event::Failed(failure) => {
+            KeeperEvent::Failed(failure) => {
                 self.over = true;
-                Happening::Failed(failure)
+                ProcessEvent::Failed(failure)
             }
-            Event::Started { pid, fds } => match self.take_ends(pid, fds.into()) {
-                Some(started) => Happening::Started(started),
-                // The kernel drops descriptors for which this process has no room.
+            KeeperEvent::Started { pid, fds } => match self.take_fds(pid, fds.into()) {
+                Some(started) => ProcessEvent::Started(started),
+                // The kernel drops descriptors that do not fit into this process's table.
                 None => {
                     self.hang_up();
                     let errno = Errno::MFILE.raw_os_error();
-                    Happening::Failed(Failure { stage: Stage::Resources, errno })
+                    ProcessEvent::Failed(Failure { stage: Stage::Resources, errno })
                 }
             },
-            Event::Exited { mut exit, gone } => {
+            KeeperEvent::Exited { mut exit, gone } => {
                 self.over = gone;
                 if exit.limit.is_none()
-                    && let Some(limit) = self.limit_outside(exit.status)
+                    && let Some(limit) = self.limit_of_sandbox(exit.status)
                 {
                     (exit.limit, exit.status) =
                         (Some(limit), Status::Signal(Signal::KILL.as_raw()));
                 }
-                Happening::Exited { exit, gone }
+                ProcessEvent::Exited { exit, gone }
             }
-            Event::Gone { survivors, limit } => {
+            KeeperEvent::Gone { survivors, limit } => {
                 self.over = true;
-                // It stays with them, and ends when they do.
+                // The keeper stays with the survivors and ends when they do.
                 if !survivors.is_empty() {
                     self.keeper = None;
                 }
-                Happening::Gone { survivors, limit }
+                ProcessEvent::Gone { survivors, limit }
             }
-            Event::Seen(seen) => Happening::Seen(seen),
+            KeeperEvent::Answered(answer) => ProcessEvent::Answered(answer),
         }
     }
 
-    /// The limit that ended a process which its keeper, within the same bounds, cannot see.
-    fn limit_outside(&self, status: Status) -> Option<Limit> {
+    /// The memory limit of the whole sandbox, if that ended the run. The keeper is inside and cannot tell.
+    fn limit_of_sandbox(&self, status: Status) -> Option<Limit> {
         let killed = Signal::KILL.as_raw();
         let killed = status == Status::Signal(killed) || status == Status::Code(128 + killed);
-        let killed = killed && self.pool.as_ref().is_some_and(|pool| pool.kills() > self.kills);
+        let killed =
+            killed && self.pool.as_ref().is_some_and(|pool| pool.oom_kills() > self.oom_kills);
         killed.then_some(Limit::SharedMemory)
     }
 
-    fn take_ends(&mut self, pid: i32, count: usize) -> Option<Started> {
+    fn take_fds(&mut self, pid: i32, count: usize) -> Option<Started> {
         let mut fds = self.keeper.as_mut()?.inbox.take_fds(count)?;
-        let direction = match self.shape.directed {
+        let control = match self.expected.control {
             true => {
-                let (answers, orders) = (fds.pop()?, fds.pop()?);
-                Some((orders, answers))
+                let (reply, control) = (fds.pop()?, fds.pop()?);
+                Some((control, reply))
             }
             false => None,
         };
         let mut fds = fds.into_iter();
         let stdout = fds.next()?;
-        let (stderr, stdin) = match self.shape.terminal {
+        let (stderr, stdin) = match self.expected.terminal {
             true => (None, Some(stdout.try_clone().ok()?)),
             false => (Some(fds.next()?), fds.next()),
         };
-        Some(Started { pid, stdout, stderr, stdin, direction })
+        Some(Started { pid, stdout, stderr, stdin, control })
     }
 
-    /// Has the keeper end its run and itself.
+    /// Makes the keeper end its run and then itself.
     fn hang_up(&mut self) {
         self.kill(ORPHAN_GRACE);
         if let Some(keeper) = self.keeper.take() {
@@ -267,30 +244,31 @@ impl Process {
         }
     }
 
-    /// Waits until the keeper says something, sending meanwhile what is still to be sent.
+    /// Waits for bytes from the keeper, and sends pending requests meanwhile.
     async fn exchange(&mut self) -> io::Result<()> {
         if self.keeper.is_none() {
             return Ok(());
         }
-        let interest = match self.next_unsent().is_empty() {
+        let interest = match self.next_pending().is_empty() {
             true => Interest::READABLE,
             false => Interest::READABLE | Interest::WRITABLE,
         };
         let Some(keeper) = &mut self.keeper else { return Ok(()) };
-        let ready = match (&self.letter, &self.pool) {
-            (Some(_), Some(pool)) => match timeout(WAKE_AGAIN, keeper.socket.ready(interest)).await
-            {
-                Ok(ready) => ready?,
-                // It says something as soon as it has started the run, unless somebody has stopped it.
-                Err(_) => {
-                    pool.wake_all().await;
-                    return Ok(());
+        let ready = match (&self.frame, &self.pool) {
+            (Some(_), Some(pool)) => {
+                match timeout(RESUME_INTERVAL, keeper.socket.ready(interest)).await {
+                    Ok(ready) => ready?,
+                    // A keeper reports as soon as it has started the run, unless something has stopped it.
+                    Err(_) => {
+                        pool.resume_all().await;
+                        return Ok(());
+                    }
                 }
-            },
+            }
             _ => keeper.socket.ready(interest).await?,
         };
         if ready.is_readable() {
-            let Connection { socket, inbox, .. } = keeper;
+            let KeeperConnection { socket, inbox, .. } = keeper;
             let received = socket.try_io(Interest::READABLE, || {
                 Ok(inbox.fill(socket.as_fd(), RecvFlags::DONTWAIT)?)
             });
@@ -306,55 +284,55 @@ impl Process {
         Ok(())
     }
 
-    /// What is to be sent next.
-    fn next_unsent(&self) -> &[u8] {
-        let letter = self.letter.as_ref().map(|letter| &letter.bytes[self.posted..]);
-        letter.filter(|rest| !rest.is_empty()).unwrap_or(&self.unsent)
+    /// The bytes to send next: the rest of the frame, then later requests.
+    fn next_pending(&self) -> &[u8] {
+        let frame = self.frame.as_ref().map(|frame| &frame.bytes[self.frame_sent..]);
+        frame.filter(|rest| !rest.is_empty()).unwrap_or(&self.pending)
     }
 
-    /// Sends what the socket takes now; the rest is sent while waiting.
+    /// Sends as much as the socket takes now; `exchange` sends the rest.
     fn send(&mut self) {
         let Some(keeper) = &self.keeper else { return };
         let socket = keeper.socket.clone();
         loop {
-            let bytes = self.next_unsent();
+            let bytes = self.next_pending();
             if bytes.is_empty() {
                 return;
             }
-            // Goes with the first byte.
-            let handle = self.letter.as_ref().filter(|_| self.posted == 0);
-            let handle = handle.and_then(|letter| letter.handle.as_ref()).map(AsFd::as_fd);
+            // The descriptor travels with the first byte.
+            let directory = self.frame.as_ref().filter(|_| self.frame_sent == 0);
+            let directory = directory.and_then(|frame| frame.directory.as_ref()).map(AsFd::as_fd);
             let sent = socket.try_io(Interest::WRITABLE, || {
                 let flags = SendFlags::DONTWAIT;
-                Ok(wire::send(socket.as_fd(), bytes, handle.as_slice(), flags)?)
+                Ok(socket::send(socket.as_fd(), bytes, directory.as_slice(), flags)?)
             });
             match sent {
                 Ok(sent) => self.note_sent(sent),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // A keeper that does not listen is dead, which reading will tell.
+                // The keeper is dead; reading will report it.
                 Err(_) => {
-                    self.posted = self.letter.as_ref().map_or(0, |letter| letter.bytes.len());
-                    self.unsent.clear();
+                    self.frame_sent = self.frame.as_ref().map_or(0, |frame| frame.bytes.len());
+                    self.pending.clear();
                 }
             }
         }
     }
 
     fn note_sent(&mut self, sent: usize) {
-        match &self.letter {
-            Some(letter) if self.posted < letter.bytes.len() => self.posted += sent,
-            _ => drop(self.unsent.drain(..sent)),
+        match &self.frame {
+            Some(frame) if self.frame_sent < frame.bytes.len() => self.frame_sent += sent,
+            _ => drop(self.pending.drain(..sent)),
         }
     }
 
-    /// The keeper is dead, or as good as. Waits until the agent has killed what it left behind.
-    async fn mourn(&mut self) {
+    /// Gives up on the keeper, which is dead or sends garbage, and waits until what it left behind is killed.
+    async fn lose_keeper(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             let _ = rustix::net::shutdown(&*keeper.socket, Shutdown::Write);
             match self.pool {
-                Some(_) => drop(timeout(BURIAL, &mut keeper.buried).await),
-                // Nobody is above us who would.
-                None => drop(aside(kill_all_below).await),
+                Some(_) => drop(timeout(CLEANUP_TIME, &mut keeper.gone).await),
+                // A recorder has no agent above it to do this.
+                None => drop(aside(kill_and_reap_all).await),
             }
         }
         self.keeper = None;
@@ -363,7 +341,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if !self.over || !self.next_unsent().is_empty() {
+        if !self.over || !self.next_pending().is_empty() {
             self.hang_up();
         }
         if let (Some(keeper), Some(pool)) = (self.keeper.take(), &self.pool) {

@@ -1,9 +1,9 @@
 //! How the agent and its keepers deal with signals.
 //!
-//! They block all of them and end only when their stream ends, so that a signal to a process group
-//! or to a whole service cannot take a keeper away from its run. SIGCHLD is let in only while
-//! waiting, which turns "a child ended" into an interrupted wait. Blocking is not inherited by
-//! programs: the child clears its mask. Ignoring would be, so nothing is ignored.
+//! They block all signals and end only when their stream ends, so that a signal to a process group or a whole service
+//! cannot take a keeper away from its run. SIGCHLD is unblocked only while waiting, so that the end of a child
+//! interrupts the wait. Programs do not inherit the blocked signals, because the child clears its mask before exec. They
+//! would inherit ignored signals, so none is ignored.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
@@ -15,29 +15,29 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::cgroup::Alarm;
 
-extern "C" fn wake(_: c_int) {}
+extern "C" fn interrupt(_: c_int) {}
 
-/// Asks the kernel for a SIGCONT when our parent dies: a stopped process would otherwise stay behind.
-pub fn wake_when_parent_ends() {
+/// Asks the kernel for a SIGCONT when our parent dies: a stopped process would stay behind otherwise.
+pub fn resume_when_parent_dies() {
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
 }
 
 /// Resets every disposition, blocks every signal and makes SIGCHLD interrupt waits.
-pub fn take_over() {
-    // SAFETY: plain calls on values that live here; `wake` does nothing and so is safe at any
-    // moment. Signals that cannot be changed are left alone by the kernel.
+pub fn block_all() {
+    // SAFETY: plain calls on values that live here; `interrupt` does nothing and so is safe at any
+    // moment. The kernel leaves signals alone that cannot be changed.
     unsafe {
         for signal in 1..=libc::SIGRTMAX() {
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = wake as extern "C" fn(c_int) as usize;
+        action.sa_sigaction = interrupt as extern "C" fn(c_int) as usize;
         libc::sigaction(libc::SIGCHLD, &action, ptr::null_mut());
         libc::sigprocmask(libc::SIG_SETMASK, &all(), ptr::null_mut());
     }
 }
 
-/// What ended a wait, if not a child or the time.
+/// What ended a wait, apart from a child or the time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Woken {
     /// The socket is readable.
@@ -53,7 +53,7 @@ pub fn wait(
     timer: Option<Duration>,
 ) -> Woken {
     let socket = socket.map(|socket| (socket, PollFlags::IN));
-    // A negative descriptor is passed over by the kernel.
+    // The kernel ignores a negative descriptor.
     let mut waiting = [socket, alarms[0], alarms[1]].map(|waited| libc::pollfd {
         fd: waited.map_or(-1, |(fd, _)| fd.as_raw_fd()),
         events: waited.map_or(0, |(_, flags)| flags.bits() as i16),

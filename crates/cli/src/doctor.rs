@@ -7,9 +7,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use mcpz_agent::Groups;
+use mcpz_agent::AgentCgroups;
 use mcpz_runtime::with_causes;
-use mcpz_sandbox::{Ground, Mode, Rung};
+use mcpz_sandbox::{Mode, Protection, Support};
 use serde::Serialize;
 
 use crate::args::DoctorFlags;
@@ -195,8 +195,8 @@ fn check_sandbox(setup: &Setup, findings: &mut Findings) {
     let wanted = setup.sandbox.mode().is_some();
     let mode = setup.sandbox.mode().unwrap_or(Mode::Workspace);
     match sandbox::probe(&setup.sandbox.view(mode, "off", &setup.engine)) {
-        Ok((ground, _)) => {
-            report_support(&ground, wanted, findings);
+        Ok((support, _)) => {
+            report_support(&support, wanted, findings);
             if wanted && let Err(error) = setup.sandbox.confining(&setup.engine) {
                 findings.bad(
                     "sandbox",
@@ -216,9 +216,9 @@ fn check_sandbox(setup: &Setup, findings: &mut Findings) {
     }
 }
 
-fn report_support(ground: &Ground, wanted: bool, findings: &mut Findings) {
-    let landlock = ground.landlock.map(|abi| format!("Landlock {abi:?}"));
-    let bwrap = ground.ring.as_ref().map(|ring| format!("bubblewrap {}", ring.version));
+fn report_support(support: &Support, wanted: bool, findings: &mut Findings) {
+    let landlock = support.landlock.map(|abi| format!("Landlock {abi:?}"));
+    let bwrap = support.bubblewrap.as_ref().map(|ring| format!("bubblewrap {}", ring.version));
     let parts: Vec<_> = landlock.into_iter().chain(bwrap).chain(["seccomp".to_owned()]).collect();
     let parts = parts.join(", ");
     match support.protection() {
@@ -233,7 +233,7 @@ fn report_support(ground: &Ground, wanted: bool, findings: &mut Findings) {
             let fix = "commands would have no network and see other processes; for more:";
             findings.fair("sandbox", format!("a part of it can be enforced ({parts})"), fix);
         }
-        Rung::Nothing => {
+        Protection::Nothing => {
             findings.fair("sandbox", "no part of it can be enforced here", "what is missing:");
         }
     }
@@ -244,7 +244,7 @@ fn report_support(ground: &Ground, wanted: bool, findings: &mut Findings) {
 
 /// Whether limits can apply to all processes of a command together.
 fn check_limits(setup: &Setup, findings: &mut Findings) {
-    let paths = Groups::create(&setup.engine.limits).paths();
+    let paths = AgentCgroups::create(&setup.engine.limits).paths();
     match paths.first() {
         Some(path) => {
             let parent = path.parent().unwrap_or(path).display();

@@ -19,7 +19,7 @@ pub fn raise_limit(settings: &mut Settings, connections: usize) -> usize {
     let wanted = all.saturating_add(connections as u64);
     let raised = Rlimit { current: limit.maximum, ..limit };
     if limit.current != limit.maximum && setrlimit(Resource::Nofile, raised).is_ok() {
-        settings.limits.open_files_at_first = limit.current;
+        settings.limits.open_files_soft = limit.current;
     }
     match getrlimit(Resource::Nofile).current {
         Some(most) if most < wanted => connections.min((most / 4).max(1) as usize),

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use mcpz_engine::Confining;
 use mcpz_proxy::{Rules, RulesError};
 use mcpz_sandbox::{
-    Ground, Hole, Layout, Mode, Network, Obstacle, Rung, Terms, View, ViewError, trial,
+    Hole, Layout, Mode, Network, Obstacle, Permissions, Protection, Support, View, ViewError, trial,
 };
 
 use crate::environment;
@@ -77,14 +77,16 @@ impl SandboxRequest {
         };
         Rules::parse(&net)?;
         let view = self.view(mode, &net, engine);
-        let (ground, layout) = probe(&view)?;
-        match ground.rung() {
-            Rung::Nothing => return Err(SandboxError::Impossible(ground.obstacles)),
-            Rung::Seals if net != "off" => return Err(SandboxError::NoNetwork(ground.obstacles)),
-            Rung::Seals => {
+        let (support, layout) = probe(&view)?;
+        match support.protection() {
+            Protection::Nothing => return Err(SandboxError::Impossible(support.obstacles)),
+            Protection::RestrictionsOnly if net != "off" => {
+                return Err(SandboxError::NoNetwork(support.obstacles));
+            }
+            Protection::RestrictionsOnly => {
                 // Fails for what only mounts can protect.
-                let alone = layout.terms_alone(&environment::temporary_folder());
-                let obstacles = ground.obstacles.clone();
+                let alone = layout.permissions_without_mounts(&environment::temporary_folder());
+                let obstacles = support.obstacles.clone();
                 alone.map_err(|view| SandboxError::NoMounts { view, obstacles })?;
                 self.log.warn(&format!(
                     "commands are confined by Landlock and seccomp alone: they have no network, and \
@@ -154,17 +156,18 @@ fn homes(own: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Tries out how much of a view this machine can enforce.
-pub fn probe(view: &View) -> Result<(Ground, Layout), SandboxError> {
+pub fn probe(view: &View) -> Result<(Support, Layout), SandboxError> {
     let own = environment::program().map_err(SandboxError::Trial)?;
     let mut tries = 1;
     loop {
         let mut layout = view.survey()?;
-        let _placeholders = layout.occupy().map_err(SandboxError::Trial)?;
-        let terms = serde_json::to_string(&layout.terms()).map_err(std::io::Error::other);
-        let arguments = ["trial".into(), OsString::from(terms.map_err(SandboxError::Trial)?)];
-        let ground = Ground::probe(bwrap().as_deref(), &mut layout, (&own, &arguments));
+        let _placeholders = layout.create_placeholders().map_err(SandboxError::Trial)?;
+        let permissions =
+            serde_json::to_string(&layout.permissions()).map_err(std::io::Error::other);
+        let arguments = ["trial".into(), OsString::from(permissions.map_err(SandboxError::Trial)?)];
+        let support = Support::probe(bwrap().as_deref(), &mut layout, (&own, &arguments));
         // A file it covers was replaced while it was set up.
-        if ground.ring.is_none() && layout.is_outdated() && tries < TRIES {
+        if support.bubblewrap.is_none() && layout.is_outdated() && tries < TRIES {
             tries += 1;
             continue;
         }
@@ -177,9 +180,9 @@ fn bwrap() -> Option<PathBuf> {
 }
 
 /// Tries from inside whatever must not be possible there.
-pub fn run_trial(terms: &str) -> Result<ExitCode, Box<dyn Error>> {
-    let terms: Terms = serde_json::from_str(terms)?;
-    let holes = trial(&terms)?;
+pub fn run_trial(permissions: &str) -> Result<ExitCode, Box<dyn Error>> {
+    let permissions: Permissions = serde_json::from_str(permissions)?;
+    let holes = trial(&permissions)?;
     match holes.is_empty() {
         true => Ok(ExitCode::SUCCESS),
         false => Err(SandboxError::Holes(holes).into()),

@@ -33,7 +33,7 @@ fn serve(settings: &Settings) -> Result<ExitCode, Box<dyn Error>> {
     let token = http.as_ref().and_then(|http| http.generated_token.clone());
     let mut setup = Setup::new(settings, token)?.confined()?;
     // Over HTTP there are several clients, which share CPU time evenly.
-    setup.engine.limits.together.cpu = http.as_ref().map_or(CpuShare::Any, |_| CpuShare::Even);
+    setup.engine.limits.per_owner.cpu = http.as_ref().map_or(CpuShare::Any, |_| CpuShare::Even);
     setup.log.catch_panics();
     warn_of_allowed_runners(setup.log, &setup.engine.policy);
     warn_of_missing_job_tools(&setup);

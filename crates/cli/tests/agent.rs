@@ -11,7 +11,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use mcpz_agent::{
-    Directory, FIRST_OWNER, Happening, Limits, Link, Program, Spawn, Stage, Started, Status, Stdin,
+    Directory, FIRST_OWNER, Limits, Link, ProcessEvent, Program, Spawn, Stage, Started, Status,
+    Stdin,
 };
 use support::MCPZ;
 
@@ -23,7 +24,7 @@ fn spawn(program: Program) -> Spawn {
         environment: Vec::new(),
         stdin: Stdin::Null,
         joined: false,
-        directed: false,
+        controlled: false,
     }
 }
 
@@ -49,10 +50,10 @@ fn within_runtime<T>(test: impl AsyncFnOnce(Link) -> T) -> T {
 /// Runs to the end and returns what was printed and how it ended.
 async fn run(link: &Link, spawn: Spawn) -> (String, Status) {
     let mut process = link.spawn(FIRST_OWNER, spawn).unwrap();
-    let Happening::Started(Started { stdout, .. }) = process.next().await else {
+    let ProcessEvent::Started(Started { stdout, .. }) = process.next().await else {
         panic!("it starts")
     };
-    let Happening::Exited { exit, gone: true } = process.next().await else { panic!("it ends") };
+    let ProcessEvent::Exited { exit, gone: true } = process.next().await else { panic!("it ends") };
     (read(stdout), exit.status)
 }
 
@@ -121,7 +122,7 @@ fn what_cannot_start_says_at_which_stage_and_why() {
         ] {
             let what = format!("{spawn:?}");
             let mut process = link.spawn(FIRST_OWNER, spawn).unwrap();
-            let Happening::Failed(failure) = process.next().await else { panic!("{what}") };
+            let ProcessEvent::Failed(failure) = process.next().await else { panic!("{what}") };
             assert_eq!((failure.stage, failure.errno), (stage, errno), "{what}");
         }
     });
@@ -156,14 +157,14 @@ fn one_signal_can_be_sent() {
         let program =
             script("trap 'echo got it; exit 5' USR1; echo ready; while :; do sleep 0.01; done");
         let mut process = link.spawn(FIRST_OWNER, spawn(program)).unwrap();
-        let Happening::Started(started) = process.next().await else { panic!("it starts") };
+        let ProcessEvent::Started(started) = process.next().await else { panic!("it starts") };
         support::wait_until("the trap is set", || {
             let mut bytes = [0; 6];
             let mut pipe = std::fs::File::from(started.stdout.try_clone().unwrap());
             (pipe.read(&mut bytes).ok() == Some(6)).then_some(())
         });
         process.signal(10);
-        let Happening::Exited { exit, .. } = process.next().await else { panic!("it ends") };
+        let ProcessEvent::Exited { exit, .. } = process.next().await else { panic!("it ends") };
         assert_eq!(exit.status, Status::Code(5));
         assert_eq!(read(started.stdout), "got it\n");
     });
@@ -177,7 +178,7 @@ fn a_run_is_over_when_its_handle_is_dropped() {
         let mut process = link
             .spawn(FIRST_OWNER, Spawn { environment, ..spawn(script("sleep 300 & sleep 300")) })
             .unwrap();
-        assert!(matches!(process.next().await, Happening::Started(_)));
+        assert!(matches!(process.next().await, ProcessEvent::Started(_)));
         drop(process);
         support::wait_until("it is gone", || support::survivors(&mark).is_empty().then_some(()));
     });

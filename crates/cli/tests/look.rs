@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 
 use mcpz_agent::{
-    Directory, FIRST_OWNER, Happening, Identity, Limits, Link, Process, Program, Question, Reader,
-    Seen, Spawn, Started, Status, Stdin,
+    Answer, Directory, FIRST_OWNER, Identity, Limits, Link, Process, ProcessEvent, Program,
+    Question, Reader, Spawn, Started, Status, Stdin,
 };
 use rustix::process::Signal;
 use rustix::termios::tcgetwinsize;
@@ -33,10 +33,10 @@ impl Asked {
             environment: Vec::new(),
             stdin,
             joined: false,
-            directed: false,
+            controlled: false,
         };
         let mut process = link.spawn(FIRST_OWNER, spawn).unwrap();
-        let Happening::Started(started) = process.next().await else { panic!("it starts") };
+        let ProcessEvent::Started(started) = process.next().await else { panic!("it starts") };
         let stdout = started.stdout.try_clone().unwrap();
         Self { process, started, lines: BufReader::new(blocking(stdout)) }
     }
@@ -47,24 +47,24 @@ impl Asked {
         line.trim_end().to_owned()
     }
 
-    async fn ask(&mut self, question: Question) -> Seen {
-        self.process.look(question);
+    async fn ask(&mut self, question: Question) -> Answer {
+        self.process.ask(question);
         match self.process.next().await {
-            Happening::Seen(seen) => seen,
+            ProcessEvent::Answered(seen) => seen,
             other => panic!("it is answered, not {other:?}"),
         }
     }
 
     async fn processes(&mut self, question: Question) -> Vec<Identity> {
         match self.ask(question).await {
-            Seen::Processes(processes) => processes,
+            Answer::Processes(processes) => processes,
             other => panic!("processes, not {other:?}"),
         }
     }
 
     async fn is(&mut self, question: Question) -> bool {
         match self.ask(question).await {
-            Seen::Answer(answer) => answer,
+            Answer::YesNo(answer) => answer,
             other => panic!("yes or no, not {other:?}"),
         }
     }
@@ -78,7 +78,7 @@ impl Asked {
 
     async fn readers(&mut self) -> Vec<Reader> {
         match self.ask(Question::Readers).await {
-            Seen::Readers(readers) => readers,
+            Answer::Readers(readers) => readers,
             other => panic!("readers, not {other:?}"),
         }
     }
@@ -220,7 +220,7 @@ fn what_has_no_terminal_has_nothing_to_hide_or_to_resize() {
 fn what_the_first_process_left_can_be_looked_at_and_the_first_cannot() {
     asking("sleep 100 & echo $!", Stdin::Pipe, async |mut run| {
         let left: i32 = run.line().parse().unwrap();
-        let Happening::Exited { exit, gone: false } = run.process.next().await else {
+        let ProcessEvent::Exited { exit, gone: false } = run.process.next().await else {
             panic!("something is left")
         };
         assert_eq!((exit.status, exit.left.as_slice()), (Status::Code(0), &[left][..]));
@@ -234,12 +234,18 @@ fn what_the_first_process_left_can_be_looked_at_and_the_first_cannot() {
 fn questions_are_answered_in_their_order_however_many_there_are() {
     asking("exec sleep 100", Stdin::Null, async |mut run| {
         for _ in 0..500 {
-            run.process.look(Question::HidesInput);
-            run.process.look(Question::Processes);
+            run.process.ask(Question::HidesInput);
+            run.process.ask(Question::Processes);
         }
         for _ in 0..500 {
-            assert!(matches!(run.process.next().await, Happening::Seen(Seen::Answer(false))));
-            assert!(matches!(run.process.next().await, Happening::Seen(Seen::Processes(_))));
+            assert!(matches!(
+                run.process.next().await,
+                ProcessEvent::Answered(Answer::YesNo(false))
+            ));
+            assert!(matches!(
+                run.process.next().await,
+                ProcessEvent::Answered(Answer::Processes(_))
+            ));
         }
     });
 }

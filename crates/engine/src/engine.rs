@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::{Limits, Link, forget_code};
+use mcpz_agent::{Limits, Link, release_code_pages};
 use mcpz_policy::Policy;
 use mcpz_runtime::aside;
 use tokio::sync::SetOnce;
@@ -226,7 +226,7 @@ impl Engine {
             tokio::spawn(async move { audit.take_over().await });
             tokio::spawn(async {
                 tokio::time::sleep(STARTED).await;
-                forget_code();
+                release_code_pages();
             });
         });
         if self.begin_settling() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcpz_agent::{Directory, Letter, Process, Program, Spawn, Stdin};
+use mcpz_agent::{Directory, Process, Program, Spawn, SpawnFrame, Stdin};
 use mcpz_policy::{Judgement, Scene, Verdict};
 use tokio::sync::oneshot;
 
@@ -62,7 +62,7 @@ pub struct Pending {
 }
 
 /// Has a command started that was not.
-pub(crate) type Again = Box<dyn FnOnce(Letter) -> Result<Process, Error> + Send + Sync>;
+pub(crate) type Again = Box<dyn FnOnce(SpawnFrame) -> Result<Process, Error> + Send + Sync>;
 
 impl Cleared {
     /// What the run is known by.
@@ -213,7 +213,7 @@ impl Gate<'_> {
         };
         let joined = request.joined;
         let directory = entered;
-        let spawn = Spawn { program, directory, environment, stdin, joined, directed: false };
+        let spawn = Spawn { program, directory, environment, stdin, joined, controlled: false };
         let pending = Pending {
             program: executed,
             directory: path,

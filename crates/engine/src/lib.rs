@@ -37,7 +37,7 @@ pub use jobs::{
     Condition, Ended, Job, Jobs, Met, Place, Reserved, STOP_GRACE, State, Typing, wait,
 };
 pub use mcpz_agent::{
-    CpuShare, Limit, Limits, Memory, Together, give_memory_back, is_all_read, path_of,
+    CpuShare, Limit, Limits, Memory, OwnerLimits, give_memory_back, is_all_read, path_of,
 };
 pub use mcpz_policy::{Denial, Policy};
 pub use outcome::{Closing, End, Outcome, Usage, signal_name, signal_number};

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{ANSWERS_FD, encode};
+use mcpz_agent::{REPLY_FD, encode};
 
 use crate::error::Error;
 use crate::variables::Variables;
@@ -56,5 +56,5 @@ impl fmt::Debug for Login {
 pub fn tell(variables: &Variables) -> io::Result<()> {
     let mut frame = Vec::new();
     encode(variables, &mut frame).map_err(io::Error::other)?;
-    File::options().write(true).open(format!("/dev/fd/{ANSWERS_FD}"))?.write_all(&frame)
+    File::options().write(true).open(format!("/dev/fd/{REPLY_FD}"))?.write_all(&frame)
 }

@@ -1,7 +1,7 @@
-//! Orders on their way to the agent, in the order they were given.
+//! Requests on their way to the agent, in order.
 //!
-//! One is sent at once, unless others wait. What the agent does not take now waits until it does: it is
-//! behind with others, or as many descriptors are on their way as may be.
+//! A request is sent at once unless others wait. One that the agent does not take now waits: the agent is
+//! busy, or the kernel has as many descriptors in flight as it allows.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,58 +11,58 @@ use rustix::io::Errno;
 use rustix::net::SendFlags;
 use tokio::sync::Notify;
 
-use crate::wire;
+use crate::socket;
 
 #[derive(Default)]
 pub struct Outbox {
-    orders: Mutex<VecDeque<Posted>>,
-    /// Told when one has to wait.
+    waiting: Mutex<VecDeque<Waiting>>,
+    /// Notified when a request has to wait.
     filled: Notify,
 }
 
-struct Posted {
+struct Waiting {
     bytes: Vec<u8>,
     fd: Option<OwnedFd>,
 }
 
 impl Outbox {
-    /// Sends an order, or has it wait. An error is about this one alone.
-    pub fn post(
+    /// Sends a request, or queues it. An error concerns this request alone.
+    pub fn send(
         &self,
         socket: BorrowedFd<'_>,
         bytes: Vec<u8>,
         fd: Option<OwnedFd>,
     ) -> Result<(), Errno> {
-        let mut orders = self.lock();
-        orders.push_back(Posted { bytes, fd });
-        if orders.len() > 1 {
+        let mut waiting = self.lock();
+        waiting.push_back(Waiting { bytes, fd });
+        if waiting.len() > 1 {
             return Ok(());
         }
-        match send_first(socket, &mut orders) {
+        match send_first(socket, &mut waiting) {
             Ok(true) => {}
             Ok(false) => self.filled.notify_one(),
             Err(errno) => {
-                orders.clear();
+                waiting.clear();
                 return Err(errno);
             }
         }
         Ok(())
     }
 
-    /// Waits until an order has to wait.
+    /// Waits until a request has to wait.
     pub async fn filled(&self) {
         self.filled.notified().await;
     }
 
-    /// Sends as many orders as the agent takes now. False if there are more.
-    pub fn send(&self, socket: BorrowedFd<'_>) -> bool {
-        let mut orders = self.lock();
-        while !orders.is_empty() {
-            match send_first(socket, &mut orders) {
+    /// Sends as many waiting requests as the agent takes now. False if there are more.
+    pub fn send_waiting(&self, socket: BorrowedFd<'_>) -> bool {
+        let mut waiting = self.lock();
+        while !waiting.is_empty() {
+            match send_first(socket, &mut waiting) {
                 Ok(true) => {}
                 Ok(false) => return false,
-                // The agent is gone, which reading tells.
-                Err(_) => orders.clear(),
+                // The agent is gone; reading will report it.
+                Err(_) => waiting.clear(),
             }
         }
         true
@@ -72,18 +72,18 @@ impl Outbox {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Posted>> {
-        self.orders.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Sends the first order there is. False if the agent does not take it now.
-fn send_first(socket: BorrowedFd<'_>, orders: &mut VecDeque<Posted>) -> Result<bool, Errno> {
-    let Some(first) = orders.front_mut() else { return Ok(true) };
+/// Sends the first request, if there is one. False if the agent does not take it now.
+fn send_first(socket: BorrowedFd<'_>, waiting: &mut VecDeque<Waiting>) -> Result<bool, Errno> {
+    let Some(first) = waiting.front_mut() else { return Ok(true) };
     let fds: Vec<_> = first.fd.iter().map(AsFd::as_fd).collect();
-    match wire::send(socket, &first.bytes, &fds, SendFlags::DONTWAIT) {
+    match socket::send(socket, &first.bytes, &fds, SendFlags::DONTWAIT) {
         Ok(sent) if sent == first.bytes.len() => {
-            orders.pop_front();
+            waiting.pop_front();
             Ok(true)
         }
         Ok(sent) => {

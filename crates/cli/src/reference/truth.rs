@@ -67,7 +67,7 @@ fn setting_a_documented_default_changes_nothing() {
 fn defaults_in_words_are_what_the_engine_does() {
     let setup = Setup::new(&settings(""), None).unwrap();
     let (limits, engine) = (setup.engine.limits, &setup.engine);
-    assert_eq!((limits.memory, limits.together.memory), (Memory::Most, Memory::Most));
+    assert_eq!((limits.memory, limits.per_owner.memory), (Memory::Most, Memory::Most));
     assert_eq!((limits.open_files, limits.file_size, limits.cpu_time), (None, None, None));
     assert_eq!(limits, Limits::default());
     assert_eq!(engine.spill.per_owner, engine.spill.total / 2);

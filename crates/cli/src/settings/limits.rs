@@ -68,7 +68,7 @@ section! {
 
         /// How many processes and threads they may have together, where a cgroup counts them; 0 for any.
         processes_per_client: Option<u64> = None,
-            like: Usage::default().together.processes.unwrap_or(0);
+            like: Usage::default().per_owner.processes.unwrap_or(0);
 
         /// The most open files of one process; 0 for as many as the server was started with.
         open_files: u64 = Usage::default().open_files.unwrap_or(0),

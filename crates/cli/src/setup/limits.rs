@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Limits, Memory, RunLimits, Together};
+use mcpz_engine::{Limits, Memory, OwnerLimits, RunLimits};
 use mcpz_output::SpillSettings;
 use mcpz_server::MemoryLimits;
 
@@ -69,19 +69,19 @@ pub fn usage(settings: &settings::Limits) -> Result<Limits, SetupError> {
     // Where a command has no limit, all of them have none, unless there is a setting for it.
     let all_memory = match memory {
         Memory::Unlimited => Memory::Unlimited,
-        _ => default.together.memory,
+        _ => default.per_owner.memory,
     };
     let all_processes = match settings.processes_per_client() {
         Some(number) => at_least("processes_per_client", LEAST_TOGETHER, number)?,
-        None => processes.and(default.together.processes),
+        None => processes.and(default.per_owner.processes),
     };
     Ok(Limits {
         memory,
         processes,
-        together: Together {
+        per_owner: OwnerLimits {
             memory: self::memory("memory_per_client", settings.memory_per_client(), all_memory)?,
             processes: all_processes,
-            ..default.together
+            ..default.per_owner
         },
         open_files: at_least("open_files", LEAST_FILES, settings.open_files())?,
         file_size: at_least("file_size", 1, settings.file_size().0)?,

@@ -13,7 +13,7 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{Ancestry, Held, Identity, Supervisor};
+use mcpz_agent::{Ancestry, Identity, ProcessHandle, Supervisor};
 use rustix::net::RecvFlags;
 use rustix::process::geteuid;
 use tokio::io::{AsyncWriteExt, Interest};
@@ -68,7 +68,7 @@ impl Refusal {
 pub struct Access {
     audit: Audit,
     /// The server that the job was started by. It may itself be below another one.
-    server: Option<Arc<Held>>,
+    server: Option<Arc<ProcessHandle>>,
     /// How many more are recorded now.
     records: Arc<Semaphore>,
 }
@@ -81,7 +81,7 @@ impl Access {
 
     /// Lets in this server, too, wherever it runs.
     pub fn with_server(self, server: Option<Identity>) -> Self {
-        Self { server: server.and_then(Held::new).map(Arc::new), ..self }
+        Self { server: server.and_then(ProcessHandle::new).map(Arc::new), ..self }
     }
 
     /// The next visitor that is let in; the others are told why not, in a task.
@@ -89,7 +89,7 @@ impl Access {
         let known = stream.peer_cred().ok();
         // 0 is somebody in a namespace that cannot be seen from ours.
         let pid = known.and_then(|known| known.pid()).unwrap_or(0);
-        let peer = Held::peer(stream.as_fd(), pid);
+        let peer = ProcessHandle::peer(stream.as_fd(), pid);
         let Err(refusal) = self.judge(pid, peer.as_ref()) else { return Some(stream) };
         // Root needs no socket to do as it likes. A service that may not see others' processes sees nothing of it.
         let root = known.is_some_and(|known| known.uid() == 0) && !geteuid().is_root();
@@ -103,10 +103,10 @@ impl Access {
 
     /// It does not matter when this is: a process that loses its parent meanwhile gets another one below
     /// the same supervisor.
-    fn judge(&self, pid: i32, peer: Option<&Held>) -> Result<(), Refusal> {
-        let ancestry = peer.map_or(Ancestry::Unknown, Held::ancestry);
-        let there = peer.is_some_and(Held::is_there);
-        let ours = self.server.as_ref().is_some_and(|ours| ours.pid == pid && ours.is_there());
+    fn judge(&self, pid: i32, peer: Option<&ProcessHandle>) -> Result<(), Refusal> {
+        let ancestry = peer.map_or(Ancestry::Unknown, ProcessHandle::ancestry);
+        let there = peer.is_some_and(ProcessHandle::is_alive);
+        let ours = self.server.as_ref().is_some_and(|ours| ours.pid == pid && ours.is_alive());
         match ancestry {
             Ancestry::Outside if there => Ok(()),
             _ if there && ours => Ok(()),

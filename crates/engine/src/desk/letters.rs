@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, SystemTime};
 
-use mcpz_agent::{Question, Seen, decode, encode};
+use mcpz_agent::{Answer, Question, decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -60,7 +60,7 @@ pub enum Tell {
     },
     Life(Life),
     /// What was asked for with `Look`, if anybody can tell.
-    Seen(Option<Seen>),
+    Seen(Option<Answer>),
     Ended(Ending),
     /// Nothing is told to this visitor, and why.
     Refused(String),

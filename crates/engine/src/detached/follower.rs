@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::Seen;
+use mcpz_agent::Answer;
 use mcpz_runtime::aside;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
@@ -36,7 +36,7 @@ struct Follower {
     /// Why it tells us nothing, if it does not.
     refused: Option<String>,
     /// Who waits for the answers to what it was asked, in order.
-    asked: VecDeque<oneshot::Sender<Seen>>,
+    asked: VecDeque<oneshot::Sender<Answer>>,
 }
 
 /// Follows a detached run; `output` reads the file its recorder writes.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcpz_agent::{Directory, Enclosed, Limits, LinkError, Spawn, decode, encode, path_of};
+use mcpz_agent::{Attached, Directory, Limits, LinkError, Spawn, decode, encode, path_of};
 use serde::{Deserialize, Serialize};
 
 use super::Card;
@@ -21,7 +21,7 @@ use mcpz_audit::AuditSettings;
 pub struct Order {
     pub folder: PathBuf,
     pub card: Card,
-    pub spawn: Spawn<Enclosed>,
+    pub spawn: Spawn<Attached>,
     /// What is executed, and where, to tell if it cannot be.
     pub program: PathBuf,
     pub directory: PathBuf,
@@ -79,8 +79,8 @@ pub fn launch(
 }
 
 /// What of a spawn goes into an order, and the directory that is held instead of named.
-pub fn enclose(spawn: Spawn) -> (Spawn<Enclosed>, Option<OwnedFd>) {
-    let (mut spawn, handle) = spawn.enclose();
+pub fn enclose(spawn: Spawn) -> (Spawn<Attached>, Option<OwnedFd>) {
+    let (mut spawn, handle) = spawn.split_directory();
     if handle.is_some() {
         spawn.directory = Directory::Own;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{FIRST_OWNER, Given, Keep, decode, encode, stand_alone};
+use mcpz_agent::{FIRST_OWNER, InheritedStdio, OwnKeeper, daemonize, decode, encode};
 use tokio::runtime::Builder;
 use tokio::time::{sleep, timeout};
 
@@ -41,7 +41,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Records one run, from its start until nothing of it is left, in a process that whoever started
 /// this one has nothing to do with. Must be called while there is one thread.
 pub fn record() -> io::Result<()> {
-    let Given { mut input, mut output } = stand_alone()?;
+    let InheritedStdio { mut input, mut output } = daemonize()?;
     let mut letter = Vec::new();
     input.read_to_end(&mut letter)?;
     let Some((mut order, _)) = decode::<Order>(&letter).map_err(io::Error::other)? else {
@@ -51,7 +51,7 @@ pub fn record() -> io::Result<()> {
     // The runtime, and the keeper with it, goes before its folders do.
     let (start, _groups) = match order.confining.take() {
         None => {
-            let (keep, groups) = Keep::fork(order.limits)?;
+            let (keep, groups) = OwnKeeper::fork(order.limits)?;
             (Start::Kept(keep), Some(groups))
         }
         Some(confining) => (Start::Enclosed(Box::new(confining)), None),
@@ -84,7 +84,7 @@ fn answer(mut output: impl Write, begun: &Answer) -> io::Result<()> {
 
 /// What starts the run: our own keeper, or the agent inside the sandbox.
 enum Start {
-    Kept(Keep),
+    Kept(OwnKeeper),
     Enclosed(Box<Confining>),
 }
 
@@ -131,7 +131,7 @@ async fn begin(order: Order, start: Start, later: Later) -> Result<Begun, String
         closing: Arc::default(),
         again: None,
     };
-    let mut spawn = order.spawn.unpack(|| None).ok_or("its directory is gone")?;
+    let mut spawn = order.spawn.join_directory(|| None).ok_or("its directory is gone")?;
     let process = match start {
         Start::Kept(keep) => keep.spawn(spawn),
         Start::Enclosed(confining) => {

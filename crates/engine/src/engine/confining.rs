@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, Weak};
 
-use mcpz_agent::{FIRST_OWNER, Letter, LinkError, Process, Spawn, Unsent};
+use mcpz_agent::{FIRST_OWNER, LinkError, Process, Spawn, SpawnFrame, Unsent};
 
 use super::{Agent, Engine, Settings};
 use crate::enclosure::{self, Enclosure};
@@ -22,7 +22,7 @@ impl Engine {
     ) -> Result<Process, Error> {
         pending.closing = self.shared.closing.clone();
         if self.settings().confining.is_none() {
-            let (engine, owner, letter) = (self.clone(), owner.number(), Letter::new(spawn)?);
+            let (engine, owner, letter) = (self.clone(), owner.number(), SpawnFrame::new(spawn)?);
             pending.again = Some(Box::new(move |letter| engine.send(owner, letter)));
             return self.send(owner, letter);
         }
@@ -32,7 +32,7 @@ impl Engine {
             let enclosure = self.enclosure(owner).await?;
             // What the request sets itself comes last, and counts.
             spawn.environment = enclosure.variables(run).into_iter().chain(own.clone()).collect();
-            let sent = enclosure.link().send(FIRST_OWNER, Letter::new(spawn)?);
+            let sent = enclosure.link().send(FIRST_OWNER, SpawnFrame::new(spawn)?);
             let unsent = match sent {
                 Ok(process) => {
                     pending.enclosure = Some(enclosure);
@@ -41,7 +41,7 @@ impl Engine {
                 Err(unsent) => unsent,
             };
             let gone = matches!(unsent.error, LinkError::Gone) && tries.next().is_some();
-            let Some(letter) = gone.then_some(unsent.letter).and_then(Letter::open) else {
+            let Some(letter) = gone.then_some(unsent.frame).and_then(SpawnFrame::decode) else {
                 return Err(unsent.error.into());
             };
             spawn = letter;
@@ -49,10 +49,10 @@ impl Engine {
     }
 
     /// Has the agent start a command or, if it was killed and nobody knew, the next one.
-    fn send(&self, owner: u64, letter: Letter) -> Result<Process, Error> {
+    fn send(&self, owner: u64, letter: SpawnFrame) -> Result<Process, Error> {
         match self.link()?.send(owner, letter) {
             Ok(process) => Ok(process),
-            Err(Unsent { error: LinkError::Gone, letter }) => {
+            Err(Unsent { error: LinkError::Gone, frame: letter }) => {
                 let sent = self.link()?.send(owner, letter);
                 Ok(sent.map_err(|unsent| unsent.error)?)
             }

@@ -210,7 +210,7 @@ fn begin(
     })?;
     let (spawn, directory) = enclose(spawn);
     let mut limits = settings.limits;
-    limits.together.cpu = limits.together.cpu.of_detached();
+    limits.per_owner.cpu = limits.per_owner.cpu.for_detached();
     let order = Order {
         folder: folder.clone(),
         card,

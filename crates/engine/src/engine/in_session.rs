@@ -104,7 +104,7 @@ impl Engine {
         let (spawn, mut pending, recorded) = cleared.into_parts();
         let (directing, directed) = oneshot::channel();
         pending.directing = Some(directing);
-        let spawn = Spawn { directed: true, ..spawn };
+        let spawn = Spawn { controlled: true, ..spawn };
         let process = self.spawn(owner, spawn, &mut pending, recorded.id()).await?;
         let (output, later) = (owner.new_output(), self.shared.later.clone());
         let enclosure = pending.enclosure.clone();

@@ -52,7 +52,7 @@ impl Engine {
         pending.directing = Some(directing);
         pending.closing = self.shared.closing.clone();
         let link = self.link_for_login()?;
-        let process = link.spawn(FIRST_OWNER, Spawn { directed: true, ..spawn })?;
+        let process = link.spawn(FIRST_OWNER, Spawn { controlled: true, ..spawn })?;
         let output = Output::new(self.shared.spill.account().quota(Some(0)));
         let later = self.shared.later.clone();
         let mut run = Run::start(process, pending, recorded, output, None, later);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_agent::{Identity, Question, Reader, Seen};
+use mcpz_agent::{Answer, Identity, Question, Reader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -24,7 +24,7 @@ impl Inspector {
     }
 
     /// The answer to a question; nothing if there is no run, or it takes too long.
-    pub(crate) async fn ask(&self, question: Question) -> Option<Seen> {
+    pub(crate) async fn ask(&self, question: Question) -> Option<Answer> {
         let (asked, told) = oneshot::channel();
         self.words.upgrade()?.send(Word::Look(question, asked)).ok()?;
         timeout(PATIENCE, told).await.ok()?.ok()
@@ -55,7 +55,7 @@ impl Inspector {
     /// The programs that read what is written to it, if anybody can tell.
     pub(crate) async fn readers(&self) -> Option<Vec<Reader>> {
         match self.ask(Question::Readers).await? {
-            Seen::Readers(readers) => Some(readers),
+            Answer::Readers(readers) => Some(readers),
             _ => None,
         }
     }
@@ -79,14 +79,14 @@ impl Inspector {
 
     async fn is(&self, question: Question) -> Option<bool> {
         match self.ask(question).await? {
-            Seen::Answer(answer) => Some(answer),
+            Answer::YesNo(answer) => Some(answer),
             _ => None,
         }
     }
 
     async fn processes_seen(&self, question: Question) -> Option<Vec<Identity>> {
         match self.ask(question).await? {
-            Seen::Processes(processes) => Some(processes),
+            Answer::Processes(processes) => Some(processes),
             _ => None,
         }
     }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::{Exit, Happening, Letter, Limit, Process, Question, Seen, Started, Status, Usage};
+use mcpz_agent::{
+    Answer, Exit, Limit, Process, ProcessEvent, Question, SpawnFrame, Started, Status, Usage,
+};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
@@ -47,7 +49,7 @@ pub struct Minder {
     pub stopped: Option<End>,
     pub feeder: Option<Feeder>,
     /// Who waits for the answers to what its keeper was asked, in order.
-    pub asked: VecDeque<oneshot::Sender<Seen>>,
+    pub asked: VecDeque<oneshot::Sender<Answer>>,
     /// Closed when somebody is answered, or nobody waits any more.
     pub books: Option<Books>,
     pub later: Later,
@@ -131,7 +133,7 @@ impl Minder {
     }
 
     /// Before it was started there is nothing to see.
-    fn look(&mut self, question: Question, asked: oneshot::Sender<Seen>) {
+    fn look(&mut self, question: Question, asked: oneshot::Sender<Answer>) {
         if self.living.borrow().pid.is_none() {
             return;
         }
@@ -139,7 +141,7 @@ impl Minder {
             self.living.send_modify(|life| life.size = Some(Size { rows, columns }));
         }
         self.asked.push_back(asked);
-        self.process.look(question);
+        self.process.ask(question);
     }
 
     fn written(&self) -> u64 {
@@ -147,26 +149,26 @@ impl Minder {
     }
 
     /// Deals with what happened. True when nothing more will.
-    async fn happened(&mut self, happening: Happening) -> bool {
+    async fn happened(&mut self, happening: ProcessEvent) -> bool {
         match happening {
-            Happening::Untouched(letter) => self.start_again(letter).await,
-            Happening::Started(started) => {
+            ProcessEvent::NotStarted(letter) => self.start_again(letter).await,
+            ProcessEvent::Started(started) => {
                 self.started(started);
                 false
             }
-            Happening::Seen(seen) => {
+            ProcessEvent::Answered(seen) => {
                 if let Some(asked) = self.asked.pop_front() {
                     let _ = asked.send(seen);
                 }
                 false
             }
-            Happening::Failed(failure) => {
+            ProcessEvent::Failed(failure) => {
                 let Pending { program, directory, .. } = &self.pending;
                 let error = Error::from_failure(failure, program.clone(), directory.clone());
                 self.answer_with(Err(error));
                 true
             }
-            Happening::Exited { exit, gone } => {
+            ProcessEvent::Exited { exit, gone } => {
                 // What is left running may yet print the rest of what looks like a secret.
                 match gone {
                     true => self.close().await,
@@ -180,7 +182,7 @@ impl Minder {
                 }
                 gone
             }
-            Happening::Gone { survivors, limit } => {
+            ProcessEvent::Gone { survivors, limit } => {
                 self.close().await;
                 let lost = self.process.is_orphaned() && self.pending.closing.get().is_none();
                 self.living.send_modify(|life| {
@@ -191,7 +193,7 @@ impl Minder {
                 self.answer_outcome(survivors);
                 true
             }
-            Happening::Lost => {
+            ProcessEvent::Lost => {
                 self.close().await;
                 let lost = self.pending.closing.get().is_none();
                 self.living.send_modify(|life| life.lost = lost);
@@ -203,7 +205,7 @@ impl Minder {
 
     /// Has it started once more, as its agent was killed before it was. True when nothing more will
     /// happen.
-    async fn start_again(&mut self, letter: Letter) -> bool {
+    async fn start_again(&mut self, letter: SpawnFrame) -> bool {
         match self.pending.again.take().map(|start| start(letter)) {
             Some(Ok(process)) => {
                 self.process = process;
@@ -232,8 +234,7 @@ impl Minder {
             self.timer = self.pending.timeout.map(|timeout| Instant::now() + timeout);
         }
         self.books.iter_mut().for_each(Books::note_start);
-        if let (Some(direction), Some(waiting)) = (started.direction, self.pending.directing.take())
-        {
+        if let (Some(direction), Some(waiting)) = (started.control, self.pending.directing.take()) {
             let _ = waiting.send(direction);
         }
         if let Some(pipe) = started.stdin {

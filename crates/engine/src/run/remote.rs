@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpz_agent::{Question, Seen};
+use mcpz_agent::{Answer, Question};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
@@ -50,7 +50,7 @@ pub(crate) enum Word {
     Say(Saying),
     Cancel,
     /// Asks its keeper something.
-    Look(Question, oneshot::Sender<Seen>),
+    Look(Question, oneshot::Sender<Answer>),
     /// It may go on for as long as it takes.
     Last,
     /// What it prints from now on belongs to another output. Said when all before is kept.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use mcpz_agent::{ANSWERS_FD, ORDERS_FD};
+use mcpz_agent::{CONTROL_FD, REPLY_FD};
 
 /// How a shell reads orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,12 +46,12 @@ impl Dialect {
         let driver = match self {
             // The inner loop is for a `break` or `continue` that stands alone.
             Self::Loop { .. } => format!(
-                "{PREPARE}; while {{ IFS= read -r -d '' -u {ORDERS_FD} _mcpz_t; }} 2>/dev/null; do \
+                "{PREPARE}; while {{ IFS= read -r -d '' -u {CONTROL_FD} _mcpz_t; }} 2>/dev/null; do \
                  for _mcpz_l in 1; do {RECALL}; eval \"$_mcpz_o$_mcpz_t\"\ndone\n\
-                 {{ _mcpz_c=$?; {}; builtin {ANSWER}&{ANSWERS_FD}; }} 2>/dev/null; done",
+                 {{ _mcpz_c=$?; {}; builtin {ANSWER}&{REPLY_FD}; }} 2>/dev/null; done",
                 self.untrace()
             ),
-            Self::Script => format!(". /dev/fd/{ORDERS_FD}"),
+            Self::Script => format!(". /dev/fd/{CONTROL_FD}"),
         };
         let quiet = quiet.iter().map(ToString::to_string);
         [program].into_iter().chain(quiet).chain(["-c".to_owned(), driver, name]).collect()
@@ -77,7 +77,7 @@ impl Dialect {
                     "_mcpz_t='{quoted}'; \
                      case $_mcpz_o in *' -v'*) command printf '%s\\n' \"$_mcpz_t\" >&2;; esac; \
                      {RECALL}; command eval \"$_mcpz_o$_mcpz_t\"; {{ _mcpz_c=$?; {}; \
-                     command {ANSWER}/dev/fd/{ANSWERS_FD}; }} 2>/dev/null\n",
+                     command {ANSWER}/dev/fd/{REPLY_FD}; }} 2>/dev/null\n",
                     self.untrace()
                 );
                 order.into_bytes()

@@ -1,18 +1,15 @@
-//! Starting one program: from a [`Spawn`] to a running process and our ends of its pipes.
+//! Starts one program: from a [`Spawn`] to a running process and our ends of its pipes.
 //!
-//! The child shares our memory until it executes its program (`CLONE_VM | CLONE_VFORK`), which
-//! keeps the cost of starting independent of our size and lets it leave word of a failure in a
-//! variable. Until then it may only make system calls: everything it needs is laid out before it
-//! exists, and it allocates nothing.
+//! The child shares our memory until it executes its program (`CLONE_VM | CLONE_VFORK`). That makes the cost of
+//! starting independent of our size, and lets the child report a failure in a variable. Until then it may only make
+//! system calls: the parent prepares everything it needs, and it allocates nothing.
 
-mod plan;
+mod child;
 
 use std::ffi::{CString, OsStr, OsString};
-use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::FileExt;
 use std::ptr;
 
 use libc::c_char;
@@ -21,60 +18,53 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, getpriority_process};
 
-use crate::ends::{Childs, Direction, Ends, Pipes, input_pipe, terminal};
-use crate::frame::{Directory, Event, Failure, Program, Spawn, Stage, Stdin};
+use crate::frame::{Directory, Failure, KeeperEvent, Program, Spawn, Stage, Stdin};
 use crate::limits::Limits;
-use crate::mark::mark;
-use crate::tree::{OFFERED, SPARED};
-use plan::{Plan, clone};
+use crate::marker::marker_limit;
+use crate::oom_score::OomScore;
+use crate::stdio::{ChildEnds, ControlPipes, OutputPipes, ParentEnds, input_pipe, terminal};
+use child::{Plan, clone};
 
-/// The longest single argument the kernel passes on, its closing NUL included.
+/// The longest single argument that the kernel accepts, including the NUL at its end.
 const MAX_ARGUMENT: usize = 128 << 10;
 
-/// Where a shell finds a script that is too long for an argument. The shell keeps it open while it
-/// reads, so it is out of the way of the low numbers scripts use themselves.
+/// The descriptor from which a shell reads a script that is too long for an argument. The shell keeps it open while it
+/// reads, so it must not collide with the low numbers that scripts use themselves.
 const SCRIPT_FD: RawFd = 63;
 
 const STACK_SIZE: usize = 64 << 10;
 
-/// What every run of one keeper shares.
+/// Starts the programs of one keeper, and holds what all of them share.
 pub struct Launcher {
     null: OwnedFd,
     environment: Vec<CString>,
     stack: Vec<u8>,
-    /// What every program puts on itself.
+    /// What every program applies to itself, if commands are confined.
     restrictions: Option<Restrictions>,
-    /// Made while there was nothing else to do.
-    pipes: Option<Pipes>,
-    /// What every process is held to, and what is added where no cgroup counts memory.
+    /// Created in advance, while the keeper is idle.
+    pipes: Option<OutputPipes>,
+    /// The limits of every process, and the one that is added where no cgroup counts memory.
     limits: Vec<(Resource, Rlimit)>,
     memory: Option<(Resource, Rlimit)>,
     nice: Option<i32>,
-    exposure: Option<Exposure>,
+    oom_score: Option<OomScore>,
 }
 
-/// How ready this process is to be killed when the machine has no memory left. What it starts
-/// inherits that.
-struct Exposure {
-    file: File,
-    own: String,
-}
-
-/// Where programs are started.
+/// The cgroup in which programs start.
 #[derive(Clone, Copy)]
-pub struct Place<'a> {
-    /// Inside this one, if there is one.
-    pub cgroup: Option<BorrowedFd<'a>>,
-    /// Whether a cgroup counts their memory.
+pub struct ChildCgroup<'a> {
+    /// The folder to start in, in version 2.
+    pub folder: Option<BorrowedFd<'a>>,
+    /// Whether a cgroup limits their memory.
     pub counts_memory: bool,
 }
 
-/// A program that runs, and our ends of what it reads and writes.
+/// A program that runs, and our ends of its pipes.
 pub struct Launched {
     pub pid: i32,
-    pub ends: Ends,
-    /// Where it reads orders from and answers, if it is directed.
-    pub direction: Option<(OwnedFd, OwnedFd)>,
+    pub stdio: ParentEnds,
+    /// The control pipe to write to and the reply pipe to read from, if the program has them.
+    pub control: Option<(OwnedFd, OwnedFd)>,
 }
 
 impl Launcher {
@@ -87,31 +77,31 @@ impl Launcher {
             stack: vec![0; STACK_SIZE],
             restrictions,
             pipes: None,
-            limits: limits.of_each().into_iter().chain([mark()]).collect(),
-            memory: limits.of_memory(),
+            limits: limits.per_process().into_iter().chain([marker_limit()]).collect(),
+            memory: limits.memory_per_process(),
             nice: match limits.nice {
                 0 => None,
                 nice => Some(getpriority_process(None).unwrap_or(0).max(nice.into())),
             },
-            exposure: Exposure::open(),
+            oom_score: OomScore::open(),
         })
     }
 
-    /// Whether what is started goes before us when there is no memory left.
-    pub fn exposes(&self) -> bool {
-        self.exposure.is_some()
+    /// Whether programs start with a raised OOM score, so that they are killed before the keeper.
+    pub fn sets_oom_score(&self) -> bool {
+        self.oom_score.is_some()
     }
 
-    /// Does what can be done before it is known what to start.
+    /// Does what can be done before the request arrives.
     pub fn prepare(&mut self) {
         if self.pipes.is_none() {
-            // Whoever needs them finds out why they cannot be made.
-            self.pipes = Pipes::make().ok();
+            // If this fails, `launch` tries again and reports why.
+            self.pipes = OutputPipes::create().ok();
         }
     }
 
     /// Starts the program in a session of its own.
-    pub fn launch(&mut self, spawn: &Spawn, place: Place<'_>) -> Result<Launched, Failure> {
+    pub fn launch(&mut self, spawn: &Spawn, cgroup: ChildCgroup<'_>) -> Result<Launched, Failure> {
         let script = match &spawn.program {
             Program::Script { text, .. } if text.len() >= MAX_ARGUMENT => {
                 Some(script_file(text.as_bytes()).map_err(resources)?)
@@ -127,14 +117,14 @@ impl Launcher {
             Directory::Handle(handle) => (None, Some(handle)),
         };
 
-        let (ends, childs) = match spawn.stdin {
+        let (stdio, child_ends) = match spawn.stdin {
             Stdin::Terminal { rows, columns } => terminal(rows, columns).map_err(resources)?,
             Stdin::Null | Stdin::Pipe => self.pipes(spawn).map_err(resources)?,
         };
 
-        let (direction, directed) = match spawn.directed {
+        let (control, control_ends) = match spawn.controlled {
             true => {
-                let Direction { ours, childs } = Direction::make().map_err(resources)?;
+                let ControlPipes { ours, childs } = ControlPipes::create().map_err(resources)?;
                 (Some(ours), Some(childs))
             }
             false => (None, None),
@@ -148,45 +138,46 @@ impl Launcher {
             environment: environment.as_ptr(),
             directory: directory.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
             handle: handle.map_or(-1, AsRawFd::as_raw_fd),
-            stdin: childs.stdin.as_ref().unwrap_or(&self.null).as_raw_fd(),
-            stdout: childs.stdout.as_raw_fd(),
-            stderr: childs.stderr.as_ref().unwrap_or(&childs.stdout).as_raw_fd(),
-            terminal: matches!(ends, Ends::Terminal(_)),
-            orders: directed.as_ref().map_or(-1, |(orders, _)| orders.as_raw_fd()),
-            answers: directed.as_ref().map_or(-1, |(_, answers)| answers.as_raw_fd()),
+            stdin: child_ends.stdin.as_ref().unwrap_or(&self.null).as_raw_fd(),
+            stdout: child_ends.stdout.as_raw_fd(),
+            stderr: child_ends.stderr.as_ref().unwrap_or(&child_ends.stdout).as_raw_fd(),
+            terminal: matches!(stdio, ParentEnds::Terminal(_)),
+            control: control_ends.as_ref().map_or(-1, |(control, _)| control.as_raw_fd()),
+            reply: control_ends.as_ref().map_or(-1, |(_, reply)| reply.as_raw_fd()),
             script: script.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             restrictions: self.restrictions.as_ref().map_or(ptr::null(), ptr::from_ref),
             limits: &self.limits,
             memory: self.memory,
-            counts_memory: place.counts_memory,
+            counts_memory: cgroup.counts_memory,
             nice: self.nice,
             failure: None,
         };
-        let exposed = self.exposure.as_ref().inspect(|exposure| exposure.set(OFFERED));
-        let pid = clone(&mut self.stack, place.cgroup, &mut plan);
-        exposed.inspect(|exposure| exposure.set(&exposure.own));
+        let raised = self.oom_score.as_ref().inspect(|score| score.raise());
+        let pid = clone(&mut self.stack, cgroup.folder, &mut plan);
+        raised.inspect(|score| score.restore());
         let pid = pid.map_err(resources)?;
-        // SAFETY: the child wrote through the pointer we passed; a plain read could be taken to
-        // see the value from before the clone.
+        // SAFETY: the child wrote through the pointer we passed; a plain read could be compiled to use the
+        // value from before the clone.
         match unsafe { ptr::read_volatile(&raw const plan.failure) } {
-            None => Ok(Launched { pid, ends, direction }),
+            None => Ok(Launched { pid, stdio, control }),
             Some(failure) => {
-                // SAFETY: reaps our own child, which has already left; no status is wanted.
+                // SAFETY: reaps our own child, which has already exited; its status is not needed.
                 unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
                 Err(failure)
             }
         }
     }
 
-    fn pipes(&mut self, spawn: &Spawn) -> Result<(Ends, Childs), Errno> {
-        let Pipes { stdout, stderr } = self.pipes.take().map_or_else(Pipes::make, Ok)?;
+    fn pipes(&mut self, spawn: &Spawn) -> Result<(ParentEnds, ChildEnds), Errno> {
+        let OutputPipes { stdout, stderr } =
+            self.pipes.take().map_or_else(OutputPipes::create, Ok)?;
         let (child_stdin, stdin) = match spawn.stdin {
             Stdin::Pipe => input_pipe().map(|(read, write)| (Some(read), Some(write)))?,
             _ => (None, None),
         };
-        let ends = Ends::Pipes { stdout: stdout.0, stderr: stderr.0, stdin };
+        let stdio = ParentEnds::Pipes { stdout: stdout.0, stderr: stderr.0, stdin };
         let stderr = (!spawn.joined).then_some(stderr.1);
-        Ok((ends, Childs { stdin: child_stdin, stdout: stdout.1, stderr }))
+        Ok((stdio, ChildEnds { stdin: child_stdin, stdout: stdout.1, stderr }))
     }
 
     fn environment_of(&self, spawn: &Spawn) -> Result<Vec<CString>, Failure> {
@@ -201,41 +192,21 @@ impl Launcher {
     }
 }
 
-impl Exposure {
-    /// Returns nothing for an ordinary user: our process is not dumpable, so the kernel refuses the write.
-    /// Otherwise this also exempts the keeper from the OOM killer, if it may. In cgroup v1 the keeper shares
-    /// its run's memory limit and could be the last process left to kill.
-    fn open() -> Option<Self> {
-        let path = "/proc/self/oom_score_adj";
-        let own = std::fs::read_to_string(path).ok()?;
-        let file = File::options().write(true).open(path).ok()?;
-        let own = match file.write_at(SPARED.as_bytes(), 0) {
-            Ok(_) => SPARED.to_owned(),
-            Err(_) => own,
-        };
-        Some(Self { file, own })
-    }
-
-    fn set(&self, value: &str) {
-        let _ = self.file.write_at(value.as_bytes(), 0);
-    }
-}
-
 impl Launched {
-    /// What there is to say of it. Our ends go with that.
-    pub fn event(&self) -> Event {
-        Event::Started { pid: self.pid, fds: self.all().count() as u8 }
+    /// The event that reports the start. [`Self::fds`] travel with it.
+    pub fn event(&self) -> KeeperEvent {
+        KeeperEvent::Started { pid: self.pid, fds: self.fds().count() as u8 }
     }
 
-    /// Whether somebody waits to write to it.
-    pub fn is_awaited(&self) -> bool {
-        self.ends.has_input() || self.direction.is_some()
+    /// Whether the server waits for the start to be reported, because it may write to the program at once.
+    pub fn needs_input(&self) -> bool {
+        self.stdio.has_input() || self.control.is_some()
     }
 
     /// All our ends.
-    pub fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let direction = self.direction.iter().flat_map(|(orders, answers)| [orders, answers]);
-        self.ends.all().chain(direction.map(AsFd::as_fd))
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let control = self.control.iter().flat_map(|(control, reply)| [control, reply]);
+        self.stdio.fds().chain(control.map(AsFd::as_fd))
     }
 }
 
@@ -249,8 +220,7 @@ fn arguments(program: &Program, script_file: bool) -> Vec<OsString> {
     }
 }
 
-/// The paths at which a program may be: the one it is given by, or its name in each folder of the
-/// `PATH` it will run with.
+/// The paths to try: the program's own path, or its name in each folder of the `PATH` it will run with.
 fn candidates(name: Option<&CString>, environment: &[CString]) -> Result<Vec<CString>, Failure> {
     let name = name.ok_or(invalid())?;
     if name.as_bytes().contains(&b'/') {
@@ -309,8 +279,7 @@ pub fn resources(errno: Errno) -> Failure {
     Failure { stage: Stage::Resources, errno: errno.raw_os_error() }
 }
 
-/// Marks every descriptor from `first` on as closed for programs we start: whoever started us may
-/// have left some open.
+/// Sets close-on-exec on every descriptor from `first` on: the process that started us may have leaked some.
 pub fn close_on_exec_from(first: RawFd) {
     // SAFETY: only sets a flag on descriptors; none is closed.
     let set = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 4) };

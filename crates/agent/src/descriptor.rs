@@ -1,14 +1,20 @@
-//! Whether what was written has been read.
+//! What the kernel knows about an open file descriptor.
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::PathBuf;
 
-/// Whether the other end of a pipe or socket has read all that was written to it. True where the system
-/// cannot tell.
+/// A path that leads to an open file of this process, whatever the file's own name is by now.
+pub fn path_of(descriptor: impl AsFd) -> PathBuf {
+    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd()).into()
+}
+
+/// Whether the other end of a pipe or socket has read everything that was written to it. True if the system cannot
+/// tell.
 pub fn is_all_read(written: BorrowedFd<'_>) -> bool {
     let mut left: libc::c_int = 0;
-    // A socket knows what it has sent and a pipe what it holds.
+    // The first request works for sockets, the second for pipes.
     let asked = [libc::TIOCOUTQ, libc::FIONREAD].into_iter().find(|request| {
-        // SAFETY: both write a number where there is one, and nothing else.
+        // SAFETY: both requests write one integer to the pointer, which is to a live value.
         unsafe { libc::ioctl(written.as_raw_fd(), *request, &raw mut left) == 0 }
     });
     asked.is_none() || left == 0
@@ -18,7 +24,7 @@ pub fn is_all_read(written: BorrowedFd<'_>) -> bool {
 mod tests {
     use std::fs::File;
     use std::io::{Read, Write};
-    use std::os::fd::{AsFd, OwnedFd};
+    use std::os::fd::OwnedFd;
     use std::os::unix::net::UnixStream;
 
     use super::*;

@@ -1,25 +1,24 @@
-//! A mark that commands carry and cannot take off, even when everything of ours above them was killed.
+//! A marker that commands inherit and cannot remove, even if all our processes above them were killed.
 //!
-//! It is their limit of file locks, which is one lower than that of the process that starts them. Linux has not
-//! enforced this limit since 2.4, so it is in nobody's way. Every process inherits it, and without privileges it
-//! can only be lowered further.
+//! It is their limit of file locks, one lower than that of the process that starts them. Linux has not enforced this
+//! limit since 2.4, so it does no harm. Every process inherits it, and without privileges it can only be lowered.
 
 use std::fs::read_to_string;
 
 use rustix::process::{Resource, Rlimit, getrlimit};
 
-/// How the kernel calls it.
+/// The kernel's name for the limit.
 const NAME: &str = "Max file locks";
 
-/// What marks a process that this one starts, to be set before it executes its program.
-pub fn mark() -> (Resource, Rlimit) {
+/// The limit that marks a process. The child sets it before it executes its program.
+pub fn marker_limit() -> (Resource, Rlimit) {
     let most = own().saturating_sub(1);
     (Resource::Locks, Rlimit { current: Some(most), maximum: Some(most) })
 }
 
-/// Whether a process has been started below a server, this one being no command of it. Nothing if nobody can
-/// tell.
-pub fn is_marked(pid: i32) -> Option<bool> {
+/// Whether a process is a command of some server, provided that this process is not. `None` if its limits are not
+/// visible.
+pub fn has_marker(pid: i32) -> Option<bool> {
     let limits = read_to_string(format!("/proc/{pid}/limits")).ok()?;
     Some(hard_limit(&limits)? < own())
 }
@@ -28,7 +27,7 @@ fn own() -> u64 {
     getrlimit(Resource::Locks).maximum.unwrap_or(u64::MAX)
 }
 
-/// From a table with a line for each limit: its name, the soft limit, the hard one and its unit.
+/// Parses a table with a line for each limit: name, soft limit, hard limit and unit.
 fn hard_limit(limits: &str) -> Option<u64> {
     let line = limits.lines().find_map(|line| line.strip_prefix(NAME))?;
     match line.split_ascii_whitespace().nth(1)? {
@@ -56,8 +55,8 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_lower_limit_is_marked_with_all_it_starts() {
-        assert_eq!(is_marked(std::process::id() as i32), Some(false));
+    fn what_has_a_lower_limit_has_marker_with_all_it_starts() {
+        assert_eq!(has_marker(std::process::id() as i32), Some(false));
         let most = own().saturating_sub(1).to_string();
         let mut command = Command::new("prlimit");
         command.arg(format!("--locks={most}:{most}")).args(["sh", "-c", "echo $$; read x; true"]);
@@ -65,10 +64,10 @@ mod tests {
         let mut line = String::new();
         let stdout = shell.stdout.take().unwrap();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-        assert_eq!(is_marked(line.trim().parse().unwrap()), Some(true));
+        assert_eq!(has_marker(line.trim().parse().unwrap()), Some(true));
         drop(shell.stdin.take());
         let pid = shell.id() as i32;
         shell.wait().unwrap();
-        assert_eq!(is_marked(pid), None);
+        assert_eq!(has_marker(pid), None);
     }
 }

@@ -1,21 +1,44 @@
-//! The memory that the program's own code takes.
+//! Returns memory to the system that was needed only for a while.
 
 use std::fs;
 
-/// Lets go of code that was needed so far: what is needed again is found where the kernel keeps the
-/// file. Starting up takes much more of it than waiting for work.
-pub fn forget() {
+/// Blocks of this size or more are mapped separately. It is glibc's initial threshold.
+#[cfg(target_env = "gnu")]
+const LARGE: libc::c_int = 128 << 10;
+
+/// Returns free memory, which the allocator would keep otherwise.
+pub fn give_memory_back() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointers, and may be called by any thread at any time.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Makes glibc return large blocks as soon as they are freed. By default it raises its threshold after the first ones
+/// and keeps about a megabyte in each arena, of which there are eight per processor; `malloc_trim` does not touch that.
+/// Must be called before there is a second thread.
+pub fn return_large_blocks_at_once() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes no pointers, and no other thread allocates meanwhile.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+    }
+}
+
+/// Releases the pages of the program's code. The kernel loads those that are needed again from its page cache. Starting
+/// up needs much more code than waiting for work.
+pub fn release_code_pages() {
     let Ok(program) = fs::read_link("/proc/self/exe") else { return };
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, length) in maps.lines().filter_map(|line| code(line, program.to_str()?)) {
-        // SAFETY: the pages are the file's own, as nobody could ever write to them; they are read
-        // from it again.
+        // SAFETY: the pages belong to the file, because they were never writable; the kernel reads them from it again.
         unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
     }
 }
 
-/// Where a line of `maps` has code of the program. Data that can only be read may have been written
-/// before that, when the program was loaded.
+/// The address and length of a line of `maps` that is code of the program. Not of read-only data, which the loader may
+/// have written to.
 fn code(line: &str, program: &str) -> Option<(usize, usize)> {
     let mut fields = line.splitn(6, ' ');
     let (range, rights) = (fields.next()?, fields.next()?);
@@ -42,8 +65,8 @@ mod tests {
 
     #[test]
     fn code_is_there_when_it_is_needed_again() {
-        forget();
-        forget();
+        release_code_pages();
+        release_code_pages();
         assert_eq!("still".to_owned() + " here", "still here");
     }
 }

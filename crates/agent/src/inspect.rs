@@ -1,10 +1,10 @@
-//! What a keeper is asked about its run while that goes on, and how it finds out.
+//! Questions about a running run, which its keeper answers.
 //!
-//!     server ── Look(Question) ──▶ keeper ──▶ /proc, the terminal
-//!            ◀──── Seen ──────────
+//!     server ──── Ask(Question) ────▶ keeper ──▶ /proc, the terminal
+//!            ◀── Answered(Answer) ───
 //!
-//! The keeper is an ancestor of every process it looks at and lives in the same namespaces. So the kernel
-//! shows it what it hides from strangers, and process ids mean the same to the keeper as to the run.
+//! The keeper is an ancestor of every process it inspects and lives in the same namespaces. So the kernel shows it what
+//! it hides from unrelated processes, and process ids mean the same to the keeper as to the run.
 
 mod input;
 mod ports;
@@ -21,74 +21,74 @@ use serde::{Deserialize, Serialize};
 use crate::ancestry::Identity;
 use crate::tree;
 
-/// How much of a command line is told at most.
+/// How much of a command line to read at most.
 const MAX_COMMAND_LINE: u64 = 64 << 10;
 
-/// What can be asked about a run, or done to what is below it. A keeper answers at once.
+/// What to find out about a run, or to do to it. A keeper answers at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Question {
-    /// Which processes are there?
+    /// Which processes does the run have?
     Processes,
-    /// Which of them has the first process started?
+    /// Which of them are below the first process?
     Started,
-    /// Signals those the first process has started, except for these, and tells which they are.
+    /// Signals the processes below the first one, except these, and returns which they were.
     Signal { signal: i32, except: Vec<Identity> },
-    /// Does one of them wait for what the first process can be given to read?
+    /// Does one of them wait for the first process's stdin?
     WaitsForInput,
-    /// Which programs read that?
+    /// Which programs have that as their stdin?
     Readers,
     /// Does one of them listen on this TCP port?
     Listens { port: u16 },
-    /// Does its terminal hide the line that is typed, as for a password?
+    /// Does the terminal hide what is typed, as for a password?
     HidesInput,
-    /// Gives its terminal another size.
+    /// Resizes the terminal.
     Resize { rows: u16, columns: u16 },
 }
 
 /// The answer to a [`Question`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Seen {
+pub enum Answer {
     Processes(Vec<Identity>),
     Readers(Vec<Reader>),
-    Answer(bool),
+    YesNo(bool),
 }
 
 /// A program that reads the input of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reader {
-    /// The name of the file it was started from.
+    /// The file name of its executable.
     pub name: String,
-    /// The beginning of its command line, without its name.
+    /// The beginning of its command line, without the name.
     pub arguments: Vec<Vec<u8>>,
 }
 
-/// The run that is looked at: all that is below this process.
+/// The run to inspect: everything below this process.
 pub struct Subject<'a> {
-    /// The first process, while it is there.
+    /// The first process, while it is alive.
     pub first: Option<i32>,
     pub terminal: Option<BorrowedFd<'a>>,
 }
 
 impl Subject<'_> {
-    pub fn look(&self, question: &Question) -> Seen {
+    pub fn answer(&self, question: &Question) -> Answer {
         match question {
-            Question::Processes => Seen::Processes(identities(&tree::seen_below(own()))),
+            Question::Processes => Answer::Processes(identities(&tree::scan_children(own()))),
             Question::Started => {
-                let started = self.first.map(tree::seen_below).unwrap_or_default();
-                Seen::Processes(identities(&started))
+                let started = self.first.map(tree::scan_children).unwrap_or_default();
+                Answer::Processes(identities(&started))
             }
             Question::Signal { signal, except } => {
-                Seen::Processes(self.signal_started(*signal, except))
+                Answer::Processes(self.signal_started(*signal, except))
             }
-            Question::WaitsForInput => Seen::Answer(self.waits_for_input()),
-            Question::Readers => Seen::Readers(self.readers()),
-            Question::Listens { port } => Seen::Answer(ports::listens(&pids_below(), *port)),
-            Question::HidesInput => Seen::Answer(self.hides_input()),
-            Question::Resize { rows, columns } => Seen::Answer(self.resize(*rows, *columns)),
+            Question::WaitsForInput => Answer::YesNo(self.waits_for_input()),
+            Question::Readers => Answer::Readers(self.readers()),
+            Question::Listens { port } => Answer::YesNo(ports::listens(&pids_below(), *port)),
+            Question::HidesInput => Answer::YesNo(self.hides_input()),
+            Question::Resize { rows, columns } => Answer::YesNo(self.resize(*rows, *columns)),
         }
     }
 
-    /// A stopped process is woken, or it could not hear.
+    /// Resumes stopped processes, which would not handle the signal otherwise.
     fn signal_started(&self, signal: i32, except: &[Identity]) -> Vec<Identity> {
         let mut started = identities(&self.first.map(tree::living).unwrap_or_default());
         started.retain(|process| !except.contains(process));
@@ -100,9 +100,9 @@ impl Subject<'_> {
         started
     }
 
-    /// What the first process reads, as `/dev/pts/3` or `pipe:[123]`.
+    /// The stdin of the first process, such as `/dev/pts/3` or `pipe:[123]`.
     fn input(&self) -> Option<PathBuf> {
-        link(self.first?, "fd/0")
+        read_proc_link(self.first?, "fd/0")
     }
 
     fn waits_for_input(&self) -> bool {
@@ -113,12 +113,14 @@ impl Subject<'_> {
 
     fn readers(&self) -> Vec<Reader> {
         let Some(input) = self.input() else { return Vec::new() };
-        // None may be missed, so every process of the machine is looked at.
+        // None may be missed, so this scans every process of the machine.
         let all = tree::descendants(own()).into_iter();
-        all.filter(|pid| link(*pid, "fd/0").as_ref() == Some(&input)).filter_map(reader).collect()
+        all.filter(|pid| read_proc_link(*pid, "fd/0").as_ref() == Some(&input))
+            .filter_map(reader)
+            .collect()
     }
 
-    /// Programs that show what is typed by themselves do not read whole lines.
+    /// Programs that echo input themselves do not read whole lines (`ICANON`).
     fn hides_input(&self) -> bool {
         let modes = self.terminal.and_then(|terminal| tcgetattr(terminal).ok());
         modes.is_some_and(|modes| {
@@ -138,15 +140,15 @@ fn own() -> i32 {
 }
 
 fn pids_below() -> Vec<i32> {
-    tree::seen_below(own()).iter().map(|entry| entry.pid).collect()
+    tree::scan_children(own()).iter().map(|entry| entry.pid).collect()
 }
 
-fn identities(entries: &[tree::Entry]) -> Vec<Identity> {
+fn identities(entries: &[tree::ProcessStat]) -> Vec<Identity> {
     entries.iter().map(Identity::from).collect()
 }
 
 fn reader(pid: i32) -> Option<Reader> {
-    let name = link(pid, "exe")?.file_name()?.to_string_lossy().into_owned();
+    let name = read_proc_link(pid, "exe")?.file_name()?.to_string_lossy().into_owned();
     let mut line = Vec::new();
     let file = File::open(format!("/proc/{pid}/cmdline")).ok()?;
     file.take(MAX_COMMAND_LINE).read_to_end(&mut line).ok()?;
@@ -154,6 +156,6 @@ fn reader(pid: i32) -> Option<Reader> {
     Some(Reader { name, arguments })
 }
 
-fn link(pid: i32, name: &str) -> Option<PathBuf> {
+fn read_proc_link(pid: i32, name: &str) -> Option<PathBuf> {
     read_link(format!("/proc/{pid}/{name}")).ok()
 }

@@ -1,22 +1,22 @@
-//! Whether some processes listen on a port: a server is ready when it does.
+//! Whether some processes listen on a TCP port, which tells that a server is ready.
 
 use std::fs;
 
-/// The state of a socket that listens, as the kernel writes it.
+/// The state of a listening socket, as the kernel writes it.
 const LISTEN: &str = "0A";
 
-/// Whether one of the processes listens on the TCP port. They are taken to share a network.
+/// Whether one of the processes listens on the port. Assumes that they share a network namespace.
 pub fn listens(pids: &[i32], port: u16) -> bool {
     let sockets: Vec<u64> = pids
         .iter()
         .find_map(|pid| tables(*pid))
         .map(|tables| tables.iter().flat_map(|table| listening(table, port)).collect())
         .unwrap_or_default();
-    // Most questions end here: looking through what each process has open takes much longer.
+    // Usually false already, which saves reading every descriptor of every process.
     !sockets.is_empty() && pids.iter().any(|pid| has_socket(*pid, &sockets))
 }
 
-/// The tables of sockets in a process's network, for each version of IP there is.
+/// The socket tables of a process's network namespace, for each version of IP.
 fn tables(pid: i32) -> Option<Vec<String>> {
     let table = |name| fs::read_to_string(format!("/proc/{pid}/net/{name}"));
     let tables: Vec<String> = ["tcp", "tcp6"].into_iter().flat_map(table).collect();
@@ -28,8 +28,8 @@ fn listening(table: &str, port: u16) -> impl Iterator<Item = u64> {
     table.lines().filter_map(move |line| listening_socket(line, port))
 }
 
-/// A line's fields are: its number, the local address, the other one, the state, two of queues and
-/// timers, retransmissions, the user, a timeout, the inode, and more.
+/// A line's fields are: number, local address, remote address, state, two for queues and timers, retransmissions,
+/// user, timeout, inode, and more.
 fn listening_socket(line: &str, port: u16) -> Option<u64> {
     let mut fields = line.split_ascii_whitespace();
     let (_, local_port) = fields.nth(1)?.rsplit_once(':')?;
@@ -48,7 +48,7 @@ fn has_socket(pid: i32, sockets: &[u64]) -> bool {
         .any(|socket| sockets.contains(&socket))
 }
 
-/// The inode in a link to a socket, as `socket:[123]`.
+/// The inode in a link to a socket, such as `socket:[123]`.
 fn socket(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
@@ -113,7 +113,7 @@ mod tests {
         let mut other = Command::new("sleep").arg("100").spawn().unwrap();
         let sleeping = other.id().cast_signed();
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            // Not everywhere is there IPv6.
+            // The machine may not have IPv6.
             let Ok(listener) = TcpListener::bind(address) else { continue };
             let port = listener.local_addr().unwrap().port();
             assert!(listens(&[own], port));

@@ -1,4 +1,5 @@
-//! Where cgroup folders can be made, and what there is to share out.
+//! The cgroup hierarchies of this machine: where our folders can be made, and how much memory and how many
+//! processes there are to share out.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,52 +7,51 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
-/// What a folder is for.
+/// The hierarchy that a folder belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Version 2: one folder for all.
+pub enum Hierarchy {
+    /// Version 2: one hierarchy for all controllers.
     Unified,
-    /// Version 1: a folder for each controller.
+    /// Version 1: a hierarchy for each controller.
     Memory,
-    Processes,
+    Pids,
     Cpu,
 }
 
-impl Kind {
-    /// Whether the keeper itself has to be inside: version 1 has no way to start a process there.
+impl Hierarchy {
+    /// Whether the keeper itself must be inside, because version 1 cannot start a process in another cgroup.
     pub fn holds_keeper(self) -> bool {
         self != Self::Unified
     }
 }
 
-/// Folders below which one of ours may be made, the best first. They share out CPU time only if that is
-/// wanted.
-pub fn parents(kind: Kind, cpu: bool) -> Vec<PathBuf> {
-    match kind {
-        Kind::Unified => own_unified().map_or(Vec::new(), |own| unified(own, cpu)),
-        Kind::Memory => own_folder("memory").into_iter().collect(),
-        Kind::Processes => own_folder("pids").into_iter().collect(),
-        Kind::Cpu => own_folder("cpu").into_iter().collect(),
+/// Folders below which ours may be made, the best first. Enables the CPU controller only if `cpu`.
+pub fn parents(hierarchy: Hierarchy, cpu: bool) -> Vec<PathBuf> {
+    match hierarchy {
+        Hierarchy::Unified => own_unified().map_or(Vec::new(), |own| unified(own, cpu)),
+        Hierarchy::Memory => own_folder("memory").into_iter().collect(),
+        Hierarchy::Pids => own_folder("pids").into_iter().collect(),
+        Hierarchy::Cpu => own_folder("cpu").into_iter().collect(),
     }
 }
 
-/// A cgroup of version 2 that has processes cannot share out memory among others below it; the one
-/// above, which does, may be ours as well.
+/// A cgroup of version 2 that has processes cannot enable the memory controller for those below it. The cgroup
+/// above has enabled it for ours, and may be writable as well.
 fn unified(own: PathBuf, cpu: bool) -> Vec<PathBuf> {
-    share_out(&own, cpu);
+    enable_controllers(&own, cpu);
     let above = own.parent().filter(|above| {
         let shares = own.join("memory.max").exists() || own.join("pids.max").exists();
-        // What starts a process beside us needs the right to move it there.
+        // To start a process in a sibling, we need the right to move it there.
         shares && access(above.join("cgroup.procs"), Access::WRITE_OK).is_ok()
     });
     if cpu && let Some(above) = above.filter(|above| is_delegated(above)) {
-        share_out(above, cpu);
+        enable_controllers(above, cpu);
     }
     above.map(Path::to_owned).into_iter().chain([own]).collect()
 }
 
-/// Whether a folder is ours to change: who is not root can write only to what was given to them, and
-/// systemd marks what it gives to root. Where there is nobody above, nobody minds.
+/// Whether a folder is ours to change. Users other than root can only write to what was delegated to them, and
+/// systemd marks what it delegates to root. The outermost cgroup of a container has no other manager.
 fn is_delegated(folder: &Path) -> bool {
     let marked = |name| {
         let mut value = [0; 1];
@@ -61,15 +61,14 @@ fn is_delegated(folder: &Path) -> bool {
     !geteuid().is_root() || outermost || marked("trusted.delegate") || marked("user.delegate")
 }
 
-/// Lets folders of version 2 below this one hold what is inside them to less.
-pub fn share_out(folder: &Path, cpu: bool) {
+/// Lets folders of version 2 below this one have limits of their own.
+pub fn enable_controllers(folder: &Path, cpu: bool) {
     for controller in ["+memory", "+pids"].into_iter().chain(cpu.then_some("+cpu")) {
         put(&folder.join("cgroup.subtree_control"), controller);
     }
 }
 
-/// How much memory there is for us, in bytes: what the machine has, or less if our own cgroup may
-/// not have all of it.
+/// How much memory we have, in bytes: that of the machine, or less if our own cgroup is limited.
 pub fn memory() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.and_then(|text| field(&text, "MemTotal:")).map(|kib| kib << 10);
@@ -80,7 +79,7 @@ pub fn memory() -> Option<u64> {
     [machine, unified, first].into_iter().flatten().min()
 }
 
-/// How many processes there can be for us.
+/// How many processes we can have.
 pub fn processes() -> Option<u64> {
     let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok();
     let unified = own_unified().and_then(|own| least(&own, "pids.max"));
@@ -88,19 +87,19 @@ pub fn processes() -> Option<u64> {
     machine.into_iter().chain([unified]).flatten().min()
 }
 
-/// The least that a file says in a folder and in those above it.
+/// The smallest number in this file of a folder and the folders above it.
 fn least(folder: &Path, file: &str) -> Option<u64> {
     let read = |folder: &Path| fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok();
     folder.ancestors().filter_map(read).min()
 }
 
-/// The number behind a name, in a file that has one on each line.
+/// The number behind a name, in a text with one pair per line.
 pub fn field(text: &str, name: &str) -> Option<u64> {
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
     value.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Writes to a file of a cgroup, if it has that file and we may.
+/// Writes to a file of a cgroup. False if the file does not exist or cannot be written.
 pub fn put(file: &Path, text: &str) -> bool {
     let opened = fs::OpenOptions::new().write(true).open(file);
     opened.is_ok_and(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()).is_ok())
@@ -111,13 +110,12 @@ fn own_unified() -> Option<PathBuf> {
     mounted_at(&own, "cgroup2", None)
 }
 
-/// Our own folder of a controller of version 1.
+/// Our own folder in the hierarchy of a version 1 controller.
 fn own_folder(controller: &str) -> Option<PathBuf> {
     folder_with("/proc/self/cgroup", controller)
 }
 
-/// Lets go of a process that the freezer of cgroup version 1 holds, with the others it holds there:
-/// not even SIGKILL ends it before.
+/// Thaws the version 1 freezer cgroup of a process: while frozen, not even SIGKILL ends it.
 pub fn thaw(pid: i32) {
     if let Some(folder) = folder_with(&format!("/proc/{pid}/cgroup"), "freezer") {
         let _ = fs::write(folder.join("freezer.state"), "THAWED");
@@ -129,30 +127,35 @@ fn folder_with(file: &str, controller: &str) -> Option<PathBuf> {
     mounted_at(&folder, "cgroup", Some(controller))
 }
 
-/// The cgroup that a line of a `cgroup` file names, if it is one of this controller.
+/// The cgroup that a line of a `cgroup` file names, if it belongs to this controller.
 fn controlled_by<'a>(line: &'a str, controller: &str) -> Option<&'a str> {
     let mut parts = line.splitn(3, ':').skip(1);
     parts.next()?.split(',').any(|one| one == controller).then(|| parts.next())?
 }
 
-/// What a line of a `cgroup` file says, the first that says anything.
-fn folder_of(file: &str, says: impl Fn(&str) -> Option<&str>) -> Option<String> {
+/// The first match among the lines of a `cgroup` file.
+fn folder_of(file: &str, matches: impl Fn(&str) -> Option<&str>) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
-    text.lines().find_map(says).map(str::to_owned)
+    text.lines().find_map(matches).map(str::to_owned)
 }
 
-/// Where a cgroup of this kind is in the file system.
-fn mounted_at(cgroup: &str, kind: &str, controller: Option<&str>) -> Option<PathBuf> {
+/// Where a cgroup is in the file system.
+fn mounted_at(cgroup: &str, file_system: &str, controller: Option<&str>) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    mounts.lines().find_map(|mount| folder_at(mount, cgroup, kind, controller))
+    mounts.lines().find_map(|mount| folder_at(mount, cgroup, file_system, controller))
 }
 
-/// The folder of a cgroup, if `mount` (a line of `mountinfo`) is of the right kind and shows it.
-fn folder_at(mount: &str, cgroup: &str, kind: &str, controller: Option<&str>) -> Option<PathBuf> {
+/// The folder of a cgroup, if `mount`, a line of `mountinfo`, has this file system type and shows it.
+fn folder_at(
+    mount: &str,
+    cgroup: &str,
+    file_system: &str,
+    controller: Option<&str>,
+) -> Option<PathBuf> {
     let (mount, rest) = mount.split_once(" - ")?;
     let (mounted, options) = rest.split_once(' ')?;
     let controls = |name| options.split([',', ' ']).any(|option| option == name);
-    if mounted != kind || !controller.is_none_or(controls) {
+    if mounted != file_system || !controller.is_none_or(controls) {
         return None;
     }
     let mut fields = mount.split(' ').skip(3);

@@ -1,4 +1,6 @@
-//! What a child does until it executes its program.
+//! What the child does between clone and exec.
+//!
+//! It shares the parent's memory, so it must only make system calls and must not allocate.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -10,13 +12,14 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setpriority_process, setrlimit};
 
 use super::SCRIPT_FD;
-use crate::frame::{ANSWERS_FD, Failure, ORDERS_FD, Stage};
+use crate::frame::{CONTROL_FD, Failure, REPLY_FD, Stage};
 
 /// The C library's own constant overflows its type.
 #[cfg(target_arch = "x86_64")]
 const CLONE_INTO_CGROUP: u64 = 1 << 33;
 
-/// All the child needs, as system calls take it. Lists end with a null pointer.
+/// Everything the child needs, in the form that system calls take. Lists end with a null pointer; a descriptor of -1
+/// is not used.
 pub struct Plan<'a> {
     pub programs: *const *const c_char,
     pub argv: *const *const c_char,
@@ -26,10 +29,10 @@ pub struct Plan<'a> {
     pub stdin: RawFd,
     pub stdout: RawFd,
     pub stderr: RawFd,
-    /// Whether these are a terminal, which is to be its own.
+    /// Whether stdin is a terminal, which becomes the controlling terminal.
     pub terminal: bool,
-    pub orders: RawFd,
-    pub answers: RawFd,
+    pub control: RawFd,
+    pub reply: RawFd,
     pub script: RawFd,
     pub restrictions: *const Restrictions,
     pub limits: &'a [(Resource, Rlimit)],
@@ -39,19 +42,18 @@ pub struct Plan<'a> {
     pub failure: Option<Failure>,
 }
 
-/// The child's life until it executes its program.
+/// Runs in the child until it executes its program.
 extern "C" fn become_program(plan: *mut c_void) -> c_int {
-    // SAFETY: `clone` passes a live `Plan`, and our parent sleeps until we execute or leave. Only
-    // system calls are made, on descriptors and strings the parent keeps alive meanwhile.
+    // SAFETY: `clone` passes a live `Plan`, and our parent sleeps until we execute or exit. Only
+    // system calls are made, on descriptors and strings that the parent keeps alive meanwhile.
     unsafe {
         let plan = &mut *plan.cast::<Plan<'_>>();
-        // Without a controlling terminal nothing the program does can stop or signal us.
+        // In a session of its own, the program cannot stop or signal the keeper through a terminal.
         libc::setsid();
-        // Should the keeper be killed, its death takes the first process along; the rest of the
-        // tree goes to the agent.
+        // If the keeper is killed, the kernel kills the first process; the agent inherits the rest of the tree.
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
         let mut stage = Stage::Directory;
-        // First of all: another descriptor may take the handle's number.
+        // Before `dup2`, which may overwrite the handle's number.
         let entered = (plan.directory.is_null() || libc::chdir(plan.directory) == 0)
             && (plan.handle < 0 || libc::fchdir(plan.handle) == 0);
         let moved = entered && {
@@ -61,12 +63,11 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
                 && libc::dup2(plan.stdout, 1) >= 0
                 && libc::dup2(plan.stderr, 2) >= 0
                 && (plan.script < 0 || libc::dup2(plan.script, SCRIPT_FD) >= 0)
-                && (plan.orders < 0 || libc::dup2(plan.orders, ORDERS_FD) >= 0)
-                && (plan.answers < 0 || libc::dup2(plan.answers, ANSWERS_FD) >= 0)
+                && (plan.control < 0 || libc::dup2(plan.control, CONTROL_FD) >= 0)
+                && (plan.reply < 0 || libc::dup2(plan.reply, REPLY_FD) >= 0)
         };
         let restricted = moved && {
             stage = Stage::Confinement;
-            // It only makes system calls.
             plan.restrictions.as_ref().is_none_or(|restrictions| {
                 match restrictions.restrict_command() {
                     Ok(()) => true,
@@ -79,7 +80,7 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
         };
         if restricted {
             stage = Stage::Program;
-            // Last, so that they are in nobody's way but the program's.
+            // Last, so that they limit the program and not our own calls.
             let memory = plan.memory.iter().filter(|_| !plan.counts_memory);
             for (resource, limit) in plan.limits.iter().chain(memory) {
                 let _ = setrlimit(*resource, *limit);
@@ -97,8 +98,8 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
     }
 }
 
-/// Tries each candidate as a shell would: the first that executes wins, and a file that may not be
-/// executed is remembered over one that does not exist.
+/// Tries each path as a shell would: the first that executes wins, and "permission denied" takes precedence over
+/// "not found".
 ///
 /// # Safety
 /// `plan` must hold valid null-terminated lists.
@@ -122,8 +123,7 @@ unsafe fn execute(plan: &Plan<'_>) {
     }
 }
 
-/// Makes a child that shares our memory and runs [`become_program`]; returns when it has executed
-/// or left.
+/// Creates a child that shares our memory and runs [`become_program`]. Returns when it has executed or exited.
 pub fn clone(
     stack: &mut [u8],
     cgroup: Option<BorrowedFd<'_>>,
@@ -134,8 +134,8 @@ pub fn clone(
         match clone_into_cgroup(stack, cgroup, ptr::from_mut(plan).cast()) {
             Ok(pid) => return Ok(pid),
             Err(errno @ (Errno::AGAIN | Errno::NOMEM)) => return Err(errno),
-            // A container's filter that does not know the call, a folder that was removed or that
-            // we may not use: the cgroup is an addition, not a condition.
+            // A container's filter may refuse the call, or the folder may be gone or not writable. The program
+            // runs without the cgroup then.
             Err(_) => plan.counts_memory = false,
         }
     }
@@ -144,8 +144,8 @@ pub fn clone(
     let plan = ptr::from_mut(plan).cast::<c_void>();
     let top = aligned_top(stack);
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    // SAFETY: `top` is the upper end of a stack nobody else uses, and `plan` outlives the child's
-    // use of it because CLONE_VFORK holds us here until it has executed or left.
+    // SAFETY: `top` is the upper end of a stack that nothing else uses, and `plan` outlives the child's
+    // use of it because CLONE_VFORK suspends us until the child has executed or exited.
     match unsafe { libc::clone(become_program, top.cast(), flags, plan) } {
         -1 => Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::AGAIN)),
         pid => Ok(pid),
@@ -157,8 +157,8 @@ fn aligned_top(stack: &mut [u8]) -> *mut u8 {
     end.wrapping_sub(end as usize % 16)
 }
 
-/// The same through `clone3`, which alone can put the child into a cgroup from its first moment on.
-/// The C library has no wrapper for it.
+/// The same by `clone3`, the only call that can start a child inside another cgroup. The C library has no wrapper for
+/// it.
 #[cfg(target_arch = "x86_64")]
 fn clone_into_cgroup(
     stack: &mut [u8],

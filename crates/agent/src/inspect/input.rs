@@ -1,9 +1,9 @@
 //! Whether a process waits for input: from its terminal, or from a pipe.
 //!
-//! The kernel tells which system call each thread is in. A thread that reads the input waits for it. A thread
-//! that waits for any of several things may wait for something else, so it only counts if the program has
-//! nothing else to wait for. Some systems hide system calls (`kernel.yama.ptrace_scope` of 2 or more) and
-//! only tell where in the kernel a thread sleeps. That says less, so fewer prompts are noticed there.
+//! The kernel tells which system call each thread is in. A thread that reads the input waits for it. A thread that
+//! waits for any of several descriptors may wait for something else, so it only counts if the program has nothing else
+//! to wait for. Some systems hide system calls (`kernel.yama.ptrace_scope` of 2 or more) and only tell where in the
+//! kernel a thread sleeps. That says less, so fewer prompts are noticed there.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ const OWN_TERMINAL: &str = "/dev/tty";
 pub fn waits_to_read(pid: i32, terminal: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let Some(job) = job(&stat) else { return false };
-    // Stopped in the background by the terminal itself: it is not its turn to read.
+    // The terminal has stopped it in the background, where it may not read.
     !job.stopped && waits(pid).iter().any(|wait| wait.is_for(pid, &job, terminal))
 }
 
@@ -24,7 +24,7 @@ pub fn waits_to_read(pid: i32, terminal: &str) -> bool {
 enum Wait {
     /// Bytes of one descriptor.
     Read(u64),
-    /// Any of several descriptors; which, only its memory tells.
+    /// Any of several descriptors; the list is in the program's memory.
     Several,
 }
 
@@ -46,14 +46,13 @@ fn waits(pid: i32) -> Vec<Wait> {
     threads.flatten().filter_map(told).collect()
 }
 
-/// What a thread may wait for by where it sleeps: in what reads terminals, among others.
+/// What a thread may wait for, judged by where it sleeps: these functions read terminals, among others.
 fn sleeps(place: &str) -> Option<Wait> {
     matches!(place, "wait_woken" | "n_tty_read").then_some(Wait::Several)
 }
 
-/// What a thread waits for by the call it is in: the number in decimal, its six arguments in
-/// hexadecimal, and two addresses. One that runs is in no call, and one that waits elsewhere is in
-/// call -1.
+/// What a thread waits for, judged by its `syscall` file: the call's number in decimal, six arguments in hexadecimal,
+/// and two addresses. A running thread is in no call, and one that waits elsewhere is in call -1.
 fn wait(call: &str) -> Option<Wait> {
     let (number, rest) = call.trim_end().split_once(' ')?;
     let number: libc::c_long = number.parse().ok()?;
@@ -63,7 +62,7 @@ fn wait(call: &str) -> Option<Wait> {
         libc::SYS_read | libc::SYS_pread64 | libc::SYS_readv | libc::SYS_preadv => {
             Some(Wait::Read(first))
         }
-        // A wait for nothing at all is how some programs sleep.
+        // Some programs sleep by waiting for no descriptor at all.
         _ if is_select(number) => (first > 0 && second > 0).then_some(Wait::Several),
         _ if is_poll(number) => (second > 0).then_some(Wait::Several),
         _ => None,
@@ -74,7 +73,7 @@ fn argument(field: &str) -> Option<u64> {
     u64::from_str_radix(field.strip_prefix("0x")?, 16).ok()
 }
 
-/// Its first argument is how many descriptors there are, and its second where those to be read are.
+/// Calls whose first argument is the number of descriptors, and whose second points to those to read.
 fn is_select(number: libc::c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_select {
@@ -83,7 +82,7 @@ fn is_select(number: libc::c_long) -> bool {
     number == libc::SYS_pselect6
 }
 
-/// Its second argument is how many descriptors there are.
+/// Calls whose second argument is the number of descriptors.
 fn is_poll(number: libc::c_long) -> bool {
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_poll {
@@ -92,18 +91,18 @@ fn is_poll(number: libc::c_long) -> bool {
     number == libc::SYS_ppoll
 }
 
-/// What a terminal knows of a process.
+/// The job control state of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Job {
     stopped: bool,
-    /// Whether what is typed goes to it.
+    /// Whether it is in the terminal's foreground group.
     foreground: bool,
 }
 
-/// From a process's `stat`: its number, its name in brackets, its state, parent, group, session,
-/// terminal, and the group that has the terminal.
+/// Parses a process's `stat`: id, name in parentheses, state, parent, group, session, terminal, and the terminal's
+/// foreground group.
 fn job(stat: &str) -> Option<Job> {
-    // A name may have any characters in it, brackets too.
+    // A name may contain any characters, even parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     let stopped = matches!(fields.next()?, "T" | "t");
@@ -121,9 +120,9 @@ fn link(pid: i32, descriptor: u64) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/fd/{descriptor}")).ok()
 }
 
-/// Whether the process has sockets or pipes beside its input, output and errors.
+/// Whether the process has sockets or pipes besides its stdio.
 fn has_channels(pid: i32) -> bool {
-    // If nobody can tell, it may.
+    // If its descriptors are not visible, it may.
     let Ok(open) = fs::read_dir(format!("/proc/{pid}/fd")) else { return true };
     open.flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())

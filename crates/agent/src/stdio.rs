@@ -1,4 +1,6 @@
-//! What a program reads and writes: its ends, and ours.
+//! The pipes and terminals of a program: its ends, and ours.
+//!
+//! Our ends do not block. The program's ends do, because programs expect ordinary pipes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -7,27 +9,27 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// What a program writes to: our ends, and its own.
-pub struct Pipes {
+/// The pipes a program writes to, each with our end first.
+pub struct OutputPipes {
     pub stdout: (OwnedFd, OwnedFd),
     pub stderr: (OwnedFd, OwnedFd),
 }
 
-/// Our ends of what a program reads and writes.
-pub enum Ends {
+/// Our ends of a program's stdio.
+pub enum ParentEnds {
     Pipes { stdout: OwnedFd, stderr: OwnedFd, stdin: Option<OwnedFd> },
     Terminal(OwnedFd),
 }
 
-/// The program's own ends. Its stderr is its stdout if it has none.
-pub struct Childs {
+/// The program's own ends. Without stderr, that goes to stdout.
+pub struct ChildEnds {
     pub stdin: Option<OwnedFd>,
     pub stdout: OwnedFd,
     pub stderr: Option<OwnedFd>,
 }
 
-/// A terminal of some size: our end, and the program's. What is printed there is not told apart.
-pub fn terminal(rows: u16, columns: u16) -> Result<(Ends, Childs), Errno> {
+/// A terminal of this size: our end, and the program's. Its stdout and stderr cannot be told apart.
+pub fn terminal(rows: u16, columns: u16) -> Result<(ParentEnds, ChildEnds), Errno> {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     unlockpt(&ours)?;
     tcsetwinsize(&ours, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 })?;
@@ -35,24 +37,24 @@ pub fn terminal(rows: u16, columns: u16) -> Result<(Ends, Childs), Errno> {
         ioctl_tiocgptpeer(&ours, OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
     set_nonblocking(&ours)?;
     let stdin = Some(childs.try_clone().map_err(|_| Errno::MFILE)?);
-    Ok((Ends::Terminal(ours), Childs { stdin, stdout: childs, stderr: None }))
+    Ok((ParentEnds::Terminal(ours), ChildEnds { stdin, stdout: childs, stderr: None }))
 }
 
-/// Two pipes: for orders and for answers.
-pub struct Direction {
+/// The control pipe and the reply pipe, in this order.
+pub struct ControlPipes {
     pub ours: (OwnedFd, OwnedFd),
     pub childs: (OwnedFd, OwnedFd),
 }
 
-impl Direction {
-    pub fn make() -> Result<Self, Errno> {
-        let (childs_orders, orders) = input_pipe()?;
-        let (answers, childs_answers) = output_pipe()?;
-        Ok(Self { ours: (orders, answers), childs: (childs_orders, childs_answers) })
+impl ControlPipes {
+    pub fn create() -> Result<Self, Errno> {
+        let (childs_control, control) = input_pipe()?;
+        let (reply, childs_reply) = output_pipe()?;
+        Ok(Self { ours: (control, reply), childs: (childs_control, childs_reply) })
     }
 }
 
-impl Ends {
+impl ParentEnds {
     pub fn terminal(&self) -> Option<&OwnedFd> {
         match self {
             Self::Terminal(terminal) => Some(terminal),
@@ -60,7 +62,7 @@ impl Ends {
         }
     }
 
-    pub fn all(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let all = match self {
             Self::Pipes { stdout, stderr, stdin } => [Some(stdout), Some(stderr), stdin.as_ref()],
             Self::Terminal(terminal) => [Some(terminal), None, None],
@@ -68,26 +70,26 @@ impl Ends {
         all.into_iter().flatten().map(AsFd::as_fd)
     }
 
-    /// Whether somebody may want to write to it at once.
+    /// Whether the server may want to write to the program at once.
     pub fn has_input(&self) -> bool {
         matches!(self, Self::Pipes { stdin: Some(_), .. } | Self::Terminal(_))
     }
 }
 
-impl Pipes {
-    pub fn make() -> Result<Self, Errno> {
+impl OutputPipes {
+    pub fn create() -> Result<Self, Errno> {
         Ok(Self { stdout: output_pipe()?, stderr: output_pipe()? })
     }
 }
 
-/// A pipe the program writes to. Only our end does not block: the flag belongs to the end, and a
-/// program must find an ordinary pipe.
+/// A pipe the program writes to: our end, and the program's.
 fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (ours, childs) = pipe_with(PipeFlags::CLOEXEC)?;
     set_nonblocking(&ours)?;
     Ok((ours, childs))
 }
 
+/// A pipe the program reads from: the program's end, and ours.
 pub fn input_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (childs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
     set_nonblocking(&ours)?;

@@ -1,8 +1,8 @@
 //! Frames and file descriptors over a unix stream socket.
 //!
-//! The kernel keeps descriptors in order with the bytes they were sent with, so the descriptors of
-//! a frame are here by the time the frame is. [`Inbox`] queues both; whoever decodes a frame that
-//! announces descriptors takes that many from the front.
+//! The kernel delivers descriptors together with the bytes they were sent with, so a frame's descriptors have
+//! arrived once the frame has. [`Inbox`] queues both. Code that decodes a frame with descriptors must take
+//! that many from the front, or later frames get the wrong ones.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -23,22 +23,22 @@ use crate::frame::{self, FrameError};
 /// The most descriptors that travel with one frame: stdout, stderr, stdin, orders, answers.
 pub const MAX_FDS: usize = 5;
 
-/// How much room a read finds at least; a longer frame makes the buffer grow to its length.
+/// The least room for one read. The buffer grows to the length of a longer frame.
 const READ_SIZE: usize = 4 << 10;
 
-/// Two ends that are connected, closed for programs that are started.
+/// A connected pair. Programs do not inherit it.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?)
 }
 
-/// One end for the runtime. Must be called within one.
+/// Registers one end with the runtime. Must be called within one.
 pub fn connect(socket: OwnedFd) -> io::Result<UnixStream> {
     let socket = std::os::unix::net::UnixStream::from(socket);
     socket.set_nonblocking(true)?;
     UnixStream::from_std(socket)
 }
 
-/// What has arrived on a socket and was not taken yet: `bytes[start..end]`.
+/// What has arrived on a socket and was not taken yet: the bytes are `bytes[start..end]`.
 #[derive(Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
@@ -88,7 +88,7 @@ impl Inbox {
         Ok(Some(message))
     }
 
-    /// Gives back the room a long frame took, if nothing is waiting in it.
+    /// Frees the room that a long frame took, if the buffer is empty.
     pub fn shrink(&mut self) {
         if self.start == self.end && self.bytes.len() > 16 * READ_SIZE {
             self.bytes = Vec::new();
@@ -124,9 +124,8 @@ pub fn send(
     }
 }
 
-/// Sends whole messages in one go, with the descriptors of the first of them, waiting as long as it
-/// takes.
-pub fn tell<T: Serialize>(
+/// Sends whole messages at once, with the descriptors of the first one, and blocks until all are sent.
+pub fn send_all<T: Serialize>(
     socket: BorrowedFd<'_>,
     messages: &[T],
     mut fds: &[BorrowedFd<'_>],
