@@ -182,8 +182,8 @@ impl Limits {
         all.into_iter().flatten().collect()
     }
 
-    /// The memory limit of every process, where no cgroup limits memory. Not of the address space: Java and Node reserve
-    /// far more of that than they use.
+    /// The memory limit of every process, where no cgroup limits memory. Not of the address space: Java and Node
+    /// reserve far more of that than they use.
     pub fn memory_per_process(&self) -> Option<(Resource, Rlimit)> {
         match self.memory {
             Memory::Bytes(most) => Some(capped(Resource::Data, most, most)),

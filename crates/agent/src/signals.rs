@@ -2,7 +2,7 @@
 //!
 //! They block all signals and end only when their stream ends, so that a signal to a process group or a whole service
 //! cannot take a keeper away from its run. SIGCHLD is unblocked only while waiting, so that the end of a child
-//! interrupts the wait. Programs do not inherit the blocked signals, because the child clears its mask before exec. They
+//! interrupts the wait. Programs do not inherit blocked signals, because the child clears its mask before exec. They
 //! would inherit ignored signals, so none is ignored.
 
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -1,8 +1,7 @@
-//! Work that may block, on a thread of its own, or on the caller's if no thread can be created.
+//! Runs blocking work on a thread of its own, or on the caller's thread if none can be created.
 //!
-//! The runtime panics when it cannot create its first thread, for instance because the user has reached a
-//! limit on processes. Such work then runs on the caller's thread: other calls wait a little longer, but
-//! none of them fails.
+//! Tokio panics if it cannot create its first blocking thread, for instance because the user has reached the limit on
+//! processes. The work then runs on the caller's thread: other calls wait a little longer, but none fails.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -11,26 +10,26 @@ use std::task::{Context, Poll};
 
 use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 
-/// What comes of work that was put aside.
+/// The future result of blocking work.
 pub enum Aside<T> {
-    Elsewhere(JoinHandle<Option<T>>),
-    /// Until it was taken.
+    OnThread(JoinHandle<Option<T>>),
+    /// Done on the caller's thread; `None` once it was polled.
     Done(Option<T>),
 }
 
-/// Puts work aside that may block.
+/// Starts blocking work at once.
 pub fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Aside<T> {
     let work = Arc::new(Mutex::new(Some(work)));
     let theirs = work.clone();
-    // A runtime that could not make a thread still has the work in its queue, for one it makes later.
+    // If tokio panics here, its queue still holds the work, and a later thread may try to run it again.
     let started = catch_unwind(AssertUnwindSafe(|| spawn_blocking(move || do_once(&theirs))));
     match started {
-        Ok(handle) => Aside::Elsewhere(handle),
+        Ok(handle) => Aside::OnThread(handle),
         Err(_) => Aside::Done(do_once(&work)),
     }
 }
 
-/// Does what nobody has done yet.
+/// Runs the work, unless another thread has.
 fn do_once<T>(work: &Mutex<Option<impl FnOnce() -> T>>) -> Option<T> {
     let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
     work.map(|work| work())
@@ -40,9 +39,9 @@ impl<T> Future for Aside<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        const ONCE: &str = "it is done once, and asked for once";
+        const ONCE: &str = "the work runs once, and its result is taken once";
         match self.get_mut() {
-            Self::Elsewhere(handle) => {
+            Self::OnThread(handle) => {
                 Pin::new(handle).poll(context).map_ok(|done| done.expect(ONCE))
             }
             Self::Done(done) => Poll::Ready(Ok(done.take().expect(ONCE))),
@@ -50,5 +49,5 @@ impl<T> Future for Aside<T> {
     }
 }
 
-// What is kept is never pinned: it is moved out.
+// The result is never pinned: it is moved out.
 impl<T> Unpin for Aside<T> {}

@@ -1,4 +1,4 @@
-//! What led to an error.
+//! Errors with their causes, for messages.
 
 use std::error::Error;
 

@@ -1,20 +1,23 @@
-//! Work that need not be done while somebody waits for an answer.
+//! Deferred work, to keep it off the path of an answer.
 //!
-//! Whoever makes the runtime has it done when there is nothing else to do ([`Later::catch_up`]): the
-//! answer has been sent, or a command was started and has to be waited for. A runtime that is always
-//! busy does it after a moment, and one that ends before it is gone.
+//!     add ─▶ queue ─┬─ catch_up ──▶ done, when the runtime is idle
+//!                   ├─ timer ─────▶ done, if the runtime stays busy
+//!                   └─ drop ──────▶ done, if the runtime ends
+//!
+//! The code that builds the runtime calls [`Later::catch_up`] when there is nothing else to do: an answer was sent, or a
+//! command was started. Nothing that was added is ever lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-/// How long work is put off at most.
-const MOMENT: Duration = Duration::from_millis(100);
+/// How long work is deferred at most.
+const MAX_DELAY: Duration = Duration::from_millis(100);
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Work that is put off. Clones share it.
+/// A queue of deferred work. Clones share it.
 #[derive(Clone, Default)]
 pub struct Later {
     shared: Arc<Mutex<Shared>>,
@@ -23,7 +26,7 @@ pub struct Later {
 #[derive(Default)]
 struct Shared {
     work: Vec<Work>,
-    /// Whether somebody will look after a moment.
+    /// Whether a timer is set.
     promised: bool,
 }
 
@@ -38,16 +41,16 @@ impl Later {
             return;
         }
         let promise = Promise(self.clone());
-        // A runtime that ends drops it at once.
+        // Without a runtime the promise is dropped at once, which does the work.
         if let Ok(runtime) = Handle::try_current() {
             runtime.spawn(async move {
-                tokio::time::sleep(MOMENT).await;
+                tokio::time::sleep(MAX_DELAY).await;
                 drop(promise);
             });
         }
     }
 
-    /// Does all of it now, in the order it was added, and what is added meanwhile.
+    /// Does all work now, in the order it was added, including what is added meanwhile.
     pub fn catch_up(&self) {
         self.do_all(false);
     }
@@ -58,7 +61,7 @@ impl Later {
         }
     }
 
-    /// What there is to do. If there is nothing, and `last` holds, nobody will look again.
+    /// The work to do. If there is none and `last` is set, the next `add` sets a new timer.
     fn next(&self, last: bool) -> Option<Vec<Work>> {
         let mut shared = self.lock();
         if shared.work.is_empty() {
@@ -73,7 +76,7 @@ impl Later {
     }
 }
 
-/// Kept when it is dropped, be it by a runtime that ends.
+/// Does the work when it is dropped: by the timer, or by a runtime that ends.
 struct Promise(Later);
 
 impl Drop for Promise {

@@ -1,5 +1,8 @@
-//! What every process of ours needs besides tokio: threads for blocking work, deferred work, random names, and errors
-//! with their causes.
+//! What every process of mcpz needs besides tokio: threads for blocking work, deferred work, random names, and messages
+//! of errors with their causes.
+//!
+//!     aside(work) ─▶ a thread, or the caller's ─▶ result
+//!     Later::add(work) ─▶ done when the runtime is idle
 
 mod aside;
 mod causes;

@@ -1,11 +1,11 @@
-//! Names nobody can guess.
+//! Random names that cannot be guessed.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// Bits for the next names: the kernel is asked for several at a time.
+/// Random bits for the next names. One system call fetches several.
 static READY: Mutex<Vec<u128>> = Mutex::new(Vec::new());
 
 /// 128 random bits as text.
@@ -20,7 +20,7 @@ pub fn random_bits() -> io::Result<u128> {
         Some(bits) => Ok(bits),
         None => {
             let mut bytes = [0; 256];
-            // So few are never given in parts.
+            // The kernel returns up to 256 bytes at once.
             getrandom(&mut bytes, GetRandomFlags::empty())?;
             let (names, _) = bytes.as_chunks();
             ready.extend(names[1..].iter().map(|name| u128::from_ne_bytes(*name)));

@@ -1,8 +1,8 @@
-//! The call of `bwrap` that puts an agent where it sees a [`Layout`].
+//! The command line of `bwrap` that starts an agent in namespaces where it sees a [`Layout`].
 //!
-//! The agent speaks on standard input, a socket, which `bwrap` passes on with all other descriptors
-//! that are inherited; the agent closes those. Descriptors that are sent over the socket cross
-//! namespaces. One of a folder leads back to all of the machine: its `..` is the one outside.
+//! The agent's stdin is its socket. `bwrap` passes that on with all other inherited descriptors, which the agent closes.
+//! Descriptors sent over the socket cross namespaces, so never send one of a folder: its `..` leads to the whole
+//! machine outside.
 
 mod version;
 
@@ -21,20 +21,20 @@ use crate::layout::{Cover, Layout};
 use crate::view::Network;
 pub use version::Version;
 
-/// Where the agent's own program is inside, whatever is hidden.
+/// Where the agent's own program is mounted inside, whatever else is hidden.
 const PROGRAM: &str = "/run/mcpz";
 
 const NAMESPACES: &[&str] =
     &["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"];
 
-/// The way into a ring.
+/// The `bwrap` program, which creates the namespaces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bubblewrap {
     pub program: PathBuf,
     pub version: Version,
 }
 
-/// A call that is ready to be made.
+/// A command line that is ready to be run.
 #[derive(Debug)]
 pub struct PreparedCommand {
     pub command: Command,
@@ -42,15 +42,15 @@ pub struct PreparedCommand {
 }
 
 impl PreparedCommand {
-    /// The call, and what is inherited by it: that must live until it is made.
+    /// The command, and the descriptor it inherits, which must stay open until the command was started.
     pub fn into_parts(self) -> (Command, OwnedFd) {
         (self.command, self.options)
     }
 }
 
 impl Bubblewrap {
-    /// Has `program` called with `arguments` inside. The options go by a descriptor: on the command
-    /// line everybody inside would see them, in every list of processes.
+    /// Runs `program` with `arguments` inside. `bwrap` reads its options from a descriptor: on its command line, every
+    /// process inside could see them.
     pub fn command(
         &self,
         layout: &Layout,
@@ -72,7 +72,7 @@ impl Bubblewrap {
         Ok(PreparedCommand { command, options: file })
     }
 
-    /// What `bwrap` is told, but for what to call.
+    /// The options of `bwrap`, without the program to run.
     pub fn options(&self, layout: &Layout, program: &Path) -> Vec<OsString> {
         let mut options = Options::default();
         NAMESPACES.iter().for_each(|it| options.add(&[it]));
@@ -94,12 +94,12 @@ impl Bubblewrap {
                 Cover::Writable | Cover::Pinned => options.add_paths("--bind", &[path, path]),
                 Cover::Shown | Cover::Protected => options.add_paths("--ro-bind", &[path, path]),
                 Cover::Hidden if path.is_dir() => {
-                    // Nothing inside can be seen, unless the view has something there.
+                    // Closed completely, unless something below it is to be seen.
                     let perms = if layout.has_below(path) { "0711" } else { "0000" };
                     options.add(&["--perms", perms, "--size", "65536"]);
                     options.add_paths("--tmpfs", &[path]);
                 }
-                // A device on a mount without devices cannot be opened.
+                // Reading it fails, because devices on this mount cannot be opened.
                 Cover::Hidden => options.add_paths("--ro-bind", &[Path::new("/dev/null"), path]),
             }
         }
@@ -111,6 +111,7 @@ impl Bubblewrap {
     }
 }
 
+/// The options of one command line.
 #[derive(Default)]
 struct Options(Vec<OsString>);
 

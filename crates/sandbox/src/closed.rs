@@ -1,9 +1,9 @@
-//! Folders that nobody inside a ring can enter.
+//! Folders that no process in the sandbox can enter.
 //!
-//! Inside, root is root over its own files alone: the rest belongs to users that the ring's namespace
-//! has not heard of. So `bwrap` cannot mount anything in somebody else's folder that is closed to
-//! others, such as a home of mode 0700, and need not: commands can do less than it can. What is to be
-//! hidden in there is hidden by a cover on the folder itself, which also holds when it is opened later.
+//! In the sandbox's user namespace, root only has rights over its own files; other users do not exist there. So `bwrap`
+//! cannot mount anything in another user's folder that is closed to others, such as a home of mode 0700. It need not:
+//! commands can do even less. To hide something in such a folder, the folder itself is covered, which still holds if it
+//! is opened up later.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{getegid, geteuid, getgroups};
 
-/// The outermost folder around a path that is closed to everybody inside.
+/// The outermost folder around a path that no process in the sandbox can enter.
 pub fn closed_around(path: &Path) -> Option<PathBuf> {
     let around = path.ancestors().skip(1).filter(|folder| is_closed(folder));
     around.last().map(Path::to_owned)
@@ -27,7 +27,7 @@ fn can_enter(folder: &Metadata) -> bool {
     let groups = getgroups().unwrap_or_default();
     let in_group = own_group || groups.iter().any(|group| group.as_raw() == folder.gid());
     match folder.uid() == geteuid().as_raw() {
-        // Where both are known inside, `bwrap` needs no permission.
+        // If user and group both exist in the namespace, `bwrap` needs no permission.
         true => own_group || may(0o100),
         false if in_group => may(0o010),
         false => may(0o001),

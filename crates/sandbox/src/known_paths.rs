@@ -1,8 +1,8 @@
-//! Files by the names everybody gives them: what holds secrets, and what configures the next run.
+//! Well-known paths: those that hold secrets, and those that configure other programs.
 
-/// Where secrets are in a home folder: keys, tokens, profiles of browsers, what was typed.
+/// Secrets in a home folder: keys, tokens, browser profiles, shell histories.
 pub const SECRETS: &[&str] = &[
-    // Keys, and who holds them.
+    // Keys and key stores.
     ".ssh",
     ".gnupg",
     ".pki",
@@ -78,7 +78,7 @@ pub const SECRETS: &[&str] = &[
     ".pgpass",
     ".pypirc",
     ".yarnrc.yml",
-    // Mail and files of others.
+    // Mail and remote files.
     ".davfs2",
     ".fetchmailrc",
     ".mbsyncrc",
@@ -88,7 +88,7 @@ pub const SECRETS: &[&str] = &[
     ".thunderbird",
     ".config/filezilla",
     ".local/share/remmina",
-    // Browsers, and programs that are one.
+    // Browsers, and programs based on one.
     ".mozilla",
     ".librewolf",
     ".cache/chromium",
@@ -113,7 +113,7 @@ pub const SECRETS: &[&str] = &[
     ".electrum",
     ".ethereum",
     ".config/solana",
-    // Models, and those that talk to them.
+    // Language models and their clients.
     ".anthropic",
     ".openai",
     ".cache/huggingface/token",
@@ -127,7 +127,7 @@ pub const SECRETS: &[&str] = &[
     ".gemini/oauth_creds.json",
     ".local/share/opencode/auth.json",
     ".qwen/oauth_creds.json",
-    // What was typed, passwords included.
+    // Histories, which may contain passwords.
     ".bash_history",
     ".local/share/atuin",
     ".local/share/fish/fish_history",
@@ -140,7 +140,7 @@ pub const SECRETS: &[&str] = &[
     ".histfile",
 ];
 
-/// The same for the machine, where root could read them.
+/// Secrets of the machine, which root could read.
 pub const SYSTEM_SECRETS: &[&str] = &[
     "/etc/gshadow",
     "/etc/gshadow-",
@@ -163,13 +163,13 @@ pub const SYSTEM_SECRETS: &[&str] = &[
     "/var/spool/mail",
 ];
 
-/// Folders whose sockets lead out.
+/// Folders with sockets of the host's services.
 pub const SOCKET_FOLDERS: &[&str] = &["/run", "/var/run"];
 
 /// Folders for temporary files.
 pub const TEMPORARY: &[&str] = &["/tmp", "/var/tmp"];
 
-/// Variables that name a way to somebody who holds keys, a display or a machine.
+/// Environment variables that lead to services of the host: key agents, displays, container engines.
 pub const SERVICE_VARIABLES: &[&str] = &[
     "DBUS_SESSION_BUS_ADDRESS",
     "DBUS_SYSTEM_BUS_ADDRESS",
@@ -186,8 +186,8 @@ pub const SERVICE_VARIABLES: &[&str] = &[
     "XDG_RUNTIME_DIR",
 ];
 
-/// What, at the top of a folder, makes a program run others when the folder is opened, entered or
-/// asked about. Protected also where it does not exist.
+/// Names at the top of a folder that make some program run other programs when the folder is opened, entered or
+/// queried. Protected even if they do not exist.
 pub const CONFIGURATION: &[&str] = &[
     ".git",
     ".mcp.json",
@@ -203,8 +203,8 @@ pub const CONFIGURATION: &[&str] = &[
     ".zed",
 ];
 
-/// The same of a kind that is only protected where it exists: an empty one would change what
-/// programs outside do, or is not read by itself.
+/// Similar names that are only protected if they exist, because an empty one would change what programs outside do, or
+/// is not read on its own.
 pub const EXISTING_CONFIGURATION: &[&str] = &[
     ".amazonq",
     ".bash_login",
@@ -249,5 +249,5 @@ pub const EXISTING_CONFIGURATION: &[&str] = &[
     "opencode.json",
 ];
 
-/// What git runs programs for, in a folder of its own.
+/// Names in a git folder that make git run programs.
 pub const GIT_CONFIGURATION: &[&str] = &["config", "config.worktree", "hooks"];

@@ -1,16 +1,16 @@
-//! What of the machine a command sees, and what of that it can change.
+//! What a command sees of the machine, and what it can change.
 //!
-//! A [`Layout`] is what a view means for the files as they are: a cover for each place where it
-//! differs from "everything can be read and nothing written".
+//! A [`Layout`] applies a view to the files as they are: it has a cover for each path that differs from "readable, not
+//! writable".
 //!
-//!     /                     can be read
-//!     /run                  private, as are /tmp and /var/tmp
-//!     /home/ann/.ssh        hidden
-//!     /home/ann/p           writable
-//!     /home/ann/p/.git      pinned: writable, but it cannot be moved away
-//!     /home/ann/p/.git/hooks  protected: can be read
+//!     /                       readable
+//!     /run                    private, as are /tmp and /var/tmp
+//!     /home/ann/.ssh          hidden
+//!     /home/ann/p             writable
+//!     /home/ann/p/.git        pinned: writable, but cannot be renamed
+//!     /home/ann/p/.git/hooks  protected: readable
 //!
-//! Without the pin, `mv .git old && mkdir .git` would make hooks that nothing is mounted on.
+//! Without the pin, `mv .git old && mkdir .git` would create hooks that nothing is mounted on.
 
 #[cfg(test)]
 mod tests;
@@ -28,14 +28,13 @@ use crate::seccomp::Isolation;
 use crate::view::{Network, View, ViewError, private, real};
 use crate::{known_paths, sockets};
 
-/// How deep git's folders for submodules are looked for.
+/// How deep to search for git's folders of submodules.
 const SUBMODULE_DEPTH: usize = 4;
 
-/// What a program expects to find in `/run`, of all there is: where addresses are looked up, and
-/// all programs of some systems.
+/// What programs need in `/run`: the resolver's configuration and, on some systems, all programs.
 const KEPT_IN_RUN: &[&str] = &["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
 
-/// What a program expects to find in `/dev`.
+/// What programs need in `/dev`.
 const DEVICES: &[&str] = &[
     "/dev/null",
     "/dev/zero",
@@ -47,12 +46,13 @@ const DEVICES: &[&str] = &[
     "/dev/pts",
 ];
 
-/// What a place is covered with.
+/// How a path differs from "readable, not writable". If several apply, the strictest wins, which is the last in this
+/// order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cover {
-    /// Nothing of the machine's, for as long as the ring lives.
+    /// An empty folder of the sandbox's own.
     Private,
-    /// The machine's, inside something private.
+    /// The machine's own, inside a private folder.
     Shown,
     Pinned,
     Writable,
@@ -60,38 +60,37 @@ pub enum Cover {
     Hidden,
 }
 
-/// What a view means for the files as they are.
+/// A view, applied to the files as they are.
 #[derive(Debug)]
 pub struct Layout {
     pub directory: PathBuf,
     pub network: Network,
     pub tmp_bytes: u64,
-    /// Parents come before what is in them.
+    /// Parents come before their contents.
     covers: BTreeMap<PathBuf, Cover>,
-    /// Protected names that nothing has.
+    /// Protected names that do not exist.
     absent: Vec<PathBuf>,
-    /// What was found under each name that is to stay as it is.
+    /// What was found at each path that must not change.
     found: Vec<(PathBuf, Option<Identity>)>,
-    /// The same of names that may go, but not stand for something else.
+    /// What was found at each path that may disappear, but must not be replaced.
     hidden: Vec<(PathBuf, Option<Identity>)>,
-    /// Folders of git that are not to become something else.
+    /// Git folders that must not be redirected to another one.
     git_folders: Vec<PathBuf>,
-    /// Folders that are not to become git's.
+    /// Folders that must not become git folders.
     plain_folders: Vec<PathBuf>,
 }
 
-/// Tells a file from another that took its place: one that comes next may have the number of one that
-/// is gone, but is younger.
+/// Tells a file from another that took its place. A new file may reuse an inode, but is younger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Identity {
     device: u64,
     inode: u64,
-    /// Not every file system knows.
+    /// Not every file system has it.
     created: Option<SystemTime>,
 }
 
 impl View {
-    /// Looks what that means for the files that are there.
+    /// Applies the view to the files as they are now.
     pub fn survey(&self) -> Result<Layout, ViewError> {
         Layout::of(self)
     }
@@ -117,7 +116,7 @@ impl Layout {
         let roots = view.roots()?;
         for root in &roots {
             layout.cover(root.clone(), Cover::Writable);
-            // What is around it can be written too, and must not be exchanged for something else.
+            // The folders around it are writable too, and must not be replaced.
             if let Some(around) = roots.iter().find(|it| *it != root && root.starts_with(it)) {
                 layout.pin(around, root.parent().unwrap_or(around))?;
             }
@@ -135,7 +134,7 @@ impl Layout {
         Ok(layout)
     }
 
-    /// Takes the protected names that nothing has, until what is returned is dropped.
+    /// Creates placeholders for protected names that do not exist. They last until the result is dropped.
     pub fn create_placeholders(&mut self) -> io::Result<Placeholders> {
         let placeholders = Placeholders::make(&self.absent)?;
         let found = self.absent.drain(..).map(|path| (identity(&path), path));
@@ -143,12 +142,12 @@ impl Layout {
         Ok(placeholders)
     }
 
-    /// A name that has something else behind it than when this was made. What was mounted there is
-    /// gone, or something that should be hidden is not: the ring must be made anew.
+    /// A path that has changed since. Its mount is gone, or something is visible that should be hidden, so the sandbox
+    /// must be created again.
     pub fn change(&self) -> Option<&Path> {
         let kept = self.found.iter().find(|(path, found)| identity(path) != *found);
         let shown = |now: Option<Identity>, found: Option<Identity>| match (now, found) {
-            // What is gone hides nothing, as long as it is known when something else comes.
+            // A hidden file that is gone is harmless, as long as a replacement can be recognised.
             (None, Some(found)) => found.created.is_none(),
             (now, found) => now != found,
         };
@@ -156,14 +155,14 @@ impl Layout {
         kept.or(shown).map(|(path, _)| path.as_path())
     }
 
-    /// Whether anything is not as it was found, so that a ring may not have come to stand on it.
+    /// Whether anything has changed, which may be why a sandbox could not be created.
     pub fn is_outdated(&self) -> bool {
         let mut all = self.found.iter().chain(&self.hidden);
         all.any(|(path, found)| identity(path) != *found)
     }
 
-    /// Takes the covers off what was to be hidden and is gone, and says whether there was any: sockets
-    /// go all the time, and nothing can be mounted on one that has.
+    /// Removes the covers of hidden paths that are gone, and returns whether there were any. Sockets disappear all the
+    /// time, and nothing can be mounted on them then.
     pub fn uncover_gone(&mut self) -> bool {
         let mut uncovered = false;
         for (path, found) in &mut self.hidden {
@@ -175,15 +174,15 @@ impl Layout {
         uncovered
     }
 
-    /// Something a command has made that makes git read another configuration, and that no mount
-    /// can keep from being made: git itself could not work beside what would be in its place.
+    /// A file that a command has created to make git read another configuration. No mount can prevent it: git itself
+    /// would not work with a placeholder there.
     pub fn intrusion(&self) -> Option<PathBuf> {
         let redirected = self.git_folders.iter().map(|git| git.join("commondir"));
         let bare = self.plain_folders.iter().filter(|folder| is_git(folder));
         redirected.filter(|path| path.exists()).chain(bare.map(|it| it.join("HEAD"))).next()
     }
 
-    /// What a restrictions inside the ring lets a command do.
+    /// The permissions of commands inside the namespaces.
     pub fn permissions(&self) -> Permissions {
         let own = |cover| matches!(cover, Cover::Writable | Cover::Private);
         let covers = self.covers.iter().filter(|(_, cover)| own(**cover));
@@ -192,8 +191,8 @@ impl Layout {
         Permissions { readable, writable, isolation: Isolation::Namespaces }
     }
 
-    /// The same where there is no ring: a restrictions can refuse nothing inside of what it allows, and has
-    /// no private `/tmp`. `tmp` is what can be written in its place.
+    /// The permissions of commands without namespaces. Landlock cannot refuse anything inside a folder that it allows,
+    /// and there is no private `/tmp`; `tmp` is writable instead.
     pub fn permissions_without_mounts(&self, tmp: &Path) -> Result<Permissions, ViewError> {
         let of = |wanted: &[Cover]| -> Vec<PathBuf> {
             let covers = self.covers.iter().filter(|(_, cover)| wanted.contains(cover));
@@ -216,12 +215,12 @@ impl Layout {
         Ok(Permissions { readable, writable, isolation: Isolation::None })
     }
 
-    /// Each place and what covers it, parents first.
+    /// Each path and its cover, parents first.
     pub(crate) fn covers(&self) -> impl Iterator<Item = (&Path, Cover)> {
         self.covers.iter().map(|(path, cover)| (path.as_path(), *cover))
     }
 
-    /// What covers a place: what is said about it or the nearest folder around it.
+    /// The cover of a path: its own, or that of the nearest folder around it.
     pub fn cover_of(&self, path: &Path) -> Option<Cover> {
         path.ancestors().find_map(|around| self.covers.get(around)).copied()
     }
@@ -230,13 +229,13 @@ impl Layout {
         self.covers.keys().any(|other| other != path && other.starts_with(path))
     }
 
-    /// The strictest of what is said about a place counts.
+    /// Covers a path; the strictest cover wins.
     fn cover(&mut self, path: PathBuf, cover: Cover) {
         let entry = self.covers.entry(path).or_insert(cover);
         *entry = cover.max(*entry);
     }
 
-    /// Shows something of the machine's inside something private.
+    /// Shows a path of the machine inside a private folder.
     fn show(&mut self, path: PathBuf) {
         let is_private = |path| self.covers.get(path) == Some(&Cover::Private);
         if path.ancestors().skip(1).any(is_private) {
@@ -257,20 +256,20 @@ impl Layout {
             [&self.directory].into_iter().chain(roots).any(|it| it.starts_with(folder))
         };
         let path = closed_around(&path).filter(|folder| !holds_work(folder)).unwrap_or(path);
-        // What nobody sees may come and go: sockets do, all the time.
+        // Changes to what is invisible anyway do not matter: sockets come and go all the time.
         if matches!(self.cover_of(&path), Some(Cover::Private | Cover::Hidden)) {
             return Ok(());
         }
         let found = identity(&path);
         self.hidden.push((path.clone(), found));
-        // Nothing can be mounted on one that has just gone.
+        // Nothing can be mounted on a file that has just disappeared.
         if found.is_some() {
             self.cover(path, Cover::Hidden);
         }
         Ok(())
     }
 
-    /// Protects what configures other programs at the top of a folder.
+    /// Protects what configures other programs, at the top of a folder.
     fn protect(&mut self, root: &Path, unprotected: &[PathBuf]) -> Result<(), ViewError> {
         let wanted = |name: &&&str| !unprotected.iter().any(|it| it == Path::new(name));
         for name in known_paths::CONFIGURATION.iter().filter(wanted) {
@@ -299,7 +298,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Protects what git runs programs for, in its own folder and in those of submodules.
+    /// Protects what makes git run programs, in its folder and in those of submodules.
     fn protect_git(&mut self, git: &Path) -> Result<(), ViewError> {
         for name in known_paths::GIT_CONFIGURATION {
             let path = git.join(name);
@@ -321,10 +320,10 @@ impl Layout {
         Ok(())
     }
 
-    /// Pins all folders below `root` down to this one.
+    /// Pins all folders below `root`, down to this one.
     fn pin(&mut self, root: &Path, folder: &Path) -> Result<(), ViewError> {
         for folder in folder.ancestors().take_while(|folder| *folder != root) {
-            // The way to something protected must not lead elsewhere.
+            // Fails for a symbolic link: the path to something protected must not lead elsewhere.
             kind(folder)?;
             self.found.push((folder.to_owned(), identity(folder)));
             self.cover(folder.to_owned(), Cover::Pinned);
@@ -383,7 +382,7 @@ fn find_modules(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The keys by which this machine is known.
+/// The SSH host keys of this machine.
 fn host_keys() -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir("/etc/ssh").into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| {
@@ -392,7 +391,7 @@ fn host_keys() -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// The largest parts of a folder in which nothing is closed.
+/// Collects the largest parts of a folder that contain no closed path.
 fn open_up(folder: &Path, closed: &[PathBuf], open: &mut Vec<PathBuf>) {
     if closed.iter().any(|path| path == folder) {
         return;
@@ -402,7 +401,7 @@ fn open_up(folder: &Path, closed: &[PathBuf], open: &mut Vec<PathBuf>) {
         return;
     }
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        // What a link leads to is opened up where it is.
+        // A symbolic link's target is opened where it is.
         if entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_file()) {
             open_up(&entry.path(), closed, open);
         }

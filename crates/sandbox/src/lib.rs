@@ -1,18 +1,16 @@
-//! What commands may reach, as the kernel enforces it.
+//! What commands may see and change of the machine, as the kernel enforces it.
 //!
-//! There are two rings. The outer one is made once: an agent is started by `bwrap` in namespaces of
-//! its own, where it sees the machine as a [`View`] has it. The inner one is a [`Restrictions`] that each
-//! command puts on itself between fork and exec: Landlock, and a filter of system calls. What
-//! one of them lets through the other is there to stop.
+//! There are two layers, because each stops what the other lets through. Bubblewrap starts the agent once, in
+//! namespaces of its own, where it sees the machine as a [`View`] describes it. Each command then applies
+//! [`Restrictions`] to itself between fork and exec: Landlock, and a filter of system calls.
 //!
-//!     View ─ survey ─▶ Layout ─┬─ command line ─▶ bwrap ─▶ agent ─▶ command   mounts, namespaces
-//!                              └─ Permissions ─▶ Restrictions ─────────────────────▶ ┘      Landlock, seccomp
+//!     View ─ survey ─▶ Layout ─┬─ Bubblewrap ──▶ bwrap ─▶ agent ─▶ keeper ─▶ command   mounts, namespaces
+//!                              └─ Permissions ─▶ Restrictions ─┴────────────────┘       Landlock, seccomp
 //!
-//! A [`Layout`] is true for the moment it was made: `bwrap` mounts over files that are there, and
-//! whoever replaces such a file outside takes the mount away with it. [`Layout::change`] tells, and
-//! then the ring has to be made anew.
+//! A [`Layout`] is valid for the moment it was made: `bwrap` mounts over files that exist, and if such a file is replaced
+//! outside, Linux removes the mount. [`Layout::change`] detects that, and then the sandbox must be created again.
 
-#![expect(unsafe_code, reason = "a seal is made of system calls")]
+#![expect(unsafe_code, reason = "restrictions are made of system calls")]
 
 mod bubblewrap;
 mod closed;

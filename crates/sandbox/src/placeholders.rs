@@ -1,12 +1,11 @@
-//! Folders that stand where something protected does not exist, for as long as a ring does.
+//! Empty folders in place of protected names that do not exist, for as long as a sandbox lives.
 //!
-//! Nothing can be mounted on a name that is not there, and neither Landlock nor a filter of system
-//! calls can refuse a single name. So the name is taken, by an empty folder: git does not show it,
-//! and removing it can never remove anything of somebody's.
+//! Nothing can be mounted on a name that does not exist, and neither Landlock nor seccomp can refuse a single name. So
+//! an empty folder takes the name: git does not show it, and removing it can never remove a user's files.
 //!
-//! A folder that is removed takes the mount on it away, in every ring. So each ring holds a lock on
-//! the folders it stands on, and the last one removes them. One that somebody was killed over is
-//! known by its age, the oldest there is, and is the next ring's.
+//! If such a folder is removed, its mount disappears in every sandbox. So each sandbox holds a shared lock on its
+//! placeholders, and the last one removes them. A placeholder that a killed process left behind is recognised by its
+//! modification time, the oldest possible, and the next sandbox takes it over.
 
 use std::fs::{self, File};
 use std::io;
@@ -15,9 +14,10 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Timespec, Timestamps, flock, futimens};
 
-/// How often a name is tried that others take and give back.
+/// How often to try a name that other sandboxes create and remove meanwhile.
 const TRIES: usize = 100;
 
+/// The placeholders of one sandbox, removed when this is dropped unless others use them.
 #[derive(Debug, Default)]
 pub struct Placeholders {
     held: Vec<(PathBuf, File)>,
@@ -36,8 +36,8 @@ impl Placeholders {
 impl Drop for Placeholders {
     fn drop(&mut self) {
         for (path, folder) in self.held.iter().rev() {
-            // One that somebody has removed may have been replaced, by a ring that stands on it now;
-            // one that somebody has put something into is not ours any more.
+            // A folder that a user removed may have been replaced by another sandbox's placeholder; one that is not
+            // empty any more belongs to the user.
             if is_at(folder, path)
                 && flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok()
             {
@@ -47,13 +47,13 @@ impl Drop for Placeholders {
     }
 }
 
-/// Whether this is nothing but a placeholder.
+/// Whether the path is a placeholder and nothing more.
 pub fn is_placeholder(path: &Path) -> bool {
     let empty = || fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
     path.symlink_metadata().is_ok_and(|it| it.is_dir() && it.mtime() == 0) && empty()
 }
 
-/// A lock on the placeholder at this path; none if something of somebody's came there meanwhile.
+/// Creates or shares the placeholder at this path, and locks it. `None` if a user's file appeared there meanwhile.
 fn take(path: &Path) -> io::Result<Option<File>> {
     for _ in 0..TRIES {
         let made = match fs::create_dir(path) {
@@ -66,7 +66,7 @@ fn take(path: &Path) -> io::Result<Option<File>> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        // Whoever removes it meanwhile holds the lock.
+        // Waits for a sandbox that is removing it, which holds the lock exclusively.
         flock(&folder, FlockOperation::LockShared)?;
         if made {
             let oldest = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -79,7 +79,7 @@ fn take(path: &Path) -> io::Result<Option<File>> {
     Err(io::ErrorKind::ResourceBusy.into())
 }
 
-/// Whether what is held is what the path leads to.
+/// Whether the path still leads to the open folder.
 fn is_at(held: &File, path: &Path) -> bool {
     let identity = |found: fs::Metadata| (found.dev(), found.ino());
     let held = held.metadata().map(identity);

@@ -1,15 +1,14 @@
-//! What a command puts on itself between fork and exec, and cannot take off again.
+//! What a command gives up between fork and exec, and can never get back.
 //!
-//! The child there shares its parent's memory and may only make system calls. So the parent
-//! prepares everything: the Landlock rules are a descriptor, the filters are compiled programs, and
-//! [`Restrictions::apply`] allocates nothing.
+//! At that point the child shares its parent's memory and may only make system calls. So the parent prepares everything:
+//! the Landlock rules are a descriptor, the filters are compiled programs, and [`Restrictions::restrict_command`]
+//! allocates nothing.
 //!
-//!     agent ─ enclose ─▶ keeper ─ fork ─ apply ─▶ command
+//!     agent ─ restrict_agent ─▶ keeper ─ clone ─ restrict_command ─▶ command
 //!
-//! The kernel takes half a millisecond to accept the filter, as long as it takes to run `true`. So
-//! the agent accepts it for all ([`Restrictions::enclose`]). What a command gets of its own is
-//! a Landlock domain: keepers and other commands are outside of that, and none of them can be
-//! traced, signalled or looked into.
+//! The kernel takes half a millisecond to install the large filter, as long as it takes to run `true`. So the agent
+//! installs it once, and everything it starts inherits it. Each command only gets a Landlock domain of its own, outside
+//! of which it cannot trace, signal or inspect processes, and the small filter against `clone3`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -25,11 +24,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::seccomp::{self, Isolation};
 
-/// What a restrictions lets a command do, as told to the process that prepares it.
+/// What a command may still do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permissions {
     pub readable: Vec<PathBuf>,
-    /// These can be read as well.
+    /// Writable paths are readable as well.
     pub writable: Vec<PathBuf>,
     pub isolation: Isolation,
 }
@@ -46,17 +45,18 @@ pub enum RestrictionError {
     Filter(#[source] BackendError),
 }
 
+/// Landlock rules and seccomp filters, ready to be applied.
 pub struct Restrictions {
     rules: OwnedFd,
     filter: BpfProgram,
     without_clone3: BpfProgram,
 }
 
-/// The layout of capabilities that the kernel has had since it has more than 32.
+/// The version of the kernel's capability structures for 64 capabilities.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
 impl Restrictions {
-    /// Prepares a restrictions where the paths mean what they mean to the command: inside the ring.
+    /// Must be called where the paths mean the same as to the command: inside the namespaces.
     pub fn prepare(permissions: &Permissions) -> Result<Self, RestrictionError> {
         Ok(Self {
             rules: rules(permissions)?,
@@ -65,7 +65,7 @@ impl Restrictions {
         })
     }
 
-    /// Takes from the calling thread, and from all it will start, what no command may have.
+    /// Restricts the calling thread and everything it will start: drops capabilities and installs the large filter.
     pub fn restrict_agent(&self) -> io::Result<()> {
         drop_capabilities()
             .and_then(|()| renounce_privileges())
@@ -73,25 +73,24 @@ impl Restrictions {
             .map_err(io::Error::from_raw_os_error)
     }
 
-    /// RestrictionsOnly the calling thread and all it becomes, after one of those before it was enclosed. Only
-    /// makes system calls; a number of the system's says why it failed, and then nothing must be
-    /// executed.
+    /// Restricts the calling thread to the permissions, after an ancestor called `restrict_agent`. Only makes system
+    /// calls. On failure returns the errno, and then nothing may be executed.
     pub fn restrict_command(&self) -> Result<(), c_int> {
         let rules = self.rules.as_raw_fd();
-        // SAFETY: plain numbers, one of which is a descriptor that lives as long as we do.
+        // SAFETY: plain numbers, one of which is a descriptor that lives as long as `self`.
         checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0) })?;
         install(&self.without_clone3)
     }
 }
 
-/// The descriptor of the rules: who forks and closes all others must keep it.
+/// The descriptor of the Landlock rules. A forked process that closes all others must keep it.
 impl AsFd for Restrictions {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.rules.as_fd()
     }
 }
 
-/// Which version of Landlock the kernel has.
+/// The kernel's version of Landlock.
 pub fn landlock_version() -> Result<ABI, io::Error> {
     const VERSION: c_long = 1;
     // SAFETY: with this flag there is nothing to point to.
@@ -112,7 +111,7 @@ pub fn landlock_version() -> Result<ABI, io::Error> {
     }
 }
 
-/// Everything this kernel can refuse is refused, but for what the permissions allow.
+/// Landlock rules that refuse everything this kernel can refuse, except what the permissions allow.
 fn rules(permissions: &Permissions) -> Result<OwnedFd, RestrictionError> {
     let abi = landlock_version().map_err(|_| RestrictionError::NoLandlock)?;
     let mut rules = Ruleset::default()
@@ -135,7 +134,7 @@ fn rules(permissions: &Permissions) -> Result<OwnedFd, RestrictionError> {
         for path in paths {
             let (path_fd, applicable) = match (open(path), applicable(path, abi)) {
                 (Ok(path_fd), Ok(applicable)) => (path_fd, applicable),
-                // What went since it was listed needs no rule: less is allowed then, not more.
+                // A path that disappeared since it was listed needs no rule: that allows less, not more.
                 _ if !path.exists() && !permissions.writable.contains(path) => continue,
                 (Err(error), _) | (_, Err(error)) => return Err(error),
             };
@@ -153,7 +152,7 @@ fn open(path: &Path) -> Result<PathFd, RestrictionError> {
         .map_err(|error| RestrictionError::Path(path.to_owned(), io::Error::other(error)))
 }
 
-/// What can be said of this path: the kernel refuses a rule about entries for what has none.
+/// The rights that apply to this path. The kernel rejects a rule with folder rights for a file.
 fn applicable(path: &Path, abi: ABI) -> Result<BitFlags<AccessFs>, RestrictionError> {
     let found = path.metadata().map_err(|error| RestrictionError::Path(path.to_owned(), error))?;
     Ok(match found.is_dir() {
@@ -162,7 +161,7 @@ fn applicable(path: &Path, abi: ABI) -> Result<BitFlags<AccessFs>, RestrictionEr
     })
 }
 
-/// Also what would come back to root with the program that is executed. Others get nothing back.
+/// Drops all capabilities, and for root also the bounding set, which would give them back on exec.
 fn drop_capabilities() -> Result<(), c_int> {
     let none: c_ulong = 0;
     let bound = |option: c_int, it: c_ulong| {
@@ -178,7 +177,7 @@ fn drop_capabilities() -> Result<(), c_int> {
     checked(unsafe { libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr()) })
 }
 
-/// Without this, nobody but root may have filters or rules.
+/// Without this, only root may install filters or rules.
 fn renounce_privileges() -> Result<(), c_int> {
     let [yes, none]: [c_ulong; 2] = [1, 0];
     // SAFETY: plain numbers.
@@ -188,8 +187,8 @@ fn renounce_privileges() -> Result<(), c_int> {
 fn install(filter: &BpfProgram) -> Result<(), c_int> {
     let program =
         libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut().cast() };
-    // SAFETY: the program is a live list of that length, in the kernel's own layout, and is only
-    // read.
+    // SAFETY: the program is a live list of that length, in the kernel's own layout, and the kernel only
+    // reads it.
     checked(unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
     })
@@ -197,7 +196,7 @@ fn install(filter: &BpfProgram) -> Result<(), c_int> {
 
 fn checked(result: c_long) -> Result<(), c_int> {
     match result {
-        // SAFETY: always points to the number of this thread, or of the parent that waits for us.
+        // SAFETY: always points to the errno of this thread, or of the parent that waits for us.
         -1 => Err(unsafe { *libc::__errno_location() }),
         _ => Ok(()),
     }

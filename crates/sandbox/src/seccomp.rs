@@ -1,11 +1,10 @@
-//! The system calls a sealed command may not make, as a program the kernel runs before each call.
+//! The system calls that a confined command may not make, as filters that the kernel runs before each call.
 //!
-//! It is a list of what is refused: programs people use make calls nobody would think of. What must
-//! not be there is refused with EPERM; what a program has another way for, and what is newer than
-//! this list, does not exist (ENOSYS).
+//! The filter lists what is refused, because ordinary programs make calls that nobody would think of allowing. Dangerous
+//! calls fail with EPERM. Calls for which programs have a fallback, and calls newer than this list, fail with ENOSYS.
 //!
-//! Only the half of an argument that the kernel looks at is compared. A filter that compared all of
-//! it would let `ioctl(0, 1 << 32 | TIOCSTI)` pass.
+//! Compare only the half of an argument that the kernel uses. A filter that compared all of it would let
+//! `ioctl(0, 1 << 32 | TIOCSTI)` pass.
 
 use std::collections::BTreeMap;
 
@@ -16,24 +15,23 @@ use seccompiler::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What a command is surrounded by.
+/// What isolates a command besides its restrictions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Isolation {
-    /// A ring that has cut it off from what sockets lead to, from other processes and from changes
-    /// to files.
+    /// Namespaces without the machine's sockets, other processes and write access to its files.
     Namespaces,
-    /// The machine itself, with nothing but the restrictions in between. Landlock leaves out what a file has
-    /// besides its content, and a socket could be connected to anything: both are refused.
+    /// Nothing. Landlock does not cover the metadata of files, and a socket could connect to anything, so the filter
+    /// refuses both.
     None,
 }
 
-/// The first number of the x32 calls, which are all others once more under another number.
+/// The first number of the x32 calls, which duplicate all others under other numbers.
 const X32: u32 = 1 << 30;
 
-/// The newest call that was looked at for this list.
+/// The newest call that was considered for this list.
 const NEWEST: u32 = 470;
 
-// Newer than the C library's list.
+// Not in the `libc` crate yet.
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
@@ -41,14 +39,14 @@ const OPEN_TREE_ATTR: c_long = 467;
 const FILE_SETATTR: c_long = 469;
 
 const REFUSED: &[c_long] = &[
-    // Reaching into other processes.
+    // Access to other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
-    // Work that others do for the process, past this filter.
+    // Work that the kernel does for the process, past this filter.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -56,11 +54,11 @@ const REFUSED: &[c_long] = &[
     libc::SYS_userfaultfd,
     libc::SYS_perf_event_open,
     libc::SYS_fanotify_init,
-    // Keys are kept for a user, not for a namespace.
+    // Keyrings belong to a user, not to a namespace.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Another view of the files.
+    // Other views of the files.
     libc::SYS_mount,
     libc::SYS_umount2,
     libc::SYS_pivot_root,
@@ -74,7 +72,7 @@ const REFUSED: &[c_long] = &[
     OPEN_TREE_ATTR,
     libc::SYS_mount_setattr,
     libc::SYS_setns,
-    // Files by number, whatever is mounted over their names.
+    // Access to files by inode, past the mounts that cover their names.
     libc::SYS_open_by_handle_at,
     libc::SYS_name_to_handle_at,
     // The machine itself.
@@ -102,8 +100,7 @@ const REFUSED: &[c_long] = &[
     libc::SYS_ioperm,
 ];
 
-/// What else is refused where nothing but the restrictions is around: modes, owners, times and marks of
-/// files, whoever they belong to.
+/// What is also refused without namespaces: changes to modes, owners, times and extended attributes of any file.
 const REFUSED_WITHOUT_NAMESPACES: &[c_long] = &[
     #[cfg(target_arch = "x86_64")]
     libc::SYS_chmod,
@@ -132,11 +129,11 @@ const REFUSED_WITHOUT_NAMESPACES: &[c_long] = &[
     libc::SYS_fremovexattr,
     REMOVEXATTRAT,
     FILE_SETATTR,
-    // There is no socket that could be used.
+    // No socket is safe.
     libc::SYS_socket,
 ];
 
-/// Calls whose first argument says which process is changed: none but the one that calls.
+/// Calls whose first argument is the process to change. Only 0, the caller itself, is allowed.
 const PROCESS_CHANGES: &[c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setaffinity,
@@ -145,8 +142,8 @@ const PROCESS_CHANGES: &[c_long] = &[
     libc::SYS_sched_setscheduler,
 ];
 
-/// Calls whose second argument says so, and the first what kind of thing that is; the number is the
-/// one for all of a user's.
+/// Calls whose second argument is what to change, and whose first is its kind. The number is the kind that means all
+/// processes of a user, which is refused.
 const USER_CHANGES: &[(c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 const NAMESPACES: &[c_int] = &[
@@ -159,24 +156,24 @@ const NAMESPACES: &[c_int] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-/// In `clone` the same bit belongs to the signal.
+/// Only for `unshare`: in `clone`, this bit belongs to the signal number.
 const CLONE_NEWTIME: c_int = 0x80;
 
-/// Putting input into a terminal, as if it had been typed there.
+/// Requests that insert input into a terminal as if it had been typed.
 const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
 const FAMILIES: &[c_int] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
-/// What travels in these is what a network namespace and a proxy know of: not MPTCP or SCTP.
+/// Protocols that network namespaces and the proxy cover. Not MPTCP or SCTP.
 const PROTOCOLS: &[c_int] =
     &[0, libc::IPPROTO_TCP, libc::IPPROTO_UDP, libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6];
 
 const TYPES: &[c_int] = &[libc::SOCK_STREAM, libc::SOCK_DGRAM];
 
-/// The part of a socket's type that is not flags.
+/// The bits of a socket's type that are not flags.
 const TYPE_MASK: u64 = 0xf;
 
-/// The program for everything but `clone3`.
+/// The large filter, which covers everything except `clone3`.
 pub fn program(isolation: Isolation) -> Result<BpfProgram, BackendError> {
     let mut rules: BTreeMap<_, Vec<_>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, any_of(NAMESPACES, has)?);
@@ -216,20 +213,19 @@ fn socket_rules() -> Result<Vec<SeccompRule>, BackendError> {
         let family = argument(0, Is::Eq, family as u64)?;
         let protocols = PROTOCOLS.iter().map(|it| argument(2, Is::Ne, *it as u64));
         rules.push(all_of([Ok(family.clone())].into_iter().chain(protocols))?);
-        // What is left of the types: raw packets, and SCTP under protocol 0.
+        // All other types: raw packets, and SCTP as protocol 0.
         for kind in (0..=TYPE_MASK).filter(|kind| TYPES.iter().all(|it| *it as u64 != *kind)) {
             let kind = argument(1, Is::MaskedEq(TYPE_MASK), kind);
             rules.push(all_of([Ok(family.clone()), kind])?);
         }
     }
-    // The addresses of this machine are asked for here; every other protocol talks to the kernel
-    // about something else.
+    // Programs query the machine's addresses here. Other netlink protocols expose other parts of the kernel.
     let netlink = argument(0, Is::Eq, libc::AF_NETLINK as u64);
     rules.push(all_of([netlink, argument(2, Is::Ne, libc::NETLINK_ROUTE as u64)])?);
     Ok(rules)
 }
 
-/// What comes before the rules, because rules know neither a range of numbers nor a second answer.
+/// What precedes the rules, because rules cannot express a range of calls or a second errno.
 fn prologue() -> BpfProgram {
     vec![
         instruction(LOAD, 0, 0, CALL_NUMBER),
@@ -240,9 +236,8 @@ fn prologue() -> BpfProgram {
     ]
 }
 
-/// The program that does away with `clone3`. What that asks for is in memory, where no filter can
-/// look; libraries know how to do without. It is a program of its own because who starts a command
-/// needs the call to start it in a cgroup.
+/// The small filter, which disables `clone3`. Its flags are in memory, which no filter can read, and libraries fall
+/// back to `clone`. It is separate because keepers need `clone3` to start a command in a cgroup.
 pub fn without_clone3() -> BpfProgram {
     vec![
         instruction(LOAD, 0, 0, CALL_NUMBER),
@@ -257,10 +252,10 @@ const AT_LEAST: u16 = (libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K) as u16;
 const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
 const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
 
-/// Where the call's number is in what a filter is shown.
+/// The offset of the call's number in the data that a filter sees.
 const CALL_NUMBER: u32 = 0;
 
-/// One step: `yes` or `no` steps after it are passed over.
+/// One instruction. If it jumps, it skips `yes` or `no` instructions.
 fn instruction(code: u16, yes: u8, no: u8, k: u32) -> sock_filter {
     sock_filter { code, jt: yes, jf: no, k }
 }
@@ -276,7 +271,7 @@ fn any_of(
     flags.iter().map(|flag| rule(*flag)).collect()
 }
 
-/// The first argument has this flag.
+/// Matches if the first argument has this flag.
 fn has(flag: c_int) -> Result<SeccompRule, BackendError> {
     SeccompRule::new(vec![argument(0, Is::MaskedEq(u64::from(flag as u32)), flag as u32 as u64)?])
 }
@@ -291,7 +286,7 @@ fn all_of(
     SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
 }
 
-/// A condition on the half of an argument that the kernel looks at.
+/// A condition on the half of an argument that the kernel uses.
 fn argument(index: u8, is: Is, value: u64) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(index, Width::Dword, is, value)
 }

@@ -1,8 +1,7 @@
-//! The sockets of the machine that have a name in the file system, where they can be found.
+//! Finds the machine's sockets that have a path.
 //!
-//! A read-only mount does not keep anybody from connecting to a socket, nor does Landlock before
-//! its ninth version. So the sockets that somebody listens on are looked up, under every name that
-//! a mount gives them, and hidden one by one.
+//! A read-only mount does not prevent a connection to a socket, nor does Landlock before version 9. So the sandbox looks
+//! up all sockets, under every path that a mount gives them, and hides them one by one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,15 +9,14 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
-/// All that is known of now.
+/// The paths of all sockets that are bound now.
 pub fn bound() -> BTreeSet<PathBuf> {
     let mounts = std::fs::read("/proc/self/mountinfo").unwrap_or_default();
     let names = std::fs::read("/proc/net/unix").unwrap_or_default();
     let mounts: Vec<_> = mounts.split(|byte| *byte == b'\n').filter_map(Mount::parse).collect();
     let names = names.split(|byte| *byte == b'\n').filter_map(name);
     let aliases = names.flat_map(|name| aliases(&name, &mounts));
-    // One that was mounted by itself may belong to another network namespace, whose names are not
-    // listed.
+    // A socket that is itself a mount point may belong to another network namespace, whose sockets are not listed.
     let mounted = mounts.iter().map(|mount| mount.point.clone());
     mounted.chain(aliases).filter(|path| is_socket(path)).collect()
 }
@@ -27,18 +25,18 @@ fn is_socket(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket())
 }
 
-/// The last field of a line, if it is a path: others have none, or one that begins with `@`.
+/// The last field of a line, if it is a path. Other sockets have no name, or one that begins with `@`.
 fn name(line: &[u8]) -> Option<PathBuf> {
     let start = line.windows(2).position(|pair| pair == b" /")? + 1;
     let path = PathBuf::from(OsString::from_vec(line[start..].to_vec()));
     Some(path.canonicalize().unwrap_or(path))
 }
 
-/// What is mounted where, of what.
+/// One line of `mountinfo`.
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
     device: Vec<u8>,
-    /// The folder of the file system that is mounted.
+    /// The folder of the file system that is mounted at `point`.
     root: PathBuf,
     point: PathBuf,
 }
@@ -51,9 +49,9 @@ impl Mount {
     }
 }
 
-/// All names that a path has because a file system, or part of one, is mounted more than once.
+/// All paths of a file, which has several if its file system, or a part of it, is mounted more than once.
 fn aliases(path: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
-    // Of those mounted at the same place the last is seen.
+    // Of several mounts at the same point, the last one is visible.
     let under = mounts.iter().filter(|mount| path.starts_with(&mount.point));
     let Some(own) = under.max_by_key(|mount| mount.point.components().count()) else {
         return Vec::new();
@@ -62,12 +60,12 @@ fn aliases(path: &Path, mounts: &[Mount]) -> Vec<PathBuf> {
     let inner = own.root.join(below);
     let same = mounts.iter().filter(|mount| mount.device == own.device);
     same.filter_map(|mount| Some(mount.point.join(inner.strip_prefix(&mount.root).ok()?)))
-        // To join nothing leaves a slash at the end.
+        // Joining an empty path leaves a slash at the end.
         .map(|path| path.components().collect())
         .collect()
 }
 
-/// The kernel writes blanks, line ends and backslashes as three octal digits.
+/// Decodes a field, in which the kernel writes blanks, newlines and backslashes as three octal digits.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

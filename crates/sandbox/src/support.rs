@@ -1,4 +1,4 @@
-//! What this machine can enforce, found out by trying, and what to do about what it cannot.
+//! Finds out by trying what this machine can enforce, and how to fix what it cannot.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -12,26 +12,26 @@ use crate::bubblewrap::{Bubblewrap, Version};
 use crate::layout::Layout;
 use crate::restrictions::landlock_version;
 
-/// How much of what was asked for can be had.
+/// How much of a sandbox this machine can enforce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protection {
-    /// Nothing that deserves the name: commands must not run.
+    /// Not enough: commands must not run.
     Nothing,
-    /// RestrictionsOnly without a ring: no network, no sockets, no private `/tmp`, nothing that only mounts can
-    /// protect. What others run can be seen, though not their environment.
+    /// Landlock and seccomp without namespaces: commands have no network, no sockets and no private `/tmp`, nothing is
+    /// protected that only mounts can protect, and commands see other processes, though not their environment.
     RestrictionsOnly,
-    /// Rings and seals.
+    /// Namespaces and restrictions.
     Both,
 }
 
-/// Something that is missing.
+/// Something that is missing, and how to get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
     pub cause: String,
     pub fix: String,
 }
 
-/// What was found out.
+/// What this machine supports.
 #[derive(Debug)]
 pub struct Support {
     pub landlock: Option<ABI>,
@@ -42,9 +42,9 @@ pub struct Support {
 }
 
 impl Support {
-    /// Tries everything. `bwrap` is what was found under that name; `trial` is a program and its
-    /// arguments that makes a [`trial`](crate::trial) and succeeds if all was held. It is called in
-    /// the layout, which must be occupied.
+    /// Tries everything. `bwrap` is the path of that program, if it was found. `trial` is a program, with arguments, that
+    /// runs a [`trial`](crate::trial) inside the layout and succeeds if nothing was possible that must not be. The
+    /// layout's placeholders must exist.
     pub fn probe(bwrap: Option<&Path>, layout: &mut Layout, trial: (&Path, &[OsString])) -> Self {
         let mut obstacles = Vec::new();
         let landlock = match landlock_version() {
@@ -70,14 +70,14 @@ impl Support {
             (None, _) => Protection::Nothing,
             _ if !self.seccomp => Protection::Nothing,
             (Some(_), Some(_)) => Protection::Both,
-            // Before, a file could be cut and another process signalled.
+            // Before version 6, a command could truncate files and signal other processes.
             (Some(abi), None) if abi >= ABI::V6 => Protection::RestrictionsOnly,
             (Some(_), None) => Protection::Nothing,
         }
     }
 
-    /// Whether commands can have the machine's network and not its nameless sockets, which belong to
-    /// the same namespace.
+    /// Whether commands can share the machine's network without reaching its abstract sockets, which belong to the same
+    /// namespace.
     pub fn can_share_network(&self) -> bool {
         self.bubblewrap.is_some() && self.landlock.is_some_and(|abi| abi >= ABI::V6)
     }
@@ -114,7 +114,7 @@ fn no_landlock(error: &io::Error) -> Obstacle {
 
 fn no_seccomp() -> Option<Obstacle> {
     let answer = libc::SECCOMP_RET_ERRNO;
-    // SAFETY: asks whether an answer is known; the pointer is to a live value.
+    // SAFETY: asks whether the kernel knows this action; the pointer is to a live value.
     let known = unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const answer)
     };
@@ -148,7 +148,7 @@ fn find(bwrap: Option<&Path>) -> Result<Bubblewrap, Obstacle> {
     }
 }
 
-/// Goes into a ring, tries what must not be, and comes out again.
+/// Runs the trial in namespaces.
 fn try_out(
     bubblewrap: Bubblewrap,
     layout: &Layout,
@@ -164,7 +164,7 @@ fn try_out(
     }
 }
 
-/// Why there is no ring, as far as the system's switches tell.
+/// Why `bwrap` could not create namespaces, as far as the system's settings tell.
 fn no_namespaces(said: &str) -> Obstacle {
     let said = said.lines().next().unwrap_or("bwrap said nothing");
     let root = rustix::process::geteuid().is_root();

@@ -1,7 +1,6 @@
-//! A look at the sandbox from inside: what must not be is tried.
+//! Tries, from inside the sandbox, what must not be possible.
 //!
-//! That a call which should confine us has succeeded is a promise. This is the proof, made once
-//! where the commands will run.
+//! That a confining call succeeded is only a promise. The trial is the proof, made once where the commands will run.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -11,7 +10,7 @@ use libc::c_long;
 use crate::restrictions::{Permissions, RestrictionError, Restrictions};
 use crate::seccomp::Isolation;
 
-/// Something that was possible, and must not be.
+/// Something that was possible and must not be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hole {
     AgentUnrestricted,
@@ -26,7 +25,7 @@ pub enum Hole {
     Clone3,
 }
 
-/// RestrictionsOnly the calling process for good, and tries.
+/// Restricts the calling process for good, and tries what must not be possible.
 pub fn trial(permissions: &Permissions) -> Result<Vec<Hole>, RestrictionError> {
     let restrictions = Restrictions::prepare(permissions)?;
     if restrictions.restrict_agent().is_err() {
@@ -55,9 +54,9 @@ pub fn trial(permissions: &Permissions) -> Result<Vec<Hole>, RestrictionError> {
     Ok(holes)
 }
 
-/// The number a call is refused with, if it is.
+/// The errno with which a call fails, if it does.
 fn refusal((number, [first, second, third]): (c_long, [c_long; 3])) -> Option<i32> {
-    // SAFETY: where a call takes a pointer it gets none; what it makes goes with this process.
+    // SAFETY: calls that take a pointer get a null pointer; whatever a call creates ends with this process.
     let result = unsafe { libc::syscall(number, first, second, third) };
     (result < 0).then(|| std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! What was asked for.
+//! The sandbox that the user asked for: what commands may see and write.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::known_paths::{SOCKET_FOLDERS, TEMPORARY};
 
-/// What looks like files and is not. A ring has its own.
+/// Folders without real files. A sandbox has its own.
 const VIRTUAL_FILE_SYSTEMS: &[&str] = &["/dev", "/proc", "/sys"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// Writes only what is private.
+    /// Commands write only to private folders.
     ReadOnly,
-    /// Writes the directory and the `write_dirs` as well, but for what configures other programs.
+    /// Commands also write to the directory and the `write_dirs`, except to what configures other programs.
     Workspace,
 }
 
@@ -24,7 +24,7 @@ pub enum Network {
     On,
 }
 
-/// What was asked for.
+/// What commands may see and write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct View {
     pub mode: Mode,
@@ -32,13 +32,13 @@ pub struct View {
     /// Where commands start.
     pub directory: PathBuf,
     pub write_dirs: Vec<PathBuf>,
-    /// Home folders, whose secrets are hidden. None of them can be written as a whole.
+    /// Home folders. Their secrets are hidden, and none can be writable as a whole.
     pub homes: Vec<PathBuf>,
-    /// What else is hidden: what the user says, and what is ours.
+    /// Other hidden paths: the user's list, and our own files.
     pub deny_read: Vec<PathBuf>,
     /// Names at the top of a writable folder that need no protection, such as `.vscode`.
     pub unprotected: Vec<PathBuf>,
-    /// How much fits into each private folder.
+    /// The size of each private folder.
     pub tmp_bytes: u64,
 }
 
@@ -56,7 +56,7 @@ impl View {
         }
     }
 
-    /// The folders that can be written.
+    /// The writable folders.
     pub(crate) fn roots(&self) -> Result<Vec<PathBuf>, ViewError> {
         if self.mode == Mode::ReadOnly {
             return Ok(Vec::new());
@@ -91,18 +91,20 @@ pub enum ViewError {
     )]
     Link(PathBuf),
     #[error(
-        "{} in a folder that can be written can only be protected by bubblewrap: name it in `unprotected`, or use read-only",
+        "{} in a folder that can be written can only be protected by bubblewrap: name it in `unprotected`, or \
+         use read-only",
         .0.display()
     )]
     NeedsMounts(PathBuf),
 }
 
+/// The path without symbolic links.
 pub fn real(path: impl AsRef<Path>) -> Result<PathBuf, ViewError> {
     let path = path.as_ref();
     path.canonicalize().map_err(|error| ViewError::Missing(path.to_owned(), error))
 }
 
-/// What a ring has of its own.
+/// The folders that a sandbox has private ones instead of.
 pub fn private() -> Vec<PathBuf> {
     SOCKET_FOLDERS.iter().chain(TEMPORARY).filter_map(|path| real(path).ok()).collect()
 }

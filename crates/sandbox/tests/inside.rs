@@ -1,4 +1,4 @@
-//! What goes on inside: the work people do, and what is told of a machine.
+//! What works inside a sandbox, and what a command learns of the machine.
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 
@@ -8,8 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// A folder that is not where temporary files are: those are hidden. Where this was checked out may be
-/// among those, so root has another place.
+/// A folder outside of `/tmp`, which is private in a sandbox. The checkout may be in `/tmp`, so root uses another
+/// place.
 fn folder() -> TempDir {
     let root = rustix::process::geteuid().is_root();
     let places = ["/srv", "/opt", "/var/lib"].map(Path::new).into_iter();

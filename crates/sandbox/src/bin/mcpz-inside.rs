@@ -1,8 +1,8 @@
-//! Runs one command inside both rings: for tests, and for looking around.
+//! Runs one command in a sandbox, for tests and experiments.
 //!
 //!     mcpz-inside [OPTIONS] COMMAND [ARGUMENT …]
 //!
-//! Calls itself inside the ring, with the permissions of the restrictions in the place of options.
+//! Runs itself again inside the namespaces, with the permissions in place of the options.
 
 #![expect(unsafe_code, reason = "descriptors are closed by a system call")]
 
@@ -97,7 +97,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     Ok(ExitCode::from(status.code().unwrap_or(126) as u8))
 }
 
-/// Becomes the command; returns why not.
+/// Restricts this process and executes the command. Returns only on failure.
 fn restricted(
     permissions: &Permissions,
     mut words: impl Iterator<Item = OsString>,
@@ -122,7 +122,7 @@ fn restricted(
     }
 }
 
-/// Neither we nor `bwrap` know what inherited descriptors are for. An agent does the same.
+/// Keeps unknown inherited descriptors from the command, as an agent does.
 fn close_inherited() {
     const CLOSE_ON_EXEC: u32 = 4;
     // SAFETY: only sets a flag on descriptors; none is closed.

@@ -1,4 +1,4 @@
-//! The version of `bwrap`, as it tells it.
+//! The version of `bwrap`, and what each version supports.
 
 use std::fmt;
 
@@ -11,12 +11,12 @@ pub struct Version {
 }
 
 impl Version {
-    /// Knows `--perms`, without which a folder could be hidden but not closed, and `--size`.
+    /// Supports `--size`, and `--perms`, without which a folder could be hidden but not closed.
     pub const OLDEST: Self = Self { major: 0, minor: 7 };
-    /// Knows `--disable-userns`.
+    /// Supports `--disable-userns`.
     pub const WITHOUT_NESTING: Self = Self { major: 0, minor: 8 };
 
-    /// Reads `bubblewrap 0.8.0`.
+    /// Parses `bubblewrap 0.8.0`.
     pub fn parse(text: &str) -> Option<Self> {
         let mut numbers = text.trim().strip_prefix("bubblewrap ")?.split('.');
         let mut number = || numbers.next()?.parse().ok();

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::view::Mode;
 
-/// A home with a folder to work in, as a real path.
+/// A home with a project folder, as a real path.
 fn home() -> (TempDir, PathBuf, View) {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().canonicalize().unwrap();
@@ -72,7 +72,7 @@ fn a_file_that_is_replaced_outside_makes_the_layout_out_of_date() {
     fs::write(home.join("new"), "").unwrap();
     fs::rename(home.join("new"), &config).unwrap();
     assert_eq!(layout.change(), Some(config.as_path()));
-    // The number of a file that is gone is given to another soon.
+    // File systems reuse inodes soon.
     for _ in 0..10 {
         fs::write(home.join("new"), "").unwrap();
         fs::rename(home.join("new"), &config).unwrap();
