@@ -52,7 +52,7 @@ pub enum AgentError {
     Setup(#[source] io::Error),
     #[error("the server speaks version {theirs} of the protocol, this agent {VERSION}")]
     Version { theirs: u16 },
-    #[error("the server gives orders before it has said hello")]
+    #[error("the server sends requests before its greeting")]
     NoHello,
     #[error("commands cannot be confined")]
     Confinement(#[source] io::Error),
@@ -254,9 +254,9 @@ impl Agent {
         }
     }
 
-    fn report(&self, report: &AgentEvent, fds: &[BorrowedFd<'_>]) {
+    fn report(&self, event: &AgentEvent, fds: &[BorrowedFd<'_>]) {
         // If this fails the server is gone; reading its stream will tell.
-        let _ = socket::send_all(self.server.as_fd(), slice::from_ref(report), fds);
+        let _ = socket::send_all(self.server.as_fd(), slice::from_ref(event), fds);
     }
 
     /// Restricts this process, and thereby everything it starts. Returns the listener on which commands reach

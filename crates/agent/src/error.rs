@@ -9,12 +9,12 @@ use crate::frame::FrameError;
 pub enum LinkError {
     #[error("the agent could not be started")]
     Start(#[source] io::Error),
-    #[error("the agent cannot be asked for another keeper")]
+    #[error("the agent cannot start another keeper")]
     Ask(#[source] io::Error),
-    #[error("commands cannot be confined as they must be: {0}")]
+    #[error("commands cannot be confined as required: {0}")]
     Confinement(String),
     #[error("the agent is gone")]
     Gone,
-    #[error("the request does not fit")]
+    #[error("the request is too long")]
     TooLong(#[source] FrameError),
 }

@@ -249,7 +249,7 @@ pub enum FrameError {
     TooLong(usize),
     #[error("a frame does not decode")]
     Garbage(#[source] postcard::Error),
-    #[error("a frame has {0} bytes too many")]
+    #[error("a frame has {0} bytes left over")]
     Trailing(usize),
 }
 

@@ -92,7 +92,7 @@ impl Keeper {
                     match spawn.join_directory(|| inbox.take_fds(1)?.pop()) {
                         Some(spawn) => return Ok(spawn),
                         // The kernel drops descriptors that do not fit into this process's table.
-                        None => self.tell(&[KeeperEvent::Failed(resources(Errno::MFILE))], &[])?,
+                        None => self.send(&[KeeperEvent::Failed(resources(Errno::MFILE))], &[])?,
                     }
                 }
                 // A request about a run that has ended meanwhile.
@@ -119,7 +119,7 @@ impl Keeper {
         drop(spawn);
         let launched = match launched {
             Ok(launched) => launched,
-            Err(failure) => return self.tell(&[KeeperEvent::Failed(failure)], &[]),
+            Err(failure) => return self.send(&[KeeperEvent::Failed(failure)], &[]),
         };
         let limits = LimitWatch::new(
             launched.pid,
@@ -156,7 +156,7 @@ impl Keeper {
                 let survivors = tree::children(std::process::id() as i32);
                 let exited = run.end_with_survivors(&survivors, self.cgroup.as_mut());
                 let gone = KeeperEvent::Gone { survivors, limit: run.limits.reached() };
-                let _ = self.tell(&exited.into_iter().chain([gone]).collect::<Vec<_>>(), &[]);
+                let _ = self.send(&exited.into_iter().chain([gone]).collect::<Vec<_>>(), &[]);
                 hung_up = true;
             }
             if hung_up {
@@ -177,7 +177,7 @@ impl Keeper {
                 match self.next_request() {
                     Ok(Some(KeeperRequest::Ask(question))) => {
                         let answer = KeeperEvent::Answered(run.answer(&question));
-                        hung_up = self.tell(&[answer], &[]).is_err();
+                        hung_up = self.send(&[answer], &[]).is_err();
                     }
                     Ok(Some(request)) => {
                         if matches!(request, KeeperRequest::Kill { .. }) {
@@ -203,10 +203,10 @@ impl Keeper {
         let events: Vec<_> =
             started.into_iter().chain(run.unreported_end(empty, self.cgroup.as_mut())).collect();
         let pipes: Vec<_> = launched.iter().flat_map(Launched::fds).collect();
-        self.tell(&events, &pipes)
+        self.send(&events, &pipes)
     }
 
-    fn tell(&self, events: &[KeeperEvent], fds: &[BorrowedFd<'_>]) -> Result<(), Hangup> {
+    fn send(&self, events: &[KeeperEvent], fds: &[BorrowedFd<'_>]) -> Result<(), Hangup> {
         socket::send_all(self.socket.as_fd(), events, fds).map_err(|_| Hangup)
     }
 

@@ -76,7 +76,7 @@ struct KeeperEntry {
     _gone: oneshot::Sender<()>,
 }
 
-/// A connection to one keeper. Whoever holds it may start a run.
+/// A connection to one keeper. Its holder may start a run.
 pub struct KeeperConnection {
     /// The owner whose runs this keeper starts.
     pub owner: u64,

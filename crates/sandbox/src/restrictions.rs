@@ -37,11 +37,11 @@ pub struct Permissions {
 pub enum RestrictionError {
     #[error("this kernel has no Landlock")]
     NoLandlock,
-    #[error("the rules about files are not accepted")]
+    #[error("the kernel does not accept the Landlock rules")]
     Rules(#[source] RulesetError),
-    #[error("{} cannot be opened for a rule", .0.display())]
+    #[error("{} cannot be opened for a Landlock rule", .0.display())]
     Path(PathBuf, #[source] io::Error),
-    #[error("the filter of system calls cannot be made")]
+    #[error("the system call filter cannot be built")]
     Filter(#[source] BackendError),
 }
 

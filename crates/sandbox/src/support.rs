@@ -141,7 +141,7 @@ fn find(bwrap: Option<&Path>) -> Result<Bubblewrap, Obstacle> {
         }
         version => {
             let told = version.map_or_else(|| "unknown".to_owned(), |version| version.to_string());
-            let cause = format!("{} is of version {told}", bwrap.display());
+            let cause = format!("{} has version {told}", bwrap.display());
             let fix = format!("install bubblewrap {} or later", Version::OLDEST);
             Err(Obstacle::new(cause, fix))
         }
@@ -188,7 +188,7 @@ fn no_namespaces(said: &str) -> Obstacle {
             "let the container make namespaces and mount /proc: with Docker, --security-opt \
              seccomp=unconfined --security-opt systempaths=unconfined, or --privileged"
         }
-        None => "see whether `bwrap --unshare-user --ro-bind / / true` works, and what it says",
+        None => "run `bwrap --unshare-user --ro-bind / / true` and see what it says",
     };
     Obstacle::new(format!("bwrap cannot make a sandbox ({said})"), fix)
 }

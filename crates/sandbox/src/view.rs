@@ -83,7 +83,7 @@ pub enum ViewError {
     Missing(PathBuf, #[source] io::Error),
     #[error("{} is too much to be written: name a folder of your work", .0.display())]
     TooWide(PathBuf),
-    #[error("{} is to be hidden, and cannot be written: take it out of one list", .0.display())]
+    #[error("{} is hidden and cannot be writable as well: remove it from one of the two lists", .0.display())]
     Hidden(PathBuf),
     #[error(
         "{} is a link, which cannot be protected: replace it by what it leads to, or name it in `unprotected`",

@@ -65,7 +65,7 @@ struct OnTerminal {
 }
 
 impl OnTerminal {
-    /// What the command waits for must not come before it is looked at.
+    /// The input must not arrive before the test has checked.
     fn start(command: &str) -> Self {
         let mut script = Command::new("script")
             .args(["-qfc", &format!("echo $$ $(tty); {command}"), "/dev/null"])
