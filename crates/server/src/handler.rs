@@ -103,11 +103,11 @@ impl Shell {
 
     fn watcher(
         &self,
-        tool: Tool,
+        tool: &Tool,
         context: &RequestContext<RoleServer>,
         witness: Option<Witness>,
     ) -> Watcher {
-        let origin = Origin { tool: tool.name().to_owned(), client: client(context), witness };
+        let origin = Origin { tool: tool.name.to_owned(), client: client(context), witness };
         let (voice, secrets) = (Voice::new(context), self.engine.settings().secrets.clone());
         let teller = self.threshold.teller(context, voice.clone(), secrets);
         Watcher::new(context, origin, (voice, teller), self.streams, self.faces.max_answer)
@@ -115,14 +115,15 @@ impl Shell {
 
     /// A call that can go on when nobody waits for it any more. It becomes a task then, so there is
     /// no need for a job.
-    fn work(&self, tool: Tool, arguments: JsonObject, mut watcher: Watcher) -> Work {
+    fn work(&self, tool: &'static Tool, arguments: JsonObject, mut watcher: Watcher) -> Work {
         let (cancelled, output) = (CancellationToken::new(), watcher.output.clone());
         watcher.cancelled = cancelled.clone();
         let (engine, owner) = (self.engine.clone(), self.owner.clone());
         let (faces, tools) = (self.faces.clone(), self.tools.clone());
         let call = Box::pin(async move {
             let (engine, owner, faces, tools) = (&engine, &*owner, &*faces, &tools);
-            let call = Call { engine, owner, faces, tools, patience: None, arguments, watcher };
+            let call =
+                Call { engine, owner, faces, tool, tools, patience: None, arguments, watcher };
             let answered = Caught::new(tool.call(call)).await;
             answered.unwrap_or_else(|_| CallToolResult::error(vec![ContentBlock::text(FAILED)]))
         });
@@ -176,7 +177,7 @@ impl Shell {
         }
         let Self { engine, owner, faces, tools, .. } = self;
         let patience = faces.background_after.filter(|_| tools.has_jobs());
-        let call = Call { engine, owner, faces, tools, patience, arguments, watcher };
+        let call = Call { engine, owner, faces, tool, tools, patience, arguments, watcher };
         Ok(tool.call(call).await.into())
     }
 

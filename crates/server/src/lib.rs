@@ -33,7 +33,8 @@ pub use http::{
 pub use mcpz_runtime::random_name;
 pub use memory::MemoryLimits;
 pub use serve::{serve, serve_stdio};
-pub use tool::execute::ExecuteSettings;
-pub use tool::shell::ShellSettings;
-pub use tool::{FaceSettings, MaxAnswer, Tool, ToolSet, UnknownTool};
+pub use tool::{
+    ExecuteSettings, FaceSettings, MaxAnswer, ShellSettings, TOOLS, Timeout, Tool, ToolSet,
+    UnknownTool,
+};
 pub use trace::{Attribute, Kind, Place, Span, Spans};

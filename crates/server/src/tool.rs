@@ -1,142 +1,193 @@
-//! The tools there are, and which of them are offered.
+//! The tools a server offers: what a tool is ([`Tool`]), which there are ([`TOOLS`]) and how they are chosen.
+//!
+//!     --tools ─▶ ToolSet ─▶ Tool ─┬─ definition ─▶ tools/list
+//!                                 └─ call ─▶ the tool's own file ─▶ engine
+//!
+//! A tool is one row of [`TOOLS`] and one file. Nothing else lists tools by name.
 
 mod advice;
 mod answer;
 mod budget;
 mod deadline;
-pub mod execute;
-pub mod execute_command;
+mod execute;
+mod execute_command;
 mod handed_over;
 mod jobs;
 mod list_jobs;
 mod paging;
-pub mod read_file_chunk;
+mod read_file_chunk;
 mod read_job;
-pub mod run_shell_command;
-pub mod shell;
-pub mod shell_exec;
+mod run_shell_command;
+mod shell;
+mod shell_exec;
 mod shown;
 mod stop_job;
+mod table;
 mod write_job;
 
+use std::pin::Pin;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{Engine, Error, Owner, RunRequest};
-use rmcp::model::{CallToolResult, JsonObject};
+use rmcp::model::{CallToolResult, JsonObject, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use answer::{Complaint, off_thread};
 pub use budget::MaxAnswer;
+pub use execute::ExecuteSettings;
+pub use shell::ShellSettings;
+pub use table::TOOLS;
 
+use self::answer::Answer;
 use self::budget::passed_on_whole;
 use crate::arguments::{make_whole, mistake};
 use crate::progress::{Ran, Watcher};
 
-/// A tool, in the order of the list.
+/// A tool: one row of [`TOOLS`].
+pub struct Tool {
+    pub name: &'static str,
+    description: &'static str,
+    offered: Offered,
+    /// Tools that are offered with it, by name.
+    requires: &'static [&'static str],
+    /// What answers of other tools may tell clients to use it for.
+    provides: Option<Ability>,
+    effect: Effect,
+    /// Which default limits the time of its commands; nothing for a tool that starts none.
+    pub timeout: Option<Timeout>,
+    answers: Answers,
+    input: fn() -> Arc<JsonObject>,
+    /// Left out where answers speak for themselves: a model reads every byte of the list.
+    output: Option<fn() -> Arc<JsonObject>>,
+    /// Puts what the settings say into the definition.
+    adapt: Option<Adapt>,
+    call: for<'a> fn(Call<'a>) -> Answering<'a>,
+}
+
+type Adapt = fn(rmcp::model::Tool, Duration, &FaceSettings) -> rmcp::model::Tool;
+type Answering<'a> = Pin<Box<dyn Future<Output = Answer> + Send + 'a>>;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tool {
-    ExecuteCommand,
-    ReadFileChunk,
-    ListJobs,
-    ReadJob,
-    WriteJob,
-    StopJob,
-    Shell,
-    Execute,
-    RunShellCommand,
-    ShellExec,
+enum Offered {
+    ByDefault,
+    /// If its name, or `all`, is on the list.
+    OnRequest,
+}
+
+/// What a tool does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// It runs commands, which can do anything.
+    Runs,
+    /// It only reads kept output and the state of jobs.
+    Reads,
+}
+
+/// What a client can do only while some tool for it is offered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ability {
+    ReadOutput,
+    ReadJobs,
+    StopJobs,
+}
+
+/// Which setting is a tool's default timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timeout {
+    /// [`FaceSettings::timeout`]
+    Short,
+    /// [`FaceSettings::long_timeout`]
+    Long,
+    /// The one of `shell` alone.
+    Own,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answers {
+    Short,
+    /// A caller may ask for long ones, so clients are asked not to cut them.
+    Long,
+}
+
+impl Timeout {
+    fn of(self, faces: &FaceSettings) -> Duration {
+        match self {
+            Self::Short => faces.timeout,
+            Self::Long => faces.long_timeout,
+            Self::Own => faces.shell.default_timeout,
+        }
+    }
 }
 
 impl Tool {
-    pub const ALL: &[Self] = &[
-        Self::ExecuteCommand,
-        Self::ReadFileChunk,
-        Self::ListJobs,
-        Self::ReadJob,
-        Self::WriteJob,
-        Self::StopJob,
-        Self::Shell,
-        Self::Execute,
-        Self::RunShellCommand,
-        Self::ShellExec,
-    ];
-
-    /// The native ones come first.
-    const DEFAULT: &[Self] = Self::ALL.split_at(6).0;
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ExecuteCommand => execute_command::NAME,
-            Self::ReadFileChunk => read_file_chunk::NAME,
-            Self::ListJobs => list_jobs::NAME,
-            Self::ReadJob => read_job::NAME,
-            Self::WriteJob => write_job::NAME,
-            Self::StopJob => stop_job::NAME,
-            Self::Shell => shell::NAME,
-            Self::Execute => execute::NAME,
-            Self::RunShellCommand => run_shell_command::NAME,
-            Self::ShellExec => shell_exec::NAME,
+    /// What a client is told about the tool.
+    pub fn definition(&self, faces: &FaceSettings) -> rmcp::model::Tool {
+        // Clients assume the hints that are left out.
+        let hints = match self.effect {
+            Effect::Runs => ToolAnnotations::from_raw(None, Some(false), Some(true), None, None),
+            Effect::Reads => ToolAnnotations::from_raw(None, Some(true), None, None, Some(false)),
+        };
+        let mut definition = rmcp::model::Tool::new(self.name, self.description, (self.input)());
+        definition = definition.with_annotations(hints);
+        if let Some(output) = self.output {
+            definition = definition.with_raw_output_schema(output());
+        }
+        if self.answers == Answers::Long || faces.max_answer.is_cut_by_clients() {
+            definition = passed_on_whole(definition);
+        }
+        match self.adapt {
+            Some(adapt) => adapt(definition, self.default_timeout(faces), faces),
+            None => definition,
         }
     }
 
-    /// What a client is told about the tool.
-    pub fn definition(self, faces: &FaceSettings) -> rmcp::model::Tool {
-        let definition = match self {
-            Self::ExecuteCommand => execute_command::definition(faces),
-            Self::ReadFileChunk => read_file_chunk::definition(),
-            Self::ListJobs => list_jobs::definition(),
-            Self::ReadJob => read_job::definition(),
-            Self::WriteJob => write_job::definition(),
-            Self::StopJob => stop_job::definition(),
-            Self::Shell => shell::definition(&faces.shell),
-            Self::Execute => execute::definition(faces),
-            Self::RunShellCommand => run_shell_command::definition(faces),
-            Self::ShellExec => shell_exec::definition(faces),
-        };
-        // Those that are short otherwise are then long, too.
-        match faces.max_answer.is_cut_by_clients() {
-            true => passed_on_whole(definition),
-            false => definition,
-        }
+    /// How long a command may take if its call does not say.
+    fn default_timeout(&self, faces: &FaceSettings) -> Duration {
+        self.timeout.unwrap_or(Timeout::Short).of(faces)
     }
 
     /// Carries out a call.
-    pub(crate) async fn call(self, call: Call<'_>) -> CallToolResult {
-        // Until then nobody knows what is secret.
+    pub(crate) async fn call(&self, call: Call<'_>) -> CallToolResult {
+        // Nobody knows what is secret before that.
         tokio::select! {
             () = call.engine.settled() => {}
             () = call.watcher.cancelled.cancelled() => {}
         }
         let secrets = call.engine.settings().secrets.clone();
         let max_answer = call.faces.max_answer.of(true);
-        let answer = match self {
-            Self::ExecuteCommand => execute_command::call(call).await,
-            Self::ReadFileChunk => read_file_chunk::call(call).await,
-            Self::ListJobs => list_jobs::call(call).await,
-            Self::ReadJob => read_job::call(call).await,
-            Self::WriteJob => write_job::call(call).await,
-            Self::StopJob => stop_job::call(call).await,
-            Self::Shell => shell::call(call).await,
-            Self::Execute => execute::call(call).await,
-            Self::RunShellCommand => run_shell_command::call(call).await,
-            Self::ShellExec => shell_exec::call(call).await,
-        };
+        let answer = (self.call)(call).await;
         answer.unwrap_or_else(|Complaint(text)| {
             Complaint(max_answer.most(&secrets.mask(&text))).into()
         })
     }
 }
 
+/// Names are unique.
+impl PartialEq for Tool {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Tool {}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
 /// What can be set for single tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaceSettings {
-    pub shell: shell::ShellSettings,
-    pub execute: execute::ExecuteSettings,
-    /// The timeout of `execute_command`, if a call has none.
+    pub shell: ShellSettings,
+    pub execute: ExecuteSettings,
+    /// The default of [`Timeout::Short`].
     pub timeout: Duration,
-    /// The same of `execute`, `run_shell_command` and `shell_exec`, which are for builds as well.
+    /// The default of [`Timeout::Long`], for tools that run builds as well.
     pub long_timeout: Duration,
     /// When a command that takes long becomes a job, if there are tools for jobs.
     pub background_after: Option<Duration>,
@@ -146,8 +197,8 @@ pub struct FaceSettings {
 impl Default for FaceSettings {
     fn default() -> Self {
         Self {
-            shell: shell::ShellSettings::default(),
-            execute: execute::ExecuteSettings::default(),
+            shell: ShellSettings::default(),
+            execute: ExecuteSettings::default(),
             timeout: Duration::from_secs(30),
             long_timeout: Duration::from_secs(600),
             background_after: None,
@@ -161,6 +212,7 @@ pub(crate) struct Call<'a> {
     pub engine: &'a Engine,
     pub owner: &'a Owner,
     pub faces: &'a FaceSettings,
+    pub tool: &'static Tool,
     /// What else can be called.
     pub tools: &'a ToolSet,
     /// How long a command is waited for before it is handed over as a job, if it ever is.
@@ -182,9 +234,12 @@ impl Call<'_> {
 
     /// Which of the arguments is wrong, if that can be told.
     fn mistake(&self, arguments: &Value) -> Option<String> {
-        let named = |tool: &&Tool| tool.name() == self.watcher.origin.tool;
-        let definition = Tool::ALL.iter().find(named)?.definition(self.faces);
-        mistake(arguments.as_object()?, &definition.input_schema)
+        mistake(arguments.as_object()?, &self.tool.definition(self.faces).input_schema)
+    }
+
+    /// How long a command may take if the call does not say.
+    pub fn default_timeout(&self) -> Duration {
+        self.tool.default_timeout(self.faces)
     }
 
     /// Runs a command to its end, or until nobody waits for it any longer and it is a job.
@@ -210,63 +265,74 @@ impl Call<'_> {
 
 /// The tools that are listed and can be called.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolSet(Vec<Tool>);
+pub struct ToolSet(Vec<&'static Tool>);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no tool `{name}`; there are: default, all, {}", names(Tool::ALL))]
+#[error("there is no tool `{name}`; there are: {}", ToolSet::choices().collect::<Vec<_>>().join(", "))]
 pub struct UnknownTool {
     name: String,
 }
 
+/// The choices that stand for several tools.
+const DEFAULT: &str = "default";
+const ALL: &str = "all";
+
 impl ToolSet {
-    pub fn tools(&self) -> &[Tool] {
+    /// What a list of tools may name.
+    pub fn choices() -> impl Iterator<Item = &'static str> {
+        [DEFAULT, ALL].into_iter().chain(TOOLS.iter().map(|tool| tool.name))
+    }
+
+    pub fn tools(&self) -> &[&'static Tool] {
         &self.0
     }
 
-    /// Whether a job can be asked for and ended. Otherwise nothing may become one unasked.
+    /// Whether a client can ask for a job and end it. Otherwise no command may become one unasked.
     pub fn has_jobs(&self) -> bool {
-        self.has(Tool::ReadJob) && self.has(Tool::StopJob)
+        self.can(Ability::ReadJobs) && self.can(Ability::StopJobs)
     }
 
-    pub(crate) fn has(&self, tool: Tool) -> bool {
-        self.0.contains(&tool)
+    pub(crate) fn can(&self, ability: Ability) -> bool {
+        self.0.iter().any(|tool| tool.provides == Some(ability))
     }
 
-    pub fn find(&self, name: &str) -> Option<Tool> {
-        self.0.iter().copied().find(|tool| tool.name() == name)
+    pub fn find(&self, name: &str) -> Option<&'static Tool> {
+        self.0.iter().copied().find(|tool| tool.name == name)
+    }
+
+    /// The tools that are meant, in the order of the table.
+    fn of(is_meant: impl Fn(&Tool) -> bool) -> Self {
+        Self(TOOLS.iter().filter(|tool| is_meant(tool)).collect())
     }
 }
 
 impl Default for ToolSet {
     fn default() -> Self {
-        Self(Tool::DEFAULT.to_vec())
+        Self::of(|tool| tool.offered == Offered::ByDefault)
     }
 }
 
-/// Reads a comma-separated list of names; `default` and `all` stand for several.
+/// Reads a comma-separated list of choices.
 impl FromStr for ToolSet {
     type Err = UnknownTool;
 
     fn from_str(list: &str) -> Result<Self, UnknownTool> {
-        let mut wanted = Vec::new();
-        for name in list.split(',').map(str::trim) {
-            match name {
-                "default" => wanted.extend(Tool::DEFAULT),
-                "all" => wanted.extend(Tool::ALL),
-                // Its answers point to what only the other can read.
-                shell_exec::NAME => wanted.extend([Tool::ReadFileChunk, Tool::ShellExec]),
-                name => match Tool::ALL.iter().find(|tool| tool.name() == name) {
-                    Some(tool) => wanted.push(*tool),
+        let mut wanted: Vec<&str> = Vec::new();
+        for choice in list.split(',').map(str::trim) {
+            match choice {
+                DEFAULT => wanted.extend(Self::default().0.iter().map(|tool| tool.name)),
+                ALL => wanted.extend(TOOLS.iter().map(|tool| tool.name)),
+                name => match TOOLS.iter().find(|tool| tool.name == name) {
+                    Some(tool) => {
+                        wanted.push(tool.name);
+                        wanted.extend(tool.requires);
+                    }
                     None => return Err(UnknownTool { name: name.to_owned() }),
                 },
             }
         }
-        Ok(Self(Tool::ALL.iter().copied().filter(|tool| wanted.contains(tool)).collect()))
+        Ok(Self::of(|tool| wanted.contains(&tool.name)))
     }
-}
-
-fn names(tools: &[Tool]) -> String {
-    tools.iter().map(|tool| tool.name()).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -276,7 +342,17 @@ mod tests {
     #[test]
     fn a_list_of_tools_names_them_or_a_group() {
         assert_eq!("default".parse(), Ok(ToolSet::default()));
-        assert_eq!(" execute_command , all".parse(), Ok(ToolSet(Tool::ALL.to_vec())));
+        assert_eq!(" execute_command , all".parse(), Ok(ToolSet::of(|_| true)));
+    }
+
+    #[test]
+    fn a_tool_brings_the_tools_its_answers_point_to() {
+        let set: ToolSet = "shell_exec".parse().unwrap();
+        let names: Vec<_> = set.tools().iter().map(|tool| tool.name).collect();
+        assert_eq!(names, ["read_file_chunk", "shell_exec"]);
+        for name in TOOLS.iter().flat_map(|tool| tool.requires) {
+            assert!(TOOLS.iter().any(|tool| tool.name == *name), "{name}");
+        }
     }
 
     #[test]
@@ -290,9 +366,9 @@ mod tests {
 
     #[test]
     fn the_definitions_of_all_tools_are_as_recorded() {
-        for tool in Tool::ALL {
+        for tool in TOOLS {
             let definition = tool.definition(&FaceSettings::default());
-            insta::assert_json_snapshot!(tool.name(), definition);
+            insta::assert_json_snapshot!(tool.name, definition);
         }
     }
 }

@@ -38,7 +38,7 @@ impl Traced {
     pub fn begin(
         spans: &Arc<Spans>,
         context: &RequestContext<RoleServer>,
-        (name, tool): (&str, Option<Tool>),
+        (name, tool): (&str, Option<&Tool>),
         secrets: Secrets,
     ) -> Option<Self> {
         let carried = context.extensions.get::<Carried>();
@@ -53,7 +53,7 @@ impl Traced {
         let name = secrets.mask(name);
         let mut span = Span::begin(Kind::Server, caller.as_ref())?;
         // What a client makes up is no name to count by.
-        span.name = tool.map_or(METHOD.into(), |tool| format!("{METHOD} {}", tool.name()).into());
+        span.name = tool.map_or(METHOD.into(), |tool| format!("{METHOD} {}", tool.name).into());
         span.add("mcp.method.name", METHOD);
         span.add("gen_ai.operation.name", "execute_tool");
         span.add("gen_ai.tool.name", &*name);

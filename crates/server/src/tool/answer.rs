@@ -1,16 +1,15 @@
-//! What the definitions and the answers of all tools have in common.
+//! What the answers of all tools have in common.
 
 use mcpz_engine::{Closing, End, Error, Limit, Outcome, signal_name};
 use mcpz_output::{Room, Stop, shortened};
 use mcpz_runtime::aside;
-use rmcp::model::{CallToolResult, ContentBlock, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock};
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::deadline::timed_out;
-use super::{Call, Tool};
-use crate::schema::schema;
+use super::{Ability, Call};
 
 /// How many processes that were left running are told.
 pub(crate) const MOST_PIDS: usize = 100;
@@ -18,37 +17,6 @@ pub(crate) const MOST_PIDS: usize = 100;
 /// How many remarks are told, and how long each may be.
 const MOST_REMARKS: usize = 10;
 const LONGEST_REMARK: usize = 300;
-
-/// What a tool does to the world.
-pub(crate) enum Effect {
-    /// It runs commands, which can do anything.
-    Runs,
-    /// It only reads what was kept.
-    Reads,
-}
-
-/// What a client is told about a tool that takes `P` and answers `R`.
-pub(crate) fn define<P: JsonSchema, R: JsonSchema>(
-    name: &'static str,
-    description: &'static str,
-    effect: Effect,
-) -> rmcp::model::Tool {
-    define_briefly::<P>(name, description, effect).with_raw_output_schema(schema::<R>())
-}
-
-/// The same for a tool whose answers speak for themselves: every byte of the list is read by a model.
-pub(crate) fn define_briefly<P: JsonSchema>(
-    name: &'static str,
-    description: &'static str,
-    effect: Effect,
-) -> rmcp::model::Tool {
-    // What is left out is what clients assume.
-    let hints = match effect {
-        Effect::Runs => ToolAnnotations::from_raw(None, Some(false), Some(true), None, None),
-        Effect::Reads => ToolAnnotations::from_raw(None, Some(true), None, None, Some(false)),
-    };
-    rmcp::model::Tool::new(name, description, schema::<P>()).with_annotations(hints)
-}
 
 /// What a command used; part of every answer to one that ran.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -260,7 +228,7 @@ fn left_running(call: &Call<'_>, outcome: &Outcome) -> Option<String> {
         more => format!(" and {more} more"),
     };
     let processes = if outcome.background.len() == 1 { "process" } else { "processes" };
-    let end = match call.tools.has(Tool::StopJob) {
+    let end = match call.tools.can(Ability::StopJobs) {
         true => "stop_job ends it",
         false => "it ends with the server",
     };

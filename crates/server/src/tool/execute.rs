@@ -5,23 +5,19 @@ use std::time::Duration;
 
 use mcpz_engine::{Command, End, Error, MAX_TIMEOUT, Outcome, RunRequest};
 use mcpz_output::{Measure, Room};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{
-    Answer, Complaint, Effect, Ending, LOST, Used, answer_as_json, define, refusal,
-};
-use super::budget::{passed_on_whole, size_as_json};
+use super::answer::{Answer, Complaint, Ending, LOST, Used, answer_as_json, refusal};
+use super::budget::size_as_json;
 use super::deadline::say_default;
 use super::handed_over::{HandedOver, SoFar};
 use super::shown::{Shown, Spilled, show, show_at_most};
 use super::{Call, FaceSettings};
 use crate::progress::Ran;
 
-pub const NAME: &str = "execute";
-
-const DESCRIPTION: &str = "Runs a command and returns the captured output. With args, the command \
+pub const DESCRIPTION: &str = "Runs a command and returns the captured output. With args, the command \
     is executed directly without a shell.";
 
 /// What to do about a timeout.
@@ -47,7 +43,7 @@ impl Default for ExecuteSettings {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     /// Command string or executable name
     command: String,
     /// Arguments; with them, no shell is used
@@ -75,7 +71,7 @@ impl Params {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Reply {
+pub struct Reply {
     stdout: String,
     stderr: String,
     /// -1 if there is none
@@ -97,9 +93,8 @@ struct Reply {
     job: Option<HandedOver>,
 }
 
-pub fn definition(faces: &FaceSettings) -> rmcp::model::Tool {
-    let tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
-    say_default(tool, "timeout_ms", faces.long_timeout.as_millis())
+pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
+    say_default(tool, "timeout_ms", timeout.as_millis())
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -111,7 +106,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Err(Complaint::invalid("`timeout_ms` must be at least 1"));
     }
     let limit = call.faces.execute.max_output_bytes;
-    let outcome = match call.run(params.request(call.faces.long_timeout)).await {
+    let outcome = match call.run(params.request(call.default_timeout())).await {
         Ok(Ran::Ended(outcome)) => outcome,
         Ok(Ran::HandedOver(job)) => {
             let left = call.faces.max_answer.left(0, Measure::QuotedTwice);

@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use mcpz_engine::{Condition, Input, Job, MAX_TIMEOUT, Outcome, Place, RunRequest, Size, wait};
 use mcpz_output::{Measure, Stream};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::answer::{
-    Answer, Complaint, Effect, Ending, Used, answer, answer_as_json, check_not_blank, define,
-    is_error, refusal,
+    Answer, Complaint, Ending, Used, answer, answer_as_json, check_not_blank, is_error, refusal,
 };
-use super::budget::{passed_on_whole, size, size_as_json};
+use super::budget::{size, size_as_json};
 use super::deadline::say_default;
 use super::handed_over::{HandedOver, how_to_go_on};
 use super::jobs::{Look, Wanted, ended_unused, output_uri, tell};
@@ -23,9 +22,7 @@ use super::shown::{Shown, Spilled, resource_link, show};
 use super::{Call, FaceSettings};
 use crate::progress::Ran;
 
-pub const NAME: &str = "execute_command";
-
-const DESCRIPTION: &str = "Execute a shell command and return its output. A timeout ends everything \
+pub const DESCRIPTION: &str = "Execute a shell command and return its output. A timeout ends everything \
     it started.";
 
 /// How output is counted: the answer's text is JSON, and sent as a string.
@@ -38,7 +35,7 @@ const MAX_SECONDS: u64 = MAX_TIMEOUT.as_secs();
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     /// Shell command to execute
     command: String,
     /// Where to run it [default: the server's]
@@ -118,7 +115,7 @@ const SIZE: Size = Size { rows: 24, columns: 80 };
 const FIRST_OUTPUT: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Reply {
+pub struct Reply {
     command: String,
     /// stdout, then stderr
     output: String,
@@ -149,9 +146,8 @@ struct Going {
     terminal: Look,
 }
 
-pub fn definition(faces: &FaceSettings) -> rmcp::model::Tool {
-    let tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
-    say_default(tool, "timeout", faces.timeout.as_secs())
+pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
+    say_default(tool, "timeout", timeout.as_secs())
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

@@ -8,23 +8,21 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Effect, answer_as_json, define_briefly};
+use super::answer::{Answer, answer_as_json};
 use super::budget::{MaxAnswer, size_as_json};
 use super::jobs::{Told, output_uri};
 
-pub const NAME: &str = "list_jobs";
-
-const DESCRIPTION: &str = "List background jobs";
+pub const DESCRIPTION: &str = "List background jobs";
 
 /// How many jobs with long commands fit into an answer, at least.
 const LISTED: usize = 8;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {}
+pub struct Params {}
 
 #[derive(Debug, Serialize)]
-struct Reply {
+pub struct Reply {
     jobs: Vec<Listed>,
     /// Jobs that have ended and are too many to be listed
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,10 +50,6 @@ struct Listed {
     /// Its output as a resource, for clients that follow it
     #[serde(skip_serializing_if = "Option::is_none")]
     output_uri: Option<String>,
-}
-
-pub fn definition() -> rmcp::model::Tool {
-    define_briefly::<Params>(NAME, DESCRIPTION, Effect::Reads)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

@@ -12,20 +12,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, IN_PARTS, answer_as_json, define};
-use super::budget::{passed_on_whole, size_as_json};
+use super::answer::{Answer, Complaint, IN_PARTS, answer_as_json};
+use super::budget::size_as_json;
 use super::paging::{checked_limit, is_pending, next_page, parse_cursor, read_patiently};
 use crate::kept::{Cursor, OutputUri};
 use crate::memory::PAGE;
 
-pub const NAME: &str = "read_file_chunk";
-
-const DESCRIPTION: &str = "Reads paginated data from a spilled file. Accepts cursor and \
+pub const DESCRIPTION: &str = "Reads paginated data from a spilled file. Accepts cursor and \
     limit_bytes to safely stream contents. Runs nothing.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     /// URI of the output
     uri: String,
     /// next_cursor of the chunk before
@@ -40,7 +38,7 @@ struct Params {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Reply {
+pub struct Reply {
     data: String,
     /// base64 for binary output
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,10 +58,6 @@ struct Reply {
     // More may come.
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<bool>,
-}
-
-pub fn definition() -> rmcp::model::Tool {
-    passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Reads))
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

@@ -9,18 +9,15 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer_as_json, define_briefly};
-use super::budget::passed_on_whole;
+use super::answer::{Answer, Complaint, answer_as_json};
 use super::jobs::{Told, WaitParams, Wanted, find, parse_cursor, tell};
 use super::paging::checked_limit;
 
-pub const NAME: &str = "read_job";
-
-const DESCRIPTION: &str = "State and new output of a background job, at once or after waiting";
+pub const DESCRIPTION: &str = "State and new output of a background job, at once or after waiting";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     job_id: Option<String>,
     /// Several, to wait for any, or for all
     job_ids: Option<Vec<String>>,
@@ -37,16 +34,12 @@ struct Params {
 }
 
 #[derive(Debug, Serialize)]
-struct Reply {
+pub struct Reply {
     #[serde(flatten)]
     #[serde(skip_serializing_if = "Option::is_none")]
     told: Option<Told>,
     #[serde(skip_serializing_if = "Option::is_none")]
     jobs: Option<Vec<Told>>,
-}
-
-pub fn definition() -> rmcp::model::Tool {
-    passed_on_whole(define_briefly::<Params>(NAME, DESCRIPTION, Effect::Reads))
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

@@ -6,16 +6,15 @@ use std::time::Duration;
 
 use mcpz_engine::{Command, Condition, End, Limit, Outcome, Place, Run, RunRequest, wait};
 use mcpz_output::{Measure, Room, Stream};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::answer::{
-    Answer, Effect, Ending, MOST_PIDS, answer, check_not_blank, define, is_error, notices, pids,
-    refusal, remarks,
+    Answer, Ending, MOST_PIDS, answer, check_not_blank, is_error, notices, pids, refusal, remarks,
 };
-use super::budget::{passed_on_whole, size, size_of_text};
+use super::budget::{size, size_of_text};
 use super::deadline::say_deadline;
 use super::handed_over::{HandedOver, SoFar};
 use super::shown::{Shown, Spilled, resource_link, show};
@@ -23,9 +22,7 @@ use super::{Call, FaceSettings};
 use crate::kept::OutputUri;
 use crate::progress::Ran;
 
-pub const NAME: &str = "run_shell_command";
-
-const DESCRIPTION: &str = "Runs a command with bash -c. Set is_background to true for processes \
+pub const DESCRIPTION: &str = "Runs a command with bash -c. Set is_background to true for processes \
     that keep running, such as servers and watchers, which are shown as [background]; to false \
     for commands to wait for.";
 
@@ -38,7 +35,7 @@ const AT_ONCE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     /// Exact shell command to execute
     command: String,
     /// What it is for, shown to the user
@@ -68,7 +65,7 @@ impl Params {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Reply {
+pub struct Reply {
     command: String,
     directory: String,
     stdout: String,
@@ -111,9 +108,8 @@ struct Reply {
     job: Option<HandedOver>,
 }
 
-pub fn definition(faces: &FaceSettings) -> rmcp::model::Tool {
-    let tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
-    say_deadline(tool, faces.long_timeout)
+pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
+    say_deadline(tool, timeout)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -126,7 +122,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         description: description(&params).map(|text| call.echo(&text)),
         ..Reply::default()
     };
-    let request = params.request(call.faces.long_timeout);
+    let request = params.request(call.default_timeout());
     if params.is_background {
         return background(&call, request, reply).await;
     }

@@ -7,26 +7,23 @@ use std::time::Duration;
 
 use mcpz_engine::{End, Outcome, RunRequest, signal_name};
 use mcpz_output::{Measure, Room};
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Call;
 use super::advice::{Told, advice};
 use super::answer::{
-    Answer, Complaint, Effect, LOST, Used, answer, check_not_blank, closed, define, notices,
-    refusal,
+    Answer, Complaint, LOST, Used, answer, check_not_blank, closed, notices, refusal,
 };
-use super::budget::{passed_on_whole, size};
+use super::budget::size;
 use super::deadline::{in_seconds, timed_out};
 use super::handed_over::{HandedOver, SoFar};
 use super::paging::MAX_BYTES;
 use super::shown::{Shown, Spilled, show, show_at_most};
+use super::{Call, FaceSettings};
 use crate::progress::Ran;
 
-pub const NAME: &str = "shell";
-
-const DESCRIPTION: &str = "Execute shell commands with timeout and output capture.";
+pub const DESCRIPTION: &str = "Execute shell commands with timeout and output capture.";
 
 /// What the sentence of an answer takes at most, with the blocks beside it.
 const SENTENCE: usize = 600;
@@ -59,7 +56,7 @@ impl ShellSettings {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     /// The shell command to execute
     #[schemars(length(min = 1))]
     command: String,
@@ -76,10 +73,10 @@ struct Params {
 }
 
 impl Params {
-    fn request(self, settings: &ShellSettings) -> RunRequest {
+    fn request(self, default: Duration) -> RunRequest {
         RunRequest {
             directory: self.working_directory.map(PathBuf::from),
-            timeout: Some(self.timeout.map_or(settings.default_timeout, Duration::from_secs)),
+            timeout: Some(self.timeout.map_or(default, Duration::from_secs)),
             environment: self.environment.unwrap_or_default().into_iter().collect(),
             ..RunRequest::script(self.command)
         }
@@ -87,7 +84,7 @@ impl Params {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Reply {
+pub struct Reply {
     command: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
@@ -118,9 +115,8 @@ struct Reply {
     job: Option<HandedOver>,
 }
 
-pub fn definition(settings: &ShellSettings) -> rmcp::model::Tool {
-    let mut tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
-    let default = settings.default_timeout.as_secs();
+pub fn adapt(mut tool: Tool, timeout: Duration, faces: &FaceSettings) -> Tool {
+    let (default, settings) = (timeout.as_secs(), &faces.shell);
     let timeout = &mut Arc::make_mut(&mut tool.input_schema)["properties"]["timeout"];
     timeout["description"] =
         format!("Command timeout in seconds (optional, defaults to {})", in_words(default)).into();
@@ -157,7 +153,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let asked = params.max_output_size;
     let command = call.echo(&params.command);
-    let request = params.request(settings);
+    let request = params.request(call.default_timeout());
     let place = call.engine.directory_of(&request);
     let directory = call.echo(&place.display().to_string());
     let outcome = match call.run(request).await.map_err(|error| Complaint(refusal(&error)))? {

@@ -11,16 +11,16 @@ use std::time::Duration;
 
 use mcpz_engine::{Command, Condition, End, Found, Job, Outcome, Place, RunRequest, wait};
 use mcpz_output::{Error, Filter, Measure, Output, PageRequest, Room, Stream, Summary, View};
-use rmcp::model::ContentBlock;
+use rmcp::model::{ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::answer::{
-    Answer, Complaint, Effect, Ending, IN_PARTS, Used, answer, answer_as_json, check_not_blank,
-    define, is_error, off_thread, refusal,
+    Answer, Complaint, Ending, IN_PARTS, Used, answer, answer_as_json, check_not_blank, is_error,
+    off_thread, refusal,
 };
-use super::budget::{MaxAnswer, passed_on_whole, size_as_json};
+use super::budget::{MaxAnswer, size_as_json};
 use super::deadline::say_deadline;
 use super::handed_over::{HandedOver, how_to_go_on};
 use super::paging::{checked_limit, parse_cursor, read_patiently};
@@ -31,9 +31,7 @@ use crate::progress::Ran;
 
 use reading::{Read, Reading, is_binary, shown};
 
-pub const NAME: &str = "shell_exec";
-
-const DESCRIPTION: &str = "Executes shell commands in a controlled environment. Supports \
+pub const DESCRIPTION: &str = "Executes shell commands in a controlled environment. Supports \
     pagination via limit_bytes and next_cursor. Automatically spills large outputs to file with \
     spill_uri.";
 
@@ -53,7 +51,7 @@ const ASIDES: usize = 3;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     /// Program, or without args a shell command
     cmd: String,
     /// Arguments, passed on without a shell
@@ -175,7 +173,7 @@ impl Params {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Reply {
+pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     stdout_chunk: String,
@@ -216,9 +214,8 @@ struct Counts {
     warnings: u64,
 }
 
-pub fn definition(faces: &FaceSettings) -> rmcp::model::Tool {
-    let tool = passed_on_whole(define::<Params, Reply>(NAME, DESCRIPTION, Effect::Runs));
-    say_deadline(tool, faces.long_timeout)
+pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
+    say_deadline(tool, timeout)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -227,7 +224,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let cursor = parse_cursor(page.cursor.as_deref())?;
     let limits = page.limits()?;
     let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
-    let request = params.request(call.faces.long_timeout);
+    let request = params.request(call.default_timeout());
     let begins = cursor == Cursor::default();
     let mut job = None;
     let (id, mut found) = match &cursor.id {

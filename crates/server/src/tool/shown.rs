@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answer::{Complaint, off_thread};
-use super::{Call, Tool};
+use super::{Ability, Call};
 use crate::kept::OutputUri;
 
 /// Where an output that was cut can be read as a whole.
@@ -39,7 +39,7 @@ impl Shown {
         let omitted = (*omitted_bytes)?;
         let uris: Vec<_> = [spill_uri, stderr_spill_uri].into_iter().flatten().cloned().collect();
         let uris = uris.join(" and ");
-        let how = match call.tools.has(Tool::ReadFileChunk) {
+        let how = match call.tools.can(Ability::ReadOutput) {
             true => "read_file_chunk reads all of it",
             false => "all of it is in",
         };

@@ -7,19 +7,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, Effect, answer_as_json, define_briefly};
+use super::answer::{Answer, Complaint, answer_as_json};
 use super::jobs::{Told, find};
 
-pub const NAME: &str = "stop_job";
-
-const DESCRIPTION: &str = "End a background job with everything it started";
+pub const DESCRIPTION: &str = "End a background job with everything it started";
 
 /// The longest grace there is.
 const MAX_GRACE: u64 = 60_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     job_id: String,
     /// Sent first [default: SIGTERM, to all of it]
     signal: Option<String>,
@@ -28,15 +26,11 @@ struct Params {
 }
 
 #[derive(Debug, Serialize)]
-struct Reply {
+pub struct Reply {
     #[serde(flatten)]
     told: Told,
     /// Processes that could not be ended
     survivors: usize,
-}
-
-pub fn definition() -> rmcp::model::Tool {
-    define_briefly::<Params>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

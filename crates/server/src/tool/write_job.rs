@@ -9,14 +9,10 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::Call;
-use super::answer::{
-    Answer, Complaint, Effect, answer_as_json, define_briefly, off_thread, refusal,
-};
+use super::answer::{Answer, Complaint, answer_as_json, off_thread, refusal};
 use super::jobs::{WaitParams, Wanted, find, tell};
 
-pub const NAME: &str = "write_job";
-
-const DESCRIPTION: &str = "Type into a background job and see what it prints; end a line with \\n \
+pub const DESCRIPTION: &str = "Type into a background job and see what it prints; end a line with \\n \
     or the key enter";
 
 /// How long a job may be silent after it was written to before it counts as done.
@@ -27,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Params {
+pub struct Params {
     job_id: String,
     text: Option<String>,
     /// Pressed after the text: enter, ctrl-c, up, f1, …
@@ -39,10 +35,6 @@ struct Params {
     columns: Option<u16>,
     #[serde(flatten)]
     wait: WaitParams,
-}
-
-pub fn definition() -> rmcp::model::Tool {
-    define_briefly::<Params>(NAME, DESCRIPTION, Effect::Runs)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
