@@ -31,7 +31,7 @@ use crate::tasks::{self, PATIENCE, Seen, Tasks, Work};
 use crate::telling::{Threshold, Voice};
 use crate::tool::{Call, FaceSettings, Tool, ToolSet};
 use crate::trace::{Spans, Traced};
-use crate::{prompts, resources};
+use crate::{prompts, resources, task_methods};
 
 /// The name of whoever has started us and speaks over our standard input.
 const STDIO: &str = "stdio";
@@ -259,8 +259,9 @@ impl ServerHandler for Shell {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if tasks::is_asked(&request, &context.meta) {
-            return Caught::new(tasks::answer(request, context, &self.tasks, &self.owner)).await?;
+        if task_methods::is_asked(&request, &context.meta) {
+            return Caught::new(task_methods::answer(request, context, &self.tasks, &self.owner))
+                .await?;
         }
         let method = request.method;
         Err(match message::is_known_method(&method) {

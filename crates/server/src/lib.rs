@@ -3,6 +3,7 @@
 //! A face translates; the engine decides.
 
 mod arguments;
+mod budget;
 mod caught;
 mod guests;
 mod handler;
@@ -19,11 +20,13 @@ mod schema;
 mod serve;
 mod stdio;
 mod subscriptions;
+mod task_methods;
 mod tasks;
 mod telling;
 mod tool;
 mod trace;
 
+pub use budget::MaxAnswer;
 pub use guests::Guests;
 pub use handler::Shell;
 pub use http::{
@@ -34,7 +37,6 @@ pub use mcpz_runtime::random_name;
 pub use memory::MemoryLimits;
 pub use serve::{serve, serve_stdio};
 pub use tool::{
-    ExecuteSettings, FaceSettings, MaxAnswer, ShellSettings, TOOLS, Timeout, Tool, ToolSet,
-    UnknownTool,
+    ExecuteSettings, FaceSettings, ShellSettings, TOOLS, Timeout, Tool, ToolSet, UnknownTool,
 };
 pub use trace::{Attribute, Kind, Place, Span, Spans};

@@ -13,7 +13,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::lines::{Line, MAX_LINE};
-use crate::tasks;
+use crate::task_methods;
 
 pub type Message = RxJsonRpcMessage<RoleServer>;
 
@@ -168,7 +168,7 @@ fn read_own(bytes: &[u8]) -> Option<Message> {
         "tools/call" => ClientRequest::CallToolRequest(serde_json::from_slice(bytes).ok()?),
         "tasks/get" | "tasks/update" | "tasks/cancel" | "subscriptions/listen" => {
             let request: CustomRequest = serde_json::from_slice(bytes).ok()?;
-            let asked = tasks::is_asked(&request, request.get_meta());
+            let asked = task_methods::is_asked(&request, request.get_meta());
             ClientRequest::CustomRequest(asked.then_some(request)?)
         }
         _ => return None,

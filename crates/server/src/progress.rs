@@ -22,9 +22,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::budget::MaxAnswer;
 use crate::memory::{ANSWER, Taken};
 use crate::telling::{Teller, Voice};
-use crate::tool::MaxAnswer;
 
 /// The least time between two notifications.
 const PACE: Duration = Duration::from_millis(100);

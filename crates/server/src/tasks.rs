@@ -7,8 +7,6 @@
 //! what the call would have been answered with, and is found by its owner alone, under an id nobody
 //! can guess.
 
-mod methods;
-
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -26,8 +24,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-pub use methods::{answer, is_asked};
-
 /// How long a call is waited for before it becomes a task, unless it is set when it becomes a job.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -42,7 +38,7 @@ const SHORT_POLL: Duration = Duration::from_millis(500);
 const LONG_POLL: Duration = Duration::from_secs(5);
 
 /// Whether a request is of a revision that has the extension.
-fn is_newest(meta: &RequestMetaObject) -> bool {
+pub fn is_newest(meta: &RequestMetaObject) -> bool {
     meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
@@ -197,6 +193,10 @@ impl Tasks {
 }
 
 impl Task {
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Ends it, with all its command has started. What has ended stays as it is.
     pub fn cancel(&self) {
         self.cancelled.cancel();

@@ -7,7 +7,6 @@
 
 mod advice;
 mod answer;
-mod budget;
 mod deadline;
 mod execute;
 mod execute_command;
@@ -31,20 +30,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{Engine, Error, Owner, RunRequest};
-use rmcp::model::{CallToolResult, JsonObject, ToolAnnotations};
+use rmcp::model::{CallToolResult, JsonObject, MetaObject, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use answer::{Complaint, off_thread};
-pub use budget::MaxAnswer;
 pub use execute::ExecuteSettings;
 pub use shell::ShellSettings;
 pub use table::TOOLS;
 
 use self::answer::Answer;
-use self::budget::passed_on_whole;
 use crate::arguments::{make_whole, mistake};
+use crate::budget::MaxAnswer;
 use crate::progress::{Ran, Watcher};
+
+/// How much of a long answer clients are asked to pass on, in characters.
+const LONGEST: u32 = 500_000;
 
 /// A tool: one row of [`TOOLS`].
 pub struct Tool {
@@ -136,7 +137,9 @@ impl Tool {
             definition = definition.with_raw_output_schema(output());
         }
         if self.answers == Answers::Long || faces.max_answer.is_cut_by_clients() {
-            definition = passed_on_whole(definition);
+            let mut meta = MetaObject::new();
+            meta.insert("anthropic/maxResultSizeChars".to_owned(), LONGEST.into());
+            definition = definition.with_meta(meta);
         }
         match self.adapt {
             Some(adapt) => adapt(definition, self.default_timeout(faces), faces),

@@ -10,11 +10,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, Complaint, Ending, LOST, Used, answer_as_json, refusal};
-use super::budget::size_as_json;
 use super::deadline::say_default;
 use super::handed_over::{HandedOver, SoFar};
 use super::shown::{Shown, Spilled, show, show_at_most};
 use super::{Call, FaceSettings};
+use crate::budget::size_as_json;
 use crate::progress::Ran;
 
 pub const DESCRIPTION: &str = "Runs a command and returns the captured output. With args, the command \

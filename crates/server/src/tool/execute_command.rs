@@ -14,12 +14,12 @@ use tokio::time::Instant;
 use super::answer::{
     Answer, Complaint, Ending, Used, answer, answer_as_json, check_not_blank, is_error, refusal,
 };
-use super::budget::{size, size_as_json};
 use super::deadline::say_default;
 use super::handed_over::{HandedOver, how_to_go_on};
 use super::jobs::{Look, Wanted, ended_unused, output_uri, tell};
 use super::shown::{Shown, Spilled, resource_link, show};
 use super::{Call, FaceSettings};
+use crate::budget::{size, size_as_json};
 use crate::progress::Ran;
 
 pub const DESCRIPTION: &str = "Execute a shell command and return its output. A timeout ends everything \

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{Complaint, LOST, closed, off_thread, remarks};
-use super::budget::{MaxAnswer, size_as_json};
 use super::deadline::timed_out;
+use crate::budget::{MaxAnswer, size_as_json};
 use crate::kept::OutputUri;
 use crate::memory::PAGE;
 

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{Answer, answer_as_json};
-use super::budget::{MaxAnswer, size_as_json};
 use super::jobs::{Told, output_uri};
+use crate::budget::{MaxAnswer, size_as_json};
 
 pub const DESCRIPTION: &str = "List background jobs";
 

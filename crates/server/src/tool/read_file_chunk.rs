@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{Answer, Complaint, IN_PARTS, answer_as_json};
-use super::budget::size_as_json;
 use super::paging::{checked_limit, is_pending, next_page, parse_cursor, read_patiently};
+use crate::budget::size_as_json;
 use crate::kept::{Cursor, OutputUri};
 use crate::memory::PAGE;
 

@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use super::answer::{
     Answer, Ending, MOST_PIDS, answer, check_not_blank, is_error, notices, pids, refusal, remarks,
 };
-use super::budget::{size, size_of_text};
 use super::deadline::say_deadline;
 use super::handed_over::{HandedOver, SoFar};
 use super::shown::{Shown, Spilled, resource_link, show};
 use super::{Call, FaceSettings};
+use crate::budget::{size, size_of_text};
 use crate::kept::OutputUri;
 use crate::progress::Ran;
 

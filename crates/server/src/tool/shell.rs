@@ -15,12 +15,12 @@ use super::advice::{Told, advice};
 use super::answer::{
     Answer, Complaint, LOST, Used, answer, check_not_blank, closed, notices, refusal,
 };
-use super::budget::size;
 use super::deadline::{in_seconds, timed_out};
 use super::handed_over::{HandedOver, SoFar};
 use super::paging::MAX_BYTES;
 use super::shown::{Shown, Spilled, show, show_at_most};
 use super::{Call, FaceSettings};
+use crate::budget::size;
 use crate::progress::Ran;
 
 pub const DESCRIPTION: &str = "Execute shell commands with timeout and output capture.";

@@ -20,12 +20,12 @@ use super::answer::{
     Answer, Complaint, Ending, IN_PARTS, Used, answer, answer_as_json, check_not_blank, is_error,
     off_thread, refusal,
 };
-use super::budget::{MaxAnswer, size_as_json};
 use super::deadline::say_deadline;
 use super::handed_over::{HandedOver, how_to_go_on};
 use super::paging::{checked_limit, parse_cursor, read_patiently};
 use super::shown::resource_link;
 use super::{Call, FaceSettings};
+use crate::budget::{MaxAnswer, size_as_json};
 use crate::kept::{Cursor, OutputUri};
 use crate::progress::Ran;
 

@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Tasks, declares, is_newest};
 use crate::subscriptions::{self, MAX_FOLLOWED};
+use crate::tasks::{Tasks, declares, is_newest};
 
 /// Whether a request is about tasks, in a revision that has them.
 pub fn is_asked(request: &CustomRequest, meta: &RequestMetaObject) -> bool {
@@ -84,7 +84,7 @@ async fn listen(
     let accepted = subscriptions::accept(owner, &notifications.others);
     let uris = accepted.resource_subscriptions.clone().unwrap_or_default();
     let mut filter = json!(accepted);
-    filter["taskIds"] = followed.iter().map(|task| &*task.id).collect();
+    filter["taskIds"] = followed.iter().map(|task| task.id()).collect();
     let acknowledged = CustomNotification::new(
         "notifications/subscriptions/acknowledged",
         Some(json!({"notifications": filter})),

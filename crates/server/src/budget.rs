@@ -6,7 +6,7 @@
 //! structure as JSON, each on its own.
 
 use mcpz_output::{Measure, Room, shortened};
-use rmcp::model::{ContentBlock, MetaObject};
+use rmcp::model::ContentBlock;
 use serde::Serialize;
 
 /// The most characters of an answer: short enough for every client that is known to cut.
@@ -27,9 +27,6 @@ const POINTERS: usize = 900;
 
 /// The longest answer that Claude Code passes on without being asked to.
 const CUT: usize = 50_000;
-
-/// What clients are asked to pass on of an answer that somebody wanted long.
-const LONGEST: usize = 500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxAnswer {
@@ -124,11 +121,4 @@ pub(crate) fn size_of_text(text: &str) -> usize {
 /// How long something is as JSON.
 pub(crate) fn size<T: Serialize + ?Sized>(value: &T) -> usize {
     serde_json::to_string(value).map_or(0, |json| json.len())
-}
-
-/// Asks clients that cut long answers to pass on those of a tool, whose caller may want them long.
-pub(crate) fn passed_on_whole(tool: rmcp::model::Tool) -> rmcp::model::Tool {
-    let mut meta = MetaObject::new();
-    meta.insert("anthropic/maxResultSizeChars".to_owned(), LONGEST.into());
-    tool.with_meta(meta)
 }
