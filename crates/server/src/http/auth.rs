@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::digest::{SHA256, digest};
+use http::HeaderMap;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, StatusCode};
 
-use super::oauth::OAuth;
+use super::oauth::{OAuth, TokenError};
 use super::refusal::Refusal;
 use crate::memory::{Account, Memory};
 
@@ -73,7 +73,7 @@ impl Auth {
             Self::Closed(keys) => keys,
         };
         let Some(token) = bearer(headers) else {
-            return Err(keys.refuse(StatusCode::UNAUTHORIZED, None));
+            return Err(Refusal::Unauthorized { challenge: keys.challenge(None) });
         };
         // All are compared, and by their fingerprints: the time it takes tells nothing.
         let presented = fingerprint(token);
@@ -85,25 +85,31 @@ impl Auth {
         }
         match (found, &keys.oauth) {
             (Some(name), _) => Ok(name),
-            (None, Some(oauth)) => oauth
-                .identify(token)
-                .await
-                .map_err(|denial| keys.refuse(denial.status(), Some(denial.code()))),
-            (None, None) => Err(keys.refuse(StatusCode::UNAUTHORIZED, Some("invalid_token"))),
+            (None, Some(oauth)) => oauth.identify(token).await.map_err(|error| keys.refuse(&error)),
+            (None, None) => Err(keys.refuse(&TokenError::Invalid)),
         }
     }
 }
 
 impl Keys {
-    fn refuse(&self, status: StatusCode, error: Option<&str>) -> Refusal {
+    fn refuse(&self, error: &TokenError) -> Refusal {
+        let challenge = self.challenge(Some(error));
+        match error {
+            TokenError::Invalid => Refusal::Unauthorized { challenge },
+            TokenError::InsufficientScope => Refusal::InsufficientScope { challenge },
+        }
+    }
+
+    /// What a refusal says of the token it needs.
+    fn challenge(&self, error: Option<&TokenError>) -> String {
         let mut challenge = "Bearer realm=\"mcpz\"".to_owned();
         if let Some(error) = error {
-            challenge.push_str(&format!(", error=\"{error}\""));
+            challenge.push_str(&format!(", error=\"{}\"", error.code()));
         }
         if let Some(oauth) = &self.oauth {
             challenge.push_str(&oauth.challenge());
         }
-        Refusal::Unknown { status, challenge }
+        challenge
     }
 }
 

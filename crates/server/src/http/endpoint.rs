@@ -12,7 +12,6 @@ use http_body::Body;
 use http_body_util::BodyExt;
 use rmcp::model::{
     ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion,
-    RequestId,
 };
 use rmcp::service::serve_directly;
 use rmcp::{ServerHandler, serve_server};
@@ -25,7 +24,7 @@ use super::crowd::Busy;
 use super::metrics::Metrics;
 use super::oauth::OAuth;
 use super::refusal::Refusal;
-use super::routes::{NotTaken, Seat};
+use super::routes::Seat;
 use super::rules::{self, Era, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use super::session::{Session, Sessions};
 use super::stream::Reading;
@@ -139,12 +138,9 @@ impl<R: Reception> Endpoint<R> {
         let (bytes, held) = self.read(body, &principal.account).await?;
         let messages: Result<Vec<_>, Fault> =
             message::read(Line::Whole(bytes)).into_iter().collect();
-        let mut messages = messages.map_err(rules::refuse)?;
+        let mut messages = messages?;
         let Some(first) = messages.first() else {
-            return Err(Refusal::Plain(
-                StatusCode::BAD_REQUEST,
-                "Bad Request: there is no message",
-            ));
+            return Err(Refusal::NoMessage);
         };
         let era = Era::of(&head.headers, first);
         if self.reception.is_traced() {
@@ -172,23 +168,19 @@ impl<R: Reception> Endpoint<R> {
         account: &Arc<Account>,
     ) -> Result<(Vec<u8>, Held), Refusal> {
         let limits = &self.settings.limits;
-        let too_long = || {
-            let text = "Payload Too Large: the message is longer than this server takes";
-            Refusal::Plain(StatusCode::PAYLOAD_TOO_LARGE, text)
-        };
         if body.size_hint().lower() > limits.body as u64 {
-            return Err(too_long());
+            return Err(Refusal::TooLarge);
         }
         let all = async {
             let expected = body.size_hint().exact().map_or(limits.body, |length| length as usize);
             let held = account.wait_for(Way::Arriving, expected).await;
             let mut bytes = BytesMut::new();
             while let Some(frame) = body.frame().await {
-                let broken =
-                    Refusal::Plain(StatusCode::BAD_REQUEST, "Bad Request: the body broke off");
-                let Ok(data) = frame.map_err(|_| broken)?.into_data() else { continue };
+                let Ok(data) = frame.map_err(|_| Refusal::BrokenBody)?.into_data() else {
+                    continue;
+                };
                 if bytes.len() + data.len() > limits.body {
-                    return Err(too_long());
+                    return Err(Refusal::TooLarge);
                 }
                 bytes.extend_from_slice(&data);
             }
@@ -197,8 +189,7 @@ impl<R: Reception> Endpoint<R> {
             let held = account.hold(Way::Arriving, bytes.len());
             Ok((bytes.into(), held))
         };
-        let late = Refusal::Plain(StatusCode::REQUEST_TIMEOUT, "Request Timeout: the body is late");
-        timeout(limits.body_time, all).await.map_err(|_| late)?
+        timeout(limits.body_time, all).await.map_err(|_| Refusal::LateBody)?
     }
 
     async fn alone(
@@ -256,7 +247,7 @@ impl<R: Reception> Endpoint<R> {
         let session = self.session(headers, principal)?;
         rules::check_session_version(headers)?;
         let batched = messages.len() > 1;
-        let seat = session.take(messages, Some(held)).map_err(not_taken)?;
+        let seat = session.take(messages, Some(held))?;
         let Some(Seat { number, reading }) = seat else { return Ok(accepted()) };
         let guard = self.left(&session, number, &reading);
         let _ = timeout(AT_ONCE, reading.ready()).await;
@@ -289,7 +280,7 @@ impl<R: Reception> Endpoint<R> {
             }));
         };
         let session = Session::new(id.clone(), principal.clone(), Box::new(starter));
-        let seat = session.take(messages, None).map_err(not_taken)?;
+        let seat = session.take(messages, None)?;
         let Some(Seat { reading, number }) = seat else { return Err(Refusal::Busy) };
         let _ = timeout(self.settings.limits.body_time, reading.ready()).await;
         let Some((answer, status)) = reading.only_answer() else { return Err(Refusal::Busy) };
@@ -308,8 +299,7 @@ impl<R: Reception> Endpoint<R> {
 
     fn get(&self, headers: &HeaderMap, principal: &Arc<Principal>) -> Answered {
         if !accepts(headers, "text/event-stream") {
-            let text = "Not Acceptable: the client must accept text/event-stream";
-            return Err(Refusal::Plain(StatusCode::NOT_ACCEPTABLE, text));
+            return Err(Refusal::NotAcceptable("text/event-stream"));
         }
         let session = self.session(headers, principal)?;
         rules::check_session_version(headers)?;
@@ -373,41 +363,19 @@ impl Drop for Left {
 const OF_SESSIONS: [&str; 5] =
     ["initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"];
 
-fn not_taken(why: NotTaken) -> Refusal {
-    match why {
-        NotTaken::IdInUse(id) => in_use(id),
-        NotTaken::IdTooLong => Refusal::Plain(
-            StatusCode::BAD_REQUEST,
-            "Bad Request: the id of a request has at most 1024 characters",
-        ),
-        NotTaken::TooMany => Refusal::Busy,
-        NotTaken::Ended => Refusal::no_session(),
-    }
-}
-
-fn in_use(id: RequestId) -> Refusal {
-    let text = "Invalid Request: a request with this id is still running";
-    let error = ErrorData::invalid_request(text, None);
-    rules::refuse(Fault::new(error, Some(id)))
-}
-
 fn no_batches() -> Refusal {
     let text = "Invalid Request: this revision of the protocol has no batches";
-    rules::refuse(Fault::new(ErrorData::invalid_request(text, None), None))
+    Fault::new(ErrorData::invalid_request(text, None), None).into()
 }
 
 fn check_kinds(headers: &HeaderMap) -> Result<(), Refusal> {
     if !(accepts(headers, "application/json") && accepts(headers, "text/event-stream")) {
-        let text = "Not Acceptable: the client must accept application/json and text/event-stream";
-        return Err(Refusal::Plain(StatusCode::NOT_ACCEPTABLE, text));
+        return Err(Refusal::NotAcceptable("application/json and text/event-stream"));
     }
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     match kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json") {
         true => Ok(()),
-        false => Err(Refusal::Plain(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "Unsupported Media Type: send application/json",
-        )),
+        false => Err(Refusal::UnsupportedMediaType),
     }
 }
 

@@ -11,7 +11,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::uri::Authority;
-use http::{StatusCode, Uri, Version};
+use http::{Uri, Version};
 
 use super::refusal::Refusal;
 use super::rules::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, PROTOCOL_VERSION, SESSION_ID};
@@ -44,43 +44,41 @@ impl Allowed {
     pub fn check(&self, head: &Parts, local: SocketAddr) -> Result<(), Refusal> {
         let twice = |name: &HeaderName| head.headers.get_all(name).iter().nth(1).is_some();
         if SINGLE.iter().any(twice) || twice(&MCP_NAME) {
-            return Err(bad("Bad Request: a header that must be there once is there twice"));
+            return Err(Refusal::RepeatedHeader);
         }
         let encoding = head.headers.get(TRANSFER_ENCODING);
         let chunked = |value: &HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"chunked");
         let lengths = head.headers.contains_key(CONTENT_LENGTH);
         if encoding.is_some_and(|value| lengths || !chunked(value)) {
-            return Err(bad("Bad Request: it is not clear how long the body is"));
+            return Err(Refusal::UnclearLength);
         }
         self.check_host(head, local)?;
         let Some(origin) = head.headers.get(ORIGIN) else { return Ok(()) };
         let origin = origin.to_str().ok();
-        let text = "Forbidden: not from this origin; --allowed-origin names more";
         match origin.is_some_and(|origin| self.allows_origin(origin, local)) {
             true => Ok(()),
-            false => Err(Refusal::Plain(StatusCode::FORBIDDEN, text)),
+            false => Err(Refusal::ForeignOrigin),
         }
     }
 
     fn check_host(&self, head: &Parts, local: SocketAddr) -> Result<(), Refusal> {
         let host = head.headers.get(HOST);
         if host.is_none() && head.version >= Version::HTTP_11 {
-            return Err(bad("Bad Request: there is no Host header"));
+            return Err(Refusal::NoHost);
         }
         let host: Option<Authority> = match host.map(|host| host.as_bytes().try_into()) {
             None => None,
             Some(Ok(host)) => Some(host),
-            Some(Err(_)) => return Err(bad("Bad Request: the Host header is not right")),
+            Some(Err(_)) => return Err(Refusal::InvalidHost),
         };
         // A request line with a whole address in it says a second time whom it is for.
         let names = host.iter().chain(head.uri.authority());
         for name in names {
             if !is_host(name) {
-                return Err(bad("Bad Request: the Host header is not right"));
+                return Err(Refusal::InvalidHost);
             }
             if !self.allows_host(name.host(), local) {
-                let text = "Forbidden: not for this host; --allowed-host names more";
-                return Err(Refusal::Plain(StatusCode::FORBIDDEN, text));
+                return Err(Refusal::ForeignHost);
             }
         }
         Ok(())
@@ -129,10 +127,6 @@ fn is_host(authority: &Authority) -> bool {
     };
     let rest = authority.as_str().strip_prefix(host);
     named && rest.is_some_and(|rest| rest.is_empty() || authority.port_u16().is_some())
-}
-
-fn bad(text: &'static str) -> Refusal {
-    Refusal::Plain(StatusCode::BAD_REQUEST, text)
 }
 
 #[cfg(test)]

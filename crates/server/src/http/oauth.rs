@@ -7,7 +7,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use http::StatusCode;
 use jsonwebtoken::jwk::{
     AlgorithmParameters, EllipticCurve, Jwk, JwkSet, KeyAlgorithm, PublicKeyUse,
 };
@@ -60,25 +59,20 @@ impl std::fmt::Debug for OAuth {
 }
 
 /// Why a token does not open the door.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Denial {
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    #[error("the token is not valid here")]
     Invalid,
-    /// It is good, but not for this.
-    Scope,
+    #[error("the token lacks a scope")]
+    InsufficientScope,
 }
 
-impl Denial {
-    pub fn status(&self) -> StatusCode {
-        match self {
-            Self::Invalid => StatusCode::UNAUTHORIZED,
-            Self::Scope => StatusCode::FORBIDDEN,
-        }
-    }
-
+impl TokenError {
+    /// Its code in OAuth.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid => "invalid_token",
-            Self::Scope => "insufficient_scope",
+            Self::InsufficientScope => "insufficient_scope",
         }
     }
 }
@@ -125,19 +119,19 @@ impl OAuth {
     }
 
     /// Whom a token is for. If the keys we know do not fit, there may be new ones.
-    pub async fn identify(&self, token: &str) -> Result<Arc<str>, Denial> {
+    pub async fn identify(&self, token: &str) -> Result<Arc<str>, TokenError> {
         let known = self.lock().fresh();
         match self.verify(token, &known) {
-            Err(Denial::Invalid) => self.verify(token, &self.ask().await),
+            Err(TokenError::Invalid) => self.verify(token, &self.ask().await),
             verified => verified,
         }
     }
 
-    fn verify(&self, token: &str, keys: &[Jwk]) -> Result<Arc<str>, Denial> {
-        let header = decode_header(token).map_err(|_| Denial::Invalid)?;
+    fn verify(&self, token: &str, keys: &[Jwk]) -> Result<Arc<str>, TokenError> {
+        let header = decode_header(token).map_err(|_| TokenError::Invalid)?;
         // Something that must be understood, and is not.
         if header.crit.is_some() {
-            return Err(Denial::Invalid);
+            return Err(TokenError::Invalid);
         }
         let signs =
             |key: &&Jwk| !matches!(key.common.public_key_use, Some(PublicKeyUse::Encryption));
@@ -146,22 +140,22 @@ impl OAuth {
             Some(id) => keys.find(|key| key.common.key_id.as_ref() == Some(id)),
             None => keys.next().filter(|_| keys.next().is_none()),
         };
-        let key = key.ok_or(Denial::Invalid)?;
+        let key = key.ok_or(TokenError::Invalid)?;
         // The key says what it is for; a token that says otherwise is a forgery.
-        let algorithm = algorithm_of(key).ok_or(Denial::Invalid)?;
+        let algorithm = algorithm_of(key).ok_or(TokenError::Invalid)?;
         let mut validation = Validation::new(algorithm);
         validation.set_issuer(&[&self.settings.issuer]);
         validation.set_audience(&[&self.settings.audience]);
         validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
         validation.validate_nbf = true;
         validation.leeway = LEEWAY;
-        let key = DecodingKey::from_jwk(key).map_err(|_| Denial::Invalid)?;
+        let key = DecodingKey::from_jwk(key).map_err(|_| TokenError::Invalid)?;
         let claims =
-            decode::<Claims>(token, &key, &validation).map_err(|_| Denial::Invalid)?.claims;
+            decode::<Claims>(token, &key, &validation).map_err(|_| TokenError::Invalid)?.claims;
         let granted: HashSet<_> = claims.scope.split(' ').collect();
         match self.settings.scopes.iter().all(|scope| granted.contains(scope.as_str())) {
             true => Ok(format!("{} {}", self.settings.issuer, claims.sub).into()),
-            false => Err(Denial::Scope),
+            false => Err(TokenError::InsufficientScope),
         }
     }
 

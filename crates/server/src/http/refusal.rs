@@ -1,4 +1,6 @@
-//! What is answered to requests that are not served.
+//! Why a request is not served, and the response that says so.
+//!
+//! `Display` is the text a person reads. Only [`Refusal::Protocol`] is answered in the protocol's own form.
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -6,27 +8,50 @@ use http::{HeaderValue, Response, StatusCode};
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 
 use super::body::Reply;
+use super::routes::RouterError;
 use crate::message::Fault;
 
-/// Why a request is not served.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// In words, for people.
-    Plain(StatusCode, &'static str),
-    /// As an answer of the protocol.
+    #[error("{}", .1.error.message)]
     Protocol(StatusCode, Fault),
-    /// There is nothing at the path that was asked for; this is where we are.
-    Elsewhere {
-        path: String,
-    },
-    NotAllowed {
-        allow: &'static str,
-    },
-    /// Who asks is not known, or may not; with what to ask for.
-    Unknown {
-        status: StatusCode,
-        challenge: String,
-    },
+    #[error("Bad Request: a header that must be there once is there twice")]
+    RepeatedHeader,
+    #[error("Bad Request: it is not clear how long the body is")]
+    UnclearLength,
+    #[error("Bad Request: there is no Host header")]
+    NoHost,
+    #[error("Bad Request: the Host header is not right")]
+    InvalidHost,
+    #[error("Forbidden: not for this host; --allowed-host names more")]
+    ForeignHost,
+    #[error("Forbidden: not from this origin; --allowed-origin names more")]
+    ForeignOrigin,
+    #[error("Not Found: the endpoint is at {path}")]
+    Elsewhere { path: String },
+    #[error("Method Not Allowed")]
+    NotAllowed { allow: &'static str },
+    #[error("Unauthorized: send a token this server knows, as Authorization: Bearer TOKEN")]
+    Unauthorized { challenge: String },
+    #[error("Forbidden: the token has not the scope this needs")]
+    InsufficientScope { challenge: String },
+    #[error("Not Acceptable: the client must accept {0}")]
+    NotAcceptable(&'static str),
+    #[error("Unsupported Media Type: send application/json")]
+    UnsupportedMediaType,
+    #[error("Payload Too Large: the message is longer than this server takes")]
+    TooLarge,
+    #[error("Request Timeout: the body is late")]
+    LateBody,
+    #[error("Bad Request: the body broke off")]
+    BrokenBody,
+    #[error("Bad Request: there is no message")]
+    NoMessage,
+    #[error("Bad Request: the id of a request has at most 1024 characters")]
+    LongId,
+    #[error("Bad Request: the MCP-Protocol-Version header is not text")]
+    InvalidVersion,
+    #[error("Service Unavailable: the server is busy; try again later")]
     Busy,
 }
 
@@ -41,50 +66,56 @@ impl Refusal {
         Self::Protocol(status, Fault::new(error, id))
     }
 
-    /// The same for everything that is not there or not one's own.
+    /// The same answer whether a session does not exist or belongs to somebody else.
     pub fn no_session() -> Self {
         let text = "Not Found: there is no such session; begin one with initialize";
         Self::protocol(StatusCode::NOT_FOUND, ErrorCode::INVALID_REQUEST, text, None)
     }
 
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Protocol(status, _) => *status,
+            Self::ForeignHost | Self::ForeignOrigin | Self::InsufficientScope { .. } => {
+                StatusCode::FORBIDDEN
+            }
+            Self::Elsewhere { .. } => StatusCode::NOT_FOUND,
+            Self::NotAllowed { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Unauthorized { .. } => StatusCode::UNAUTHORIZED,
+            Self::NotAcceptable(_) => StatusCode::NOT_ACCEPTABLE,
+            Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::LateBody => StatusCode::REQUEST_TIMEOUT,
+            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::RepeatedHeader
+            | Self::UnclearLength
+            | Self::NoHost
+            | Self::InvalidHost
+            | Self::BrokenBody
+            | Self::NoMessage
+            | Self::LongId
+            | Self::InvalidVersion => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// Whether the connection may carry another request. After a wrong head or body the next bytes may not be a
+    /// request, and a client that has not identified itself must not hold a connection.
+    fn keeps_connection(&self) -> bool {
+        matches!(self, Self::Protocol(..) | Self::NotAllowed { .. } | Self::Busy)
+    }
+
     pub fn into_response(self) -> Response<Reply> {
-        let (status, body) = match &self {
-            Self::Plain(status, text) => (*status, Bytes::from_static(text.as_bytes())),
-            Self::Protocol(status, fault) => {
+        let (kind, body) = match &self {
+            Self::Protocol(_, fault) => {
                 let error = JsonRpcError::new(fault.id.clone(), (*fault.error).clone());
-                (*status, serde_json::to_vec(&error).unwrap_or_default().into())
+                let bytes = serde_json::to_vec(&error).unwrap_or_default();
+                ("application/json", Bytes::from(bytes))
             }
-            Self::Elsewhere { path } => {
-                let text = format!("Not Found: the endpoint is at {path}");
-                (StatusCode::NOT_FOUND, text.into())
-            }
-            Self::NotAllowed { .. } => {
-                (StatusCode::METHOD_NOT_ALLOWED, Bytes::from_static(b"Method Not Allowed"))
-            }
-            Self::Unknown { status, .. } => {
-                let text = match *status {
-                    StatusCode::FORBIDDEN => "Forbidden: the token has not the scope this needs",
-                    _ => {
-                        "Unauthorized: send a token this server knows, as Authorization: Bearer TOKEN"
-                    }
-                };
-                (*status, Bytes::from_static(text.as_bytes()))
-            }
-            Self::Busy => {
-                let text = "Service Unavailable: the server is busy; try again later";
-                (StatusCode::SERVICE_UNAVAILABLE, Bytes::from_static(text.as_bytes()))
-            }
+            other => ("text/plain; charset=utf-8", other.to_string().into()),
         };
         let mut response = Response::new(Reply::document(body));
-        *response.status_mut() = status;
-        let kind = match &self {
-            Self::Protocol(..) => "application/json",
-            _ => "text/plain; charset=utf-8",
-        };
+        *response.status_mut() = self.status();
         let headers = response.headers_mut();
-        // What follows a head that is wrong cannot be trusted to be a request, and whoever did not
-        // say who they are keeps no place.
-        if matches!(self, Self::Plain(..) | Self::Elsewhere { .. } | Self::Unknown { .. }) {
+        if !self.keeps_connection() {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -92,7 +123,7 @@ impl Refusal {
             Self::NotAllowed { allow } => {
                 headers.insert(ALLOW, HeaderValue::from_static(allow));
             }
-            Self::Unknown { challenge, .. } => {
+            Self::Unauthorized { challenge } | Self::InsufficientScope { challenge } => {
                 if let Ok(challenge) = HeaderValue::from_str(&challenge) {
                     headers.insert(WWW_AUTHENTICATE, challenge);
                 }
@@ -100,8 +131,29 @@ impl Refusal {
             Self::Busy => {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
-            Self::Plain(..) | Self::Protocol(..) | Self::Elsewhere { .. } => {}
+            _ => {}
         }
         response
+    }
+}
+
+/// What is wrong with a message is its client's fault.
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Self::Protocol(StatusCode::BAD_REQUEST, fault)
+    }
+}
+
+impl From<RouterError> for Refusal {
+    fn from(error: RouterError) -> Self {
+        match error {
+            RouterError::IdInUse(id) => {
+                let text = "Invalid Request: a request with this id is still running";
+                Fault::new(ErrorData::invalid_request(text, None), Some(id)).into()
+            }
+            RouterError::IdTooLong => Self::LongId,
+            RouterError::Busy => Self::Busy,
+            RouterError::Ended => Self::no_session(),
+        }
     }
 }

@@ -56,13 +56,16 @@ pub struct Line {
     over: bool,
 }
 
-/// Why a message is not taken.
-#[derive(Debug, PartialEq, Eq)]
-pub enum NotTaken {
-    /// A request with this id has no answer yet.
+/// Why a session does not take a message.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RouterError {
+    #[error("the request {0} has no answer yet")]
     IdInUse(RequestId),
+    #[error("an id is too long")]
     IdTooLong,
-    TooMany,
+    #[error("too much waits for the session or its client")]
+    Busy,
+    #[error("the session has ended")]
     Ended,
 }
 
@@ -174,7 +177,7 @@ impl Routes {
         &mut self,
         messages: &mut [Message],
         take: impl Fn() -> Taken,
-    ) -> Result<Option<Seat>, NotTaken> {
+    ) -> Result<Option<Seat>, RouterError> {
         let mut requests = HashMap::new();
         let number = self.next + 1;
         for message in messages.iter() {
@@ -182,11 +185,11 @@ impl Routes {
             let token = request.request.get_meta().get_progress_token();
             if is_too_long(&request.id) || token.as_ref().is_some_and(|token| is_too_long(&token.0))
             {
-                return Err(NotTaken::IdTooLong);
+                return Err(RouterError::IdTooLong);
             }
             let used = self.requests.contains_key(&request.id);
             if used || requests.insert(request.id.clone(), token).is_some() {
-                return Err(NotTaken::IdInUse(request.id.clone()));
+                return Err(RouterError::IdInUse(request.id.clone()));
             }
         }
         if requests.is_empty() {
@@ -195,7 +198,7 @@ impl Routes {
         self.prune();
         let unread: usize = self.streams.values().map(|stream| stream.size()).sum();
         if self.requests.len() + requests.len() > MAX_PENDING || unread > MAX_UNREAD {
-            return Err(NotTaken::TooMany);
+            return Err(RouterError::Busy);
         }
         self.next = number;
         for message in messages {
@@ -292,15 +295,15 @@ impl Router {
         &self,
         mut messages: Vec<Message>,
         held: Option<Held>,
-    ) -> Result<Option<Seat>, NotTaken> {
+    ) -> Result<Option<Seat>, RouterError> {
         // Before taking the lock: making room may lock other routers, or this one.
         let asks = messages.iter().any(|message| matches!(message, JsonRpcMessage::Request(_)));
         if asks && !self.account.takes_more() {
-            return Err(NotTaken::TooMany);
+            return Err(RouterError::Busy);
         }
         let mut routes = self.lock();
         if routes.inbox.len() + messages.len() > INBOX {
-            return Err(NotTaken::TooMany);
+            return Err(RouterError::Busy);
         }
         let held = held.map(Arc::new);
         let take = || Taken::new(self.account.clone(), held.clone());

@@ -15,13 +15,34 @@ use rmcp::model::{
 use serde_json::Value;
 
 use super::refusal::Refusal;
-use crate::message::{Fault, Message};
+use crate::message::Message;
 
 pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
+
+/// Why the headers of a request do not belong to its message.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum Mismatch {
+    #[error("the {0} header is missing")]
+    Missing(String),
+    #[error("the Mcp-Name header is missing, which {method} needs")]
+    NoName { method: String },
+    #[error("the Mcp-Name header is not base64")]
+    NotBase64,
+    #[error("the {header} header is there twice")]
+    Twice { header: String },
+    #[error("the {header} header says `{said}`, the message `{message}`")]
+    Message { header: &'static str, said: String, message: String },
+    #[error("the MCP-Protocol-Version header says `{said}`, _meta says `{meta}`")]
+    Version { said: String, meta: String },
+    #[error("the {header} header has no argument `{argument}`")]
+    NoArgument { header: String, argument: String },
+    #[error("the {header} header is not what the argument `{argument}` is")]
+    Argument { header: String, argument: String },
+}
 
 /// How requests belong together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,12 +103,14 @@ pub fn check_alone(
         }
     };
     let value = value.unwrap_or_default();
-    let mismatch = |text: String| {
-        Refusal::protocol(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text, id.clone())
+    let mismatch = |mismatch: Mismatch| {
+        let (code, text) = (ErrorCode::HEADER_MISMATCH, mismatch.to_string());
+        Refusal::protocol(StatusCode::BAD_REQUEST, code, text, id.clone())
     };
     check_names(headers, &value).map_err(mismatch)?;
     if let JsonRpcMessage::Request(request) = message {
-        check_version(headers, &request.request, id.clone())?;
+        check_meta(&request.request, id.clone())?;
+        check_version(headers, &request.request).map_err(mismatch)?;
     }
     let tool = value["params"]["name"].as_str().filter(|_| value["method"] == "tools/call");
     match tool.and_then(schema) {
@@ -97,12 +120,13 @@ pub fn check_alone(
 }
 
 /// `Mcp-Method` and `Mcp-Name` must say what the message says.
-fn check_names(headers: &HeaderMap, message: &Value) -> Result<(), String> {
+fn check_names(headers: &HeaderMap, message: &Value) -> Result<(), Mismatch> {
     let method = message["method"].as_str().unwrap_or_default();
     match text(headers, &MCP_METHOD) {
-        None => return Err("the Mcp-Method header is missing".into()),
+        None => return Err(Mismatch::Missing("Mcp-Method".into())),
         Some(said) if said != method => {
-            return Err(format!("the Mcp-Method header says `{said}`, the message `{method}`"));
+            let (said, message) = (said.to_owned(), method.to_owned());
+            return Err(Mismatch::Message { header: "Mcp-Method", said, message });
         }
         Some(_) => {}
     }
@@ -114,41 +138,37 @@ fn check_names(headers: &HeaderMap, message: &Value) -> Result<(), String> {
     };
     let Some(name) = message["params"][named_by].as_str() else { return Ok(()) };
     match text(headers, &MCP_NAME).map(decode) {
-        None => Err(format!("the Mcp-Name header is missing, which {method} needs")),
-        Some(None) => Err("the Mcp-Name header is not base64".into()),
+        None => Err(Mismatch::NoName { method: method.to_owned() }),
+        Some(None) => Err(Mismatch::NotBase64),
         Some(Some(said)) if said != name => {
-            Err(format!("the Mcp-Name header says `{said}`, the message `{name}`"))
+            let message = name.to_owned();
+            Err(Mismatch::Message { header: "Mcp-Name", said, message })
         }
         Some(Some(_)) => Ok(()),
     }
 }
 
-fn check_version(
-    headers: &HeaderMap,
-    request: &ClientRequest,
-    id: Option<RequestId>,
-) -> Result<(), Refusal> {
-    let meta = request.get_meta();
-    let missing = meta.missing_required_keys(&ProtocolVersion::V_2026_07_28);
-    if !missing.is_empty() {
-        let text = format!("Invalid params: _meta does not have {}", missing.join(", "));
-        return Err(Refusal::protocol(
-            StatusCode::BAD_REQUEST,
-            ErrorCode::INVALID_PARAMS,
-            text,
-            id,
-        ));
+/// `_meta` must have every key that the revision requires.
+fn check_meta(request: &ClientRequest, id: Option<RequestId>) -> Result<(), Refusal> {
+    let missing = request.get_meta().missing_required_keys(&ProtocolVersion::V_2026_07_28);
+    if missing.is_empty() {
+        return Ok(());
     }
-    let said = meta.protocol_version();
-    let said = said.as_ref().map(ProtocolVersion::as_str).unwrap_or_default();
-    let text = match text(headers, &PROTOCOL_VERSION) {
-        None => "the MCP-Protocol-Version header is missing".to_owned(),
-        Some(header) if header != said => {
-            format!("the MCP-Protocol-Version header says `{header}`, _meta says `{said}`")
+    let text = format!("Invalid params: _meta does not have {}", missing.join(", "));
+    let code = ErrorCode::INVALID_PARAMS;
+    Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, id))
+}
+
+fn check_version(headers: &HeaderMap, request: &ClientRequest) -> Result<(), Mismatch> {
+    let version = request.get_meta().protocol_version();
+    let meta = version.as_ref().map(ProtocolVersion::as_str).unwrap_or_default();
+    match text(headers, &PROTOCOL_VERSION) {
+        None => Err(Mismatch::Missing("MCP-Protocol-Version".into())),
+        Some(said) if said != meta => {
+            Err(Mismatch::Version { said: said.to_owned(), meta: meta.to_owned() })
         }
-        Some(_) => return Ok(()),
-    };
-    Err(Refusal::protocol(StatusCode::BAD_REQUEST, ErrorCode::HEADER_MISMATCH, text, id))
+        Some(_) => Ok(()),
+    }
 }
 
 /// `Mcp-Param-…` must say what the arguments say that the tool's schema names it for.
@@ -156,7 +176,7 @@ fn check_parameters(
     headers: &HeaderMap,
     message: &Value,
     schema: &JsonObject,
-) -> Result<(), String> {
+) -> Result<(), Mismatch> {
     let Some(Value::Object(properties)) = schema.get("properties") else { return Ok(()) };
     for (name, property) in properties {
         let Some(header) = property["x-mcp-header"].as_str() else { continue };
@@ -170,13 +190,15 @@ fn check_parameters(
         let (first, more) = (said.next(), said.next().is_some());
         let said = first.map(|value| value.to_str().ok().and_then(decode));
         match (said, argument) {
-            _ if more => return Err(format!("the {header} header is there twice")),
+            _ if more => return Err(Mismatch::Twice { header }),
             (None, None) => {}
             (Some(Some(said)), Some(argument)) if said == argument => {}
-            (None, Some(_)) => return Err(format!("the {header} header is missing")),
-            (Some(_), None) => return Err(format!("the {header} header has no argument `{name}`")),
+            (None, Some(_)) => return Err(Mismatch::Missing(header)),
+            (Some(_), None) => {
+                return Err(Mismatch::NoArgument { header, argument: name.clone() });
+            }
             (Some(_), Some(_)) => {
-                return Err(format!("the {header} header is not what the argument `{name}` is"));
+                return Err(Mismatch::Argument { header, argument: name.clone() });
             }
         }
     }
@@ -211,15 +233,7 @@ pub fn check_session_version(headers: &HeaderMap) -> Result<(), Refusal> {
             let code = ErrorCode::INVALID_REQUEST;
             Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None))
         }
-        Some(Err(_)) => Err(Refusal::Plain(
-            StatusCode::BAD_REQUEST,
-            "Bad Request: the MCP-Protocol-Version header is not text",
-        )),
+        Some(Err(_)) => Err(Refusal::InvalidVersion),
         _ => Ok(()),
     }
-}
-
-/// A fault of a body, which is the client's.
-pub fn refuse(fault: Fault) -> Refusal {
-    Refusal::Protocol(StatusCode::BAD_REQUEST, fault)
 }

@@ -16,7 +16,7 @@ use rmcp::model::{InitializeRequestParams, ProtocolVersion};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::Principal;
-use super::routes::{COMMON, Line, NotTaken, Router, Seat};
+use super::routes::{COMMON, Line, Router, RouterError, Seat};
 use crate::memory::Held;
 use crate::message::Message;
 
@@ -56,10 +56,10 @@ impl Session {
         &self,
         messages: Vec<Message>,
         held: Option<Held>,
-    ) -> Result<Option<Seat>, NotTaken> {
+    ) -> Result<Option<Seat>, RouterError> {
         self.touch();
         if self.ended.is_cancelled() {
-            return Err(NotTaken::Ended);
+            return Err(RouterError::Ended);
         }
         let seat = self.router.put(messages, held)?;
         self.wake();
