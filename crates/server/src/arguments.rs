@@ -29,8 +29,17 @@ fn whole(number: f64) -> Option<Number> {
     exact.then(|| Number::from(number as i64))
 }
 
-/// The first argument that is not what the schema wants, and what it should be.
-pub fn mistake(arguments: &JsonObject, schema: &JsonObject) -> Option<String> {
+/// An argument that is not what the schema wants.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Mistake {
+    #[error("`{path}` must be {wanted}, not {value}")]
+    Wrong { path: String, wanted: String, value: String },
+    #[error("unknown field `{name}`, expected one of {known}")]
+    Unknown { name: String, known: String },
+}
+
+/// The first argument that is not what the schema wants.
+pub fn find_mistake(arguments: &JsonObject, schema: &JsonObject) -> Option<Mistake> {
     let properties = schema.get("properties")?.as_object()?;
     let wrong = |(name, value): (&String, &Value)| find(name, value, properties.get(name)?);
     arguments.iter().find_map(wrong).or_else(|| {
@@ -40,15 +49,17 @@ pub fn mistake(arguments: &JsonObject, schema: &JsonObject) -> Option<String> {
         if known.is_empty() {
             return None;
         }
-        let unknown = shortened(unknown, TOLD);
-        Some(format!("unknown field `{unknown}`, expected one of {}", known.join(", ")))
+        let name = shortened(unknown, TOLD).into_owned();
+        Some(Mistake::Unknown { name, known: known.join(", ") })
     })
 }
 
-fn find(path: &str, value: &Value, schema: &Value) -> Option<String> {
+fn find(path: &str, value: &Value, schema: &Value) -> Option<Mistake> {
     let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
-    let text = || shortened(&value.to_string(), TOLD).into_owned();
-    let wrong = |wanted: &str| Some(format!("`{path}` must be {wanted}, not {}", text()));
+    let wrong = |wanted: &str| {
+        let (path, wanted) = (path.to_owned(), wanted.to_owned());
+        Some(Mistake::Wrong { path, wanted, value: shortened(&value.to_string(), TOLD).into() })
+    };
     if let Some(Value::Array(known)) = schema.get("enum")
         && !known.contains(value)
     {
@@ -126,7 +137,8 @@ mod tests {
             ),
             (json!({"timeout": 5, "args": ["x"], "env": {}, "mode": "a", "on": true}), None),
         ] {
-            assert_eq!(mistake(&object(arguments), &schema).as_deref(), expected);
+            let found = find_mistake(&object(arguments), &schema).map(|found| found.to_string());
+            assert_eq!(found.as_deref(), expected);
         }
     }
 }

@@ -12,7 +12,9 @@ use rmcp::ErrorData;
 /// What a client is told. Why is on stderr.
 pub const FAILED: &str = "the server failed to carry out this call; its log says more";
 
-/// It has panicked.
+/// The call panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("{FAILED}")]
 pub struct Panicked;
 
 impl From<Panicked> for ErrorData {

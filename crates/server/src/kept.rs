@@ -40,22 +40,23 @@ impl std::fmt::Display for OutputUri {
     }
 }
 
-/// What is no such name: it is answered like a name nothing is kept under.
-#[derive(Debug, PartialEq, Eq)]
-pub struct NoName;
+/// Clients get the same answer for this as for a name that nothing is kept under.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this names no kept output")]
+pub struct InvalidName;
 
 impl FromStr for OutputUri {
-    type Err = NoName;
+    type Err = InvalidName;
 
-    fn from_str(text: &str) -> Result<Self, NoName> {
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
         let (id, ending) =
-            text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.')).ok_or(NoName)?;
+            text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.')).ok_or(InvalidName)?;
         check_id(id)?;
         match ending {
             "out" => Ok(Self::new(id, Stream::Stdout)),
             "out.gz" => Ok(Self::zipped(id)),
             "err" => Ok(Self::new(id, Stream::Stderr)),
-            _ => Err(NoName),
+            _ => Err(InvalidName),
         }
     }
 }
@@ -90,10 +91,10 @@ impl std::fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = NoName;
+    type Err = InvalidName;
 
-    fn from_str(text: &str) -> Result<Self, NoName> {
-        let rest = text.strip_prefix("bytes:").ok_or(NoName)?;
+    fn from_str(text: &str) -> Result<Self, InvalidName> {
+        let rest = text.strip_prefix("bytes:").ok_or(InvalidName)?;
         let (places, id) = match rest.split_once("@exec-") {
             Some((places, id)) => (places, Some(id.to_owned())),
             None => (rest, None),
@@ -104,16 +105,16 @@ impl FromStr for Cursor {
     }
 }
 
-fn number(text: &str) -> Result<u64, NoName> {
+fn number(text: &str) -> Result<u64, InvalidName> {
     match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().map_err(|_| NoName),
-        false => Err(NoName),
+        true => text.parse().map_err(|_| InvalidName),
+        false => Err(InvalidName),
     }
 }
 
-fn check_id(id: &str) -> Result<(), NoName> {
+fn check_id(id: &str) -> Result<(), InvalidName> {
     let valid = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if valid { Ok(()) } else { Err(NoName) }
+    if valid { Ok(()) } else { Err(InvalidName) }
 }
 
 #[cfg(test)]
@@ -137,12 +138,12 @@ mod tests {
     #[test]
     fn what_is_no_name_is_told_apart() {
         for text in ["", "mcp://tmp/../etc/passwd", "mcp://tmp/exec-.out", "file:///etc/passwd"] {
-            assert_eq!(text.parse::<OutputUri>(), Err(NoName), "{text}");
+            assert_eq!(text.parse::<OutputUri>(), Err(InvalidName), "{text}");
         }
         for text in
             ["", "bytes:", "bytes:-1", "bytes:+1", "bytes:1@exec-x", "bytes:1+", "lines:3", "5"]
         {
-            assert_eq!(text.parse::<Cursor>(), Err(NoName), "{text}");
+            assert_eq!(text.parse::<Cursor>(), Err(InvalidName), "{text}");
         }
     }
 }

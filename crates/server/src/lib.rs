@@ -3,6 +3,7 @@
 //! A face translates; the engine decides.
 
 mod arguments;
+mod blocking;
 mod budget;
 mod caught;
 mod guests;

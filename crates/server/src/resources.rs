@@ -10,8 +10,8 @@ use rmcp::model::{
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::blocking::run_blocking;
 use crate::kept::OutputUri;
-use crate::tool::{Complaint, off_thread};
 
 /// How much of a resource is given at once; the rest is for `read_file_chunk`.
 const MAX_READ: usize = 1 << 20;
@@ -68,8 +68,8 @@ pub async fn read(
     let reader = Reader::new(output, stream, View::default());
     let request = PageRequest::bytes(0, MAX_READ);
     let page =
-        off_thread(cancelled, move |stop| reader.until(stop).page(request).map_err(Error::Read));
-    let page = page.await.map_err(|Complaint(text)| ErrorData::internal_error(text, None))?;
+        run_blocking(cancelled, move |stop| reader.until(stop).page(request).map_err(Error::Read));
+    let page = page.await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     let mut meta = MetaObject::new();
     meta.insert("mcpz/total_bytes".to_owned(), page.total.into());
     let contents = match page.data {

@@ -8,6 +8,8 @@
 mod advice;
 mod answer;
 mod deadline;
+mod ending;
+mod error;
 mod execute;
 mod execute_command;
 mod handed_over;
@@ -30,17 +32,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{Engine, Error, Owner, RunRequest};
-use rmcp::model::{CallToolResult, JsonObject, MetaObject, ToolAnnotations};
+use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, ToolAnnotations};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-pub(crate) use answer::{Complaint, off_thread};
 pub use execute::ExecuteSettings;
 pub use shell::ShellSettings;
 pub use table::TOOLS;
 
 use self::answer::Answer;
-use crate::arguments::{make_whole, mistake};
+use self::error::ToolError;
+use crate::arguments::{Mistake, find_mistake, make_whole};
 use crate::budget::MaxAnswer;
 use crate::progress::{Ran, Watcher};
 
@@ -162,8 +164,9 @@ impl Tool {
         let secrets = call.engine.settings().secrets.clone();
         let max_answer = call.faces.max_answer.of(true);
         let answer = (self.call)(call).await;
-        answer.unwrap_or_else(|Complaint(text)| {
-            Complaint(max_answer.most(&secrets.mask(&text))).into()
+        answer.unwrap_or_else(|error| {
+            let text = max_answer.most(&secrets.mask(&error.to_string()));
+            CallToolResult::error(vec![ContentBlock::text(text)])
         })
     }
 }
@@ -226,18 +229,18 @@ pub(crate) struct Call<'a> {
 
 impl Call<'_> {
     /// The arguments as the tool knows them, or the answer that says what is wrong with them.
-    pub fn parse<T: DeserializeOwned>(&mut self) -> Result<T, Complaint> {
+    pub fn parse<T: DeserializeOwned>(&mut self) -> Result<T, ToolError> {
         let mut arguments = Value::from(std::mem::take(&mut self.arguments));
         make_whole(&mut arguments);
-        T::deserialize(&arguments).map_err(|error| {
-            let mistake = self.mistake(&arguments);
-            Complaint::invalid(mistake.unwrap_or_else(|| error.to_string()))
+        T::deserialize(&arguments).map_err(|error| match self.mistake(&arguments) {
+            Some(mistake) => ToolError::arguments(mistake),
+            None => ToolError::arguments(error),
         })
     }
 
     /// Which of the arguments is wrong, if that can be told.
-    fn mistake(&self, arguments: &Value) -> Option<String> {
-        mistake(arguments.as_object()?, &self.tool.definition(self.faces).input_schema)
+    fn mistake(&self, arguments: &Value) -> Option<Mistake> {
+        find_mistake(arguments.as_object()?, &self.tool.definition(self.faces).input_schema)
     }
 
     /// How long a command may take if the call does not say.

@@ -9,8 +9,10 @@ use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Answer, Complaint, Ending, LOST, Used, answer_as_json, refusal};
+use super::answer::{Answer, answer_as_json};
 use super::deadline::say_default;
+use super::ending::{Ending, LOST, Used};
+use super::error::ToolError;
 use super::handed_over::{HandedOver, SoFar};
 use super::shown::{Shown, Spilled, show, show_at_most};
 use super::{Call, FaceSettings};
@@ -70,6 +72,14 @@ impl Params {
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("Error: command: empty")]
+struct EmptyCommand;
+
+#[derive(Debug, thiserror::Error)]
+#[error("`timeout_ms` must be at least 1")]
+struct NoTime;
+
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Reply {
     stdout: String,
@@ -100,10 +110,10 @@ pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     if params.command.trim().is_empty() {
-        return Err(Complaint("Error: command: empty".into()));
+        return Err(ToolError::failed(EmptyCommand));
     }
     if params.timeout_ms == Some(0) {
-        return Err(Complaint::invalid("`timeout_ms` must be at least 1"));
+        return Err(ToolError::arguments(NoTime));
     }
     let limit = call.faces.execute.max_output_bytes;
     let outcome = match call.run(params.request(call.default_timeout())).await {
@@ -116,7 +126,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             return Ok(answer_as_json(&reply, links, false));
         }
         Err(error @ (Error::Refused(_) | Error::Audit(_))) => {
-            return Err(Complaint(refusal(&error)));
+            return Err(ToolError::NotRun(error));
         }
         Err(error) => {
             let why = call.faces.max_answer.of(true).most(&call.masked(&error.chain()));

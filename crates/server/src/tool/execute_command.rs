@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::answer::{
-    Answer, Complaint, Ending, Used, answer, answer_as_json, check_not_blank, is_error, refusal,
-};
+use super::answer::{Answer, answer, answer_as_json};
 use super::deadline::say_default;
+use super::ending::{Ending, Used, is_error};
+use super::error::{ToolError, check_not_blank, why_not_run};
 use super::handed_over::{HandedOver, how_to_go_on};
 use super::jobs::{Look, Wanted, ended_unused, output_uri, tell};
 use super::shown::{Shown, Spilled, resource_link, show};
@@ -60,18 +60,26 @@ pub struct Params {
     session: Option<String>,
 }
 
+#[derive(Debug, thiserror::Error)]
+enum Invalid {
+    #[error("`session` is 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`")]
+    SessionName,
+    #[error("a command in a `session` has no `background`, `detach`, `tty` or `stdin`")]
+    InSession,
+    #[error("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds")]
+    Timeout,
+}
+
 impl Params {
     /// Whether what is asked of a session can be.
-    fn check_session(&self) -> Result<(), Complaint> {
+    fn check_session(&self) -> Result<(), ToolError> {
         let Some(name) = &self.session else { return Ok(()) };
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
         if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
-            let text = format!("`session` is 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`");
-            return Err(Complaint::invalid(text));
+            return Err(ToolError::arguments(Invalid::SessionName));
         }
         if self.background || self.detach || self.tty || self.stdin.is_some() {
-            let text = "a command in a `session` has no `background`, `detach`, `tty` or `stdin`";
-            return Err(Complaint::invalid(text));
+            return Err(ToolError::arguments(Invalid::InSession));
         }
         Ok(())
     }
@@ -154,8 +162,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let fits = |seconds| seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64();
     if !params.timeout.is_none_or(fits) {
-        let text = format!("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds");
-        return Err(Complaint::invalid(text));
+        return Err(ToolError::arguments(Invalid::Timeout));
     }
     check_not_blank("command", &params.command)?;
     params.check_session()?;
@@ -185,7 +192,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             let reply = Reply { output: stdout + &stderr, spilled, ..reply };
             told(&call, &reply, failed, links)
         }
-        Err(error) => not_run(&call, command, &refusal(&error)),
+        Err(error) => not_run(&call, command, &why_not_run(&error)),
     })
 }
 

@@ -10,8 +10,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Call;
-use super::answer::Complaint;
 use super::deadline::in_seconds;
+use super::error::ToolError;
 use super::jobs::{Printed, Wanted, output_uri, read};
 use super::shown::resource_link;
 
@@ -26,9 +26,8 @@ pub struct HandedOver {
 
 impl HandedOver {
     /// What there is to know of a job that has started, or why it has not.
-    pub async fn new(job: &Job) -> Result<Self, Complaint> {
-        let failed = |text| Complaint(format!("Failed to execute: {text}"));
-        job.started().await.map_err(failed)?;
+    pub async fn new(job: &Job) -> Result<Self, ToolError> {
+        job.started().await.map_err(ToolError::NotStarted)?;
         let (job_id, state) = (job.id().to_owned(), job.state().name().to_owned());
         Ok(Self { job_id, pid: job.pid(), state })
     }
@@ -47,7 +46,7 @@ pub struct SoFar {
 
 impl SoFar {
     /// `read_job` goes on where this ends.
-    pub async fn read(call: &Call<'_>, job: &Arc<Job>, room: Room) -> Result<Self, Complaint> {
+    pub async fn read(call: &Call<'_>, job: &Arc<Job>, room: Room) -> Result<Self, ToolError> {
         let handed_over = HandedOver::new(job).await?;
         let wanted = Wanted::new(call);
         let Printed { text: stdout, next: from, .. } =

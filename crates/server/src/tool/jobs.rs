@@ -9,8 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Complaint, LOST, closed, off_thread, remarks};
 use super::deadline::timed_out;
+use super::ending::{LOST, closed, remarks};
+use super::error::{InvalidCursor, ToolError};
+use crate::blocking::run_blocking;
 use crate::budget::{MaxAnswer, size_as_json};
 use crate::kept::OutputUri;
 use crate::memory::PAGE;
@@ -54,14 +56,22 @@ pub struct WaitParams {
     pub timeout: Option<f64>,
 }
 
+#[derive(Debug, thiserror::Error)]
+enum InvalidWait {
+    #[error("`timeout` must be more than 0 and at most a day")]
+    Timeout,
+    #[error("`{0}` is needed for this `wait_for`")]
+    Missing(&'static str),
+}
+
 impl WaitParams {
     /// What to wait for, if anything, and how long.
-    pub fn condition(&self) -> Result<Option<(Condition, Duration)>, Complaint> {
+    pub fn condition(&self) -> Result<Option<(Condition, Duration)>, ToolError> {
         let seconds = self.timeout.unwrap_or(DEFAULT_WAIT);
         if !(seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64()) {
-            return Err(Complaint::invalid("`timeout` must be more than 0 and at most a day"));
+            return Err(ToolError::arguments(InvalidWait::Timeout));
         }
-        let missing = |name| Complaint::invalid(format!("`{name}` is needed for this `wait_for`"));
+        let missing = |name| ToolError::arguments(InvalidWait::Missing(name));
         let condition = match self.wait_for {
             None => return Ok(None),
             Some(WaitFor::Exit) => Condition::Exit,
@@ -217,7 +227,7 @@ pub fn cursor(place: Place) -> String {
     }
 }
 
-pub fn parse_cursor(text: &str) -> Result<Place, Complaint> {
+pub fn parse_cursor(text: &str) -> Result<Place, ToolError> {
     let point = |text: &str| {
         let Some((offset, told)) = text.split_once('~') else {
             return Some(Point::at(text.parse().ok()?));
@@ -230,9 +240,7 @@ pub fn parse_cursor(text: &str) -> Result<Place, Complaint> {
         let (stdout, stderr) = rest.split_once('+').unwrap_or((rest, "0"));
         Some(Place { stdout: point(stdout)?, stderr: point(stderr)? })
     });
-    place.ok_or_else(|| {
-        Complaint(format!("`{text}` is not a cursor: pass next_cursor on as it was given"))
-    })
+    place.ok_or_else(|| ToolError::failed(InvalidCursor(text.to_owned())))
 }
 
 /// Which part of a job's output is wanted.
@@ -273,11 +281,11 @@ pub async fn read(
     streams: &'static [Stream],
     wanted: Wanted,
     room: Room,
-) -> Result<Printed, Complaint> {
+) -> Result<Printed, ToolError> {
     let filter = Filter::new(wanted.grep.as_deref(), None)?;
     let (output, view) = (job.output.clone(), job.view());
     call.watcher.wait_for_room(PAGE).await;
-    let read = off_thread(&call.watcher.cancelled, move |stop| {
+    let read = run_blocking(&call.watcher.cancelled, move |stop| {
         let mut printed = Printed { text: String::new(), next: wanted.from, omitted: 0 };
         let mut left = room;
         for stream in streams {
@@ -301,7 +309,7 @@ pub async fn read(
         }
         Ok(printed)
     });
-    read.await
+    Ok(read.await?)
 }
 
 fn shown(data: Data) -> String {
@@ -352,10 +360,14 @@ fn last_lines(
     Ok((last.to_owned(), if all { 0 } else { page.start + before as u64 }))
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("there is no job {0}")]
+struct NoJob(String);
+
 /// The job of this name, if it is the caller's.
-pub async fn find(call: &Call<'_>, id: &str) -> Result<Arc<Job>, Complaint> {
+pub async fn find(call: &Call<'_>, id: &str) -> Result<Arc<Job>, ToolError> {
     let job = call.engine.job(call.owner, id).await;
-    job.ok_or_else(|| Complaint(format!("there is no job {id}")))
+    job.ok_or_else(|| ToolError::failed(NoJob(id.to_owned())))
 }
 
 /// The resource a job's output is, as long as it is kept.
@@ -370,13 +382,13 @@ pub async fn tell(
     job: &Arc<Job>,
     wanted: Wanted,
     met: Option<Met>,
-) -> Result<Told, Complaint> {
+) -> Result<Told, ToolError> {
     // Before the output: of a job that is told to have ended, nothing is left out.
     let mut told = Told::new(job);
     let (looked, max_answer) = (job.clone(), wanted.max_answer);
     let waits = job.waits_for_input().await;
     let look = move |_| Ok(Look::at(&looked, waits, max_answer));
-    told.look = off_thread(&call.watcher.cancelled, look).await?;
+    told.look = run_blocking(&call.watcher.cancelled, look).await?;
     if job.news_of_person() {
         let before = told.message.map(|message| format!("{message}; ")).unwrap_or_default();
         told.message = Some(format!("{before}{BY_A_PERSON}"));

@@ -6,7 +6,8 @@ use mcpz_output::{Error, Output, Page, Stop};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::answer::{Complaint, off_thread};
+use super::error::{InvalidCursor, ToolError};
+use crate::blocking::run_blocking;
 use crate::kept::Cursor;
 
 /// The most bytes a page may have.
@@ -25,11 +26,11 @@ pub async fn read_patiently<T: Send + 'static>(
     output: &Output,
     read: impl FnOnce(Stop) -> Result<T, Error> + Clone + Send + 'static,
     may_get_more: impl Fn(&T) -> bool,
-) -> Result<T, Complaint> {
+) -> Result<T, ToolError> {
     let until = Instant::now() + PATIENCE;
     loop {
         let (mut arrived, looked) = (output.watch(), Instant::now());
-        let page = off_thread(cancelled, read.clone()).await?;
+        let page = run_blocking(cancelled, read.clone()).await?;
         if !may_get_more(&page) || Instant::now() >= until {
             return Ok(page);
         }
@@ -40,23 +41,22 @@ pub async fn read_patiently<T: Send + 'static>(
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("`limit_bytes` must be from 1 to {MAX_BYTES}, not {0}")]
+struct LimitOutOfRange(usize);
+
 /// A number of bytes somebody has asked for, if a page may have so many.
-pub fn checked_limit(limit_bytes: usize) -> Result<usize, Complaint> {
+pub fn checked_limit(limit_bytes: usize) -> Result<usize, ToolError> {
     match (1..=MAX_BYTES).contains(&limit_bytes) {
         true => Ok(limit_bytes),
-        false => {
-            let text = format!("`limit_bytes` must be from 1 to {MAX_BYTES}, not {limit_bytes}");
-            Err(Complaint::invalid(text))
-        }
+        false => Err(ToolError::arguments(LimitOutOfRange(limit_bytes))),
     }
 }
 
 /// The place to begin at: the beginning, if none is named.
-pub fn parse_cursor(cursor: Option<&str>) -> Result<Cursor, Complaint> {
+pub fn parse_cursor(cursor: Option<&str>) -> Result<Cursor, ToolError> {
     let Some(text) = cursor else { return Ok(Cursor::default()) };
-    text.parse().map_err(|_| {
-        Complaint::invalid(format!("`{text}` is not a cursor: pass next_cursor on as it was given"))
-    })
+    text.parse().map_err(|_| ToolError::arguments(InvalidCursor(text.to_owned())))
 }
 
 /// Whether nothing is on a page, and something may be when it is read again.

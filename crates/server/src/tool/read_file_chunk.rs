@@ -12,7 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, IN_PARTS, answer_as_json};
+use super::answer::{Answer, IN_PARTS, answer_as_json};
+use super::error::ToolError;
 use super::paging::{checked_limit, is_pending, next_page, parse_cursor, read_patiently};
 use crate::budget::size_as_json;
 use crate::kept::{Cursor, OutputUri};
@@ -36,6 +37,14 @@ pub struct Params {
     /// Only what this JMESPath finds in JSON output
     json_path: Option<String>,
 }
+
+#[derive(Debug, thiserror::Error)]
+#[error("`cursor` is a place in another output than `uri` names")]
+struct OtherOutput;
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no kept output {0}")]
+struct NoOutput(String);
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Reply {
@@ -69,7 +78,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if let (Some(uri), Some(id)) = (&uri, &cursor.id)
         && uri.id != *id
     {
-        return Err(Complaint::invalid("`cursor` is a place in another output than `uri` names"));
+        return Err(ToolError::arguments(OtherOutput));
     }
     let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri)));
     // A compressed output is looked through as what it was.
@@ -79,8 +88,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     let named = kept.and_then(|(found, uri)| Some((packed(&found, &uri)?, found, uri.stream)));
     let Some((output, found, stream)) = named else {
-        let uri = call.echo(&params.uri);
-        return Err(Complaint(format!("there is no kept output {uri}")));
+        return Err(ToolError::failed(NoOutput(call.echo(&params.uri))));
     };
     let mut reply = Reply::about(&output, stream);
     let room = match limit {

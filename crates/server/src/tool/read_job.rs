@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::Call;
-use super::answer::{Answer, Complaint, answer_as_json};
+use super::answer::{Answer, answer_as_json};
+use super::error::ToolError;
 use super::jobs::{Told, WaitParams, Wanted, find, parse_cursor, tell};
 use super::paging::checked_limit;
 
@@ -33,6 +34,14 @@ pub struct Params {
     all: Option<bool>,
 }
 
+#[derive(Debug, thiserror::Error)]
+enum Invalid {
+    #[error("one of `job_id` and `job_ids` is needed")]
+    Jobs,
+    #[error("a `cursor` is a place in the output of one job")]
+    Cursor,
+}
+
 #[derive(Debug, Serialize)]
 pub struct Reply {
     #[serde(flatten)]
@@ -47,10 +56,10 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let ids = match (&params.job_id, &params.job_ids) {
         (Some(id), None) => std::slice::from_ref(id),
         (None, Some(ids)) if !ids.is_empty() => ids,
-        _ => return Err(Complaint::invalid("one of `job_id` and `job_ids` is needed")),
+        _ => return Err(ToolError::arguments(Invalid::Jobs)),
     };
     if params.cursor.is_some() && params.job_ids.is_some() {
-        return Err(Complaint::invalid("a `cursor` is a place in the output of one job"));
+        return Err(ToolError::arguments(Invalid::Cursor));
     }
     let mut jobs = Vec::new();
     for id in ids {
@@ -77,7 +86,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             let waited = wait_for(places, condition, Instant::now() + time, params.all);
             tokio::select! {
                 met = waited => met,
-                () = call.watcher.cancelled.cancelled() => return Err(Complaint("cancelled".into())),
+                () = call.watcher.cancelled.cancelled() => return Err(ToolError::Cancelled),
             }
         }
         None => vec![None; jobs.len()],

@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::answer::{
-    Answer, Ending, MOST_PIDS, answer, check_not_blank, is_error, notices, pids, refusal, remarks,
-};
+use super::answer::{Answer, answer, notices};
 use super::deadline::say_deadline;
+use super::ending::{Ending, MOST_PIDS, is_error, pids, remarks};
+use super::error::{check_not_blank, why_not_run};
 use super::handed_over::{HandedOver, SoFar};
 use super::shown::{Shown, Spilled, resource_link, show};
 use super::{Call, FaceSettings};
@@ -132,7 +132,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             let room = reply.room(&call, false);
             Ok(reply.going(SoFar::read(&call, &job, room).await?))
         }
-        Err(error) => Ok(reply.failed(&call, &refusal(&error))),
+        Err(error) => Ok(reply.failed(&call, &why_not_run(&error))),
     }
 }
 
@@ -144,12 +144,12 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
     };
     let mut run = match call.watcher.start(call.engine, call.owner, request.clone()).await {
         Ok(run) => run,
-        Err(error) => return Ok(reply.failed(call, &refusal(&error))),
+        Err(error) => return Ok(reply.failed(call, &why_not_run(&error))),
     };
     if run.started().await.is_none() {
         return match run.outcome().await {
             Ok(outcome) => reply.ended(call, &outcome, true).await,
-            Err(error) => Ok(reply.failed(call, &refusal(&error))),
+            Err(error) => Ok(reply.failed(call, &why_not_run(&error))),
         };
     }
     let command = call.engine.shown(&request.command);

@@ -12,10 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::advice::{Told, advice};
-use super::answer::{
-    Answer, Complaint, LOST, Used, answer, check_not_blank, closed, notices, refusal,
-};
+use super::answer::{Answer, answer, notices};
 use super::deadline::{in_seconds, timed_out};
+use super::ending::{LOST, Used, closed};
+use super::error::{ToolError, check_not_blank};
 use super::handed_over::{HandedOver, SoFar};
 use super::paging::MAX_BYTES;
 use super::shown::{Shown, Spilled, show, show_at_most};
@@ -83,6 +83,14 @@ impl Params {
     }
 }
 
+#[derive(Debug, thiserror::Error)]
+enum Invalid {
+    #[error("`timeout` must be from 1 to {max} seconds, not {timeout}")]
+    Timeout { timeout: u64, max: u64 },
+    #[error("`max_output_size` must be 1 or more, not 0")]
+    MaxOutputSize,
+}
+
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub struct Reply {
     command: String,
@@ -145,18 +153,17 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     check_not_blank("command", &params.command)?;
     let max = settings.max_timeout.as_secs();
     if let Some(timeout) = params.timeout.filter(|timeout| !(1..=max).contains(timeout)) {
-        let text = format!("`timeout` must be from 1 to {max} seconds, not {timeout}");
-        return Err(Complaint::invalid(text));
+        return Err(ToolError::arguments(Invalid::Timeout { timeout, max }));
     }
     if params.max_output_size == Some(0) {
-        return Err(Complaint::invalid("`max_output_size` must be 1 or more, not 0"));
+        return Err(ToolError::arguments(Invalid::MaxOutputSize));
     }
     let asked = params.max_output_size;
     let command = call.echo(&params.command);
     let request = params.request(call.default_timeout());
     let place = call.engine.directory_of(&request);
     let directory = call.echo(&place.display().to_string());
-    let outcome = match call.run(request).await.map_err(|error| Complaint(refusal(&error)))? {
+    let outcome = match call.run(request).await.map_err(ToolError::NotRun)? {
         Ran::Ended(outcome) => outcome,
         Ran::HandedOver(job) => {
             let reply = Reply { command, working_directory: directory, ..Reply::default() };
@@ -191,7 +198,7 @@ async fn fitting(
     reply: &Reply,
     outcome: &Outcome,
     asked: Option<usize>,
-) -> Result<Shown, Complaint> {
+) -> Result<Shown, ToolError> {
     if let Some(asked) = asked {
         return show(call, outcome, Room::bytes(asked.min(call.faces.shell.most_shown()))).await;
     }

@@ -16,15 +16,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::answer::{
-    Answer, Complaint, Ending, IN_PARTS, Used, answer, answer_as_json, check_not_blank, is_error,
-    off_thread, refusal,
-};
+use super::answer::{Answer, IN_PARTS, answer, answer_as_json};
 use super::deadline::say_deadline;
+use super::ending::{Ending, Used, is_error};
+use super::error::{ToolError, check_not_blank};
 use super::handed_over::{HandedOver, how_to_go_on};
 use super::paging::{checked_limit, parse_cursor, read_patiently};
 use super::shown::resource_link;
 use super::{Call, FaceSettings};
+use crate::blocking::run_blocking;
 use crate::budget::{MaxAnswer, size_as_json};
 use crate::kept::{Cursor, OutputUri};
 use crate::progress::Ran;
@@ -125,10 +125,10 @@ struct Limits {
 
 impl PageParams {
     /// The limits, or what is wrong with them.
-    fn limits(&self) -> Result<Limits, Complaint> {
+    fn limits(&self) -> Result<Limits, ToolError> {
         let lines = self.limit_lines.unwrap_or(DEFAULT_LINES);
         if lines == 0 {
-            return Err(Complaint::invalid("`limit_lines` must be at least 1"));
+            return Err(ToolError::arguments(NoLines));
         }
         let bytes = self.limit_bytes.map(checked_limit).transpose()?;
         Ok(Limits { bytes, lines })
@@ -232,7 +232,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             check_not_blank("cmd", &params.cmd)?;
             let (engine, owner) = (call.engine, call.owner);
             let ran = call.watcher.run_followed(engine, owner, request, call.patience).await;
-            match ran.map_err(|error| Complaint(refusal(&error)))? {
+            match ran.map_err(ToolError::NotRun)? {
                 (id, Ran::Ended(outcome)) => {
                     (id, Found::new(outcome.output.clone(), Some(outcome)))
                 }
@@ -322,7 +322,7 @@ impl Reply {
         params: &Params,
         (id, found): (&str, &Found),
         read: Read,
-    ) -> Result<Vec<ContentBlock>, Complaint> {
+    ) -> Result<Vec<ContentBlock>, ToolError> {
         let cursor = |(offset, stderr)| Cursor { offset, stderr, id: Some(id.to_owned()) };
         self.next_cursor = read.next(found.outcome.is_some()).map(|next| cursor(next).to_string());
         let (uri, spilled) = match params.zip {
@@ -367,13 +367,13 @@ async fn job_of(call: &Call<'_>, id: &str) -> Option<Arc<Job>> {
 }
 
 /// The compressed form of what was printed, which is made once.
-async fn zipped(call: &Call<'_>, id: &str, found: &Found) -> Result<Output, Complaint> {
+async fn zipped(call: &Call<'_>, id: &str, found: &Found) -> Result<Output, ToolError> {
     if let Some(zipped) = &found.zipped {
         return Ok(zipped.clone());
     }
     let (source, target) = (found.output.clone(), call.owner.new_output());
     let zipped = target.clone();
-    off_thread(&call.watcher.cancelled, move |stop| {
+    run_blocking(&call.watcher.cancelled, move |stop| {
         mcpz_output::zip(&source, Stream::Stdout, &zipped, &stop).map_err(Error::Read)
     })
     .await?;
@@ -381,9 +381,16 @@ async fn zipped(call: &Call<'_>, id: &str, found: &Found) -> Result<Output, Comp
     Ok(target)
 }
 
-fn gone() -> Complaint {
-    let text = "there is no kept output for this cursor; run the command again without one";
-    Complaint(text.into())
+#[derive(Debug, thiserror::Error)]
+#[error("`limit_lines` must be at least 1")]
+struct NoLines;
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no kept output for this cursor; run the command again without one")]
+struct OutputGone;
+
+fn gone() -> ToolError {
+    ToolError::failed(OutputGone)
 }
 
 impl Reply {

@@ -6,8 +6,9 @@ use rmcp::model::{ContentBlock, Resource};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::answer::{Complaint, off_thread};
+use super::error::ToolError;
 use super::{Ability, Call};
+use crate::blocking::run_blocking;
 use crate::kept::OutputUri;
 
 /// Where an output that was cut can be read as a whole.
@@ -53,13 +54,13 @@ pub(crate) async fn show(
     call: &Call<'_>,
     outcome: &Outcome,
     room: Room,
-) -> Result<Shown, Complaint> {
+) -> Result<Shown, ToolError> {
     let (output, streams) = (outcome.output.clone(), call.watcher.streams);
     let excerpts = match output.is_at_hand(room.size) {
         true => output.excerpts(streams, room),
         false => {
             let read = move |_| Ok(output.excerpts(streams, room));
-            off_thread(&call.watcher.cancelled, read).await?
+            run_blocking(&call.watcher.cancelled, read).await?
         }
     };
     let omitted = excerpts.omitted();
@@ -91,7 +92,7 @@ pub(crate) async fn show_at_most(
     outcome: &Outcome,
     room: Room,
     most: usize,
-) -> Result<Shown, Complaint> {
+) -> Result<Shown, ToolError> {
     let shown = show(call, outcome, room).await?;
     if shown.stdout.len() + shown.stderr.len() <= most {
         return Ok(shown);

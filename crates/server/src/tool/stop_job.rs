@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Call;
-use super::answer::{Answer, Complaint, answer_as_json};
+use super::answer::{Answer, answer_as_json};
+use super::error::ToolError;
 use super::jobs::{Told, find};
 
 pub const DESCRIPTION: &str = "End a background job with everything it started";
@@ -23,6 +24,14 @@ pub struct Params {
     signal: Option<String>,
     /// What is left then is killed [default: 2000]
     grace_ms: Option<u64>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Invalid {
+    #[error("`grace_ms` is at most {MAX_GRACE}")]
+    Grace,
+    #[error("there is no signal `{0}`")]
+    Signal(String),
 }
 
 #[derive(Debug, Serialize)]
@@ -42,16 +51,17 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     let grace = params.grace_ms.map_or(STOP_GRACE, Duration::from_millis);
     if grace.as_millis() > u128::from(MAX_GRACE) {
-        return Err(Complaint::invalid(format!("`grace_ms` is at most {MAX_GRACE}")));
+        return Err(ToolError::arguments(Invalid::Grace));
     }
     let survivors = job.stop(signal, grace).await.len();
     let reply = Reply { told: Told::new(&job), survivors };
     Ok(answer_as_json(&reply, Vec::new(), survivors > 0))
 }
 
-fn signal(name: &str) -> Result<i32, Complaint> {
+fn signal(name: &str) -> Result<i32, ToolError> {
     let upper = name.to_ascii_uppercase();
     let full = if upper.starts_with("SIG") { upper } else { format!("SIG{upper}") };
     let number = signal_number(&full).filter(|number| (1..=64).contains(number));
-    number.map(i32::from).ok_or_else(|| Complaint::invalid(format!("there is no signal `{name}`")))
+    let unknown = || ToolError::arguments(Invalid::Signal(name.to_owned()));
+    number.map(i32::from).ok_or_else(unknown)
 }

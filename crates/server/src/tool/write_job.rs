@@ -9,8 +9,10 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use super::Call;
-use super::answer::{Answer, Complaint, answer_as_json, off_thread, refusal};
+use super::answer::{Answer, answer_as_json};
+use super::error::ToolError;
 use super::jobs::{WaitParams, Wanted, find, tell};
+use crate::blocking::run_blocking;
 
 pub const DESCRIPTION: &str = "Type into a background job and see what it prints; end a line with \\n \
     or the key enter";
@@ -37,11 +39,24 @@ pub struct Params {
     wait: WaitParams,
 }
 
+#[derive(Debug, thiserror::Error)]
+#[error("there is no key `{0}`; there are: {KEY_NAMES}")]
+struct UnknownKey(String);
+
+/// Why nothing can be typed into a job.
+#[derive(Debug, thiserror::Error)]
+enum NotWritable {
+    #[error("this is the shell of a session: run commands in it with `session` set to `{0}`")]
+    Session(String),
+    #[error("this job reads nothing: start it with `background` or `tty` to write to it")]
+    NoInput,
+}
+
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let job = find(&call, &params.job_id).await?;
     let looked = job.clone();
-    let screen = off_thread(&call.watcher.cancelled, move |_| Ok(looked.screen())).await?;
+    let screen = run_blocking(&call.watcher.cancelled, move |_| Ok(looked.screen())).await?;
     let application = screen.is_some_and(|screen| screen.application_cursor);
     let mut typing = Typing {
         text: params.text.unwrap_or_default(),
@@ -51,18 +66,13 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     };
     for key in &typing.keys {
         let pressed = key_bytes(key, application);
-        typing.pressed.extend(pressed.ok_or_else(|| {
-            Complaint::invalid(format!("there is no key `{key}`; there are: {KEY_NAMES}"))
-        })?);
+        let unknown = || ToolError::arguments(UnknownKey(key.clone()));
+        typing.pressed.extend(pressed.ok_or_else(unknown)?);
     }
     if !job.can_be_written_to() {
-        return Err(Complaint(match job.session() {
-            Some(name) => format!(
-                "this is the shell of a session: run commands in it with `session` set to `{name}`"
-            ),
-            None => {
-                "this job reads nothing: start it with `background` or `tty` to write to it".into()
-            }
+        return Err(ToolError::failed(match job.session() {
+            Some(name) => NotWritable::Session(name.to_owned()),
+            None => NotWritable::NoInput,
         }));
     }
     job.revisit();
@@ -73,11 +83,11 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     if !typing.is_empty() {
         let written = call.engine.write(call.owner, &call.watcher.origin, &job, &typing).await;
-        written.map_err(|error| Complaint(refusal(&error)))?;
+        written.map_err(ToolError::NotRun)?;
     }
     let met = tokio::select! {
         met = wait(&job, &condition, place, Instant::now() + time) => met,
-        () = call.watcher.cancelled.cancelled() => return Err(Complaint("cancelled".into())),
+        () = call.watcher.cancelled.cancelled() => return Err(ToolError::Cancelled),
     };
     let met = Some(met).filter(|_| params.wait.wait_for.is_some());
     let wanted = Wanted { from: place, ..Wanted::new(&call) };
