@@ -20,6 +20,9 @@ pub type Message = RxJsonRpcMessage<RoleServer>;
 /// The most messages one line may have: each is many times as long in memory as on the line.
 const MAX_BATCH: usize = 100;
 
+/// A longer line is parsed on another thread: 8 MiB of numbers take a fifth of a second.
+pub const LARGE: usize = 256 << 10;
+
 /// What is wrong with a line, and whom to tell.
 #[derive(Debug, PartialEq)]
 pub struct Fault {

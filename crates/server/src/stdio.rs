@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{is_all_read, path_of};
+use mcpz_runtime::{Aside, aside};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
@@ -33,6 +34,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::caught::Panicked;
 use crate::lines::Lines;
 use crate::memory::{Account, Held, Taken, Way};
 use crate::message::{self, Fault, Message};
@@ -58,6 +60,8 @@ const LATER: Duration = Duration::from_millis(32);
 pub struct Stdio {
     lines: Lines<Source>,
     waiting: VecDeque<Result<Message, Fault>>,
+    /// A large line. Kept here because whoever waits for it may be dropped.
+    parsing: Option<Aside<Vec<Result<Message, Fault>>>>,
     /// What the last line takes, until all in it is answered.
     held: Option<Arc<Held>>,
     writer: Writer,
@@ -90,8 +94,18 @@ impl Stdio {
         let (complaints, faults) = mpsc::channel(COMPLAINTS);
         tokio::spawn(complain(writer.clone(), faults));
         let (lines, waiting) = (Lines::new(open_stdin()?), VecDeque::new());
-        let (opened, finish_by, held) = (false, None, None);
-        Ok(Self { lines, waiting, held, writer, complaints, opened, finish_time, finish_by })
+        let (opened, finish_by, held, parsing) = (false, None, None, None);
+        Ok(Self {
+            lines,
+            waiting,
+            parsing,
+            held,
+            writer,
+            complaints,
+            opened,
+            finish_time,
+            finish_by,
+        })
     }
 
     /// Told when the client has closed its end, and either has all it asked for or has to wait too
@@ -102,9 +116,18 @@ impl Stdio {
 
     async fn next(&mut self) -> Option<Result<Message, Fault>> {
         while self.waiting.is_empty() {
+            if let Some(parsing) = &mut self.parsing {
+                let failed = |_| vec![Err(Fault::new(Panicked.into(), None))];
+                self.waiting = parsing.await.unwrap_or_else(failed).into();
+                self.parsing = None;
+                continue;
+            }
             let line = self.lines.next().await?;
             self.held = Some(Arc::new(self.writer.account.hold(Way::Arriving, line.len())));
-            self.waiting = message::read(line).into();
+            match line.len() > message::LARGE {
+                true => self.parsing = Some(aside(move || message::read(line))),
+                false => self.waiting = message::read(line).into(),
+            }
         }
         self.waiting.pop_front()
     }
@@ -210,7 +233,7 @@ impl Transport<RoleServer> for Stdio {
                 return None;
             };
             // Nor is one that does not read what it asked for.
-            if self.waiting.is_empty() {
+            if self.waiting.is_empty() && self.parsing.is_none() {
                 self.held = None;
             }
             self.writer.account.wait_for_any().await;

@@ -10,6 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
+use mcpz_runtime::aside;
 use rmcp::model::{
     ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion,
 };
@@ -136,9 +137,12 @@ impl<R: Reception> Endpoint<R> {
     {
         check_kinds(&head.headers)?;
         let (bytes, held) = self.read(body, &principal.account).await?;
-        let messages: Result<Vec<_>, Fault> =
-            message::read(Line::Whole(bytes)).into_iter().collect();
-        let mut messages = messages?;
+        let read = move |bytes| message::read(Line::Whole(bytes));
+        let messages = match bytes.len() > message::LARGE {
+            true => aside(move || read(bytes)).await.map_err(|_| Refusal::Busy)?,
+            false => read(bytes),
+        };
+        let mut messages = messages.into_iter().collect::<Result<Vec<_>, Fault>>()?;
         let Some(first) = messages.first() else {
             return Err(Refusal::NoMessage);
         };

@@ -8,6 +8,7 @@ use std::path::Path;
 use mcpz_engine::{Absent, End, is_only_in_bash};
 
 use super::Call;
+use crate::blocking::run_blocking;
 
 /// What shells end with when a command cannot be executed.
 const NOT_EXECUTABLE: i32 = 126;
@@ -54,12 +55,12 @@ struct Unstarted<'a> {
 }
 
 /// What to do, if there is something to be said.
-pub fn advice(call: &Call<'_>, told: &Told<'_>) -> Option<String> {
+pub async fn advice(call: &Call<'_>, told: &Told<'_>) -> Option<String> {
     if let Some(interpreter) = bad_interpreter(told.stderr) {
         return Some(about_interpreter(interpreter));
     }
     if let Some(missing) = unstarted(told.stderr, &NOT_FOUND) {
-        return Some(about_missing(call, told, &missing));
+        return Some(about_missing(call, told, &missing).await);
     }
     if let End::Exited(NOT_EXECUTABLE) = told.end
         && let Some(what) = unstarted(told.stderr, &REFUSED)
@@ -111,10 +112,10 @@ fn bad_interpreter(stderr: &str) -> Option<&str> {
     })
 }
 
-fn about_missing(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> String {
+async fn about_missing(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> String {
     let name = missing.name;
     if name.contains('/') {
-        return about_missing_file(call, told, missing);
+        return about_missing_file(call, told, missing).await;
     }
     if is_only_in_bash(name) {
         return format!(
@@ -122,17 +123,22 @@ fn about_missing(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> S
              with --shell bash"
         );
     }
-    match call.engine.similar_commands(name) {
+    // The folders of the PATH may be on a slow disk.
+    let (engine, wanted) = (call.engine.clone(), name.to_owned());
+    let look = move |_| Ok(engine.similar_commands(&wanted));
+    match run_blocking(&call.watcher.cancelled, look).await.unwrap_or_default() {
         similar if similar.is_empty() => format!("`{name}` is not on the PATH"),
         similar => format!("`{name}` is not on the PATH. Did you mean {}?", similar.join(", ")),
     }
 }
 
-fn about_missing_file(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> String {
+async fn about_missing_file(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> String {
     let name = missing.name;
     // A relative name may be of another directory by then.
     let moved = !name.starts_with('/') && told.command.split_whitespace().any(|word| word == "cd");
-    match call.engine.absent(&told.directory.join(name)) {
+    let (engine, file) = (call.engine.clone(), told.directory.join(name));
+    let look = move |_| Ok(engine.absent(&file));
+    match run_blocking(&call.watcher.cancelled, look).await.unwrap_or(Absent::Either) {
         Absent::Interpreter(interpreter) => about_interpreter(&call.masked(&interpreter)),
         Absent::File if !moved => format!("there is no file `{name}`"),
         Absent::File | Absent::Either => {

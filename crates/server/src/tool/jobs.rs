@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mcpz_engine::{Condition, End, Job, MAX_TIMEOUT, Met, Outcome, Place, State, signal_name};
 use mcpz_output::{Data, Error, Filter, Measure, PageRequest, Point, Reader, Room, Stream};
+use mcpz_runtime::aside;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use super::Call;
 use super::deadline::timed_out;
 use super::ending::{LOST, closed, remarks};
 use super::error::{InvalidCursor, ToolError};
-use crate::blocking::run_blocking;
+use crate::blocking::{BlockingError, run_blocking};
 use crate::budget::{MaxAnswer, size_as_json};
 use crate::kept::OutputUri;
 use crate::memory::PAGE;
@@ -66,7 +67,7 @@ enum InvalidWait {
 
 impl WaitParams {
     /// What to wait for, if anything, and how long.
-    pub fn condition(&self) -> Result<Option<(Condition, Duration)>, ToolError> {
+    pub async fn condition(&self) -> Result<Option<(Condition, Duration)>, ToolError> {
         let seconds = self.timeout.unwrap_or(DEFAULT_WAIT);
         if !(seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64()) {
             return Err(ToolError::arguments(InvalidWait::Timeout));
@@ -80,7 +81,9 @@ impl WaitParams {
                 Condition::Quiet(Duration::from_millis(self.quiet_ms.unwrap_or(DEFAULT_QUIET)))
             }
             Some(WaitFor::Text) => {
-                Condition::text(self.pattern.as_deref().ok_or_else(|| missing("pattern"))?)?
+                let pattern = self.pattern.clone().ok_or_else(|| missing("pattern"))?;
+                // It can take a tenth of a second to compile.
+                aside(move || Condition::text(&pattern)).await.map_err(BlockingError::Thread)??
             }
             Some(WaitFor::Port) => Condition::Port(self.port.ok_or_else(|| missing("port"))?),
         };
@@ -282,10 +285,10 @@ pub async fn read(
     wanted: Wanted,
     room: Room,
 ) -> Result<Printed, ToolError> {
-    let filter = Filter::new(wanted.grep.as_deref(), None)?;
     let (output, view) = (job.output.clone(), job.view());
     call.watcher.wait_for_room(PAGE).await;
     let read = run_blocking(&call.watcher.cancelled, move |stop| {
+        let filter = Filter::new(wanted.grep.as_deref(), None)?;
         let mut printed = Printed { text: String::new(), next: wanted.from, omitted: 0 };
         let mut left = room;
         for stream in streams {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_output::{Error, Output, Page, Stop};
+use mcpz_output::{Error, Filter, Output, Page, Stop};
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Between two looks meanwhile: a line that grows is shown when it has an end.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// What to filter a page by. A pattern can take a tenth of a second to compile.
+pub async fn filter(
+    cancelled: &CancellationToken,
+    grep: Option<&str>,
+    json_path: Option<&str>,
+) -> Result<Filter, ToolError> {
+    if grep.is_none() && json_path.is_none() {
+        return Ok(Filter::Everything);
+    }
+    let (grep, path) = (grep.map(str::to_owned), json_path.map(str::to_owned));
+    let compile = move |_| Filter::new(grep.as_deref(), path.as_deref());
+    Ok(run_blocking(cancelled, compile).await?)
+}
 
 /// Reads a page, and waits a moment if nothing is on it yet.
 pub async fn read_patiently<T: Send + 'static>(

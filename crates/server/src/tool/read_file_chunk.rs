@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::Call;
 use super::answer::{Answer, IN_PARTS, answer_as_json};
 use super::error::ToolError;
-use super::paging::{checked_limit, is_pending, next_page, parse_cursor, read_patiently};
+use super::paging::{checked_limit, filter, is_pending, next_page, parse_cursor, read_patiently};
 use crate::budget::size_as_json;
 use crate::kept::{Cursor, OutputUri};
 use crate::memory::PAGE;
@@ -73,7 +73,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let cursor = parse_cursor(params.cursor.as_deref())?;
     let limit = params.limit_bytes.map(checked_limit).transpose()?;
-    let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
+    let (grep, json_path) = (params.grep.as_deref(), params.json_path.as_deref());
+    let filter = filter(&call.watcher.cancelled, grep, json_path).await?;
     let uri: Option<OutputUri> = params.uri.parse().ok();
     if let (Some(uri), Some(id)) = (&uri, &cursor.id)
         && uri.id != *id

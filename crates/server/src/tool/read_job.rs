@@ -67,7 +67,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
     let limit = params.limit_bytes.map(checked_limit).transpose()?;
-    let condition = params.wait.condition()?;
+    let condition = params.wait.condition().await?;
     // Nothing is wrong with what is asked for.
     let revisited: Vec<_> = jobs.iter().map(|job| job.revisit()).collect();
     let from = |job: &Job| match (cursor, &params.grep) {

@@ -175,7 +175,10 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let shown = fitting(&call, &reply, &outcome, asked).await?;
     let (end, stderr) = (outcome.end, shown.stderr.as_str());
     let told = Told { command: &reply.command, directory: &place, end, stderr };
-    let advice = advice(&call, &told).filter(|_| outcome.limit.is_none());
+    let advice = match outcome.limit {
+        None => advice(&call, &told).await,
+        Some(_) => None,
+    };
     let (sentence, is_error) = (sentence(&call, &outcome, advice.as_deref()), is_failure(&outcome));
     // Some clients show the structure alone.
     if reply.exit_code.is_none() || outcome.limit.is_some() || advice.is_some() {

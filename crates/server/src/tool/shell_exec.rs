@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{Command, Condition, End, Found, Job, Outcome, Place, RunRequest, wait};
-use mcpz_output::{Error, Filter, Measure, Output, PageRequest, Room, Stream, Summary, View};
+use mcpz_output::{Error, Measure, Output, PageRequest, Room, Stream, Summary, View};
 use rmcp::model::{ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use super::deadline::say_deadline;
 use super::ending::{Ending, Used, is_error};
 use super::error::{ToolError, check_not_blank};
 use super::handed_over::{HandedOver, how_to_go_on};
-use super::paging::{checked_limit, parse_cursor, read_patiently};
+use super::paging::{checked_limit, filter, parse_cursor, read_patiently};
 use super::shown::resource_link;
 use super::{Call, FaceSettings};
 use crate::blocking::run_blocking;
@@ -223,7 +223,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let page = params.page.clone().unwrap_or_default();
     let cursor = parse_cursor(page.cursor.as_deref())?;
     let limits = page.limits()?;
-    let filter = Filter::new(params.grep.as_deref(), params.json_path.as_deref())?;
+    let (grep, json_path) = (params.grep.as_deref(), params.json_path.as_deref());
+    let filter = filter(&call.watcher.cancelled, grep, json_path).await?;
     let request = params.request(call.default_timeout());
     let begins = cursor == Cursor::default();
     let mut job = None;

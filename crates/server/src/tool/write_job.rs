@@ -77,7 +77,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     job.revisit();
     let place = job.told();
-    let (condition, time) = params.wait.condition()?.unwrap_or((Condition::Quiet(QUIET), PATIENCE));
+    let (condition, time) =
+        params.wait.condition().await?.unwrap_or((Condition::Quiet(QUIET), PATIENCE));
     if let (Some(rows), Some(columns)) = (params.rows, params.columns) {
         job.resize(Size { rows, columns }).await;
     }
