@@ -1,16 +1,15 @@
-//! What is wrong with the arguments of a call, by the name of the one that is wrong.
+//! Which argument of a call is wrong, and what it should be.
 //!
-//! Reading them tells only what kind of thing was expected somewhere. The schema a client was given
-//! tells where.
+//! Deserializing only says that some type was expected somewhere. The schema that the client has says where.
 
 use mcpz_output::{Room, shortened};
 use rmcp::model::JsonObject;
 use serde_json::{Number, Value};
 
-/// How much of a value is told back.
-const TOLD: Room = Room::bytes(60);
+/// How much of a wrong value a message repeats.
+const REPEATED: Room = Room::bytes(60);
 
-/// Numbers without a fraction become whole ones: some models write `30.0` for an integer.
+/// Makes integers of numbers without a fraction: some models write `30.0` for an integer.
 pub fn make_whole(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -29,7 +28,7 @@ fn whole(number: f64) -> Option<Number> {
     exact.then(|| Number::from(number as i64))
 }
 
-/// An argument that is not what the schema wants.
+/// An argument that does not fit the schema.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Mistake {
     #[error("`{path}` must be {wanted}, not {value}")]
@@ -38,7 +37,7 @@ pub enum Mistake {
     Unknown { name: String, known: String },
 }
 
-/// The first argument that is not what the schema wants.
+/// The first argument that does not fit the schema.
 pub fn find_mistake(arguments: &JsonObject, schema: &JsonObject) -> Option<Mistake> {
     let properties = schema.get("properties")?.as_object()?;
     let wrong = |(name, value): (&String, &Value)| find(name, value, properties.get(name)?);
@@ -49,7 +48,7 @@ pub fn find_mistake(arguments: &JsonObject, schema: &JsonObject) -> Option<Mista
         if known.is_empty() {
             return None;
         }
-        let name = shortened(unknown, TOLD).into_owned();
+        let name = shortened(unknown, REPEATED).into_owned();
         Some(Mistake::Unknown { name, known: known.join(", ") })
     })
 }
@@ -58,7 +57,7 @@ fn find(path: &str, value: &Value, schema: &Value) -> Option<Mistake> {
     let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let wrong = |wanted: &str| {
         let (path, wanted) = (path.to_owned(), wanted.to_owned());
-        Some(Mistake::Wrong { path, wanted, value: shortened(&value.to_string(), TOLD).into() })
+        Some(Mistake::Wrong { path, wanted, value: shortened(&value.to_string(), REPEATED).into() })
     };
     if let Some(Value::Array(known)) = schema.get("enum")
         && !known.contains(value)

@@ -25,12 +25,12 @@ use tokio_util::sync::CancellationToken;
 use crate::caught::{Caught, FAILED};
 use crate::memory::{PAGE, Taken};
 use crate::message;
-use crate::progress::Watcher;
 use crate::subscriptions::{self, Followed, MAX_FOLLOWED, Subscriptions};
 use crate::tasks::{self, PATIENCE, Seen, Tasks, Work};
 use crate::telling::{Threshold, Voice};
 use crate::tool::{Call, FaceSettings, Tool, ToolSet};
 use crate::trace::{Spans, Traced};
+use crate::watcher::Watcher;
 use crate::{prompts, resources, task_methods};
 
 /// The name of whoever has started us and speaks over our standard input.
@@ -122,8 +122,16 @@ impl Shell {
         let (faces, tools) = (self.faces.clone(), self.tools.clone());
         let call = Box::pin(async move {
             let (engine, owner, faces, tools) = (&engine, &*owner, &*faces, &tools);
-            let call =
-                Call { engine, owner, faces, tool, tools, patience: None, arguments, watcher };
+            let call = Call {
+                engine,
+                owner,
+                faces,
+                tool,
+                tools,
+                background_after: None,
+                arguments,
+                watcher,
+            };
             let answered = Caught::new(tool.call(call)).await;
             answered.unwrap_or_else(|_| CallToolResult::error(vec![ContentBlock::text(FAILED)]))
         });
@@ -176,8 +184,8 @@ impl Shell {
             });
         }
         let Self { engine, owner, faces, tools, .. } = self;
-        let patience = faces.background_after.filter(|_| tools.has_jobs());
-        let call = Call { engine, owner, faces, tool, tools, patience, arguments, watcher };
+        let background_after = faces.background_after.filter(|_| tools.has_jobs());
+        let call = Call { engine, owner, faces, tool, tools, background_after, arguments, watcher };
         Ok(tool.call(call).await.into())
     }
 

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::blocking::run_blocking;
-use crate::kept::OutputUri;
+use crate::output_uri::OutputUri;
 
 /// How much of a resource is given at once; the rest is for `read_file_chunk`.
 const MAX_READ: usize = 1 << 20;

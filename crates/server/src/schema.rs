@@ -1,7 +1,7 @@
-//! JSON schemas as clients understand them.
+//! JSON schemas in a form that every client understands.
 //!
-//! What the derive writes is right but too much for some: they choke on unions with `null` and on
-//! number formats they do not know, and every byte of it is read by a model.
+//! The derived schemas are correct, but some clients fail on unions with `null` and on number formats they do not know,
+//! and a model reads every byte.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
 
-/// The schema of `T`: an object, all in one piece.
+/// The schema of `T` as one object, without references.
 pub fn schema<T: JsonSchema>() -> Arc<JsonObject> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
@@ -31,11 +31,11 @@ fn simplify(schema: &mut Schema) {
     if schema.get("minimum").and_then(Value::as_f64) == Some(0.0) {
         schema.remove("minimum");
     }
-    // What a flag is that nobody sets is clear.
+    // A flag is false unless it is set: nothing new.
     if schema.get("default") == Some(&Value::Bool(false)) {
         schema.remove("default");
     }
-    // What a type can hold says nothing about what makes sense.
+    // The most a type can hold is not a limit that makes sense.
     if schema.get("maximum").and_then(Value::as_u64) == Some(u64::from(u16::MAX)) {
         schema.remove("maximum");
     }

@@ -39,7 +39,7 @@ use crate::lines::Lines;
 use crate::memory::{Account, Held, Taken, Way};
 use crate::message::{self, Fault, Message};
 use crate::owed::{Owed, Unwritten};
-use crate::progress::LAST_WORDS;
+use crate::watcher::LAST_WORDS;
 
 type Source = Box<dyn AsyncRead + Send + Sync + Unpin>;
 type Sink = Box<dyn AsyncWrite + Send + Sync + Unpin>;
@@ -185,7 +185,7 @@ async fn over(by: Instant) {
 }
 
 /// Waits until the client has read all that was written, if it does so soon: what is told of a call and its
-/// answer must not be read at once (see `progress.rs`).
+/// answer must not be read at once (see `watcher.rs`).
 async fn until_read(stdout: BorrowedFd<'_>) {
     let (until, mut pause) = (Instant::now() + LAST_WORDS, SOON);
     while Instant::now() < until && !is_all_read(stdout) {

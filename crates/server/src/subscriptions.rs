@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::kept::OutputUri;
+use crate::output_uri::OutputUri;
 use crate::tasks::Task;
 
 /// The least time between two words about the same output.

@@ -7,12 +7,13 @@
 
 mod advice;
 mod answer;
-mod deadline;
+mod call;
 mod ending;
 mod error;
+mod excerpt;
 mod execute;
 mod execute_command;
-mod handed_over;
+mod handover;
 mod jobs;
 mod list_jobs;
 mod paging;
@@ -21,9 +22,9 @@ mod read_job;
 mod run_shell_command;
 mod shell;
 mod shell_exec;
-mod shown;
 mod stop_job;
 mod table;
+mod timeout;
 mod write_job;
 
 use std::pin::Pin;
@@ -31,20 +32,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Engine, Error, Owner, RunRequest};
 use rmcp::model::{CallToolResult, ContentBlock, JsonObject, MetaObject, ToolAnnotations};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
+pub(crate) use call::Call;
 pub use execute::ExecuteSettings;
 pub use shell::ShellSettings;
 pub use table::TOOLS;
 
 use self::answer::Answer;
-use self::error::ToolError;
-use crate::arguments::{Mistake, find_mistake, make_whole};
 use crate::budget::MaxAnswer;
-use crate::progress::{Ran, Watcher};
 
 /// How much of a long answer clients are asked to pass on, in characters.
 const LONGEST: u32 = 500_000;
@@ -126,7 +122,7 @@ impl Timeout {
 }
 
 impl Tool {
-    /// What a client is told about the tool.
+    /// The tool as `tools/list` describes it.
     pub fn definition(&self, faces: &FaceSettings) -> rmcp::model::Tool {
         // Clients assume the hints that are left out.
         let hints = match self.effect {
@@ -156,7 +152,7 @@ impl Tool {
 
     /// Carries out a call.
     pub(crate) async fn call(&self, call: Call<'_>) -> CallToolResult {
-        // Nobody knows what is secret before that.
+        // Before that the engine does not know all secrets, which the answer must not have.
         tokio::select! {
             () = call.engine.settled() => {}
             () = call.watcher.cancelled.cancelled() => {}
@@ -165,7 +161,7 @@ impl Tool {
         let max_answer = call.faces.max_answer.of(true);
         let answer = (self.call)(call).await;
         answer.unwrap_or_else(|error| {
-            let text = max_answer.most(&secrets.mask(&error.to_string()));
+            let text = max_answer.shorten(&secrets.mask(&error.to_string()));
             CallToolResult::error(vec![ContentBlock::text(text)])
         })
     }
@@ -186,7 +182,7 @@ impl std::fmt::Debug for Tool {
     }
 }
 
-/// What can be set for single tools.
+/// The settings of the tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaceSettings {
     pub shell: ShellSettings,
@@ -195,7 +191,7 @@ pub struct FaceSettings {
     pub timeout: Duration,
     /// The default of [`Timeout::Long`], for tools that run builds as well.
     pub long_timeout: Duration,
-    /// When a command that takes long becomes a job, if there are tools for jobs.
+    /// When a long command becomes a job, if the tools for jobs are offered.
     pub background_after: Option<Duration>,
     pub max_answer: MaxAnswer,
 }
@@ -210,62 +206,6 @@ impl Default for FaceSettings {
             background_after: None,
             max_answer: MaxAnswer::default(),
         }
-    }
-}
-
-/// One call of a tool.
-pub(crate) struct Call<'a> {
-    pub engine: &'a Engine,
-    pub owner: &'a Owner,
-    pub faces: &'a FaceSettings,
-    pub tool: &'static Tool,
-    /// What else can be called.
-    pub tools: &'a ToolSet,
-    /// How long a command is waited for before it is handed over as a job, if it ever is.
-    pub patience: Option<Duration>,
-    pub arguments: JsonObject,
-    pub watcher: Watcher,
-}
-
-impl Call<'_> {
-    /// The arguments as the tool knows them, or the answer that says what is wrong with them.
-    pub fn parse<T: DeserializeOwned>(&mut self) -> Result<T, ToolError> {
-        let mut arguments = Value::from(std::mem::take(&mut self.arguments));
-        make_whole(&mut arguments);
-        T::deserialize(&arguments).map_err(|error| match self.mistake(&arguments) {
-            Some(mistake) => ToolError::arguments(mistake),
-            None => ToolError::arguments(error),
-        })
-    }
-
-    /// Which of the arguments is wrong, if that can be told.
-    fn mistake(&self, arguments: &Value) -> Option<Mistake> {
-        find_mistake(arguments.as_object()?, &self.tool.definition(self.faces).input_schema)
-    }
-
-    /// How long a command may take if the call does not say.
-    pub fn default_timeout(&self) -> Duration {
-        self.tool.default_timeout(self.faces)
-    }
-
-    /// Runs a command to its end, or until nobody waits for it any longer and it is a job.
-    pub async fn run(&self, request: RunRequest) -> Result<Ran, Error> {
-        let Self { engine, owner, watcher, .. } = self;
-        match self.patience {
-            None => watcher.run(engine, owner, request).await.map(Ran::Ended),
-            patience => watcher.run_or_hand_over(engine, owner, request, patience).await,
-        }
-    }
-
-    /// A text of the client's own as it is told back: what is secret is not told at all, and what is
-    /// long not as a whole.
-    pub fn echo(&self, text: &str) -> String {
-        self.faces.max_answer.of(true).echo(&self.masked(text))
-    }
-
-    /// A text without what is secret.
-    pub fn masked(&self, text: &str) -> String {
-        self.engine.settings().secrets.mask(text).into()
     }
 }
 
@@ -293,7 +233,7 @@ impl ToolSet {
         &self.0
     }
 
-    /// Whether a client can ask for a job and end it. Otherwise no command may become one unasked.
+    /// Whether a client can read a job and end it. Otherwise no command may become one unasked.
     pub fn has_jobs(&self) -> bool {
         self.can(Ability::ReadJobs) && self.can(Ability::StopJobs)
     }

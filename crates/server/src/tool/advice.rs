@@ -1,7 +1,6 @@
-//! What to do about a command that was not found or not permitted, as its shell says it.
+//! Advice about a command that was not found or not permitted, read from what its shell says.
 //!
-//! The exit code of a pipeline is that of its last part, so what the shell complains about counts,
-//! whatever the exit code.
+//! The exit code of a pipeline is that of its last part, so a complaint of the shell counts whatever the exit code is.
 
 use std::path::Path;
 
@@ -10,24 +9,24 @@ use mcpz_engine::{Absent, End, is_only_in_bash};
 use super::Call;
 use crate::blocking::run_blocking;
 
-/// What shells end with when a command cannot be executed.
+/// The exit code of a shell that could not execute a command.
 const NOT_EXECUTABLE: i32 = 126;
 
-/// The most that is repeated of what a shell says.
+/// The longest name that advice repeats.
 const LONGEST_NAME: usize = 200;
 
-/// Programs that start the one they are given, and say so if they cannot.
+/// Programs that start another one, and complain in their own name if they cannot.
 const STARTERS: [&str; 10] =
     ["chroot", "chrt", "env", "ionice", "nice", "nohup", "setsid", "stdbuf", "timeout", "xargs"];
 
-/// Why something could not be started that is not there.
+/// Why a program could not start that does not exist.
 const NOT_FOUND: [&str; 4] =
     ["command not found", "not found", "No such file or directory", "required file not found"];
 
-/// Why something could not be started that is there.
+/// Why a program could not start that does exist.
 const REFUSED: [&str; 3] = ["Permission denied", "Is a directory", "Exec format error"];
 
-/// What stands before a name in a complaint.
+/// What precedes the name in a complaint.
 const TRIED: [&str; 5] = [
     "cannot create ",
     "cannot open ",
@@ -38,44 +37,44 @@ const TRIED: [&str; 5] = [
 
 const QUOTES: [char; 5] = ['\'', '"', '`', '\u{2018}', '\u{2019}'];
 
-/// A command that has ended, and what it said.
-pub struct Told<'a> {
+/// A command that has ended, and what it printed to stderr.
+pub struct EndedCommand<'a> {
     pub command: &'a str,
-    /// Where it began.
+    /// Where it started.
     pub directory: &'a Path,
     pub end: End,
     pub stderr: &'a str,
 }
 
-/// What a shell, or a program that starts others, could not start, and why.
+/// A program that a shell, or a program that starts others, could not start, and why.
 #[derive(Debug, PartialEq, Eq)]
 struct Unstarted<'a> {
     name: &'a str,
     why: &'a str,
 }
 
-/// What to do, if there is something to be said.
-pub async fn advice(call: &Call<'_>, told: &Told<'_>) -> Option<String> {
-    if let Some(interpreter) = bad_interpreter(told.stderr) {
+/// What to do about a command that did not find or was not allowed something, if there is a way.
+pub async fn advice(call: &Call<'_>, ended: &EndedCommand<'_>) -> Option<String> {
+    if let Some(interpreter) = bad_interpreter(ended.stderr) {
         return Some(about_interpreter(interpreter));
     }
-    if let Some(missing) = unstarted(told.stderr, &NOT_FOUND) {
-        return Some(about_missing(call, told, &missing).await);
+    if let Some(missing) = unstarted(ended.stderr, &NOT_FOUND) {
+        return Some(about_missing(call, ended, &missing).await);
     }
-    if let End::Exited(NOT_EXECUTABLE) = told.end
-        && let Some(what) = unstarted(told.stderr, &REFUSED)
+    if let End::Exited(NOT_EXECUTABLE) = ended.end
+        && let Some(what) = unstarted(ended.stderr, &REFUSED)
     {
         return Some(about_refused(&what));
     }
-    let denied = denied(told.stderr).filter(|_| told.end != End::Exited(0))?;
+    let denied = denied(ended.stderr).filter(|_| ended.end != End::Exited(0))?;
     Some(format!(
-        "permission was denied for `{denied}`: check who may use it with `ls -ld`, choose a place of your \
-         own, or ask for the right to"
+        "permission was denied for `{denied}`: look at its owner and mode with `ls -ld`, use a path of your \
+         own, or ask for access"
     ))
 }
 
 impl<'a> Unstarted<'a> {
-    /// Out of a complaint: `sh: 1: gti: not found`, `env: ‘gti’: No such file or directory`.
+    /// Reads a complaint such as `sh: 1: gti: not found` or `env: ‘gti’: No such file or directory`.
     fn read(line: &'a str) -> Option<Self> {
         let (before, why) = line.rsplit_once(": ")?;
         let before = [": cannot execute", ": cannot execute binary file"]
@@ -84,13 +83,13 @@ impl<'a> Unstarted<'a> {
             .unwrap_or(before);
         let (speaker, said) = before.rsplit_once(": ")?;
         let speaker = speaker.strip_suffix(": exec").unwrap_or(speaker);
-        // Programs complain in the same words about what they cannot find; shells name a line.
+        // Other programs complain in the same words about files they cannot find; only shells name a line.
         let number = speaker.rsplit_once(": ").map_or(speaker, |(_, last)| last);
         let number = number.strip_prefix("line ").unwrap_or(number);
         let by_shell = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
         let program = speaker.rsplit('/').next().unwrap_or(speaker);
         let name = if by_shell { said } else { bare(said).trim_matches(QUOTES) };
-        // With more words it is about something else, such as a file to read from.
+        // More words mean that it is about something else, such as a file to read from.
         let by_starter = STARTERS.contains(&program) && !name.contains(' ');
         let name = checked(name)?;
         let is_redirection = by_shell && bare(said) != said;
@@ -98,13 +97,13 @@ impl<'a> Unstarted<'a> {
     }
 }
 
-/// The last of them that has one of these reasons.
+/// The last complaint that gives one of these reasons.
 fn unstarted<'a>(stderr: &'a str, reasons: &[&str]) -> Option<Unstarted<'a>> {
     let mut all = stderr.lines().rev().filter_map(Unstarted::read);
     all.find(|unstarted| reasons.contains(&unstarted.why))
 }
 
-/// What some shells say at once: `bash: line 1: ./x: /nope: bad interpreter: No such file or directory`.
+/// The interpreter in `bash: line 1: ./x: /nope: bad interpreter: No such file or directory`.
 fn bad_interpreter(stderr: &str) -> Option<&str> {
     stderr.lines().rev().find_map(|line| {
         let before = line.strip_suffix(": bad interpreter: No such file or directory")?;
@@ -112,31 +111,39 @@ fn bad_interpreter(stderr: &str) -> Option<&str> {
     })
 }
 
-async fn about_missing(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> String {
+async fn about_missing(
+    call: &Call<'_>,
+    ended: &EndedCommand<'_>,
+    missing: &Unstarted<'_>,
+) -> String {
     let name = missing.name;
     if name.contains('/') {
-        return about_missing_file(call, told, missing).await;
+        return about_missing_file(call, ended, missing).await;
     }
     if is_only_in_bash(name) {
         return format!(
-            "`{name}` needs bash, and this shell is another: run it with `bash -c`, or start the server \
+            "`{name}` needs bash, but this shell is not bash: run it with `bash -c`, or start the server \
              with --shell bash"
         );
     }
     // The folders of the PATH may be on a slow disk.
     let (engine, wanted) = (call.engine.clone(), name.to_owned());
-    let look = move |_| Ok(engine.similar_commands(&wanted));
-    match run_blocking(&call.watcher.cancelled, look).await.unwrap_or_default() {
+    let search = move |_| Ok(engine.similar_commands(&wanted));
+    match run_blocking(&call.watcher.cancelled, search).await.unwrap_or_default() {
         similar if similar.is_empty() => format!("`{name}` is not on the PATH"),
         similar => format!("`{name}` is not on the PATH. Did you mean {}?", similar.join(", ")),
     }
 }
 
-async fn about_missing_file(call: &Call<'_>, told: &Told<'_>, missing: &Unstarted<'_>) -> String {
+async fn about_missing_file(
+    call: &Call<'_>,
+    ended: &EndedCommand<'_>,
+    missing: &Unstarted<'_>,
+) -> String {
     let name = missing.name;
-    // A relative name may be of another directory by then.
-    let moved = !name.starts_with('/') && told.command.split_whitespace().any(|word| word == "cd");
-    let (engine, file) = (call.engine.clone(), told.directory.join(name));
+    // After a `cd`, a relative name is not relative to where the command started.
+    let moved = !name.starts_with('/') && ended.command.split_whitespace().any(|word| word == "cd");
+    let (engine, file) = (call.engine.clone(), ended.directory.join(name));
     let look = move |_| Ok(engine.absent(&file));
     match run_blocking(&call.watcher.cancelled, look).await.unwrap_or(Absent::Either) {
         Absent::Interpreter(interpreter) => about_interpreter(&call.masked(&interpreter)),
@@ -150,8 +157,8 @@ async fn about_missing_file(call: &Call<'_>, told: &Told<'_>, missing: &Unstarte
 fn about_interpreter(name: &str) -> String {
     match name.strip_suffix('\r') {
         Some(name) => format!(
-            "the first line of the script names `{name}` with a carriage return behind it: remove those \
-             with `sed -i 's/\\r$//' FILE`"
+            "the first line of the script names `{name}` with a carriage return behind it: remove carriage \
+             returns with `sed -i 's/\\r$//' FILE`"
         ),
         None => format!(
             "the script's interpreter `{name}` does not exist: correct its first line, or run it with \
@@ -160,7 +167,7 @@ fn about_interpreter(name: &str) -> String {
     }
 }
 
-/// What somebody was not permitted to use: `cat: /etc/shadow: Permission denied`.
+/// What a program was not permitted to use, as in `cat: /etc/shadow: Permission denied`.
 fn denied(stderr: &str) -> Option<&str> {
     stderr.lines().rev().find_map(|line| {
         let before = line
@@ -171,7 +178,7 @@ fn denied(stderr: &str) -> Option<&str> {
     })
 }
 
-/// The name in what a program says it could not do: `cannot touch '/x'`, `cannot create /x`.
+/// The name in what a program says it could not do, as in `cannot touch '/x'` or `cannot create /x`.
 fn named(said: &str) -> Option<&str> {
     let quoted = said.strip_suffix(QUOTES).and_then(|said| said.rsplit_once(QUOTES));
     checked(quoted.map_or_else(|| bare(said), |(_, name)| name))
@@ -181,7 +188,7 @@ fn bare(said: &str) -> &str {
     TRIED.iter().find_map(|tried| said.strip_prefix(tried)).unwrap_or(said)
 }
 
-/// A name that can be repeated.
+/// The name, if it is short enough to repeat.
 fn checked(name: &str) -> Option<&str> {
     (!name.is_empty() && name.len() <= LONGEST_NAME).then_some(name)
 }
@@ -192,11 +199,11 @@ fn about_refused(what: &Unstarted<'_>) -> String {
         "Is a directory" => "a directory cannot be executed: name a file in it".to_owned(),
         "Exec format error" => {
             format!(
-                "`{name}` is for another kind of machine, or lacks a first line such as #!/bin/sh"
+                "`{name}` was built for another architecture, or lacks a first line such as #!/bin/sh"
             )
         }
         _ => format!(
-            "`{name}` was found but may not be executed. Make it executable with chmod +x, run it with its \
+            "`{name}` exists but is not executable. Make it executable with chmod +x, run it with its \
              interpreter (sh FILE, python3 FILE), or check that it is not a directory"
         ),
     }

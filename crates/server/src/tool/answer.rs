@@ -1,4 +1,4 @@
-//! What the answers of all tools have in common.
+//! How tools answer: a structure, and content that says the same.
 
 use mcpz_engine::Outcome;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -8,8 +8,14 @@ use super::ending::{pids, remarks};
 use super::error::ToolError;
 use super::{Ability, Call};
 
-/// An answer whose structure is `reply` and whose content says the same in other words.
-pub(crate) fn answer<R: Serialize>(
+pub type Answer = Result<CallToolResult, ToolError>;
+
+/// What an answer says of a search that could not look at whole lines.
+pub const IN_PARTS: &str =
+    "some lines are too long and were searched in parts; a match across two parts is not found";
+
+/// An answer whose content says in other words what its structure says.
+pub fn answer<R: Serialize>(
     reply: &R,
     content: Vec<ContentBlock>,
     is_error: bool,
@@ -20,8 +26,8 @@ pub(crate) fn answer<R: Serialize>(
     result
 }
 
-/// An answer whose content is its structure, to the letter: clients that show both then show one.
-pub(crate) fn answer_as_json<R: Serialize>(
+/// An answer whose content is its structure as JSON, byte for byte: clients that would show both show one.
+pub fn answer_as_json<R: Serialize>(
     reply: &R,
     links: Vec<ContentBlock>,
     is_error: bool,
@@ -32,13 +38,9 @@ pub(crate) fn answer_as_json<R: Serialize>(
     result
 }
 
-/// What is said of a search that could not look at whole lines.
-pub(crate) const IN_PARTS: &str =
-    "some lines are too long and were searched in parts; a match across two parts is not found";
-
-/// Says what is missing and what to be careful of, in blocks of their own: the text around them
-/// stays what it is.
-pub(crate) fn notices(call: &Call<'_>, outcome: &Outcome) -> Vec<ContentBlock> {
+/// What is missing and what to be careful about, in blocks of their own, so that the text around them stays
+/// what the tool's document says.
+pub fn notices(call: &Call<'_>, outcome: &Outcome) -> Vec<ContentBlock> {
     let lost = Some(outcome.output.lost()).filter(|lost| *lost > 0);
     let lost = lost.map(|lost| format!("[{lost} bytes of output could not be kept]"));
     let remarks = remarks(outcome).into_iter().map(|remark| format!("[warning: {remark}]"));
@@ -49,7 +51,7 @@ pub(crate) fn notices(call: &Call<'_>, outcome: &Outcome) -> Vec<ContentBlock> {
         .collect()
 }
 
-/// What a command has left running, and how to get at it.
+/// Which processes a command left running, and how to end them.
 fn left_running(call: &Call<'_>, outcome: &Outcome) -> Option<String> {
     let job = outcome.job.as_ref()?;
     let pids: Vec<_> = pids(outcome).iter().map(ToString::to_string).collect();
@@ -64,6 +66,3 @@ fn left_running(call: &Call<'_>, outcome: &Outcome) -> Option<String> {
     };
     Some(format!("[still running as {job}: {processes} {}{more}; {end}]", pids.join(", ")))
 }
-
-/// What a call is answered with.
-pub(crate) type Answer = Result<CallToolResult, ToolError>;

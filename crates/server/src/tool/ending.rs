@@ -1,35 +1,40 @@
 //! How a command ended and what it used, as parts of an answer.
+//!
+//! The fields' doc comments are descriptions in the schema; plain comments are not.
 
 use mcpz_engine::{Closing, End, Limit, Outcome, signal_name};
 use mcpz_output::{Room, shortened};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::deadline::timed_out;
+use super::timeout::timed_out;
 
-/// How many processes that were left running are told.
-pub(crate) const MOST_PIDS: usize = 100;
+/// How many of the processes left running an answer lists.
+pub const MOST_PIDS: usize = 100;
 
-/// How many remarks are told, and how long each may be.
+/// How many remarks an answer has, and the longest of them in bytes.
 const MOST_REMARKS: usize = 10;
 const LONGEST_REMARK: usize = 300;
 
-/// What a command used; part of every answer to one that ran.
+/// What an answer says of a command whose supervising process was killed.
+pub const LOST: &str = "the process that minded this command was killed, and the command with it";
+
+/// What a command used and left behind; part of every answer to one that ran.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-pub(crate) struct Used {
+pub struct RunReport {
     duration_ms: u64,
-    // Nobody knows what a command in a session used.
+    // Unknown for a command in a session, which is not a process of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_rss_bytes: Option<u64>,
-    // What it had too much of
+    // The limit it exceeded
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<&'static str>,
     // Processes still running
     #[serde(skip_serializing_if = "Option::is_none")]
     background_pids: Option<Vec<i32>>,
-    // The job they are, for stop_job
+    // The job they belong to, for stop_job
     #[serde(skip_serializing_if = "Option::is_none")]
     background_job: Option<String>,
     // Bytes of output that could not be kept
@@ -40,7 +45,7 @@ pub(crate) struct Used {
     pub warnings: Option<Vec<String>>,
 }
 
-impl From<&Outcome> for Used {
+impl From<&Outcome> for RunReport {
     fn from(outcome: &Outcome) -> Self {
         let counted = Some(outcome.usage).filter(|_| outcome.session.is_none());
         Self {
@@ -56,20 +61,20 @@ impl From<&Outcome> for Used {
     }
 }
 
-/// Processes that were left running; of very many, some.
-pub(crate) fn pids(outcome: &Outcome) -> Vec<i32> {
+/// The processes left running, or the first of very many.
+pub fn pids(outcome: &Outcome) -> Vec<i32> {
     outcome.background.iter().copied().take(MOST_PIDS).collect()
 }
 
-/// What there is to say about a command beside its end and its output, in few words.
-pub(crate) fn remarks(outcome: &Outcome) -> Vec<String> {
+/// What else there is to say about a command, in short lines.
+pub fn remarks(outcome: &Outcome) -> Vec<String> {
     let remarks = outcome.remarks().into_iter().take(MOST_REMARKS);
     remarks.map(|remark| shortened(&remark, Room::bytes(LONGEST_REMARK)).into_owned()).collect()
 }
 
-/// How a command ended, where its exit code does not say it.
+/// How a command ended, where its exit code does not say so.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub(crate) struct Ending {
+pub struct Ending {
     // Signal that ended it
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
@@ -81,11 +86,11 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    pub fn said(text: impl Into<String>) -> Self {
+    pub fn message(text: impl Into<String>) -> Self {
         Self { message: Some(text.into()), ..Self::default() }
     }
 
-    /// The same with what to do about a timeout, if it was one.
+    /// Adds advice about the timeout, if the command ran into it.
     pub fn advising(self, advice: &str) -> Self {
         let add = |message| match self.timed_out {
             Some(true) => format!("{message}; {advice}"),
@@ -94,8 +99,8 @@ impl Ending {
         Self { message: self.message.map(add), ..self }
     }
 
-    /// What there is to say, in words.
-    pub fn words(&self) -> &str {
+    /// The message, or else the signal.
+    pub fn text(&self) -> &str {
         self.message.as_deref().or(self.signal.as_deref()).unwrap_or_default()
     }
 }
@@ -114,26 +119,22 @@ impl From<End> for Ending {
             End::Exited(_) => Self::default(),
             End::Signalled(signal) => Self { signal: Some(signal_name(signal)), ..Self::default() },
             End::TimedOut { after } => {
-                Self { timed_out: Some(true), ..Self::said(timed_out(after)) }
+                Self { timed_out: Some(true), ..Self::message(timed_out(after)) }
             }
-            End::Cancelled => Self::said("cancelled"),
-            End::Lost => Self::said(LOST),
-            End::Closed(why) => Self::said(closed(why)),
+            End::Cancelled => Self::message("cancelled"),
+            End::Lost => Self::message(LOST),
+            End::Closed(why) => Self::message(why_closed(why)),
         }
     }
 }
 
-/// Whether an answer is an error: a command that ran and failed is none.
-pub(crate) fn is_error(end: End) -> bool {
+/// Whether the answer to a command that ended so is an error. A command that ran and failed is not.
+pub fn is_error(end: End) -> bool {
     matches!(end, End::TimedOut { .. } | End::Lost | End::Closed(_))
 }
 
-/// What a run that was lost is answered with.
-pub(crate) const LOST: &str =
-    "the process that minded this command was killed, and the command with it";
-
-/// What is said of a command that ends because the server does.
-pub(crate) fn closed(why: Closing) -> &'static str {
+/// What an answer says of a command that ended because the server did.
+pub fn why_closed(why: Closing) -> &'static str {
     match why {
         Closing::ClientLeft => {
             "the client closed its input before this command had ended, so the server is ending, and \

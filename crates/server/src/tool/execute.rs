@@ -1,5 +1,5 @@
-//! The face of a sandbox's one tool: runs a program or a shell command and answers with its output, whose middle
-//! is left out beyond a limit.
+//! The face of a code sandbox: runs a program or a shell command and answers with its output, without the middle of a
+//! long one.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answer::{Answer, answer_as_json};
-use super::deadline::say_default;
-use super::ending::{Ending, LOST, Used};
+use super::ending::{Ending, LOST, RunReport};
 use super::error::ToolError;
-use super::handed_over::{HandedOver, SoFar};
-use super::shown::{Shown, Spilled, show, show_at_most};
+use super::excerpt::{Excerpt, Omission, excerpt, excerpt_at_most};
+use super::handover::{JobHandle, PartialOutput};
+use super::timeout::describe_default;
 use super::{Call, FaceSettings};
 use crate::budget::size_as_json;
-use crate::progress::Ran;
+use crate::watcher::CallOutcome;
 
 pub const DESCRIPTION: &str = "Runs a command and returns the captured output. With args, the command \
     is executed directly without a shell.";
 
 /// What to do about a timeout.
-const ADVICE: &str =
+const ON_TIMEOUT: &str =
     "pass a larger `timeout_ms`, or run it in the background with `&` (and without `args`)";
 
-/// Settings of this face alone.
+/// The settings of `execute`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecuteSettings {
-    /// The most of stdout and stderr together that is answered.
+    /// The most bytes of stdout and stderr together in an answer.
     pub max_output_bytes: usize,
-    /// Whether all that is answered is logged too.
+    /// Whether the log gets all the output of an answer.
     pub log_full_output: bool,
-    /// How much is logged otherwise.
+    /// How many bytes of each stream the log gets otherwise.
     pub log_output_bytes: usize,
 }
 
@@ -92,19 +92,18 @@ pub struct Reply {
     elapsed_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<String>,
-    // What else there is to know
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     #[serde(flatten)]
-    used: Option<Used>,
+    run: Option<RunReport>,
     #[serde(flatten)]
-    spilled: Spilled,
+    omission: Omission,
     #[serde(flatten)]
-    job: Option<HandedOver>,
+    job: Option<JobHandle>,
 }
 
 pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
-    say_default(tool, "timeout_ms", timeout.as_millis())
+    describe_default(tool, "timeout_ms", timeout.as_millis())
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -117,11 +116,11 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let limit = call.faces.execute.max_output_bytes;
     let outcome = match call.run(params.request(call.default_timeout())).await {
-        Ok(Ran::Ended(outcome)) => outcome,
-        Ok(Ran::HandedOver(job)) => {
-            let left = call.faces.max_answer.left(0, Measure::QuotedTwice);
+        Ok(CallOutcome::Ended(outcome)) => outcome,
+        Ok(CallOutcome::HandedOver(job)) => {
+            let left = call.faces.max_answer.room(0, Measure::QuotedTwice);
             let room = Room { size: left.size.min(limit), ..left };
-            let (reply, links) = Reply::going(SoFar::read(&call, &job, room).await?);
+            let (reply, links) = Reply::running(PartialOutput::read(&call, &job, room).await?);
             reply.log(&call.faces.execute);
             return Ok(answer_as_json(&reply, links, false));
         }
@@ -129,7 +128,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             return Err(ToolError::NotRun(error));
         }
         Err(error) => {
-            let why = call.faces.max_answer.of(true).most(&call.masked(&error.chain()));
+            let why = call.faces.max_answer.of(true).shorten(&call.masked(&error.chain()));
             return Ok(failure("spawn", &why));
         }
     };
@@ -139,26 +138,26 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let cut_short = matches!(outcome.end, End::TimedOut { .. } | End::Closed(_));
     let reply = Reply::ended(&outcome);
     let max = call.faces.max_answer;
-    let shown = match max.is_chosen() || cut_short {
+    let excerpt = match max.is_chosen() || cut_short {
         true => {
-            let room = max.of(cut_short).left(size_as_json(&reply), Measure::QuotedTwice);
-            show_at_most(&call, &outcome, room, limit).await?
+            let room = max.of(cut_short).room(size_as_json(&reply), Measure::QuotedTwice);
+            excerpt_at_most(&call, &outcome, room, limit).await?
         }
-        false => show(&call, &outcome, Room::bytes(limit)).await?,
+        false => excerpt(&call, &outcome, Room::bytes(limit)).await?,
     };
-    let (reply, links) = reply.showing(shown);
+    let (reply, links) = reply.showing(excerpt);
     reply.log(&call.faces.execute);
     Ok(answer_as_json(&reply, links, cut_short))
 }
 
-/// The document's own words for what failed, and why it did.
+/// What failed, in the words of the tool's document, and why.
 fn failure(what: &str, why: &str) -> CallToolResult {
     let text = format!("Error: execute: {what} failed");
     CallToolResult::error(vec![ContentBlock::text(text), ContentBlock::text(why)])
 }
 
 impl Reply {
-    /// The answer for a command that ran, without its output.
+    /// The reply for a command that ended, without its output.
     fn ended(outcome: &Outcome) -> Self {
         let (exit_code, signal) = match outcome.end {
             End::Exited(code) => (code, None),
@@ -170,28 +169,28 @@ impl Reply {
             timed_out: matches!(outcome.end, End::TimedOut { .. }),
             elapsed_ms: outcome.usage.wall.as_millis() as u64,
             signal,
-            message: Ending::from(outcome).advising(ADVICE).message,
-            used: Some(outcome.into()),
+            message: Ending::from(outcome).advising(ON_TIMEOUT).message,
+            run: Some(outcome.into()),
             ..Self::default()
         }
     }
 
-    fn showing(self, shown: Shown) -> (Self, Vec<ContentBlock>) {
-        let Shown { stdout, stderr, spilled, links, cut } = shown;
-        let (stdout_truncated, stderr_truncated) = cut;
-        (Self { stdout, stderr, stdout_truncated, stderr_truncated, spilled, ..self }, links)
+    fn showing(self, excerpt: Excerpt) -> (Self, Vec<ContentBlock>) {
+        let Excerpt { stdout, stderr, omission, links, .. } = excerpt;
+        let (stdout_truncated, stderr_truncated) = (excerpt.stdout_is_cut, excerpt.stderr_is_cut);
+        (Self { stdout, stderr, stdout_truncated, stderr_truncated, omission, ..self }, links)
     }
 
-    /// The answer for a command that goes on.
-    fn going(so_far: SoFar) -> (Self, Vec<ContentBlock>) {
-        let SoFar { job, stdout, stderr, message, elapsed, links } = so_far;
+    /// The reply for a command that continues as a job.
+    fn running(partial: PartialOutput) -> (Self, Vec<ContentBlock>) {
+        let PartialOutput { job, stdout, stderr, message, elapsed, links } = partial;
         let (message, job, elapsed_ms) = (Some(message), Some(job), elapsed.as_millis() as u64);
         let reply =
             Self { stdout, stderr, exit_code: -1, elapsed_ms, message, job, ..Self::default() };
         (reply, links)
     }
 
-    /// Logs what was printed, or its beginning. Debug formatting leaves no control character.
+    /// Logs the output, or its beginning. Debug formatting escapes control characters.
     fn log(&self, settings: &ExecuteSettings) {
         let limit = match settings.log_full_output {
             true => settings.max_output_bytes,

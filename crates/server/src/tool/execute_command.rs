@@ -1,4 +1,4 @@
-//! The native tool: runs a command and answers with its output.
+//! The native tool: runs a command and answers with its output, or with the job that the command became.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::answer::{Answer, answer, answer_as_json};
-use super::deadline::say_default;
-use super::ending::{Ending, Used, is_error};
+use super::ending::{Ending, RunReport, is_error};
 use super::error::{ToolError, check_not_blank, why_not_run};
-use super::handed_over::{HandedOver, how_to_go_on};
-use super::jobs::{Look, Wanted, ended_unused, output_uri, tell};
-use super::shown::{Shown, Spilled, resource_link, show};
+use super::excerpt::{Excerpt, Omission, excerpt, resource_link};
+use super::handover::{JobHandle, how_to_continue};
+use super::jobs::{OutputRequest, TerminalView, ended_unused, output_uri, report};
+use super::timeout::describe_default;
 use super::{Call, FaceSettings};
 use crate::budget::{size, size_as_json};
-use crate::progress::Ran;
+use crate::watcher::CallOutcome;
 
 pub const DESCRIPTION: &str = "Execute a shell command and return its output. A timeout ends everything \
     it started.";
 
-/// How output is counted: the answer's text is JSON, and sent as a string.
+/// How output is counted: the text of the answer is JSON, and is sent as a string.
 const MEASURE: Measure = Measure::QuotedTwice;
 
 /// The longest name of a session.
@@ -71,7 +71,7 @@ enum Invalid {
 }
 
 impl Params {
-    /// Whether what is asked of a session can be.
+    /// A session has a plain name, and runs commands only in the foreground and without input.
     fn check_session(&self) -> Result<(), ToolError> {
         let Some(name) = &self.session else { return Ok(()) };
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
@@ -104,22 +104,22 @@ impl From<Params> for RunRequest {
     }
 }
 
-/// What is said when a session is gone.
+/// What an answer says when the session ended.
 const SESSION_ENDED: &str =
     "the session has ended with this command; the next one of this name begins anew";
 
-/// What is said when one was gone, and nobody was told of it.
+/// What an answer says when the session had ended before, and no answer said so.
 const SESSION_BEGUN: &str = "this command began it anew";
 
 /// What to do about a timeout.
-const ADVICE: &str = "pass a larger `timeout`, or run it with `background`";
-const ADVICE_IN_SESSION: &str =
+const ON_TIMEOUT: &str = "pass a larger `timeout`, or run it with `background`";
+const ON_TIMEOUT_IN_SESSION: &str =
     "pass a larger `timeout`, or run it with `background` and without `session`";
 
-/// The terminal a command gets.
+/// The size of a command's terminal.
 const SIZE: Size = Size { rows: 24, columns: 80 };
 
-/// How long the first output of a job is waited for.
+/// How long a call waits for the first output of a job.
 const FIRST_OUTPUT: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -132,30 +132,30 @@ pub struct Reply {
     #[serde(flatten)]
     ending: Ending,
     #[serde(flatten)]
-    used: Option<Used>,
+    run: Option<RunReport>,
     #[serde(flatten)]
-    spilled: Spilled,
+    omission: Omission,
     #[serde(flatten)]
-    job: Option<Going>,
+    job: Option<RunningJob>,
     #[serde(skip_serializing_if = "Option::is_none")]
     session: Option<String>,
-    // Where the session is now.
+    // The directory of the session after this command.
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<String>,
 }
 
-/// A command that goes on as a job.
+/// A command that continues as a job.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Going {
+struct RunningJob {
     #[serde(flatten)]
-    job: HandedOver,
+    job: JobHandle,
     next_cursor: String,
     #[serde(flatten)]
-    terminal: Look,
+    terminal: TerminalView,
 }
 
 pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
-    say_default(tool, "timeout", timeout.as_secs())
+    describe_default(tool, "timeout", timeout.as_secs())
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -171,26 +171,27 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let mut request = RunRequest::from(params);
     request.joined = background && call.watcher.streams.contains(&Stream::Stderr);
     let (engine, owner) = (call.engine, call.owner);
-    let patience = call.patience.filter(|_| request.session.is_none());
-    let waited = patience.filter(|_| !background && request.input.is_none());
+    let after = call.background_after.filter(|_| request.session.is_none());
+    let waited = after.filter(|_| !background && request.input.is_none());
     let ran = match background {
         true if detach => {
-            call.watcher.start_detached(engine, owner, request).await.map(Ran::HandedOver)
+            call.watcher.start_detached(engine, owner, request).await.map(CallOutcome::HandedOver)
         }
-        true => call.watcher.start_job(engine, owner, request).await.map(Ran::HandedOver),
-        false if patience.is_some() || request.input.is_some() => {
-            call.watcher.run_or_hand_over(engine, owner, request, patience).await
+        true => call.watcher.start_job(engine, owner, request).await.map(CallOutcome::HandedOver),
+        false if after.is_some() || request.input.is_some() => {
+            call.watcher.run_or_hand_over(engine, owner, request, after).await
         }
-        false => call.watcher.run(engine, owner, request).await.map(Ran::Ended),
+        false => call.watcher.run(engine, owner, request).await.map(CallOutcome::Ended),
     };
     Ok(match ran {
-        Ok(Ran::HandedOver(job)) => handed_over(&call, &job, command, waited).await?,
-        Ok(Ran::Ended(outcome)) => {
+        Ok(CallOutcome::HandedOver(job)) => handed_over(&call, &job, command, waited).await?,
+        Ok(CallOutcome::Ended(outcome)) => {
             let (reply, failed) = (Reply::ran(command, &outcome), is_error(outcome.end));
-            let room = call.faces.max_answer.of(failed).left(size_as_json(&reply), MEASURE);
-            let Shown { stdout, stderr, spilled, links, .. } = show(&call, &outcome, room).await?;
-            let reply = Reply { output: stdout + &stderr, spilled, ..reply };
-            told(&call, &reply, failed, links)
+            let room = call.faces.max_answer.of(failed).room(size_as_json(&reply), MEASURE);
+            let Excerpt { stdout, stderr, omission, links, .. } =
+                excerpt(&call, &outcome, room).await?;
+            let reply = Reply { output: stdout + &stderr, omission, ..reply };
+            render(&call, &reply, failed, links)
         }
         Err(error) => not_run(&call, command, &why_not_run(&error)),
     })
@@ -198,13 +199,13 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 
 /// The answer for a command that could not be run.
 fn not_run(call: &Call<'_>, command: String, why: &str) -> CallToolResult {
-    let output = call.faces.max_answer.of(true).most(&call.masked(why));
+    let output = call.faces.max_answer.of(true).shorten(&call.masked(why));
     let reply = Reply { command, output, return_code: -1, ..Reply::default() };
-    told(call, &reply, true, Vec::new())
+    render(call, &reply, true, Vec::new())
 }
 
-/// The answer for a command that goes on: what it has printed so far, and how to ask for more.
-/// It is said how if that was nobody's wish, but took longer than was waited for.
+/// The answer for a command that continues as a job: what it has printed so far. `waited` is how long the call waited
+/// for it, if the client did not ask for a job.
 async fn handed_over(
     call: &Call<'_>,
     job: &Arc<Job>,
@@ -216,38 +217,40 @@ async fn handed_over(
     }
     wait(job, &Condition::Output, Place::default(), Instant::now() + FIRST_OUTPUT).await;
     let reply = Reply { command, ..Reply::default() };
-    let wanted = Wanted { taken: size_as_json(&reply), ..Wanted::new(call) };
-    let seen = tell(call, job, wanted, None).await?;
+    let request = OutputRequest { taken: size_as_json(&reply), ..OutputRequest::new(call) };
+    let report = report(call, job, request, None).await?;
     let reply = Reply {
-        output: seen.output.unwrap_or_default(),
-        return_code: seen.exit_code.unwrap_or(-1),
-        ending: waited.map(|waited| Ending::said(how_to_go_on(job, waited))).unwrap_or_default(),
-        job: Some(Going {
-            job: HandedOver { job_id: seen.job_id, pid: job.pid(), state: seen.state },
-            next_cursor: seen.next_cursor.unwrap_or_default(),
-            terminal: seen.look,
+        output: report.output.unwrap_or_default(),
+        return_code: report.exit_code.unwrap_or(-1),
+        ending: waited
+            .map(|waited| Ending::message(how_to_continue(job, waited)))
+            .unwrap_or_default(),
+        job: Some(RunningJob {
+            job: JobHandle { job_id: report.job_id, pid: job.pid(), state: report.state },
+            next_cursor: report.next_cursor.unwrap_or_default(),
+            terminal: report.terminal,
         }),
         ..reply
     };
     let link = |uri: String| resource_link(&uri, &job.output, Stream::Stdout);
-    Ok(told(call, &reply, false, output_uri(call, job).map(link).into_iter().collect()))
+    Ok(render(call, &reply, false, output_uri(call, job).map(link).into_iter().collect()))
 }
 
 impl Reply {
-    /// All but the output.
+    /// Everything but the output.
     fn ran(command: String, outcome: &Outcome) -> Self {
         let session = outcome.session.as_deref();
-        let advice = session.map_or(ADVICE, |_| ADVICE_IN_SESSION);
+        let advice = session.map_or(ON_TIMEOUT, |_| ON_TIMEOUT_IN_SESSION);
         let mut ending = Ending::from(outcome).advising(advice);
         let expired = session.and_then(|session| session.expired);
         let ended = session.is_some_and(|session| session.ended);
-        let told = [
+        let parts = [
             expired.map(|time| format!("the session {}; {SESSION_BEGUN}", ended_unused(time))),
             ending.message.take(),
             ended.then(|| SESSION_ENDED.to_owned()),
         ];
-        let told: Vec<_> = told.into_iter().flatten().collect();
-        ending.message = (!told.is_empty()).then(|| told.join("; "));
+        let parts: Vec<_> = parts.into_iter().flatten().collect();
+        ending.message = (!parts.is_empty()).then(|| parts.join("; "));
         Self {
             session: session.map(|session| session.name.clone()),
             cwd: session
@@ -256,15 +259,15 @@ impl Reply {
             command,
             return_code: outcome.end.exit_code().unwrap_or(-1),
             ending,
-            used: Some(outcome.into()),
+            run: Some(outcome.into()),
             ..Self::default()
         }
     }
 }
 
-/// The same answer twice: as text and as structure. The text is laid out for people while it is
-/// short; a client that shows both shows a long one once, if they are the same to the letter.
-fn told(
+/// The same answer as text and as structure. A short text is laid out for people. A long one is the structure byte for
+/// byte, so that clients which would show both show it once.
+fn render(
     call: &Call<'_>,
     reply: &Reply,
     is_error: bool,

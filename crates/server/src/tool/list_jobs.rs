@@ -1,4 +1,4 @@
-//! Lists the jobs of whoever asks.
+//! Lists the jobs of the caller.
 
 use std::time::UNIX_EPOCH;
 
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Call;
 use super::answer::{Answer, answer_as_json};
-use super::jobs::{Told, output_uri};
+use super::jobs::{JobReport, output_uri};
 use crate::budget::{MaxAnswer, size_as_json};
 
 pub const DESCRIPTION: &str = "List background jobs";
 
-/// How many jobs with long commands fit into an answer, at least.
+/// How many jobs with long commands fit into an answer at least.
 const LISTED: usize = 8;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -24,7 +24,7 @@ pub struct Params {}
 #[derive(Debug, Serialize)]
 pub struct Reply {
     jobs: Vec<Listed>,
-    /// Jobs that have ended and are too many to be listed
+    /// Jobs there was no room for; those that ended first are left out first.
     #[serde(skip_serializing_if = "Option::is_none")]
     omitted_jobs: Option<usize>,
 }
@@ -32,7 +32,7 @@ pub struct Reply {
 #[derive(Debug, Serialize)]
 struct Listed {
     #[serde(flatten)]
-    told: Told,
+    report: JobReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<i32>,
     command: String,
@@ -47,7 +47,7 @@ struct Listed {
     tty: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detached: Option<bool>,
-    /// Its output as a resource, for clients that follow it
+    /// Its output as a resource, for clients that subscribe to it
     #[serde(skip_serializing_if = "Option::is_none")]
     output_uri: Option<String>,
 }
@@ -61,11 +61,11 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 }
 
 impl Reply {
-    /// As many jobs as fit into an answer: those that ended first are left out.
+    /// As many jobs as fit into an answer. Jobs that have ended make room first.
     fn within(max_answer: MaxAnswer, mut jobs: Vec<Listed>) -> Self {
         let mut surplus = jobs.iter().map(size_as_json).sum::<usize>();
         let all = jobs.len();
-        let room = max_answer.left(0, Measure::QuotedTwice).size;
+        let room = max_answer.room(0, Measure::QuotedTwice).size;
         let leave_out = |job: &Listed, surplus: &mut usize| {
             let left_out = *surplus > room;
             *surplus -= if left_out { size_as_json(job) } else { 0 };
@@ -80,14 +80,14 @@ impl Reply {
 
 impl Listed {
     fn is_running(&self) -> bool {
-        self.told.state == State::Running.name()
+        self.report.state == State::Running.name()
     }
 
     fn new(call: &Call<'_>, job: &Job) -> Self {
         let started_at = job.started_at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let brief = |text: &str| call.faces.max_answer.shared_by(LISTED).echo(text);
         Self {
-            told: Told::new(job),
+            report: JobReport::new(job),
             pid: job.pid(),
             command: brief(&job.command),
             description: job.description.as_deref().map(brief),

@@ -1,4 +1,4 @@
-//! Reads kept output, a page at a time, without running anything.
+//! Reads kept output, one page at a time, and runs nothing.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use super::Call;
 use super::answer::{Answer, IN_PARTS, answer_as_json};
 use super::error::ToolError;
-use super::paging::{checked_limit, filter, is_pending, next_page, parse_cursor, read_patiently};
+use super::paging::{check_limit, filter, is_pending, next_page, parse_cursor, read_page};
 use crate::budget::size_as_json;
-use crate::kept::{Cursor, OutputUri};
 use crate::memory::PAGE;
+use crate::output_uri::{Cursor, OutputUri};
 
 pub const DESCRIPTION: &str = "Reads paginated data from a spilled file. Accepts cursor and \
     limit_bytes to safely stream contents. Runs nothing.";
@@ -64,7 +64,7 @@ pub struct Reply {
     lost_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    // More may come.
+    // More output may follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<bool>,
 }
@@ -72,7 +72,7 @@ pub struct Reply {
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
     let cursor = parse_cursor(params.cursor.as_deref())?;
-    let limit = params.limit_bytes.map(checked_limit).transpose()?;
+    let limit = params.limit_bytes.map(check_limit).transpose()?;
     let (grep, json_path) = (params.grep.as_deref(), params.json_path.as_deref());
     let filter = filter(&call.watcher.cancelled, grep, json_path).await?;
     let uri: Option<OutputUri> = params.uri.parse().ok();
@@ -82,7 +82,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Err(ToolError::arguments(OtherOutput));
     }
     let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri)));
-    // A compressed output is looked through as what it was.
+    // A filter looks through the output as it was before compression.
     let packed = |found: &Found, uri: &OutputUri| match (&filter, uri.zipped) {
         (Filter::Everything, true) => found.zipped.clone(),
         _ => Some(found.output.clone()),
@@ -94,7 +94,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let mut reply = Reply::about(&output, stream);
     let room = match limit {
         Some(limit) => Room::bytes(limit),
-        None => call.faces.max_answer.left(size_as_json(&reply), Measure::QuotedTwice),
+        None => call.faces.max_answer.room(size_as_json(&reply), Measure::QuotedTwice),
     };
     let wanted = PageRequest { offset: cursor.offset, room, limit_lines: usize::MAX };
     let reader = Reader::new(output.clone(), stream, View::default());
@@ -102,13 +102,13 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let (filter, ended) = (Arc::new(filter), found.outcome.is_some());
     let read = move |stop| filter.page(&reader.until(stop), wanted);
     let may_get_more = |page: &Page| is_pending(page, ended);
-    let page = read_patiently(&call.watcher.cancelled, &output, read, may_get_more).await?;
-    reply.tell(page, ended);
+    let page = read_page(&call.watcher.cancelled, &output, read, may_get_more).await?;
+    reply.add_page(page, ended);
     Ok(answer_as_json(&reply, Vec::new(), false))
 }
 
 impl Reply {
-    /// What is known before anything is read.
+    /// What is known before the page is read.
     fn about(output: &Output, stream: Stream) -> Self {
         let lost = output.lost();
         Self {
@@ -118,8 +118,8 @@ impl Reply {
         }
     }
 
-    /// Takes over a page of a command that has ended, or not.
-    fn tell(&mut self, page: Page, ended: bool) {
+    /// `ended` says whether the command has.
+    fn add_page(&mut self, page: Page, ended: bool) {
         self.next_cursor = next_page(&page, ended).map(|offset| Cursor::at(offset).to_string());
         (self.data, self.encoding) = match page.data {
             Data::Text(text) => (text, None),

@@ -1,4 +1,4 @@
-//! Tells how jobs are doing and what they print, now or when something has happened.
+//! Reports the state and the new output of jobs, at once or after waiting for something to happen.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use super::Call;
 use super::answer::{Answer, answer_as_json};
 use super::error::ToolError;
-use super::jobs::{Told, WaitParams, Wanted, find, parse_cursor, tell};
-use super::paging::checked_limit;
+use super::jobs::{JobReport, OutputRequest, WaitParams, find_job, parse_cursor, report};
+use super::paging::check_limit;
 
 pub const DESCRIPTION: &str = "State and new output of a background job, at once or after waiting";
 
@@ -46,9 +46,9 @@ enum Invalid {
 pub struct Reply {
     #[serde(flatten)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    told: Option<Told>,
+    report: Option<JobReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    jobs: Option<Vec<Told>>,
+    jobs: Option<Vec<JobReport>>,
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -63,16 +63,16 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let mut jobs = Vec::new();
     for id in ids {
-        jobs.push(find(&call, id).await?);
+        jobs.push(find_job(&call, id).await?);
     }
     let cursor = params.cursor.as_deref().map(parse_cursor).transpose()?;
-    let limit = params.limit_bytes.map(checked_limit).transpose()?;
+    let limit = params.limit_bytes.map(check_limit).transpose()?;
     let condition = params.wait.condition().await?;
-    // Nothing is wrong with what is asked for.
+    // Only now, when the arguments are known to be right: this changes where a later call begins.
     let revisited: Vec<_> = jobs.iter().map(|job| job.revisit()).collect();
     let from = |job: &Job| match (cursor, &params.grep) {
         (Some(cursor), _) => cursor,
-        // Places among the lines that match are others: without one, all of them are meant.
+        // The last place was not one among matching lines, so all of them are read.
         (None, Some(_)) => Place::default(),
         (None, None) => job.told(),
     };
@@ -91,9 +91,9 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         }
         None => vec![None; jobs.len()],
     };
-    let mut told = Vec::new();
+    let mut reports = Vec::new();
     for (job, met) in jobs.iter().zip(met) {
-        let wanted = Wanted {
+        let request = OutputRequest {
             from: from(job),
             tail: params.tail,
             limit: limit.map(|limit| (limit / jobs.len()).max(1)),
@@ -101,16 +101,16 @@ pub async fn call(mut call: Call<'_>) -> Answer {
             max_answer: call.faces.max_answer.shared_by(jobs.len()),
             taken: 0,
         };
-        told.push(tell(&call, job, wanted, met).await?);
+        reports.push(report(&call, job, request, met).await?);
     }
     let reply = match params.job_id {
-        Some(_) => Reply { told: told.pop(), jobs: None },
-        None => Reply { told: None, jobs: Some(told) },
+        Some(_) => Reply { report: reports.pop(), jobs: None },
+        None => Reply { report: None, jobs: Some(reports) },
     };
     Ok(answer_as_json(&reply, Vec::new(), false))
 }
 
-/// Waits until something has happened to any of some jobs, or to all; what became of each.
+/// Waits until the condition is met for one of the jobs, or for all. Returns what is known of each by then.
 async fn wait_for(
     jobs: Vec<(Arc<Job>, Place)>,
     condition: Condition,

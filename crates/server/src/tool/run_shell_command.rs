@@ -1,5 +1,5 @@
-//! The face of a coding assistant: runs a command with bash, in the foreground or in the background,
-//! and reports a line a field.
+//! The face of a coding assistant: runs a command with bash, in the foreground or in the background, and reports one
+//! line for each field.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::answer::{Answer, answer, notices};
-use super::deadline::say_deadline;
 use super::ending::{Ending, MOST_PIDS, is_error, pids, remarks};
 use super::error::{check_not_blank, why_not_run};
-use super::handed_over::{HandedOver, SoFar};
-use super::shown::{Shown, Spilled, resource_link, show};
+use super::excerpt::{Excerpt, Omission, excerpt, resource_link};
+use super::handover::{JobHandle, PartialOutput};
+use super::timeout::describe_timeout;
 use super::{Call, FaceSettings};
 use crate::budget::{size, size_of_text};
-use crate::kept::OutputUri;
-use crate::progress::Ran;
+use crate::output_uri::OutputUri;
+use crate::watcher::CallOutcome;
 
 pub const DESCRIPTION: &str = "Runs a command with bash -c. Set is_background to true for processes \
     that keep running, such as servers and watchers, which are shown as [background]; to false \
     for commands to wait for.";
 
 /// What to do about a timeout.
-const ADVICE: &str =
+const ON_TIMEOUT: &str =
     "set `is_background` for what takes longer, or start the server with a larger `--timeout`";
 
-/// How long it is looked whether a command in the background ends at once.
+/// How long a background command must run so that the answer says it is running.
 const AT_ONCE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -49,11 +49,10 @@ pub struct Params {
 impl Params {
     fn request(&self, timeout: Duration) -> RunRequest {
         let shell = Some(PathBuf::from("bash"));
-        // What is in the background already needs no second one of its own, which would be gone at
-        // once and leave nobody to ask for.
-        let alone = self.command.trim_end().strip_suffix('&');
-        let alone = alone.filter(|text| self.is_background && !text.ends_with(['&', '\\']));
-        let text = alone.unwrap_or(&self.command).to_owned();
+        // A trailing `&` would put it into the background twice: the shell would end at once, and the job with it.
+        let stripped = self.command.trim_end().strip_suffix('&');
+        let stripped = stripped.filter(|text| self.is_background && !text.ends_with(['&', '\\']));
+        let text = stripped.unwrap_or(&self.command).to_owned();
         RunRequest {
             directory: self.directory.as_ref().map(PathBuf::from),
             timeout: Some(timeout),
@@ -103,13 +102,13 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     #[serde(flatten)]
-    spilled: Spilled,
+    omission: Omission,
     #[serde(flatten)]
-    job: Option<HandedOver>,
+    job: Option<JobHandle>,
 }
 
 pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
-    say_deadline(tool, timeout)
+    describe_timeout(tool, timeout)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
@@ -127,16 +126,18 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return background(&call, request, reply).await;
     }
     match call.run(request).await {
-        Ok(Ran::Ended(outcome)) => reply.ended(&call, &outcome, is_error(outcome.end)).await,
-        Ok(Ran::HandedOver(job)) => {
+        Ok(CallOutcome::Ended(outcome)) => {
+            reply.ended(&call, &outcome, is_error(outcome.end)).await
+        }
+        Ok(CallOutcome::HandedOver(job)) => {
             let room = reply.room(&call, false);
-            Ok(reply.going(SoFar::read(&call, &job, room).await?))
+            Ok(reply.running(PartialOutput::read(&call, &job, room).await?))
         }
         Err(error) => Ok(reply.failed(&call, &why_not_run(&error))),
     }
 }
 
-/// Starts the command, answers at once and leaves it running.
+/// Starts the command and answers while it runs.
 async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answer {
     let reserved = match call.engine.reserve_job(call.owner) {
         Ok(reserved) => reserved,
@@ -153,34 +154,33 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
         };
     }
     let command = call.engine.shown(&request.command);
-    let (spilled, links) = follow(call, request, &run);
+    let (omission, links) = follow(call, request, &run);
     let job = call.engine.hand_over(call.owner, run, command);
     drop(reserved);
     wait(&job, &Condition::Exit, Place::default(), Instant::now() + AT_ONCE).await;
     if let Some(Ok(outcome)) = job.end().outcome {
         return reply.ended_at_once(call, &outcome).await;
     }
-    let (handed_over, first) = (HandedOver::new(&job).await?, job.pid());
+    let (handle, first) = (JobHandle::new(&job).await?, job.pid());
     let others =
         job.processes().await.into_iter().filter(|pid| Some(*pid) != first).take(MOST_PIDS);
     let background_pids = first.into_iter().chain(others).collect();
-    let job = Some(handed_over);
-    Ok(Reply { background_pids, job, spilled, ..reply }.told(false, links))
+    let job = Some(handle);
+    Ok(Reply { background_pids, job, omission, ..reply }.render(false, links))
 }
 
-/// Keeps what a command in the background prints, so that it can be read while it runs.
-fn follow(call: &Call<'_>, request: RunRequest, run: &Run) -> (Spilled, Vec<ContentBlock>) {
+/// Keeps what a background command prints, so that it can be read while it runs.
+fn follow(call: &Call<'_>, request: RunRequest, run: &Run) -> (Omission, Vec<ContentBlock>) {
     let (id, output) = (run.id(), run.output());
     call.owner.follow(id, Some(request), output.clone());
     let uri = |stream| OutputUri::new(id, stream).to_string();
-    let shown = |stream: &Stream| call.watcher.streams.contains(stream);
-    let (stdout, stderr) =
-        (uri(Stream::Stdout), shown(&Stream::Stderr).then(|| uri(Stream::Stderr)));
+    let has_stderr = call.watcher.streams.contains(&Stream::Stderr);
+    let (stdout, stderr) = (uri(Stream::Stdout), has_stderr.then(|| uri(Stream::Stderr)));
     let stderr_link = stderr.as_ref().map(|uri| resource_link(uri, output, Stream::Stderr));
     let links = [Some(resource_link(&stdout, output, Stream::Stdout)), stderr_link];
-    let spilled =
-        Spilled { spill_uri: Some(stdout), stderr_spill_uri: stderr, ..Spilled::default() };
-    (spilled, links.into_iter().flatten().collect())
+    let omission =
+        Omission { spill_uri: Some(stdout), stderr_spill_uri: stderr, ..Omission::default() };
+    (omission, links.into_iter().flatten().collect())
 }
 
 fn description(params: &Params) -> Option<String> {
@@ -193,48 +193,48 @@ fn description(params: &Params) -> Option<String> {
 }
 
 impl Reply {
-    /// The answer for a command that ran.
+    /// The answer for a command that ended.
     async fn ended(self, call: &Call<'_>, outcome: &Outcome, is_error: bool) -> Answer {
         let reply = self.ran(outcome);
-        let shown = show(call, outcome, reply.room(call, is_error)).await?;
-        let notes = [notices(call, outcome), shown.notice(call).into_iter().collect()].concat();
-        let Shown { stdout, stderr, spilled, links, .. } = shown;
-        Ok(Self { stdout, stderr, spilled, ..reply }.told(is_error, [notes, links].concat()))
+        let excerpt = excerpt(call, outcome, reply.room(call, is_error)).await?;
+        let notes = [notices(call, outcome), excerpt.notice(call).into_iter().collect()].concat();
+        let Excerpt { stdout, stderr, omission, links, .. } = excerpt;
+        Ok(Self { stdout, stderr, omission, ..reply }.render(is_error, [notes, links].concat()))
     }
 
-    /// What an answer that says this has room for.
+    /// Room for output in an answer that says this.
     fn room(&self, call: &Call<'_>, is_error: bool) -> Room {
         let max_answer = call.faces.max_answer.of_both(is_error);
         let remainder = self.remainder().as_ref().map_or(0, size);
         let taken = size(self).max(size_of_text(&self.report()) + remainder);
-        max_answer.left(taken, Measure::Quoted)
+        max_answer.room(taken, Measure::Quoted)
     }
 
-    /// The report of a command that goes on: how is said behind it, and not an error.
-    fn going(self, so_far: SoFar) -> CallToolResult {
-        let SoFar { job, stdout, stderr, message, elapsed, links } = so_far;
+    /// The report of a command that continues as a job. It has a note behind it, and is not an error.
+    fn running(self, partial: PartialOutput) -> CallToolResult {
+        let PartialOutput { job, stdout, stderr, message, elapsed, links } = partial;
         let note = ContentBlock::text(format!("[{message}]"));
         let background_pids = job.pid.into_iter().collect();
         let (message, job) = (Some(message), Some(job));
         let duration_ms = Some(elapsed.as_millis() as u64);
         let reply = Self { stdout, stderr, background_pids, duration_ms, message, job, ..self };
-        reply.told(false, [vec![note], links].concat())
+        reply.render(false, [vec![note], links].concat())
     }
 
-    /// The answer for a command that was to run in the background and did not.
+    /// The answer for a background command that ended at once.
     async fn ended_at_once(self, call: &Call<'_>, outcome: &Outcome) -> Answer {
         let error = match outcome.end {
             End::Exited(0) => None,
             End::Exited(code) => Some(format!("it ended at once, with exit code {code}")),
-            end => Some(format!("it ended at once: {}", Ending::from(end).words())),
+            end => Some(format!("it ended at once: {}", Ending::from(end).text())),
         };
         let reply = Self { error, ..self };
         reply.ended(call, outcome, is_error(outcome.end)).await
     }
 
-    /// All but the output.
+    /// Everything but the output.
     fn ran(self, outcome: &Outcome) -> Self {
-        let ending = Ending::from(outcome).advising(ADVICE);
+        let ending = Ending::from(outcome).advising(ON_TIMEOUT);
         Self {
             error: self.error.or(ending.message),
             timed_out: ending.timed_out,
@@ -256,11 +256,11 @@ impl Reply {
     }
 
     fn failed(self, call: &Call<'_>, error: &str) -> CallToolResult {
-        let error = call.faces.max_answer.of(true).most(&call.masked(error));
-        Self { error: Some(error), ..self }.told(true, Vec::new())
+        let error = call.faces.max_answer.of(true).shorten(&call.masked(error));
+        Self { error: Some(error), ..self }.render(true, Vec::new())
     }
 
-    /// A line a field, in the document's order.
+    /// One line for each field, in the order of the tool's document.
     fn report(&self) -> String {
         let or = |text: &str, otherwise: &str| match text.is_empty() {
             true => otherwise.to_owned(),
@@ -281,7 +281,7 @@ impl Reply {
         .join("\n")
     }
 
-    /// What the document has no line for: what the command is for, and which job it is.
+    /// What the document has no line for: the purpose of the command, and its job.
     fn remainder(&self) -> Option<ContentBlock> {
         let description = self.description.iter().map(|text| format!("Description: {text}"));
         let job = self.job.iter().map(|job| format!("Job: {}", job.job_id));
@@ -289,7 +289,7 @@ impl Reply {
         (!lines.is_empty()).then(|| ContentBlock::text(lines.join("\n")))
     }
 
-    fn told(self, is_error: bool, notes: Vec<ContentBlock>) -> CallToolResult {
+    fn render(self, is_error: bool, notes: Vec<ContentBlock>) -> CallToolResult {
         let report = ContentBlock::text(self.report());
         let blocks = [Some(report), self.remainder()].into_iter().flatten().chain(notes);
         answer(&self, blocks.collect(), is_error)

@@ -1,4 +1,4 @@
-//! The face that speaks in sentences: runs a command and says how it went, with the details beside.
+//! The face that answers in sentences: runs a command and says how it went, with the details in the structure.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,29 +11,29 @@ use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::advice::{Told, advice};
+use super::advice::{EndedCommand, advice};
 use super::answer::{Answer, answer, notices};
-use super::deadline::{in_seconds, timed_out};
-use super::ending::{LOST, Used, closed};
+use super::ending::{LOST, RunReport, why_closed};
 use super::error::{ToolError, check_not_blank};
-use super::handed_over::{HandedOver, SoFar};
+use super::excerpt::{Excerpt, Omission, excerpt, excerpt_at_most};
+use super::handover::{JobHandle, PartialOutput};
 use super::paging::MAX_BYTES;
-use super::shown::{Shown, Spilled, show, show_at_most};
+use super::timeout::{in_seconds, timed_out};
 use super::{Call, FaceSettings};
 use crate::budget::size;
-use crate::progress::Ran;
+use crate::watcher::CallOutcome;
 
 pub const DESCRIPTION: &str = "Execute shell commands with timeout and output capture.";
 
-/// What the sentence of an answer takes at most, with the blocks beside it.
+/// The most characters of an answer's sentence, with the blocks beside it.
 const SENTENCE: usize = 600;
 
-/// Settings of this face alone.
+/// The settings of `shell`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShellSettings {
     pub default_timeout: Duration,
     pub max_timeout: Duration,
-    /// The most bytes of a command's output that are shown.
+    /// The most bytes of output in an answer.
     pub max_output: usize,
 }
 
@@ -67,7 +67,7 @@ pub struct Params {
     timeout: Option<u64>,
     /// Additional environment variables to set (optional)
     environment: Option<BTreeMap<String, String>>,
-    // The description names the most that is shown, which can be set.
+    // `adapt` adds the description, which depends on a setting.
     #[schemars(range(min = 1))]
     max_output_size: Option<usize>,
 }
@@ -110,17 +110,17 @@ pub struct Reply {
     partial_stderr: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timed_out: Option<bool>,
-    // What the text says where the exit code does not say it all
+    // The sentence, where the exit code does not say everything.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     execution_time_ms: u64,
     working_directory: String,
     #[serde(flatten)]
-    used: Option<Used>,
+    run: Option<RunReport>,
     #[serde(flatten)]
-    spilled: Spilled,
+    omission: Omission,
     #[serde(flatten)]
-    job: Option<HandedOver>,
+    job: Option<JobHandle>,
 }
 
 pub fn adapt(mut tool: Tool, timeout: Duration, faces: &FaceSettings) -> Tool {
@@ -139,7 +139,7 @@ pub fn adapt(mut tool: Tool, timeout: Duration, faces: &FaceSettings) -> Tool {
     tool
 }
 
-/// Seconds, and minutes beside them where that is plainer.
+/// Seconds, with minutes where those are plainer.
 fn in_words(seconds: u64) -> String {
     match (seconds / 60, seconds % 60) {
         (minutes @ 2.., 0) => format!("{seconds} seconds / {minutes} minutes"),
@@ -161,56 +161,55 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let asked = params.max_output_size;
     let command = call.echo(&params.command);
     let request = params.request(call.default_timeout());
-    let place = call.engine.directory_of(&request);
-    let directory = call.echo(&place.display().to_string());
+    let path = call.engine.directory_of(&request);
+    let directory = call.echo(&path.display().to_string());
     let outcome = match call.run(request).await.map_err(ToolError::NotRun)? {
-        Ran::Ended(outcome) => outcome,
-        Ran::HandedOver(job) => {
+        CallOutcome::Ended(outcome) => outcome,
+        CallOutcome::HandedOver(job) => {
             let reply = Reply { command, working_directory: directory, ..Reply::default() };
             let room = reply.room(&call, false);
-            return Ok(reply.going(SoFar::read(&call, &job, room).await?));
+            return Ok(reply.running(PartialOutput::read(&call, &job, room).await?));
         }
     };
     let mut reply = Reply::new(command, directory, &outcome);
-    let shown = fitting(&call, &reply, &outcome, asked).await?;
-    let (end, stderr) = (outcome.end, shown.stderr.as_str());
-    let told = Told { command: &reply.command, directory: &place, end, stderr };
+    let excerpt = fitting(&call, &reply, &outcome, asked).await?;
+    let (end, stderr) = (outcome.end, excerpt.stderr.as_str());
+    let ended = EndedCommand { command: &reply.command, directory: &path, end, stderr };
     let advice = match outcome.limit {
-        None => advice(&call, &told).await,
+        None => advice(&call, &ended).await,
         Some(_) => None,
     };
     let (sentence, is_error) = (sentence(&call, &outcome, advice.as_deref()), is_failure(&outcome));
-    // Some clients show the structure alone.
+    // Some clients show only the structure.
     if reply.exit_code.is_none() || outcome.limit.is_some() || advice.is_some() {
         reply.message = Some(sentence.clone());
     }
-    let output = format!("{}{}", shown.stdout, shown.stderr);
+    let output = format!("{}{}", excerpt.stdout, excerpt.stderr);
     let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
-    let omission = shown.notice(&call);
+    let omission = excerpt.notice(&call);
     let lowered = asked.filter(|_| omission.is_some()).and_then(|it| lowered(it, settings));
-    let shown_in_part = omission.into_iter().chain(lowered).collect();
-    let notices = [notices(&call, &outcome), shown_in_part].concat();
-    let content = [content, notices, shown.links.clone()].concat();
-    Ok(answer(&reply.with_output(&outcome, shown), content, is_error))
+    let cuts = omission.into_iter().chain(lowered).collect();
+    let notices = [notices(&call, &outcome), cuts].concat();
+    let content = [content, notices, excerpt.links.clone()].concat();
+    Ok(answer(&reply.with_output(&outcome, excerpt), content, is_error))
 }
 
-/// What is shown of the output: as many bytes as were asked for, or else what fits into an answer.
-/// Never more than is set.
+/// As many bytes of output as the call asks for, or what fits into an answer. Never more than the settings allow.
 async fn fitting(
     call: &Call<'_>,
     reply: &Reply,
     outcome: &Outcome,
     asked: Option<usize>,
-) -> Result<Shown, ToolError> {
+) -> Result<Excerpt, ToolError> {
     if let Some(asked) = asked {
-        return show(call, outcome, Room::bytes(asked.min(call.faces.shell.most_shown()))).await;
+        return excerpt(call, outcome, Room::bytes(asked.min(call.faces.shell.most_shown()))).await;
     }
     let most = call.faces.shell.max_output;
     let room = reply.room(call, outcome.end != End::Exited(0));
-    show_at_most(call, outcome, room, most).await
+    excerpt_at_most(call, outcome, room, most).await
 }
 
-/// Says that less is shown than was asked for, and why.
+/// Why the answer shows less than the call asks for, if it does.
 fn lowered(asked: usize, settings: &ShellSettings) -> Option<ContentBlock> {
     let most = settings.most_shown();
     let why = match most < MAX_BYTES {
@@ -225,7 +224,7 @@ fn is_failure(outcome: &Outcome) -> bool {
     outcome.limit.is_some() || outcome.end != End::Exited(0)
 }
 
-/// How it went, in a sentence.
+/// How the command ended.
 fn sentence(call: &Call<'_>, outcome: &Outcome, advice: Option<&str>) -> String {
     if let Some(limit) = outcome.limit {
         return format!("Command was ended: {limit}");
@@ -241,8 +240,8 @@ fn sentence(call: &Call<'_>, outcome: &Outcome, advice: Option<&str>) -> String 
             format!("Command {}. {}", timed_out(after), longer(after, &call.faces.shell))
         }
         End::Cancelled => "Command was cancelled".into(),
-        End::Lost => format!("Command failed: {}", LOST),
-        End::Closed(why) => format!("Command was ended: {}", closed(why)),
+        End::Lost => format!("Command failed: {LOST}"),
+        End::Closed(why) => format!("Command was ended: {}", why_closed(why)),
     };
     let advice = advice.map(|advice| format!(": {advice}"));
     text + &advice.unwrap_or_default()
@@ -261,15 +260,15 @@ fn longer(after: Duration, settings: &ShellSettings) -> String {
 }
 
 impl Reply {
-    /// What an answer that says this has room for.
+    /// Room for output in an answer that says this.
     fn room(&self, call: &Call<'_>, is_error: bool) -> Room {
         let max_answer = call.faces.max_answer.of_both(is_error);
-        max_answer.left(size(self) + SENTENCE, Measure::Quoted)
+        max_answer.room(size(self) + SENTENCE, Measure::Quoted)
     }
 
-    /// The answer for a command that goes on.
-    fn going(self, so_far: SoFar) -> CallToolResult {
-        let SoFar { job, stdout, stderr, message, elapsed, links } = so_far;
+    /// The answer for a command that continues as a job.
+    fn running(self, partial: PartialOutput) -> CallToolResult {
+        let PartialOutput { job, stdout, stderr, message, elapsed, links } = partial;
         let sentence = format!("Command is {message}");
         let output = [stdout.as_str(), &stderr].concat();
         let reply = Self {
@@ -284,13 +283,13 @@ impl Reply {
         answer(&reply, [content, links].concat(), false)
     }
 
-    /// All but the output.
+    /// Everything but the output.
     fn new(command: String, directory: String, outcome: &Outcome) -> Self {
         let reply = Self {
             command,
             execution_time_ms: outcome.usage.wall.as_millis() as u64,
             working_directory: directory,
-            used: Some(outcome.into()),
+            run: Some(outcome.into()),
             ..Self::default()
         };
         match outcome.end {
@@ -304,14 +303,14 @@ impl Reply {
         }
     }
 
-    fn with_output(self, outcome: &Outcome, shown: Shown) -> Self {
-        let Shown { stdout, stderr, spilled, .. } = shown;
+    fn with_output(self, outcome: &Outcome, excerpt: Excerpt) -> Self {
+        let Excerpt { stdout, stderr, omission, .. } = excerpt;
         let (stdout, stderr) = (Some(stdout), Some(stderr));
         match outcome.end {
             End::TimedOut { .. } => {
-                Self { partial_stdout: stdout, partial_stderr: stderr, spilled, ..self }
+                Self { partial_stdout: stdout, partial_stderr: stderr, omission, ..self }
             }
-            _ => Self { stdout, stderr, spilled, ..self },
+            _ => Self { stdout, stderr, omission, ..self },
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ends a job with all it started.
+//! Ends a job with every process it started.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use super::Call;
 use super::answer::{Answer, answer_as_json};
 use super::error::ToolError;
-use super::jobs::{Told, find};
+use super::jobs::{JobReport, find_job};
 
 pub const DESCRIPTION: &str = "End a background job with everything it started";
 
-/// The longest grace there is.
+/// The longest grace period, in milliseconds.
 const MAX_GRACE: u64 = 60_000;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,14 +37,14 @@ enum Invalid {
 #[derive(Debug, Serialize)]
 pub struct Reply {
     #[serde(flatten)]
-    told: Told,
+    report: JobReport,
     /// Processes that could not be ended
     survivors: usize,
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
-    let job = find(&call, &params.job_id).await?;
+    let job = find_job(&call, &params.job_id).await?;
     let signal = match &params.signal {
         None => None,
         Some(name) => Some(signal(name)?),
@@ -54,7 +54,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         return Err(ToolError::arguments(Invalid::Grace));
     }
     let survivors = job.stop(signal, grace).await.len();
-    let reply = Reply { told: Told::new(&job), survivors };
+    let reply = Reply { report: JobReport::new(&job), survivors };
     Ok(answer_as_json(&reply, Vec::new(), survivors > 0))
 }
 

@@ -1,4 +1,4 @@
-//! Writes to what a job reads: text, keys, or that nothing more comes.
+//! Writes to a job's input: text, keys, or the end of the input.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use tokio::time::Instant;
 use super::Call;
 use super::answer::{Answer, answer_as_json};
 use super::error::ToolError;
-use super::jobs::{WaitParams, Wanted, find, tell};
+use super::jobs::{OutputRequest, WaitParams, find_job, report};
 use crate::blocking::run_blocking;
 
 pub const DESCRIPTION: &str = "Type into a background job and see what it prints; end a line with \\n \
     or the key enter";
 
-/// How long a job may be silent after it was written to before it counts as done.
+/// How long a job must print nothing before the answer to a call without `wait_for` is sent.
 const QUIET: Duration = Duration::from_millis(150);
 
-/// How long it may take in all, if nothing else is said.
+/// How long such a call waits at most.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -54,9 +54,9 @@ enum NotWritable {
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
-    let job = find(&call, &params.job_id).await?;
-    let looked = job.clone();
-    let screen = run_blocking(&call.watcher.cancelled, move |_| Ok(looked.screen())).await?;
+    let job = find_job(&call, &params.job_id).await?;
+    let viewed = job.clone();
+    let screen = run_blocking(&call.watcher.cancelled, move |_| Ok(viewed.screen())).await?;
     let application = screen.is_some_and(|screen| screen.application_cursor);
     let mut typing = Typing {
         text: params.text.unwrap_or_default(),
@@ -91,7 +91,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         () = call.watcher.cancelled.cancelled() => return Err(ToolError::Cancelled),
     };
     let met = Some(met).filter(|_| params.wait.wait_for.is_some());
-    let wanted = Wanted { from: place, ..Wanted::new(&call) };
-    let told = tell(&call, &job, wanted, met).await?;
-    Ok(answer_as_json(&told, Vec::new(), false))
+    let request = OutputRequest { from: place, ..OutputRequest::new(&call) };
+    let report = report(&call, &job, request, met).await?;
+    Ok(answer_as_json(&report, Vec::new(), false))
 }

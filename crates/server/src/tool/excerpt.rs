@@ -1,4 +1,4 @@
-//! What an answer shows of a command's output, and where the rest of it is.
+//! What an answer shows of a command's output, and where the rest of it can be read.
 
 use mcpz_engine::Outcome;
 use mcpz_output::{Excerpts, Output, Room, Stream, mime};
@@ -9,12 +9,11 @@ use serde::Serialize;
 use super::error::ToolError;
 use super::{Ability, Call};
 use crate::blocking::run_blocking;
-use crate::kept::OutputUri;
+use crate::output_uri::OutputUri;
 
-/// Where an output that was cut can be read as a whole.
+/// What an answer leaves out, and the URIs of the whole output.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
-pub(crate) struct Spilled {
-    // Left out of what is shown
+pub struct Omission {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub omitted_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,20 +22,20 @@ pub(crate) struct Spilled {
     pub stderr_spill_uri: Option<String>,
 }
 
-/// What an answer shows of a command's output, and where the rest is.
-pub(crate) struct Shown {
+pub struct Excerpt {
     pub stdout: String,
     pub stderr: String,
-    pub spilled: Spilled,
+    pub omission: Omission,
+    /// Links to the whole output.
     pub links: Vec<ContentBlock>,
-    /// Whether something of stdout is left out, and of stderr.
-    pub cut: (bool, bool),
+    pub stdout_is_cut: bool,
+    pub stderr_is_cut: bool,
 }
 
-impl Shown {
-    /// Where the rest is, in words, for a text that does not say it otherwise.
+impl Excerpt {
+    /// Where the rest is, for a text that does not say so otherwise.
     pub fn notice(&self, call: &Call<'_>) -> Option<ContentBlock> {
-        let Spilled { omitted_bytes, spill_uri, stderr_spill_uri } = &self.spilled;
+        let Omission { omitted_bytes, spill_uri, stderr_spill_uri } = &self.omission;
         let omitted = (*omitted_bytes)?;
         let uris: Vec<_> = [spill_uri, stderr_spill_uri].into_iter().flatten().cloned().collect();
         let uris = uris.join(" and ");
@@ -49,12 +48,8 @@ impl Shown {
     }
 }
 
-/// Picks what fits into an answer of a command's output, and keeps the whole if that is not all.
-pub(crate) async fn show(
-    call: &Call<'_>,
-    outcome: &Outcome,
-    room: Room,
-) -> Result<Shown, ToolError> {
+/// Picks what fits into an answer. If that is not all, the whole output is kept for its owner.
+pub async fn excerpt(call: &Call<'_>, outcome: &Outcome, room: Room) -> Result<Excerpt, ToolError> {
     let (output, streams) = (outcome.output.clone(), call.watcher.streams);
     let excerpts = match output.is_at_hand(room.size) {
         true => output.excerpts(streams, room),
@@ -65,47 +60,52 @@ pub(crate) async fn show(
     };
     let omitted = excerpts.omitted();
     let Excerpts { stdout, stderr } = excerpts;
-    let cut = (stdout.omitted > 0, stderr.omitted > 0);
-    let (stdout, stderr) = (stdout.text, stderr.text);
+    let excerpt = Excerpt {
+        stdout_is_cut: stdout.omitted > 0,
+        stderr_is_cut: stderr.omitted > 0,
+        stdout: stdout.text,
+        stderr: stderr.text,
+        omission: Omission::default(),
+        links: Vec::new(),
+    };
     if omitted == 0 {
-        let (spilled, links) = (Spilled::default(), Vec::new());
-        return Ok(Shown { stdout, stderr, spilled, links, cut });
+        return Ok(excerpt);
     }
     call.owner.keep(outcome.clone());
-    let name = |stream| {
-        let there = streams.contains(&stream) && outcome.output.kept_length(stream) > 0;
-        there.then(|| OutputUri::new(&outcome.id, stream).to_string())
+    let uri = |stream| {
+        let has_bytes = streams.contains(&stream) && outcome.output.kept_length(stream) > 0;
+        has_bytes.then(|| OutputUri::new(&outcome.id, stream).to_string())
     };
-    let (spill_uri, stderr_spill_uri) = (name(Stream::Stdout), name(Stream::Stderr));
+    let (spill_uri, stderr_spill_uri) = (uri(Stream::Stdout), uri(Stream::Stderr));
     let link = |uri: &Option<String>, stream| {
         uri.as_ref().map(|uri| resource_link(uri, &outcome.output, stream))
     };
     let links = [link(&spill_uri, Stream::Stdout), link(&stderr_spill_uri, Stream::Stderr)];
     let links = links.into_iter().flatten().collect();
-    let spilled = Spilled { omitted_bytes: Some(omitted), spill_uri, stderr_spill_uri };
-    Ok(Shown { stdout, stderr, spilled, links, cut })
+    let omission = Omission { omitted_bytes: Some(omitted), spill_uri, stderr_spill_uri };
+    Ok(Excerpt { omission, links, ..excerpt })
 }
 
-/// The same with no more than so many bytes, however room is counted.
-pub(crate) async fn show_at_most(
+/// The same with at most so many bytes, in whatever unit the room is measured.
+pub async fn excerpt_at_most(
     call: &Call<'_>,
     outcome: &Outcome,
     room: Room,
     most: usize,
-) -> Result<Shown, ToolError> {
-    let shown = show(call, outcome, room).await?;
-    if shown.stdout.len() + shown.stderr.len() <= most {
-        return Ok(shown);
+) -> Result<Excerpt, ToolError> {
+    let fitting = excerpt(call, outcome, room).await?;
+    if fitting.stdout.len() + fitting.stderr.len() <= most {
+        return Ok(fitting);
     }
-    let shown = show(call, outcome, Room::bytes(most)).await?;
-    match room.measure.of(&shown.stdout) + room.measure.of(&shown.stderr) <= room.size {
-        true => Ok(shown),
-        false => show(call, outcome, Room { size: most.min(room.size), ..room }).await,
+    let fitting = excerpt(call, outcome, Room::bytes(most)).await?;
+    match room.measure.of(&fitting.stdout) + room.measure.of(&fitting.stderr) <= room.size {
+        true => Ok(fitting),
+        false => excerpt(call, outcome, Room { size: most.min(room.size), ..room }).await,
     }
 }
 
-/// A pointer to kept output, for clients that can follow it.
-pub(crate) fn resource_link(uri: &str, output: &Output, stream: Stream) -> ContentBlock {
+/// A link to kept output, for clients that can follow it.
+pub fn resource_link(uri: &str, output: &Output, stream: Stream) -> ContentBlock {
     let name = uri.rsplit('/').next().unwrap_or(uri);
     let resource = Resource::new(uri, name).with_mime_type(mime(output, stream));
     ContentBlock::resource_link(resource)

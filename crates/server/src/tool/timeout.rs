@@ -1,4 +1,4 @@
-//! How long a command may take: what the schemas say of it, and what is said of one that took longer.
+//! How long a command may take: what schemas and answers say of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 use rmcp::model::Tool;
 use serde_json::Value;
 
-/// What is said of a command that was ended at its deadline.
+/// What an answer says of a command that ran into its timeout.
 pub fn timed_out(after: Duration) -> String {
     format!("timed out after {}", in_seconds(after))
 }
 
-/// A time in words.
+/// A time as people say it.
 pub fn in_seconds(time: Duration) -> String {
     match time.as_secs_f64() {
         1.0 => "1 second".to_owned(),
@@ -19,8 +19,8 @@ pub fn in_seconds(time: Duration) -> String {
     }
 }
 
-/// Says of an argument what it is when it is left out.
-pub fn say_default(tool: Tool, argument: &str, default: impl std::fmt::Display) -> Tool {
+/// Adds the default of an argument to its description.
+pub fn describe_default(tool: Tool, argument: &str, default: impl std::fmt::Display) -> Tool {
     let mut tool = tool;
     let argument = &mut Arc::make_mut(&mut tool.input_schema)["properties"][argument];
     let text = argument["description"].as_str().unwrap_or_default();
@@ -28,8 +28,8 @@ pub fn say_default(tool: Tool, argument: &str, default: impl std::fmt::Display) 
     tool
 }
 
-/// Says when commands are ended, where no argument does.
-pub fn say_deadline(tool: Tool, time: Duration) -> Tool {
+/// Adds the timeout to the description of a tool that has no argument for it.
+pub fn describe_timeout(tool: Tool, time: Duration) -> Tool {
     let mut tool = tool;
     let text = tool.description.as_deref().unwrap_or_default();
     tool.description =

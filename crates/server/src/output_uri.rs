@@ -1,4 +1,4 @@
-//! How kept outputs are named to clients: a URI for each stream, a cursor for a place in one.
+//! How clients name kept output: a URI for each stream, and a cursor for a place in it.
 
 use std::str::FromStr;
 
@@ -6,12 +6,12 @@ use mcpz_output::Stream;
 
 const PREFIX: &str = "mcp://tmp/exec-";
 
-/// The name of one stream of a kept output.
+/// One stream of a kept output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputUri {
     pub id: String,
     pub stream: Stream,
-    /// Whether it is the compressed form.
+    /// Whether this is the compressed form.
     pub zipped: bool,
 }
 
@@ -25,7 +25,7 @@ impl OutputUri {
         Self { zipped: true, ..Self::new(id, Stream::Stdout) }
     }
 
-    /// The template of all such names.
+    /// The template of all these URIs.
     pub const TEMPLATE: &str = "mcp://tmp/exec-{id}.{stream}";
 }
 
@@ -40,29 +40,29 @@ impl std::fmt::Display for OutputUri {
     }
 }
 
-/// Clients get the same answer for this as for a name that nothing is kept under.
+/// Clients get the same answer for this as for a URI that nothing is kept under.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this names no kept output")]
-pub struct InvalidName;
+#[error("not a URI or cursor of kept output")]
+pub struct Malformed;
 
 impl FromStr for OutputUri {
-    type Err = InvalidName;
+    type Err = Malformed;
 
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
+    fn from_str(text: &str) -> Result<Self, Malformed> {
         let (id, ending) =
-            text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.')).ok_or(InvalidName)?;
+            text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('.')).ok_or(Malformed)?;
         check_id(id)?;
         match ending {
             "out" => Ok(Self::new(id, Stream::Stdout)),
             "out.gz" => Ok(Self::zipped(id)),
             "err" => Ok(Self::new(id, Stream::Stderr)),
-            _ => Err(InvalidName),
+            _ => Err(Malformed),
         }
     }
 }
 
-/// A place in an output: `bytes:N`, or `bytes:N@exec-ID` where it has to say in which. Where stderr is
-/// read as well, its place is added: `bytes:N+M@exec-ID`.
+/// A place in an output: `bytes:N`, or `bytes:N@exec-ID` if it must say which output. `bytes:N+M@exec-ID` also has a place
+/// in stderr.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cursor {
     pub offset: u64,
@@ -71,7 +71,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// A place in an output that the reader knows.
+    /// A place in an output that the client names otherwise.
     pub fn at(offset: u64) -> Self {
         Self { offset, ..Self::default() }
     }
@@ -91,10 +91,10 @@ impl std::fmt::Display for Cursor {
 }
 
 impl FromStr for Cursor {
-    type Err = InvalidName;
+    type Err = Malformed;
 
-    fn from_str(text: &str) -> Result<Self, InvalidName> {
-        let rest = text.strip_prefix("bytes:").ok_or(InvalidName)?;
+    fn from_str(text: &str) -> Result<Self, Malformed> {
+        let rest = text.strip_prefix("bytes:").ok_or(Malformed)?;
         let (places, id) = match rest.split_once("@exec-") {
             Some((places, id)) => (places, Some(id.to_owned())),
             None => (rest, None),
@@ -105,16 +105,16 @@ impl FromStr for Cursor {
     }
 }
 
-fn number(text: &str) -> Result<u64, InvalidName> {
+fn number(text: &str) -> Result<u64, Malformed> {
     match text.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => text.parse().map_err(|_| InvalidName),
-        false => Err(InvalidName),
+        true => text.parse().map_err(|_| Malformed),
+        false => Err(Malformed),
     }
 }
 
-fn check_id(id: &str) -> Result<(), InvalidName> {
+fn check_id(id: &str) -> Result<(), Malformed> {
     let valid = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    if valid { Ok(()) } else { Err(InvalidName) }
+    if valid { Ok(()) } else { Err(Malformed) }
 }
 
 #[cfg(test)]
@@ -124,7 +124,7 @@ mod tests {
     const ID: &str = "0123456789abcdef0123456789abcdef";
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn what_is_written_can_be_read() {
         let streams = [Stream::Stdout, Stream::Stderr].map(|stream| OutputUri::new(ID, stream));
         for uri in streams.into_iter().chain([OutputUri::zipped(ID)]) {
             assert_eq!(uri.to_string().parse(), Ok(uri));
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_told_apart() {
+    fn other_texts_are_malformed() {
         for text in ["", "mcp://tmp/../etc/passwd", "mcp://tmp/exec-.out", "file:///etc/passwd"] {
-            assert_eq!(text.parse::<OutputUri>(), Err(InvalidName), "{text}");
+            assert_eq!(text.parse::<OutputUri>(), Err(Malformed), "{text}");
         }
         for text in
             ["", "bytes:", "bytes:-1", "bytes:+1", "bytes:1@exec-x", "bytes:1+", "lines:3", "5"]
         {
-            assert_eq!(text.parse::<Cursor>(), Err(InvalidName), "{text}");
+            assert_eq!(text.parse::<Cursor>(), Err(Malformed), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a page of a run has: a part of each stream, previews and counts.
+//! A page of a run: a part of each stream, previews and counts.
 
 use std::sync::Arc;
 
@@ -9,42 +9,43 @@ use mcpz_output::{
 
 use super::super::paging::{is_pending, next_page};
 
-/// What is to be read of a run.
+/// What to read of a run.
 #[derive(Clone)]
-pub struct Reading {
+pub struct PageQuery {
     pub output: Output,
-    /// Both streams together are shown in the room.
+    /// Its room is for both streams together.
     pub wanted: PageRequest,
-    /// For each of the previews, and for what went wrong.
-    pub aside: Room,
+    /// Room for each preview, and for what went wrong.
+    pub preview: Room,
     pub filter: Arc<Filter>,
-    /// Whether the command has ended. What it left running may go on printing, which is for a job to tell.
+    /// Whether the command has ended. Processes it left running may print more; `read_job` reports that.
     pub ended: bool,
     pub view: View,
-    pub first: bool,
-    /// Where to read on in stderr.
+    /// Whether the page is the first, which has previews.
+    pub is_first: bool,
+    /// Where to continue in stderr.
     pub stderr: u64,
     pub has_stderr: bool,
     pub summary: bool,
 }
 
-pub struct Read {
+pub struct RunPage {
     pub stdout: Page,
     pub stderr: Page,
     pub has_stderr: bool,
-    /// Whether a filter has left something out.
+    /// Whether a filter left something out.
     pub is_filtered: bool,
     pub mime: &'static str,
     /// The beginning and the end, with the first page.
     pub previews: Option<(String, String)>,
     pub summary: Option<Summary>,
-    /// Why there is no filter's result: the command ran, so the rest is told all the same.
+    /// Why the filter failed. The command ran, so the answer has the output without it.
     pub problem: Option<String>,
 }
 
-impl Reading {
-    /// A quarter of the room is for stderr, or more if stdout does not need it.
-    pub fn read(self, stop: Stop) -> Result<Read, Error> {
+impl PageQuery {
+    /// stderr has a quarter of the room, and what stdout leaves of its own.
+    pub fn read(self, stop: Stop) -> Result<RunPage, Error> {
         let [reader, errors] = [Stream::Stdout, Stream::Stderr]
             .map(|stream| Reader::new(self.output.clone(), stream, self.view).until(stop.clone()))
             .map(|reader| if self.ended { reader.answered() } else { reader });
@@ -56,7 +57,7 @@ impl Reading {
         let (stdout, problem) = match self.filter.page(&reader, wanted) {
             Ok(page) => (page, None),
             Err(error) => {
-                let problem = shortened(&error.chain(), self.aside).into_owned();
+                let problem = shortened(&error.chain(), self.preview).into_owned();
                 (reader.page(wanted).map_err(Error::Read)?, Some(problem))
             }
         };
@@ -64,11 +65,11 @@ impl Reading {
             stderr = self.stderr_page(&errors, left(room, &stdout))?;
         }
         let unfiltered = [(whole, &stdout), (all_errors, &stderr)];
-        Ok(Read {
+        Ok(RunPage {
             is_filtered: unfiltered.iter().any(|(whole, page)| *whole > page.total),
             stderr,
             has_stderr: self.has_stderr && self.output.kept_length(Stream::Stderr) > 0,
-            previews: self.first.then(|| self.previews(&reader, whole)).transpose()?,
+            previews: self.is_first.then(|| self.previews(&reader, whole)).transpose()?,
             summary: self.summary.then(|| self.summary(&reader, &errors)).transpose()?,
             mime: mime(&self.output, Stream::Stdout),
             stdout,
@@ -76,7 +77,7 @@ impl Reading {
         })
     }
 
-    /// A page of stderr. A path is only for stdout, and binary output is only announced.
+    /// A page of stderr. A JSON path applies only to stdout, and binary output is only announced.
     fn stderr_page(&self, reader: &Reader, room: Room) -> Result<Page, Error> {
         let offset = if self.has_stderr { self.stderr } else { u64::MAX };
         let wanted = PageRequest { offset, room, ..self.wanted };
@@ -89,7 +90,7 @@ impl Reading {
         page.map_err(Error::Read)
     }
 
-    /// Counts in both streams, as compilers complain on stderr.
+    /// Counts in both streams, because compilers complain on stderr.
     fn summary(&self, stdout: &Reader, stderr: &Reader) -> Result<Summary, Error> {
         let stdout = stdout.summary().map_err(Error::Read)?;
         match self.has_stderr {
@@ -99,18 +100,18 @@ impl Reading {
     }
 
     fn previews(&self, reader: &Reader, whole: u64) -> Result<(String, String), Error> {
-        let Room { size, .. } = self.aside;
+        let Room { size, .. } = self.preview;
         let at = |offset| {
             let page = reader.page(PageRequest::bytes(offset, size)).map_err(Error::Read);
-            page.map(|page| shown(&page, ""))
+            page.map(|page| text_of(&page, ""))
         };
         let (head, tail) = (at(0)?, at(whole.saturating_sub(size as u64))?);
-        let head = head[..self.aside.beginning(&head)].to_owned();
-        Ok((head, tail[self.aside.end(&tail)..].to_owned()))
+        let head = head[..self.preview.beginning(&head)].to_owned();
+        Ok((head, tail[self.preview.end(&tail)..].to_owned()))
     }
 }
 
-/// What a page leaves of some room. Binary output is only announced.
+/// The room that a page leaves. Binary output takes none.
 fn left(room: Room, page: &Page) -> Room {
     match &page.data {
         Data::Text(text) => room.less(room.measure.of(text)),
@@ -118,18 +119,18 @@ fn left(room: Room, page: &Page) -> Room {
     }
 }
 
-/// Whether there is more behind a page.
+/// Whether there is more after a page.
 fn is_cut(page: &Page) -> bool {
     page.end < page.total
 }
 
-impl Read {
+impl RunPage {
     /// Whether there is more than fits into a page.
     pub fn is_over(&self) -> bool {
         is_cut(&self.stdout) || (self.has_stderr && is_cut(&self.stderr))
     }
 
-    /// What is over which limit, in words.
+    /// Which limit the output exceeds, as a message.
     pub fn excess(&self, PageRequest { room, limit_lines, .. }: PageRequest) -> String {
         let pages = [&self.stdout, &self.stderr];
         let bytes: u64 = pages.iter().map(|page| page.total.saturating_sub(page.start)).sum();
@@ -147,24 +148,24 @@ impl Read {
         format!("the output of {bytes} bytes is over the {limit}")
     }
 
-    /// Whether there is more to read than the answer tells.
-    pub fn is_more(&self) -> bool {
+    /// Whether there is more to read than the answer shows.
+    pub fn has_more(&self) -> bool {
         let running = self.stdout.running || self.stderr.running;
         self.is_over() || running || self.is_filtered || self.is_binary()
     }
 
-    /// Whether a stream is only announced.
+    /// Whether a stream is binary, and only announced.
     pub fn is_binary(&self) -> bool {
         is_binary(&self.stdout) || (self.has_stderr && is_binary(&self.stderr))
     }
 
-    /// Whether there is nothing to tell yet, but may be.
+    /// Whether the page is empty but may have something on it later.
     pub fn is_pending(&self, ended: bool) -> bool {
         let empty = |page: &Page| page.end == page.start;
         empty(&self.stdout) && empty(&self.stderr) && is_pending(&self.stdout, ended)
     }
 
-    /// Where the next page begins in both streams, if there is one. What is binary is not paged here.
+    /// Where the next page begins in both streams, if there is one. Binary output has no pages here.
     pub fn next(&self, ended: bool) -> Option<(u64, u64)> {
         let end = |page: &Page| if is_binary(page) { page.total } else { page.end };
         let more = |page: &Page| !is_binary(page) && next_page(page, ended).is_some();
@@ -178,8 +179,8 @@ pub fn is_binary(page: &Page) -> bool {
     matches!(page.data, Data::Binary(_))
 }
 
-/// The text of a page. Binary output is announced once.
-pub fn shown(page: &Page, mime: &str) -> String {
+/// The text of a page. Binary output is announced on its first page.
+pub fn text_of(page: &Page, mime: &str) -> String {
     match &page.data {
         Data::Text(text) => text.clone(),
         Data::Binary(_) if page.start > 0 || mime.is_empty() => String::new(),

@@ -1,4 +1,4 @@
-//! A command that takes longer than a call waits for it: it goes on as a job, and the answer names it.
+//! A command that outlasts its call: it continues as a job, and the answer says which.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +10,22 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Call;
-use super::deadline::in_seconds;
 use super::error::ToolError;
-use super::jobs::{Printed, Wanted, output_uri, read};
-use super::shown::resource_link;
+use super::excerpt::resource_link;
+use super::jobs::{JobOutput, OutputRequest, output_uri, read_output};
+use super::timeout::in_seconds;
 
-/// The job, as part of an answer.
+/// A job, as part of an answer.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct HandedOver {
+pub struct JobHandle {
     pub job_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
     pub state: String,
 }
 
-impl HandedOver {
-    /// What there is to know of a job that has started, or why it has not.
+impl JobHandle {
+    /// Waits until the job has started, or could not.
     pub async fn new(job: &Job) -> Result<Self, ToolError> {
         job.started().await.map_err(ToolError::NotStarted)?;
         let (job_id, state) = (job.id().to_owned(), job.state().name().to_owned());
@@ -33,9 +33,9 @@ impl HandedOver {
     }
 }
 
-/// What a command has printed until it was handed over, and how to go on.
-pub struct SoFar {
-    pub job: HandedOver,
+/// What a command printed before it became a job, and how to continue.
+pub struct PartialOutput {
+    pub job: JobHandle,
     pub stdout: String,
     pub stderr: String,
     pub message: String,
@@ -44,37 +44,37 @@ pub struct SoFar {
     pub links: Vec<ContentBlock>,
 }
 
-impl SoFar {
-    /// `read_job` goes on where this ends.
+impl PartialOutput {
+    /// Reads what fits. `read_job` continues where this ends.
     pub async fn read(call: &Call<'_>, job: &Arc<Job>, room: Room) -> Result<Self, ToolError> {
-        let handed_over = HandedOver::new(job).await?;
-        let wanted = Wanted::new(call);
-        let Printed { text: stdout, next: from, .. } =
-            read(call, job, &[Stream::Stdout], wanted, room).await?;
-        let (stderr, told) = match call.watcher.streams.contains(&Stream::Stderr) {
+        let handle = JobHandle::new(job).await?;
+        let request = OutputRequest::new(call);
+        let JobOutput { text: stdout, next: from, .. } =
+            read_output(call, job, &[Stream::Stdout], request, room).await?;
+        let (stderr, next) = match call.watcher.streams.contains(&Stream::Stderr) {
             true => {
                 let left = room.less(room.measure.of(&stdout));
-                let wanted = Wanted { from, ..Wanted::new(call) };
-                let printed = read(call, job, &[Stream::Stderr], wanted, left).await?;
-                (printed.text, printed.next)
+                let request = OutputRequest { from, ..OutputRequest::new(call) };
+                let output = read_output(call, job, &[Stream::Stderr], request, left).await?;
+                (output.text, output.next)
             }
             false => (String::new(), from),
         };
-        job.note_told(told);
+        job.note_told(next);
         let link = |uri: String| resource_link(&uri, &job.output, Stream::Stdout);
         Ok(Self {
-            job: handed_over,
+            job: handle,
             stdout,
             stderr,
-            message: how_to_go_on(job, call.patience.unwrap_or_default()),
+            message: how_to_continue(job, call.background_after.unwrap_or_default()),
             elapsed: job.duration(),
             links: output_uri(call, job).map(link).into_iter().collect(),
         })
     }
 }
 
-/// What to do about a command that still ran after that time.
-pub fn how_to_go_on(job: &Job, waited: Duration) -> String {
+/// What to do with a command that still ran after `waited`.
+pub fn how_to_continue(job: &Job, waited: Duration) -> String {
     let (time, id) = (in_seconds(waited), job.id());
     format!(
         "still running after {time}; it goes on as {id}, without a timeout: wait for it with read_job, or end \

@@ -64,7 +64,7 @@ enum Over {
 }
 
 /// A command that was waited for.
-pub enum Ran {
+pub enum CallOutcome {
     Ended(Outcome),
     /// It goes on as a job.
     HandedOver(Arc<Job>),
@@ -124,7 +124,7 @@ impl Watcher {
         owner: &Owner,
         request: RunRequest,
         patience: Option<Duration>,
-    ) -> Result<Ran, Error> {
+    ) -> Result<CallOutcome, Error> {
         let (command, interactive) = (engine.shown(&request.command), request.input.is_some());
         let mut run = self.start(engine, owner, request).await?;
         let asking = run.asking();
@@ -136,9 +136,9 @@ impl Watcher {
         };
         match self.finish(&mut run, leave).await {
             Over::Ended(outcome) => {
-                self.ended(engine, owner, (run, command), outcome).await.map(Ran::Ended)
+                self.ended(engine, owner, (run, command), outcome).await.map(CallOutcome::Ended)
             }
-            Over::Left => Ok(Ran::HandedOver(engine.hand_over(owner, run, command))),
+            Over::Left => Ok(CallOutcome::HandedOver(engine.hand_over(owner, run, command))),
         }
     }
 
@@ -195,7 +195,7 @@ impl Watcher {
         owner: &Owner,
         request: RunRequest,
         patience: Option<Duration>,
-    ) -> Result<(String, Ran), Error> {
+    ) -> Result<(String, CallOutcome), Error> {
         let command = engine.shown(&request.command);
         let mut run = self.start(engine, owner, request.clone()).await?;
         let id = run.id().to_string();
@@ -207,14 +207,14 @@ impl Watcher {
             }
         };
         let Over::Ended(outcome) = self.finish(&mut run, leave).await else {
-            return Ok((id, Ran::HandedOver(engine.hand_over(owner, run, command))));
+            return Ok((id, CallOutcome::HandedOver(engine.hand_over(owner, run, command))));
         };
         let outcome = self.ended(engine, owner, (run, command), outcome).await;
         match &outcome {
             Ok(outcome) => owner.note_end(&id, outcome),
             Err(_) => owner.forget(&id),
         }
-        Ok((id, Ran::Ended(outcome?)))
+        Ok((id, CallOutcome::Ended(outcome?)))
     }
 
     /// Starts a command when it is its turn, unless nobody waits for it by then.

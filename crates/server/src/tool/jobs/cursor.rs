@@ -1,0 +1,37 @@
+//! Places in a job's output, as clients get them and pass them back.
+//!
+//! `bytes:N`, or `bytes:N+M` where stderr is separate. Within a line that has no end yet, a place also says how much of
+//! the line was told and a fingerprint of that: `bytes:N~LENGTH.PRINT`.
+
+use mcpz_engine::Place;
+use mcpz_output::Point;
+
+use super::super::error::{InvalidCursor, ToolError};
+
+pub fn write_cursor(place: Place) -> String {
+    let point = |point: Point| match point {
+        Point { offset, line: 0, .. } => offset.to_string(),
+        Point { offset, line, print } => format!("{offset}~{line}.{print:x}"),
+    };
+    let Place { stdout, stderr } = place;
+    match stderr.offset {
+        0 => format!("bytes:{}", point(stdout)),
+        _ => format!("bytes:{}+{}", point(stdout), point(stderr)),
+    }
+}
+
+pub fn parse_cursor(text: &str) -> Result<Place, ToolError> {
+    let point = |text: &str| {
+        let Some((offset, told)) = text.split_once('~') else {
+            return Some(Point::at(text.parse().ok()?));
+        };
+        let (line, print) = told.split_once('.')?;
+        let print = u64::from_str_radix(print, 16).ok()?;
+        Some(Point { offset: offset.parse().ok()?, line: line.parse().ok()?, print })
+    };
+    let place = text.strip_prefix("bytes:").and_then(|rest| {
+        let (stdout, stderr) = rest.split_once('+').unwrap_or((rest, "0"));
+        Some(Place { stdout: point(stdout)?, stderr: point(stderr)? })
+    });
+    place.ok_or_else(|| ToolError::failed(InvalidCursor(text.to_owned())))
+}
