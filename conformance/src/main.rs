@@ -24,7 +24,7 @@ use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use mcpz_server::{Allowed, Auth, HttpLimits, HttpSettings, Principal, Reception, serve_http};
+use mcpz_server::{Allowed, Auth, Backend, HttpLimits, HttpSettings, Principal, serve_http};
 use tokio::net::TcpListener;
 
 use crate::changes::Changes;
@@ -37,7 +37,7 @@ struct Stage {
     seal: Arc<Seal>,
 }
 
-impl Reception for Stage {
+impl Backend for Stage {
     type Handler = Fixtures;
 
     fn handler(&self, _: &Arc<Principal>) -> Fixtures {

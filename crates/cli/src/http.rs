@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcpz_engine::Closing;
 use mcpz_runtime::Later;
 use mcpz_server::{
-    Allowed, Auth, Guests, HttpLimits, HttpSettings, Keys, MemoryLimits, OAuth, OAuthSettings,
+    Allowed, Auth, HttpLimits, HttpSettings, Keys, MemoryLimits, OAuth, OAuthSettings, Tenants,
     random_name, serve_http,
 };
 use tokio::net::TcpListener;
@@ -198,7 +198,7 @@ pub fn run(mut setup: Setup, mut http: Http) -> Result<(), Box<dyn Error>> {
         let shell = setup.shell(later);
         let engine = shell.engine().clone();
         engine.warm_up();
-        serve_http(listener, http.tls, Guests::new(shell), http.settings, ended).await?;
+        serve_http(listener, http.tls, Tenants::new(shell), http.settings, ended).await?;
         engine.close(Closing::Told).await;
         Ok(())
     });

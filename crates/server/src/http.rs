@@ -1,25 +1,26 @@
-//! Streamable HTTP: many clients at once, in both eras of the protocol, on one address.
+//! Streamable HTTP: many clients at once, with and without sessions, on one address.
 //!
-//!     connection ─▶ guard ─▶ auth ─▶ endpoint ─┬▶ session ─▶ service loop   up to 2025-11-25
-//!      (listen)    (head)                      └▶ alone ──▶ service loop   from 2026-07-28 on
-//!                                    body ◀── stream ◀──────────┘
+//!     connection ─▶ guard ─▶ auth ─▶ endpoint ─┬▶ session ───▶ service loop   up to 2025-11-25
+//!      (listen)    (head)                      └▶ stateless ─▶ service loop   from 2026-07-28 on
+//!                                    body ◀── event stream ◀───────┘
 //!
-//! Nothing of a request is read before it is known who sent it. Who stops reading harms nobody else.
+//! No byte of a body is read before its sender is known. A client that stops reading harms nobody else.
 
-mod alone;
 mod auth;
 mod body;
-mod crowd;
+mod connections;
 mod endpoint;
+mod event_stream;
 mod guard;
+mod headers;
 mod listen;
 mod metrics;
 mod oauth;
 mod refusal;
-mod routes;
-mod rules;
+mod response;
+mod router;
 mod session;
-mod stream;
+mod stateless;
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -31,27 +32,27 @@ use tokio_rustls::TlsAcceptor;
 
 pub use auth::{Auth, Keys, Principal};
 pub use guard::Allowed;
-pub(crate) use metrics::{one, write_engine};
+pub(crate) use metrics::{write_engine_metrics, write_metric};
 pub use oauth::{Fetching, OAuth, OAuthSettings, Source};
 
 use crate::memory::MemoryLimits;
 use endpoint::Endpoint;
 
-/// Greets whoever comes, with a handler of their own.
-pub trait Reception: Send + Sync + 'static {
+/// What is behind the transport: a handler for each principal.
+pub trait Backend: Send + Sync + 'static {
     type Handler: ServerHandler + Clone;
 
     fn handler(&self, principal: &Arc<Principal>) -> Self::Handler;
 
-    /// Lets go of what belongs to principals who were not heard of for so long.
-    fn tend(&self, _limit: Duration) {}
+    /// Ends the jobs, tasks and sandboxes of principals that were not connected for `limit`.
+    fn evict_idle(&self, _limit: Duration) {}
 
-    /// Whether messages are to say where they come from.
+    /// Whether requests carry the ids that traces need.
     fn is_traced(&self) -> bool {
         false
     }
 
-    /// What is told about what is behind the handlers, in the text form of Prometheus.
+    /// Metrics of what is behind the handlers, in the text format of Prometheus.
     fn metrics(&self) -> String {
         String::new()
     }
@@ -59,33 +60,33 @@ pub trait Reception: Send + Sync + 'static {
 
 #[derive(Debug)]
 pub struct HttpSettings {
-    /// Where the protocol is spoken.
+    /// The path of the endpoint.
     pub path: String,
     pub allowed: Allowed,
     pub auth: Auth,
     pub limits: HttpLimits,
 }
 
-/// What one client can take away from others.
+/// Limits that keep one client from harming others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HttpLimits {
-    /// The longest message.
+    /// The longest message, in bytes.
     pub body: usize,
-    /// The longest head of a request.
+    /// The longest head of a request, in bytes.
     pub header_bytes: usize,
-    /// How long a head may take, and how long a connection may wait for its next.
+    /// How long a head may take, and how long a connection may wait for its next request.
     pub header_time: Duration,
     pub body_time: Duration,
-    /// How long a client may not take what is sent to it.
+    /// How long a write may wait for the client.
     pub write_time: Duration,
     pub connections: usize,
-    /// Sessions of one principal.
+    /// The most sessions of one principal.
     pub sessions: usize,
-    /// How long a session lives that nobody uses.
+    /// How long an unused session is kept.
     pub session_time: Duration,
-    /// How long a command runs on whose client has lost its connection.
+    /// How long a command continues after its client lost the connection.
     pub grace: Duration,
-    /// What messages may take.
+    /// The memory messages may take.
     pub memory: MemoryLimits,
 }
 
@@ -106,18 +107,18 @@ impl Default for HttpLimits {
     }
 }
 
-/// Serves everybody who connects until `shutdown` is done.
-pub async fn serve_http<R: Reception>(
+/// Serves HTTP until `shutdown` is done.
+pub async fn serve_http<R: Backend>(
     listener: TcpListener,
     tls: Option<Arc<tokio_rustls::rustls::ServerConfig>>,
-    reception: R,
+    backend: R,
     settings: HttpSettings,
     shutdown: impl Future<Output = ()>,
 ) -> io::Result<()> {
-    let endpoint = Arc::new(Endpoint::new(reception, settings));
+    let endpoint = Arc::new(Endpoint::new(backend, settings));
     let idle = endpoint.settings().limits.session_time;
     tokio::spawn(session::end_idle(Arc::downgrade(endpoint.sessions()), idle));
-    tokio::spawn(tend(Arc::downgrade(&endpoint), idle));
+    tokio::spawn(evict_idle(Arc::downgrade(&endpoint), idle));
     tokio::select! {
         _ = listen::accept(listener, tls.map(TlsAcceptor::from), endpoint) => {}
         () = shutdown => {}
@@ -125,11 +126,11 @@ pub async fn serve_http<R: Reception>(
     Ok(())
 }
 
-/// Looks from time to time what nobody comes back for.
-async fn tend<R: Reception>(endpoint: Weak<Endpoint<R>>, limit: Duration) {
+/// Evicts idle principals from time to time.
+async fn evict_idle<R: Backend>(endpoint: Weak<Endpoint<R>>, limit: Duration) {
     while let Some(endpoint) = endpoint.upgrade() {
-        endpoint.reception().tend(limit);
+        endpoint.backend().evict_idle(limit);
         drop(endpoint);
-        tokio::time::sleep((limit / 4).clamp(session::SHORT_LOOK, session::LONG_LOOK)).await;
+        tokio::time::sleep(session::sweep_interval(limit)).await;
     }
 }

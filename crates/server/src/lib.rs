@@ -6,7 +6,6 @@ mod arguments;
 mod blocking;
 mod budget;
 mod caught;
-mod guests;
 mod handler;
 mod http;
 mod lines;
@@ -23,20 +22,21 @@ mod subscriptions;
 mod task_methods;
 mod tasks;
 mod telling;
+mod tenants;
 mod tool;
 mod trace;
 mod watcher;
 
 pub use budget::MaxAnswer;
-pub use guests::Guests;
 pub use handler::Shell;
 pub use http::{
-    Allowed, Auth, Fetching, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings, Principal,
-    Reception, Source, serve_http,
+    Allowed, Auth, Backend, Fetching, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings,
+    Principal, Source, serve_http,
 };
 pub use mcpz_runtime::random_name;
 pub use memory::MemoryLimits;
 pub use serve::{serve, serve_stdio};
+pub use tenants::Tenants;
 pub use tool::{
     ExecuteSettings, FaceSettings, ShellSettings, TOOLS, Timeout, Tool, ToolSet, UnknownTool,
 };

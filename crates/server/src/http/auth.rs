@@ -1,4 +1,4 @@
-//! Who may speak to the server.
+//! Who may use the server: the tokens it accepts, and the principals behind them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,28 +12,28 @@ use super::oauth::{OAuth, TokenError};
 use super::refusal::Refusal;
 use crate::memory::{Account, Memory};
 
-/// Somebody who may speak, and owns what comes of it.
+/// A client that may use the server. Its sessions, outputs and jobs belong to its name.
 #[derive(Debug)]
 pub struct Principal {
     pub name: Arc<str>,
-    /// What their messages may take.
+    /// The memory its messages may take.
     pub(crate) account: Arc<Account>,
 }
 
-/// The name of whoever speaks when everybody may.
+/// The name of every client where no token is needed.
 const ANYBODY: &str = "anybody";
 
-/// The most principals that are remembered by name.
+/// The most principals that are kept while they are not in use.
 const MAX_PRINCIPALS: usize = 10_000;
 
 #[derive(Debug)]
 pub enum Auth {
-    /// Everybody who can reach the server.
+    /// Every client that can reach the server may use it.
     Open,
     Closed(Keys),
 }
 
-/// What opens the door.
+/// The tokens that are accepted.
 #[derive(Debug, Default)]
 pub struct Keys {
     tokens: Vec<(Arc<str>, Vec<u8>)>,
@@ -41,13 +41,13 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Lets whoever has the token in, under a name.
+    /// Accepts a token. Its bearer has this name.
     pub fn with_token(mut self, name: &str, token: &str) -> Self {
         self.tokens.push((name.into(), fingerprint(token)));
         self
     }
 
-    /// Lets in whom an authorization server vouches for.
+    /// Accepts the tokens of an authorization server.
     pub fn with_oauth(self, oauth: OAuth) -> Self {
         Self { oauth: Some(oauth), ..self }
     }
@@ -58,7 +58,7 @@ fn fingerprint(token: &str) -> Vec<u8> {
 }
 
 impl Auth {
-    /// The description of how to get in, for clients that can find out by themselves.
+    /// The authorization server, which clients can find out by themselves.
     pub fn oauth(&self) -> Option<&OAuth> {
         match self {
             Self::Open => None,
@@ -66,7 +66,7 @@ impl Auth {
         }
     }
 
-    /// Who sent a request with these headers.
+    /// The name of the client that sent a request with these headers.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Arc<str>, Refusal> {
         let keys = match self {
             Self::Open => return Ok(ANYBODY.into()),
@@ -75,7 +75,7 @@ impl Auth {
         let Some(token) = bearer(headers) else {
             return Err(Refusal::Unauthorized { challenge: keys.challenge(None) });
         };
-        // All are compared, and by their fingerprints: the time it takes tells nothing.
+        // All are compared, and by fingerprint, so that the time this takes reveals nothing.
         let presented = fingerprint(token);
         let mut found = None;
         for (name, known) in &keys.tokens {
@@ -100,7 +100,7 @@ impl Keys {
         }
     }
 
-    /// What a refusal says of the token it needs.
+    /// The challenge of a refusal: which token is needed, and what is wrong with this one.
     fn challenge(&self, error: Option<&TokenError>) -> String {
         let mut challenge = "Bearer realm=\"mcpz\"".to_owned();
         if let Some(error) = error {
@@ -119,7 +119,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// The principals that were here, so that each is the same every time.
+/// All principals by name, so that a name always means the same one.
 pub struct Principals {
     memory: Arc<Memory>,
     by_name: Mutex<HashMap<Arc<str>, Arc<Principal>>>,

@@ -1,4 +1,4 @@
-//! What responses carry: a document, or events as they come.
+//! The bodies of responses: a document, or events as they come.
 
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -10,58 +10,57 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::stream::{Event, Reading};
+use super::event_stream::{Event, EventReader};
 
-/// The most time in which a body of events says nothing, so that nobody between client and server
-/// takes the connection for dead.
+/// The longest silence of an event stream, so that no proxy between client and server takes the connection for dead.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How much of what is there is sent at once.
+/// How many bytes are sent at once.
 const CHUNK: usize = 64 << 10;
 
-pub enum Reply {
+pub enum ResponseBody {
     Document(Option<Bytes>),
-    Events(Box<Events>),
+    Events(Box<EventBody>),
 }
 
-impl Reply {
+impl ResponseBody {
     pub fn document(bytes: impl Into<Bytes>) -> Self {
         Self::Document(Some(bytes.into()).filter(|bytes: &Bytes| !bytes.is_empty()))
     }
 }
 
 /// A stream of events on its way to a client.
-pub struct Events {
-    reading: Reading,
-    /// What the ids of its events begin with, where the stream can be resumed.
+pub struct EventBody {
+    reader: EventReader,
+    /// The prefix of the ids of its events, if the stream can be resumed.
     name: Option<String>,
     /// The first thing to send.
     opening: Option<String>,
     silence: Pin<Box<Sleep>>,
-    /// Kept until the body is done with, or dropped.
+    /// Dropped with the body: when it was sent, or its connection was lost.
     _guard: Box<dyn Send + Sync>,
 }
 
-impl Events {
+impl EventBody {
     pub fn new(
-        reading: Reading,
+        reader: EventReader,
         name: Option<String>,
         opening: Option<String>,
         guard: Box<dyn Send + Sync>,
     ) -> Self {
-        Self { reading, name, opening, silence: Box::pin(sleep(KEEP_ALIVE)), _guard: guard }
+        Self { reader, name, opening, silence: Box::pin(sleep(KEEP_ALIVE)), _guard: guard }
     }
 
     fn write(&self, event: &Event, text: &mut String) {
         if let Some(name) = &self.name {
             let _ = writeln!(text, "id: {name}-{}", event.index);
         }
-        // JSON has no line ends of its own.
+        // Compact JSON has no line ends.
         let _ = write!(text, "data: {}\n\n", String::from_utf8_lossy(&event.data));
     }
 }
 
-impl Body for Reply {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -76,7 +75,7 @@ impl Body for Reply {
         };
         let mut text = events.opening.take().unwrap_or_default();
         let ended = loop {
-            match events.reading.poll_next(context) {
+            match events.reader.poll_next(context) {
                 Poll::Ready(Some(event)) => events.write(&event, &mut text),
                 Poll::Ready(None) => break true,
                 Poll::Pending => break false,
@@ -94,7 +93,7 @@ impl Body for Reply {
         }
         if events.silence.as_mut().poll(context).is_ready() {
             events.silence.as_mut().reset(Instant::now() + KEEP_ALIVE);
-            // Registers for the next silence as well.
+            // Polled again to be woken after the next silence, too.
             let _ = events.silence.as_mut().poll(context);
             return frame(Bytes::from_static(b":\n\n"));
         }

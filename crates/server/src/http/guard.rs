@@ -1,7 +1,7 @@
-//! Whether a request comes from where it may come from, told by its head alone.
+//! Checks by the head of a request whether it may come from where it comes from.
 //!
-//! A web page can make a browser send requests to this machine: from an origin that is not ours, or
-//! to a name of its own that was made to point here (DNS rebinding). Both are seen in the head.
+//! A web page can make a browser send requests to this machine: from an origin that is not ours, or to a host name that
+//! its owner made point here (DNS rebinding). Both show in the head.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -13,10 +13,10 @@ use http::request::Parts;
 use http::uri::Authority;
 use http::{Uri, Version};
 
+use super::headers::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, PROTOCOL_VERSION, SESSION_ID};
 use super::refusal::Refusal;
-use super::rules::{LAST_EVENT_ID, MCP_METHOD, MCP_NAME, PROTOCOL_VERSION, SESSION_ID};
 
-/// The names and origins that may be used besides our own.
+/// The host names and origins that are allowed besides our own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allowed {
     /// Host names, without port; `*` for any.
@@ -25,7 +25,7 @@ pub struct Allowed {
     pub origins: Vec<String>,
 }
 
-/// Headers that must not come twice: we would see one, somebody before us the other.
+/// Headers that must not come twice: we would read one, and a proxy before us the other.
 static SINGLE: [HeaderName; 10] = [
     HOST,
     ORIGIN,
@@ -71,7 +71,7 @@ impl Allowed {
             Some(Ok(host)) => Some(host),
             Some(Err(_)) => return Err(Refusal::InvalidHost),
         };
-        // A request line with a whole address in it says a second time whom it is for.
+        // A request line with a full URI names the host a second time.
         let names = host.iter().chain(head.uri.authority());
         for name in names {
             if !is_host(name) {
@@ -88,7 +88,7 @@ impl Allowed {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         let host = host.strip_suffix('.').unwrap_or(host);
         if let Ok(address) = host.parse::<IpAddr>() {
-            // An address cannot be made to point elsewhere; but it has to be one of ours.
+            // Nobody can make an address point elsewhere, but it must be one of ours.
             return address.is_loopback()
                 || address.to_canonical() == local.ip().to_canonical()
                 || self.names(host);
@@ -106,7 +106,7 @@ impl Allowed {
         }
         let Ok(uri) = origin.parse::<Uri>() else { return false };
         let web = matches!(uri.scheme_str(), Some("http" | "https"));
-        // Where any name may be ours, a page's own name says nothing.
+        // If every host name is allowed, the name in an origin proves nothing.
         let ours =
             |host: &str| Self { hosts: self.named(), ..Self::default() }.allows_host(host, local);
         let bare = uri.path() == "/" && uri.query().is_none() && !origin.ends_with('/');
@@ -118,7 +118,7 @@ impl Allowed {
     }
 }
 
-/// Whether an authority is a name or an address, with a port or without, and nothing else.
+/// Whether an authority is just a name or an address, with or without a port.
 fn is_host(authority: &Authority) -> bool {
     let host = authority.host();
     let named = match host.strip_prefix('[') {

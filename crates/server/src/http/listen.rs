@@ -1,4 +1,4 @@
-//! Connections: taken, bounded in number and time, and served.
+//! Accepts connections, limits their number and their time, and serves them.
 
 use std::convert::Infallible;
 use std::io;
@@ -19,87 +19,88 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::body::Reply;
-use super::crowd::{Busy, Crowd, Place};
+use super::body::ResponseBody;
+use super::connections::{Connections, InFlight, Slot};
 use super::endpoint::Endpoint;
-use super::{HttpLimits, Reception};
+use super::{Backend, HttpLimits};
 
-/// How long to wait when the system has no room for another connection.
-const BREATH: Duration = Duration::from_millis(50);
+/// The pause after the system had no room for another connection.
+const RETRY_AFTER: Duration = Duration::from_millis(50);
 
-/// Takes connections for ever.
-pub async fn accept<R: Reception>(
+/// Accepts connections for ever.
+pub async fn accept<R: Backend>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     endpoint: Arc<Endpoint<R>>,
 ) -> Infallible {
-    let crowd = Crowd::new(endpoint.settings().limits.connections);
+    let connections = Connections::new(endpoint.settings().limits.connections);
     loop {
         let (socket, peer) = match listener.accept().await {
             Ok(connection) => connection,
             Err(error) => {
-                tracing::warn!("cannot take a connection: {error}");
-                crowd.close_one();
-                sleep(BREATH).await;
+                tracing::warn!("cannot accept a connection: {error}");
+                connections.close_one();
+                sleep(RETRY_AFTER).await;
                 continue;
             }
         };
         endpoint.metrics().note_connection();
-        let place = crowd.enter(peer.ip()).await;
+        let slot = connections.open(peer.ip()).await;
         let (tls, endpoint) = (tls.clone(), endpoint.clone());
         tokio::spawn(async move {
-            let closed = place.closed.clone();
-            let served = closed.run_until_cancelled(serve(socket, tls, endpoint, &place)).await;
+            let closed = slot.closed.clone();
+            let served = closed.run_until_cancelled(serve(socket, tls, endpoint, &slot)).await;
             match served {
                 Some(Err(error)) => tracing::debug!("a connection ended: {error}"),
                 Some(Ok(())) => {}
-                None => tracing::debug!("a silent connection made room for another"),
+                None => tracing::debug!("closed an idle connection to make room for another"),
             }
         });
     }
 }
 
-async fn serve<R: Reception>(
+async fn serve<R: Backend>(
     socket: TcpStream,
     tls: Option<TlsAcceptor>,
     endpoint: Arc<Endpoint<R>>,
-    place: &Place,
+    slot: &Slot,
 ) -> io::Result<()> {
     socket.set_nodelay(true)?;
     let local = socket.local_addr()?;
     let limits = endpoint.settings().limits;
-    // A client that is gone without a word is noticed when it does not confirm what it is sent.
+    // A client that vanished is noticed when it does not acknowledge what it is sent.
     sockopt::set_socket_keepalive(&socket, true)?;
     sockopt::set_tcp_keepidle(&socket, limits.write_time)?;
-    let patience = u32::try_from(limits.write_time.as_millis()).unwrap_or(u32::MAX);
-    sockopt::set_tcp_user_timeout(&socket, patience)?;
-    let socket = Patient::new(socket, limits.write_time);
+    let write_time = u32::try_from(limits.write_time.as_millis()).unwrap_or(u32::MAX);
+    sockopt::set_tcp_user_timeout(&socket, write_time)?;
+    let socket = WriteTimeout::new(socket, limits.write_time);
     match tls {
-        None => converse(socket, local, endpoint, place).await,
+        None => answer_requests(socket, local, endpoint, slot).await,
         Some(tls) => {
-            let shaken = timeout(limits.header_time, tls.accept(socket)).await;
-            converse(shaken.map_err(|_| io::ErrorKind::TimedOut)??, local, endpoint, place).await
+            let accepted = timeout(limits.header_time, tls.accept(socket)).await;
+            let stream = accepted.map_err(|_| io::ErrorKind::TimedOut)??;
+            answer_requests(stream, local, endpoint, slot).await
         }
     }
 }
 
 /// Answers the requests of one connection until it ends.
-async fn converse<R: Reception>(
+async fn answer_requests<R: Backend>(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     local: SocketAddr,
     endpoint: Arc<Endpoint<R>>,
-    place: &Place,
+    slot: &Slot,
 ) -> io::Result<()> {
     let HttpLimits { header_time, header_bytes, .. } = endpoint.settings().limits;
     let service = service_fn(|request| {
-        let (endpoint, busy) = (endpoint.clone(), place.begin());
-        // Boxed: a connection that waits keeps room for it otherwise.
+        let (endpoint, in_flight) = (endpoint.clone(), slot.begin());
+        // Boxed, because an idle connection would keep room for it otherwise.
         Box::pin(async move {
-            let response = endpoint.answer(request, local, &busy).await;
-            Ok::<_, Infallible>(response.map(|reply| Sent { reply, _busy: busy }))
+            let response = endpoint.answer(request, local, &in_flight).await;
+            Ok::<_, Infallible>(response.map(|body| TrackedBody { body, _in_flight: in_flight }))
         })
     });
-    // A connection that waits for its next request is one that waits for a header.
+    // The timeout for headers also limits how long a connection waits for its next request.
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
@@ -109,13 +110,13 @@ async fn converse<R: Reception>(
     served.map_err(io::Error::other)
 }
 
-/// What a response carries, on its way: until it has arrived, its connection is not silent.
-struct Sent {
-    reply: Reply,
-    _busy: Busy,
+/// The body of a response. Its connection is not idle until all of it has been sent.
+struct TrackedBody {
+    body: ResponseBody,
+    _in_flight: InFlight,
 }
 
-impl Body for Sent {
+impl Body for TrackedBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -123,32 +124,32 @@ impl Body for Sent {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        Pin::new(&mut self.reply).poll_frame(context)
+        Pin::new(&mut self.body).poll_frame(context)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.reply.is_end_stream()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.reply.size_hint()
+        self.body.size_hint()
     }
 }
 
-/// A socket whose other end must take what is written to it, in time.
-struct Patient<S> {
+/// A socket that fails when its other end takes too long to take what is written.
+struct WriteTimeout<S> {
     socket: S,
-    patience: Duration,
-    /// Runs while something waits to be written.
+    limit: Duration,
+    /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
-    fn new(socket: S, patience: Duration) -> Self {
-        Self { socket, patience, waiting: None }
+impl<S> WriteTimeout<S> {
+    fn new(socket: S, limit: Duration) -> Self {
+        Self { socket, limit, waiting: None }
     }
 
-    fn in_time<T>(
+    fn check<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
@@ -157,7 +158,7 @@ impl<S> Patient<S> {
             self.waiting = None;
             return written;
         }
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + self.limit;
         let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
         match waiting.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
@@ -166,7 +167,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -176,14 +177,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(context, bytes);
-        self.in_time(context, written)
+        self.check(context, written)
     }
 
     fn poll_write_vectored(
@@ -192,7 +193,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write_vectored(context, bytes);
-        self.in_time(context, written)
+        self.check(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What is told to those who watch over servers, in the text form of Prometheus.
+//! Metrics in the text format of Prometheus.
 
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::StatusCode;
 use mcpz_engine::{ENDS, Engine, Latency, RANGES};
 
-/// What happened on HTTP.
+/// Counts of what happened on HTTP.
 #[derive(Default)]
 pub struct Metrics {
-    /// Responses by the first digit of their status.
+    /// By the first digit of their status.
     responses: [AtomicU64; 5],
     connections: AtomicU64,
 }
@@ -32,35 +32,53 @@ impl Metrics {
                 writeln!(text, "mcpz_http_responses_total{{class=\"{}xx\"}} {count}", class + 1);
         }
         let connections = self.connections.load(Ordering::Relaxed);
-        one(text, "mcpz_http_connections_total", "counter", "HTTP connections", connections);
-        one(text, "mcpz_sessions", "gauge", "Sessions there are now", sessions as u64);
+        write_metric(
+            text,
+            "mcpz_http_connections_total",
+            "counter",
+            "HTTP connections",
+            connections,
+        );
+        write_metric(text, "mcpz_sessions", "gauge", "Sessions there are now", sessions as u64);
     }
 }
 
-/// What happened in the engine.
-pub fn write_engine(text: &mut String, engine: &Engine) {
+/// Writes the metrics of the engine.
+pub fn write_engine_metrics(text: &mut String, engine: &Engine) {
     let stats = engine.stats();
     let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
     head(text, "mcpz_runs_total", "counter", "Commands by how they ended");
     for (name, count) in ENDS.iter().zip(&stats.ends) {
         let _ = writeln!(text, "mcpz_runs_total{{outcome=\"{name}\"}} {}", load(count));
     }
-    one(text, "mcpz_runs_running", "gauge", "Commands running now", load(&stats.running));
-    one(text, "mcpz_runs_refused_total", "counter", "Commands refused", load(&stats.refused));
-    one(
+    write_metric(text, "mcpz_runs_running", "gauge", "Commands running now", load(&stats.running));
+    write_metric(
+        text,
+        "mcpz_runs_refused_total",
+        "counter",
+        "Commands refused",
+        load(&stats.refused),
+    );
+    write_metric(
         text,
         "mcpz_runs_busy_total",
         "counter",
-        "Commands there was no room for",
+        "Commands rejected for lack of room",
         load(&stats.busy),
     );
-    one(text, "mcpz_output_bytes_total", "counter", "Bytes commands printed", load(&stats.bytes));
-    one(text, "mcpz_spill_bytes", "gauge", "Bytes spilled to disk now", engine.spilled());
+    write_metric(
+        text,
+        "mcpz_output_bytes_total",
+        "counter",
+        "Bytes commands printed",
+        load(&stats.bytes),
+    );
+    write_metric(text, "mcpz_spill_bytes", "gauge", "Bytes spilled to disk now", engine.spilled());
     histogram(text, "mcpz_spawn_seconds", "From a request to its first process", &stats.spawning);
     histogram(text, "mcpz_run_seconds", "From a request to its answer", &stats.total);
 }
 
-pub fn one(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
+pub fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {
     head(text, name, kind, help);
     let _ = writeln!(text, "{name} {value}");
 }

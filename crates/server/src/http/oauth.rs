@@ -1,7 +1,7 @@
-//! Tokens of an authorization server: signed by one of its keys, for us, and still good.
+//! Verifies tokens of an authorization server: signed with one of its keys, issued for this server, not expired.
 //!
-//! The keys come from a file, or from an address that is asked again when a token names a key we do
-//! not know; not often, so that made-up names do not make us ask without end.
+//! The keys come from a source that is fetched again when a token names an unknown key, but not often: made-up key names
+//! must not make us fetch without end.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,41 +14,40 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The least time between two questions for keys.
-const PACE: Duration = Duration::from_secs(10);
+/// The least time between two fetches.
+const FETCH_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long keys are good that were not asked for again.
+/// How long fetched keys are used.
 const FRESH: Duration = Duration::from_secs(600);
 
-/// How far the clocks may be apart.
+/// How many seconds the clocks may differ.
 const LEEWAY: u64 = 30;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OAuthSettings {
     pub issuer: String,
-    /// What tokens for this server are issued for: its address, as clients know it.
+    /// The URL of this server as clients know it, for which tokens are issued.
     pub audience: String,
-    /// Scopes a token must have.
+    /// The scopes a token must have.
     pub scopes: Vec<String>,
 }
 
-/// Brings the keys there are now, as JSON.
+/// Fetches the current keys, as JSON.
 pub type Source = Box<dyn Fn() -> Fetching + Send + Sync>;
 pub type Fetching = std::pin::Pin<Box<dyn Future<Output = std::io::Result<Vec<u8>>> + Send>>;
 
 pub struct OAuth {
     settings: OAuthSettings,
     source: Source,
-    keys: Arc<Mutex<Known>>,
-    asking: Arc<tokio::sync::Mutex<()>>,
+    keys: Arc<Mutex<CachedKeys>>,
+    fetching: Arc<tokio::sync::Mutex<()>>,
 }
 
 #[derive(Default)]
-struct Known {
+struct CachedKeys {
     keys: Arc<Vec<Jwk>>,
-    /// When we had them.
-    since: Option<Instant>,
-    /// When we asked for them last.
+    fetched: Option<Instant>,
+    /// When the last fetch began.
     asked: Option<Instant>,
 }
 
@@ -58,7 +57,7 @@ impl std::fmt::Debug for OAuth {
     }
 }
 
-/// Why a token does not open the door.
+/// Why a token is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error("the token is not valid here")]
@@ -68,7 +67,7 @@ pub enum TokenError {
 }
 
 impl TokenError {
-    /// Its code in OAuth.
+    /// The error code of OAuth.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Invalid => "invalid_token",
@@ -86,13 +85,13 @@ struct Claims {
 
 impl OAuth {
     pub fn new(settings: OAuthSettings, source: Source) -> Self {
-        Self { settings, source, keys: Arc::default(), asking: Arc::default() }
+        Self { settings, source, keys: Arc::default(), fetching: Arc::default() }
     }
 
-    /// Where clients read how to get a token, relative to our address.
+    /// The path where clients read how to get a token.
     pub const METADATA: &str = "/.well-known/oauth-protected-resource";
 
-    /// What is there to read.
+    /// The document at that path.
     pub fn metadata(&self) -> Value {
         json!({
             "resource": self.settings.audience,
@@ -102,7 +101,7 @@ impl OAuth {
         })
     }
 
-    /// What a refusal adds to its challenge.
+    /// The part of a challenge that says how to get a token.
     pub fn challenge(&self) -> String {
         let base = match self.settings.audience.parse::<http::Uri>() {
             Ok(uri) => match (uri.scheme_str(), uri.authority()) {
@@ -118,18 +117,18 @@ impl OAuth {
         text
     }
 
-    /// Whom a token is for. If the keys we know do not fit, there may be new ones.
+    /// The name of the token's subject. If no cached key fits, there may be new ones.
     pub async fn identify(&self, token: &str) -> Result<Arc<str>, TokenError> {
         let known = self.lock().fresh();
         match self.verify(token, &known) {
-            Err(TokenError::Invalid) => self.verify(token, &self.ask().await),
+            Err(TokenError::Invalid) => self.verify(token, &self.fetch().await),
             verified => verified,
         }
     }
 
     fn verify(&self, token: &str, keys: &[Jwk]) -> Result<Arc<str>, TokenError> {
         let header = decode_header(token).map_err(|_| TokenError::Invalid)?;
-        // Something that must be understood, and is not.
+        // It has extensions that must be understood, and we know none.
         if header.crit.is_some() {
             return Err(TokenError::Invalid);
         }
@@ -141,7 +140,7 @@ impl OAuth {
             None => keys.next().filter(|_| keys.next().is_none()),
         };
         let key = key.ok_or(TokenError::Invalid)?;
-        // The key says what it is for; a token that says otherwise is a forgery.
+        // The key decides the algorithm; a token that names another is a forgery.
         let algorithm = algorithm_of(key).ok_or(TokenError::Invalid)?;
         let mut validation = Validation::new(algorithm);
         validation.set_issuer(&[&self.settings.issuer]);
@@ -159,24 +158,24 @@ impl OAuth {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, CachedKeys> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The keys there are now, unless they were asked for a moment ago.
-    async fn ask(&self) -> Arc<Vec<Jwk>> {
-        let alone = self.asking.clone().lock_owned().await;
+    /// The current keys, unless they were fetched a moment ago.
+    async fn fetch(&self) -> Arc<Vec<Jwk>> {
+        let only_one = self.fetching.clone().lock_owned().await;
         {
             let mut known = self.lock();
-            if known.asked.is_some_and(|asked| asked.elapsed() < PACE) {
+            if known.asked.is_some_and(|asked| asked.elapsed() < FETCH_INTERVAL) {
                 return known.fresh();
             }
             known.asked = Some(Instant::now());
         }
-        // On its own: whoever made us ask may be gone before there is an answer.
+        // In a task of its own: the request that made us fetch may be gone before there is an answer.
         let (fetching, keys) = ((self.source)(), self.keys.clone());
-        let asking = tokio::spawn(async move {
-            let _alone = alone;
+        let task = tokio::spawn(async move {
+            let _only_one = only_one;
             let read = |bytes: Vec<u8>| {
                 serde_json::from_slice::<JwkSet>(&bytes).map(|set| set.keys).map_err(Into::into)
             };
@@ -185,27 +184,29 @@ impl OAuth {
             match fetched {
                 Ok(keys) => {
                     known.keys = Arc::new(keys);
-                    known.since = Some(Instant::now());
+                    known.fetched = Some(Instant::now());
                 }
-                Err(error) => tracing::warn!("cannot get the authorization server's keys: {error}"),
+                Err(error) => {
+                    tracing::warn!("cannot fetch the keys of the authorization server: {error}")
+                }
             }
         });
-        let _ = asking.await;
+        let _ = task.await;
         self.lock().fresh()
     }
 }
 
-impl Known {
-    /// The keys, if they are not too old: one may have been withdrawn.
+impl CachedKeys {
+    /// The keys, unless they are too old: one may have been revoked.
     fn fresh(&self) -> Arc<Vec<Jwk>> {
-        match self.since.is_some_and(|since| since.elapsed() < FRESH) {
+        match self.fetched.is_some_and(|fetched| fetched.elapsed() < FRESH) {
             true => self.keys.clone(),
             false => Arc::default(),
         }
     }
 }
 
-/// What a public key signs with. Secrets that both sides know are none.
+/// The algorithm of a public key. Keys that both sides know are refused.
 fn algorithm_of(key: &Jwk) -> Option<Algorithm> {
     match (&key.algorithm, key.common.key_algorithm) {
         (AlgorithmParameters::RSA(_), algorithm) => match algorithm {

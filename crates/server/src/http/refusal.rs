@@ -7,21 +7,21 @@ use http::header::{ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICAT
 use http::{HeaderValue, Response, StatusCode};
 use rmcp::model::{ErrorCode, ErrorData, JsonRpcError, RequestId};
 
-use super::body::Reply;
-use super::routes::RouterError;
+use super::body::ResponseBody;
+use super::router::RouterError;
 use crate::message::Fault;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     #[error("{}", .1.error.message)]
     Protocol(StatusCode, Fault),
-    #[error("Bad Request: a header that must be there once is there twice")]
+    #[error("Bad Request: a header that may occur only once occurs twice")]
     RepeatedHeader,
-    #[error("Bad Request: it is not clear how long the body is")]
+    #[error("Bad Request: the length of the body is ambiguous")]
     UnclearLength,
     #[error("Bad Request: there is no Host header")]
     NoHost,
-    #[error("Bad Request: the Host header is not right")]
+    #[error("Bad Request: the Host header is not valid")]
     InvalidHost,
     #[error("Forbidden: not for this host; --allowed-host names more")]
     ForeignHost,
@@ -33,7 +33,7 @@ pub enum Refusal {
     NotAllowed { allow: &'static str },
     #[error("Unauthorized: send a token this server knows, as Authorization: Bearer TOKEN")]
     Unauthorized { challenge: String },
-    #[error("Forbidden: the token has not the scope this needs")]
+    #[error("Forbidden: the token lacks a required scope")]
     InsufficientScope { challenge: String },
     #[error("Not Acceptable: the client must accept {0}")]
     NotAcceptable(&'static str),
@@ -41,9 +41,9 @@ pub enum Refusal {
     UnsupportedMediaType,
     #[error("Payload Too Large: the message is longer than this server takes")]
     TooLarge,
-    #[error("Request Timeout: the body is late")]
+    #[error("Request Timeout: the body took too long")]
     LateBody,
-    #[error("Bad Request: the body broke off")]
+    #[error("Bad Request: the body ended early")]
     BrokenBody,
     #[error("Bad Request: there is no message")]
     NoMessage,
@@ -103,7 +103,7 @@ impl Refusal {
         matches!(self, Self::Protocol(..) | Self::NotAllowed { .. } | Self::Busy)
     }
 
-    pub fn into_response(self) -> Response<Reply> {
+    pub fn into_response(self) -> Response<ResponseBody> {
         let (kind, body) = match &self {
             Self::Protocol(_, fault) => {
                 let error = JsonRpcError::new(fault.id.clone(), (*fault.error).clone());
@@ -112,7 +112,7 @@ impl Refusal {
             }
             other => ("text/plain; charset=utf-8", other.to_string().into()),
         };
-        let mut response = Response::new(Reply::document(body));
+        let mut response = Response::new(ResponseBody::document(body));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();
         if !self.keeps_connection() {

@@ -1,9 +1,9 @@
-//! Sessions: conversations that go on over many requests, up to revision 2025-11-25.
+//! Sessions: conversations over many requests, up to revision 2025-11-25.
 //!
-//! Each has a service loop of its own, as a client on stdio has, while there is something to do: a
-//! loop takes tens of kilobytes, a session that sleeps hardly any. What the loop says is noted in
-//! streams, one for each request and one for what belongs to none; responses read from those. So a
-//! connection that is lost takes nothing with it: the client reads on where it was, from another.
+//! A session has a service loop of its own, as a client on stdio has, but only while there is something to do: a loop
+//! takes tens of kilobytes, an idle session hardly any. What the loop sends goes to streams, one for each request and one
+//! for messages that belong to none; responses read from those. So a lost connection loses nothing: the client
+//! continues from another where it was.
 //!
 //!     request ─▶ Router (inbox) ─▶ service loop ─▶ Router ─┬▶ stream of the request
 //!                                                          └▶ common stream (GET)
@@ -16,27 +16,28 @@ use rmcp::model::{InitializeRequestParams, ProtocolVersion};
 use tokio_util::sync::CancellationToken;
 
 use super::auth::Principal;
-use super::routes::{COMMON, Line, Router, RouterError, Seat};
+use super::router::{COMMON, OpenStream, Router, RouterError, SessionTransport};
 use crate::memory::Held;
 use crate::message::Message;
 
-/// The least and the most time between two looks at what nobody uses.
-pub const SHORT_LOOK: Duration = Duration::from_millis(100);
-pub const LONG_LOOK: Duration = Duration::from_secs(60);
+/// How often to look for sessions and tenants that nobody uses: at least a few times within their limit.
+pub fn sweep_interval(limit: Duration) -> Duration {
+    (limit / 4).clamp(Duration::from_millis(100), Duration::from_secs(60))
+}
 
 pub struct Session {
     pub id: String,
     pub principal: Arc<Principal>,
-    /// Ends the service loop and all it runs.
+    /// Ends the service loop and everything it runs.
     pub ended: CancellationToken,
     router: Arc<Router>,
     used: Mutex<Instant>,
-    /// Starts a service loop for a client whose handshake is known, or is still to come.
+    /// Starts a service loop, with what the client said of itself if its handshake is over.
     starter: Starter,
 }
 
 pub type Starter =
-    Box<dyn Fn(Line, Option<InitializeRequestParams>, CancellationToken) + Send + Sync>;
+    Box<dyn Fn(SessionTransport, Option<InitializeRequestParams>, CancellationToken) + Send + Sync>;
 
 impl Session {
     pub fn new(id: String, principal: Arc<Principal>, starter: Starter) -> Arc<Self> {
@@ -45,53 +46,53 @@ impl Session {
         Arc::new(Self { id, principal, ended, router, used, starter })
     }
 
-    /// The revision that was agreed on.
+    /// The revision of the protocol that client and server agreed on.
     pub fn version(&self) -> Option<&ProtocolVersion> {
         self.router.version()
     }
 
-    /// Passes messages on, all or none, and returns the stream their answers come on, if any is
-    /// expected. What they take is held until they are answered.
+    /// Passes messages on, all or none, and returns the stream for their answers, if there will be any. The memory
+    /// they take is `held` until they are answered.
     pub fn take(
         &self,
         messages: Vec<Message>,
         held: Option<Held>,
-    ) -> Result<Option<Seat>, RouterError> {
+    ) -> Result<Option<OpenStream>, RouterError> {
         self.touch();
         if self.ended.is_cancelled() {
             return Err(RouterError::Ended);
         }
-        let seat = self.router.put(messages, held)?;
+        let stream = self.router.put(messages, held)?;
         self.wake();
-        Ok(seat)
+        Ok(stream)
     }
 
-    /// Has the service loop look what there is to do, and starts one if there is none.
+    /// Wakes the service loop, or starts one.
     fn wake(&self) {
-        if let Some(line) = self.router.wake() {
-            (self.starter)(line, self.router.client(), self.ended.clone());
+        if let Some(transport) = self.router.wake() {
+            (self.starter)(transport, self.router.client(), self.ended.clone());
         }
     }
 
-    /// The stream for what belongs to no request.
-    pub fn common(&self) -> Seat {
+    /// The stream for messages that belong to no request.
+    pub fn common(&self) -> OpenStream {
         self.touch();
         self.router.common()
     }
 
-    /// Goes on reading a stream after an event that was read.
-    pub fn resume(&self, event: &str) -> Option<Seat> {
+    /// Continues a stream after an event that the client has read.
+    pub fn resume(&self, event: &str) -> Option<OpenStream> {
         self.touch();
         let (number, after) = event.split_once('-')?;
         self.router.read(number.parse().ok()?, after.parse().ok()?)
     }
 
-    /// What to do when a response on a stream is done with, sent or lost: unless somebody reads on
-    /// within the grace, the request is cancelled, or what was said is forgotten.
-    pub fn left(self: &Arc<Self>, number: u64, turn: u64, grace: Duration) {
+    /// Called when a response on a stream was sent, or lost. Unless the client continues reading within `grace`, an
+    /// open request is cancelled, and an ended stream forgotten.
+    pub fn detach(self: &Arc<Self>, number: u64, turn: u64, grace: Duration) {
         let stream = self.router.stream(number).filter(|_| number != COMMON);
         let Some(stream) = stream else { return };
-        // What it holds may be needed by others before that.
+        // Weak, because others may need their memory before that.
         let (session, stream) = (Arc::downgrade(self), Arc::downgrade(&stream));
         tokio::spawn(async move {
             tokio::time::sleep(grace).await;
@@ -109,12 +110,12 @@ impl Session {
         });
     }
 
-    /// Lets go of a stream that was read to its end in one go.
+    /// Drops a stream that was read to its end.
     pub fn forget(&self, number: u64) {
         self.router.forget(number);
     }
 
-    /// Ends it with all it runs; whoever reads is told.
+    /// Ends it with everything it runs. Its readers see the end of their streams.
     pub fn end(&self) {
         self.ended.cancel();
         self.router.end_streams();
@@ -124,7 +125,7 @@ impl Session {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// How long nobody has used it; nothing while somebody does.
+    /// How long nobody has used it; zero while somebody does.
     pub fn idle(&self) -> Duration {
         if self.router.is_busy() {
             self.touch();
@@ -133,7 +134,7 @@ impl Session {
     }
 }
 
-/// All sessions there are.
+/// All sessions.
 #[derive(Default)]
 pub struct Sessions {
     table: Mutex<Table>,
@@ -142,7 +143,7 @@ pub struct Sessions {
 #[derive(Default)]
 struct Table {
     by_id: HashMap<String, Arc<Session>>,
-    /// The ids of each principal's own.
+    /// The ids of each principal's sessions.
     own: HashMap<Arc<str>, HashSet<String>>,
 }
 
@@ -176,15 +177,15 @@ impl Table {
 }
 
 impl Sessions {
-    /// The session of this id, if it is the principal's own.
+    /// The session of this id, if it belongs to the principal.
     pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
         let session = self.lock().by_id.get(id).cloned()?;
         (session.principal.name == principal.name && !session.ended.is_cancelled())
             .then_some(session)
     }
 
-    /// Makes room for one more of a principal's: at the limit, one that was not used longest and is
-    /// not in use now goes. False if there is none.
+    /// Makes room for one more session of a principal: at the limit, ends the one that has been unused the longest. False
+    /// if all are in use.
     pub fn make_room(&self, principal: &Principal, limit: usize) -> bool {
         let own = {
             let table = self.lock();
@@ -204,7 +205,7 @@ impl Sessions {
         }
     }
 
-    /// Adds one. If others were added meanwhile, the limit holds all the same.
+    /// Adds a session. The limit holds even if others were added meanwhile.
     pub fn insert(&self, session: Arc<Session>, limit: usize) {
         let principal = session.principal.clone();
         self.lock().insert(session);
@@ -212,7 +213,7 @@ impl Sessions {
         while too_many() && self.make_room(&principal, limit) {}
     }
 
-    /// Ends a session with all it runs.
+    /// Ends a session with everything it runs.
     pub fn end(&self, id: &str) {
         let session = self.lock().remove(id);
         if let Some(session) = session {
@@ -233,10 +234,10 @@ impl Sessions {
     }
 }
 
-/// Ends sessions nobody uses, for as long as there are any to end.
+/// Ends sessions that nobody uses, for as long as the server runs.
 pub async fn end_idle(sessions: Weak<Sessions>, limit: Duration) {
     loop {
-        tokio::time::sleep((limit / 4).clamp(SHORT_LOOK, LONG_LOOK)).await;
+        tokio::time::sleep(sweep_interval(limit)).await;
         let Some(sessions) = sessions.upgrade() else { return };
         for session in sessions.all() {
             session.router.prune();

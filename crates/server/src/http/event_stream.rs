@@ -1,11 +1,11 @@
-//! One stream of messages to a client: what was said, kept so that it can be read again.
+//! A stream of messages to a client, kept so that it can be read again after a lost connection.
 //!
-//! Whoever says something never waits: messages are noted, and one reader at a time takes them from
-//! any place on. A reader that falls behind costs a bounded amount of memory, as notices that nobody
-//! took are dropped, oldest first; questions and answers never are.
+//! Writing never waits: messages are kept, and one reader at a time takes them from any place on. A slow reader costs a
+//! bounded amount of memory, because notifications that nobody took are dropped, the oldest first; requests and
+//! answers never are.
 //!
-//!     service loop ─▶ Stream (noted events) ─▶ Reading ─▶ body of a response
-//!                         ▲ a new reader takes the place of one that was lost
+//!     service loop ─▶ EventStream ─▶ EventReader ─▶ body of a response
+//!                         ▲ a new reader replaces one whose connection was lost
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,10 +16,9 @@ use http::StatusCode;
 
 use crate::memory::Kept;
 
-/// How many bytes of notices are kept.
-const MAX_NOTICES: usize = 256 << 10;
+/// How many bytes of notifications are kept.
+const MAX_NOTIFICATIONS: usize = 256 << 10;
 
-/// Something that was said.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// Its place in the stream, from 1 on.
@@ -29,19 +28,17 @@ pub struct Event {
     kind: Kind,
 }
 
-/// What is said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Something that is good to know.
-    Notice,
-    /// Something the client has to answer.
-    Question,
-    /// With what a response is marked that has nothing else.
+    Notification,
+    /// The client has to answer it.
+    Request,
+    /// With the status of a response that has nothing else.
     Answer(StatusCode),
 }
 
 #[derive(Debug, Default)]
-pub struct Stream {
+pub struct EventStream {
     state: Mutex<State>,
 }
 
@@ -49,57 +46,57 @@ pub struct Stream {
 struct State {
     events: VecDeque<Event>,
     last: u64,
-    notices: usize,
+    notification_bytes: usize,
     ended: bool,
-    /// The last event that somebody took.
+    /// The last event that a reader took.
     taken: u64,
     /// Counts readers: only the newest reads.
     turn: u64,
     attached: bool,
     waker: Option<Waker>,
-    /// While it is kept only because somebody might come back for it.
+    /// While it is kept only in case a client resumes it.
     kept: Option<Kept>,
 }
 
-impl Stream {
-    pub fn say(&self, data: Bytes, kind: Kind) {
+impl EventStream {
+    pub fn push(&self, data: Bytes, kind: Kind) {
         let mut state = self.lock();
         if state.ended {
             return;
         }
         state.last += 1;
         let index = state.last;
-        if kind == Kind::Notice {
-            state.notices += data.len();
+        if kind == Kind::Notification {
+            state.notification_bytes += data.len();
         }
         state.events.push_back(Event { index, data, kind });
         state.drop_surplus();
         state.wake();
     }
 
-    /// Nothing more will be said.
+    /// Notes that nothing more follows.
     pub fn end(&self) {
         let mut state = self.lock();
         state.ended = true;
         state.wake();
     }
 
-    /// Notes that it is kept only because somebody might come back for it.
+    /// Notes that it is kept only in case a client resumes it.
     pub fn keep(&self, kept: Kept) {
         self.lock().kept = Some(kept);
     }
 
-    /// Begins to read after an event. Whoever read before reads no more.
-    pub fn read(self: &Arc<Self>, after: u64) -> Reading {
+    /// Begins to read after an event. An earlier reader reads nothing more.
+    pub fn read(self: &Arc<Self>, after: u64) -> EventReader {
         let mut state = self.lock();
         state.turn += 1;
         state.attached = true;
         state.wake();
-        Reading { stream: self.clone(), turn: state.turn, at: after }
+        EventReader { stream: self.clone(), turn: state.turn, at: after }
     }
 
-    /// Begins to read what nobody has taken yet.
-    pub fn read_on(self: &Arc<Self>) -> Reading {
+    /// Begins to read what no reader has taken yet.
+    pub fn read_on(self: &Arc<Self>) -> EventReader {
         let taken = self.lock().taken;
         self.read(taken)
     }
@@ -108,17 +105,17 @@ impl Stream {
         self.lock().ended
     }
 
-    /// Whether somebody reads.
+    /// Whether somebody is reading.
     pub fn is_attached(&self) -> bool {
         self.lock().attached
     }
 
-    /// How often somebody began to read.
+    /// How many readers there were.
     pub fn turn(&self) -> u64 {
         self.lock().turn
     }
 
-    /// What is kept of it, in bytes.
+    /// How many bytes of it are kept.
     pub fn size(&self) -> usize {
         self.lock().events.iter().map(|event| event.data.len()).sum()
     }
@@ -136,25 +133,25 @@ impl State {
     }
 
     fn drop_surplus(&mut self) {
-        while self.notices > MAX_NOTICES
-            && let Some(at) = self.events.iter().position(|event| event.kind == Kind::Notice)
+        while self.notification_bytes > MAX_NOTIFICATIONS
+            && let Some(at) = self.events.iter().position(|event| event.kind == Kind::Notification)
             && let Some(dropped) = self.events.remove(at)
         {
-            self.notices -= dropped.data.len();
+            self.notification_bytes -= dropped.data.len();
         }
     }
 }
 
 /// A reader's place in a stream.
 #[derive(Debug)]
-pub struct Reading {
-    stream: Arc<Stream>,
+pub struct EventReader {
+    stream: Arc<EventStream>,
     turn: u64,
     at: u64,
 }
 
-impl Reading {
-    /// The next event; `None` when there will be none, or another reads now.
+impl EventReader {
+    /// The next event; `None` when there will be none, or another reader took over.
     pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Event>> {
         let mut state = self.stream.lock();
         if state.turn != self.turn {
@@ -186,7 +183,7 @@ impl Reading {
         .await;
     }
 
-    /// The one answer that is all there is to read, if so.
+    /// The answer, if it is all there is to read.
     pub fn only_answer(&self) -> Option<(Bytes, StatusCode)> {
         let state = self.stream.lock();
         let mut rest = state.events.iter().filter(|event| event.index > self.at);
@@ -197,21 +194,17 @@ impl Reading {
         }
     }
 
-    pub fn stream(&self) -> &Arc<Stream> {
-        &self.stream
-    }
-
     pub fn turn(&self) -> u64 {
         self.turn
     }
 
-    /// The last event that was read.
+    /// The index of the last event that was read.
     pub fn at(&self) -> u64 {
         self.at
     }
 }
 
-impl Drop for Reading {
+impl Drop for EventReader {
     fn drop(&mut self) {
         let mut state = self.stream.lock();
         if state.turn == self.turn {
@@ -225,10 +218,10 @@ impl Drop for Reading {
 mod tests {
     use super::*;
 
-    fn take(reading: &mut Reading) -> Vec<Bytes> {
+    fn take(reader: &mut EventReader) -> Vec<Bytes> {
         let mut taken = Vec::new();
         let mut context = Context::from_waker(Waker::noop());
-        while let Poll::Ready(Some(event)) = reading.poll_next(&mut context) {
+        while let Poll::Ready(Some(event)) = reader.poll_next(&mut context) {
             taken.push(event.data);
         }
         taken
@@ -236,11 +229,11 @@ mod tests {
 
     #[test]
     fn a_new_reader_goes_on_where_the_last_one_was_and_takes_its_place() {
-        let stream = Arc::new(Stream::default());
+        let stream = Arc::new(EventStream::default());
         let mut first = stream.read(0);
-        stream.say("one".into(), Kind::Notice);
+        stream.push("one".into(), Kind::Notification);
         assert_eq!(take(&mut first), ["one"]);
-        stream.say("two".into(), Kind::Notice);
+        stream.push("two".into(), Kind::Notification);
         let mut second = stream.read(1);
         assert_eq!(take(&mut second), ["two"]);
         assert!(take(&mut first).is_empty());
@@ -249,13 +242,13 @@ mod tests {
     }
 
     #[test]
-    fn notices_nobody_takes_are_dropped_and_answers_are_not() {
-        let stream = Arc::new(Stream::default());
-        stream.say("answer".into(), Kind::Answer(StatusCode::OK));
+    fn notifications_nobody_takes_are_dropped_and_answers_are_not() {
+        let stream = Arc::new(EventStream::default());
+        stream.push("answer".into(), Kind::Answer(StatusCode::OK));
         for _ in 0..1000 {
-            stream.say(vec![b'x'; 1000].into(), Kind::Notice);
+            stream.push(vec![b'x'; 1000].into(), Kind::Notification);
         }
-        assert!(stream.size() <= MAX_NOTICES + 6);
+        assert!(stream.size() <= MAX_NOTIFICATIONS + 6);
         assert_eq!(take(&mut stream.read(0))[0], "answer");
     }
 }

@@ -1,5 +1,5 @@
-//! Requests that stand alone, from revision 2026-07-28 on: a service loop each, for as long as
-//! somebody waits for the answer.
+//! Requests without a session, from revision 2026-07-28 on: each has a service loop of its own, for as long as its client
+//! waits for the answer.
 
 use std::io;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use rmcp::transport::Transport;
 use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::rules::status_of;
-use super::stream::{Kind, Reading, Stream};
+use super::event_stream::{EventReader, EventStream, Kind};
+use super::headers::status_of;
 use crate::memory::{Account, Taken};
 use crate::message::Message;
 
-/// Serves a request and returns where its answer is read. It is cancelled when the guard is dropped.
+/// Serves a request and returns where to read its answer. Dropping the guard cancels it.
 pub fn serve<H: ServerHandler>(
     handler: H,
     request: Message,
     version: ProtocolVersion,
     (account, taken): (Arc<Account>, Taken),
-) -> (Reading, DropGuard) {
-    let stream = Arc::new(Stream::default());
-    let reading = stream.read(0);
+) -> (EventReader, DropGuard) {
+    let stream = Arc::new(EventStream::default());
+    let reader = stream.read(0);
     let cancelled = CancellationToken::new();
     let answered = CancellationToken::new();
     let mut request = request;
     if let JsonRpcMessage::Request(request) = &mut request {
         request.request.extensions_mut().insert(taken.clone());
     }
-    let transport = Once { request: Some(request), stream, answered, account, taken };
-    // Who it is, the request says itself.
+    let transport = SingleRequest { request: Some(request), stream, answered, account, taken };
+    // The request itself says who the client is.
     let nobody = Implementation::new("", "");
     let mut peer = InitializeRequestParams::new(Default::default(), nobody);
     peer.protocol_version = version;
@@ -42,19 +42,19 @@ pub fn serve<H: ServerHandler>(
     tokio::spawn(async move {
         let _ = service.waiting().await;
     });
-    (reading, cancelled.drop_guard())
+    (reader, cancelled.drop_guard())
 }
 
-/// Brings one request and takes its answer.
-struct Once {
+/// A transport that delivers one request and takes its answer.
+struct SingleRequest {
     request: Option<Message>,
-    stream: Arc<Stream>,
+    stream: Arc<EventStream>,
     answered: CancellationToken,
     account: Arc<Account>,
     taken: Taken,
 }
 
-impl Transport<RoleServer> for Once {
+impl Transport<RoleServer> for SingleRequest {
     type Error = io::Error;
 
     fn send(
@@ -64,24 +64,24 @@ impl Transport<RoleServer> for Once {
         let kind = match &message {
             JsonRpcMessage::Response(_) => Kind::Answer(StatusCode::OK),
             JsonRpcMessage::Error(error) => Kind::Answer(status_of(&error.error)),
-            JsonRpcMessage::Request(_) => Kind::Question,
-            JsonRpcMessage::Notification(_) => Kind::Notice,
+            JsonRpcMessage::Request(_) => Kind::Request,
+            JsonRpcMessage::Notification(_) => Kind::Notification,
         };
-        let said = serde_json::to_vec(&message).map(|data| {
+        let sent = serde_json::to_vec(&message).map(|data| {
             let data = match kind {
-                Kind::Notice => self.account.try_outgoing(data),
-                Kind::Question | Kind::Answer(_) => Some(self.account.outgoing(data)),
+                Kind::Notification => self.account.try_outgoing(data),
+                Kind::Request | Kind::Answer(_) => Some(self.account.outgoing(data)),
             };
             if matches!(kind, Kind::Answer(_)) {
                 self.taken.answered();
             }
-            data.into_iter().for_each(|data| self.stream.say(data, kind));
+            data.into_iter().for_each(|data| self.stream.push(data, kind));
         });
         if matches!(kind, Kind::Answer(_)) {
             self.stream.end();
             self.answered.cancel();
         }
-        std::future::ready(said.map_err(io::Error::from))
+        std::future::ready(sent.map_err(io::Error::from))
     }
 
     async fn receive(&mut self) -> Option<Message> {

@@ -1,12 +1,12 @@
-//! What the headers of a request must say, by the revision of the protocol it speaks.
+//! What the headers of a request must say, by its revision of the protocol.
 //!
-//! Up to 2025-11-25 a conversation begins with `initialize` and goes on in a session. From 2026-07-28
-//! on each request stands alone: it says in `_meta` what it speaks, and its headers repeat what is in
-//! it for those who pass it on without reading it.
+//! Up to 2025-11-25 a conversation begins with `initialize` and continues in a session. From 2026-07-28 on requests are
+//! stateless: each names its revision in `_meta`, and its headers repeat parts of the message for proxies that do not
+//! read it.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use http::header::HeaderName;
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
 use http::{HeaderMap, StatusCode};
 use rmcp::model::{
     ClientRequest, ErrorCode, ErrorData, GetMeta, JsonObject, JsonRpcMessage, ProtocolVersion,
@@ -23,7 +23,7 @@ pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub const MCP_METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 
-/// Why the headers of a request do not belong to its message.
+/// How the headers of a request differ from its message.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Mismatch {
     #[error("the {0} header is missing")]
@@ -32,25 +32,23 @@ enum Mismatch {
     NoName { method: String },
     #[error("the Mcp-Name header is not base64")]
     NotBase64,
-    #[error("the {header} header is there twice")]
+    #[error("the {header} header occurs twice")]
     Twice { header: String },
     #[error("the {header} header says `{said}`, the message `{message}`")]
     Message { header: &'static str, said: String, message: String },
     #[error("the MCP-Protocol-Version header says `{said}`, _meta says `{meta}`")]
     Version { said: String, meta: String },
-    #[error("the {header} header has no argument `{argument}`")]
+    #[error("the {header} header is set, but the argument `{argument}` is not")]
     NoArgument { header: String, argument: String },
-    #[error("the {header} header is not what the argument `{argument}` is")]
+    #[error("the {header} header differs from the argument `{argument}`")]
     Argument { header: String, argument: String },
 }
 
-/// How requests belong together.
+/// Whether requests belong to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {
-    /// In sessions.
     Sessions,
-    /// Each by itself.
-    Alone,
+    Stateless,
 }
 
 impl Era {
@@ -58,22 +56,22 @@ impl Era {
     pub fn of_head(headers: &HeaderMap) -> Self {
         match text(headers, &PROTOCOL_VERSION) {
             None => Self::Sessions,
-            Some(version) if is_handshaken(version) => Self::Sessions,
-            Some(_) => Self::Alone,
+            Some(version) if has_handshake(version) => Self::Sessions,
+            Some(_) => Self::Stateless,
         }
     }
 
     pub fn of(headers: &HeaderMap, message: &Message) -> Self {
         let JsonRpcMessage::Request(request) = message else { return Self::of_head(headers) };
         let said = request.request.get_meta().protocol_version();
-        let alone = matches!(request.request, ClientRequest::DiscoverRequest(_))
+        let stateless = matches!(request.request, ClientRequest::DiscoverRequest(_))
             || said.is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
-        if alone { Self::Alone } else { Self::of_head(headers) }
+        if stateless { Self::Stateless } else { Self::of_head(headers) }
     }
 }
 
 /// Whether conversations of this revision begin with `initialize`.
-fn is_handshaken(version: &str) -> bool {
+fn has_handshake(version: &str) -> bool {
     ProtocolVersion::KNOWN_VERSIONS
         .iter()
         .any(|known| known.as_str() == version && *known < ProtocolVersion::V_2026_07_28)
@@ -83,8 +81,8 @@ pub fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
 }
 
-/// Checks a message that stands alone against its headers. `schema` gives the tools' parameters.
-pub fn check_alone(
+/// Checks the headers of a stateless message. `schema` gives the parameters of a tool.
+pub fn check_stateless(
     headers: &HeaderMap,
     message: &Message,
     schema: impl Fn(&str) -> Option<std::sync::Arc<JsonObject>>,
@@ -97,7 +95,7 @@ pub fn check_alone(
             (None, serde_json::to_value(&notification.notification))
         }
         _ => {
-            let text = "Invalid Request: nothing was asked that this could answer";
+            let text = "Invalid Request: there is no request that this could answer";
             let code = ErrorCode::INVALID_REQUEST;
             return Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None));
         }
@@ -171,7 +169,7 @@ fn check_version(headers: &HeaderMap, request: &ClientRequest) -> Result<(), Mis
     }
 }
 
-/// `Mcp-Param-…` must say what the arguments say that the tool's schema names it for.
+/// `Mcp-Param-…` must have the value of the argument that the tool's schema names it for.
 fn check_parameters(
     headers: &HeaderMap,
     message: &Value,
@@ -205,7 +203,7 @@ fn check_parameters(
     Ok(())
 }
 
-/// The value of a header that may be wrapped because it could not stand in one as it is.
+/// The value of a header, which is wrapped in base64 if it could not be a header otherwise.
 fn decode(value: &str) -> Option<String> {
     match value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) {
         None => Some(value.to_owned()),
@@ -213,8 +211,7 @@ fn decode(value: &str) -> Option<String> {
     }
 }
 
-/// The status of a response that is nothing but this error. In sessions, errors are answers like
-/// others.
+/// The status of a response that is nothing but this error. In sessions every answer has the status 200.
 pub fn status_of(error: &ErrorData) -> StatusCode {
     match error.code {
         ErrorCode::UNSUPPORTED_PROTOCOL_VERSION
@@ -225,10 +222,10 @@ pub fn status_of(error: &ErrorData) -> StatusCode {
     }
 }
 
-/// In a session, a header that names a revision must name one there is.
+/// In a session, a header that names a revision must name one that has sessions.
 pub fn check_session_version(headers: &HeaderMap) -> Result<(), Refusal> {
     match headers.get(PROTOCOL_VERSION).map(|version| version.to_str()) {
-        Some(Ok(version)) if !is_handshaken(version) => {
+        Some(Ok(version)) if !has_handshake(version) => {
             let text = format!("Bad Request: there is no protocol version {version:?}");
             let code = ErrorCode::INVALID_REQUEST;
             Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None))
@@ -236,4 +233,26 @@ pub fn check_session_version(headers: &HeaderMap) -> Result<(), Refusal> {
         Some(Err(_)) => Err(Refusal::InvalidVersion),
         _ => Ok(()),
     }
+}
+
+/// A client must send JSON, and accept both forms of an answer.
+pub fn check_media_types(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !(accepts(headers, "application/json") && accepts(headers, "text/event-stream")) {
+        return Err(Refusal::NotAcceptable("application/json and text/event-stream"));
+    }
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    match kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json") {
+        true => Ok(()),
+        false => Err(Refusal::UnsupportedMediaType),
+    }
+}
+
+pub fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let group = kind.split('/').next().unwrap_or_default();
+    headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).any(|value| {
+        value.split(',').any(|accepted| {
+            let accepted = accepted.split(';').next().unwrap_or_default().trim();
+            accepted == kind || accepted == "*/*" || accepted == format!("{group}/*")
+        })
+    })
 }
