@@ -22,8 +22,8 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 
-use crate::caught::{Caught, FAILED};
-use crate::memory::{PAGE, Taken};
+use crate::catch_panic::{CatchPanic, FAILED};
+use crate::memory::{PAGE, RequestMemory};
 use crate::message;
 use crate::subscriptions::{self, Followed, MAX_FOLLOWED, Subscriptions};
 use crate::tasks::{self, PATIENCE, Seen, Tasks, Work};
@@ -132,7 +132,7 @@ impl Shell {
                 arguments,
                 watcher,
             };
-            let answered = Caught::new(tool.call(call)).await;
+            let answered = CatchPanic::new(tool.call(call)).await;
             answered.unwrap_or_else(|_| CallToolResult::error(vec![ContentBlock::text(FAILED)]))
         });
         Work { call, cancelled, output, streams: self.streams }
@@ -241,7 +241,7 @@ impl ServerHandler for Shell {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> {
-        let answer = Caught::new(self.answer_traced(request, context));
+        let answer = CatchPanic::new(self.answer_traced(request, context));
         async { answer.await? }
     }
 
@@ -268,8 +268,13 @@ impl ServerHandler for Shell {
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
         if task_methods::is_asked(&request, &context.meta) {
-            return Caught::new(task_methods::answer(request, context, &self.tasks, &self.owner))
-                .await?;
+            return CatchPanic::new(task_methods::answer(
+                request,
+                context,
+                &self.tasks,
+                &self.owner,
+            ))
+            .await?;
         }
         let method = request.method;
         Err(match message::is_known_method(&method) {
@@ -380,12 +385,12 @@ impl ServerHandler for Shell {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let read = async {
-            if let Some(taken) = context.extensions.get::<Taken>() {
-                taken.wait_for_room(PAGE, &context.ct).await;
+            if let Some(memory) = context.extensions.get::<RequestMemory>() {
+                memory.wait_for_room(PAGE, &context.ct).await;
             }
             resources::read(&self.owner, &request.uri, &context.ct).await
         };
-        Ok(Caught::new(read).await??.into())
+        Ok(CatchPanic::new(read).await??.into())
     }
 
     async fn list_resource_templates(

@@ -5,14 +5,13 @@
 mod arguments;
 mod blocking;
 mod budget;
-mod caught;
+mod catch_panic;
 mod handler;
 mod http;
 mod lines;
 mod memory;
 mod message;
 mod output_uri;
-mod owed;
 mod prompts;
 mod resources;
 mod schema;

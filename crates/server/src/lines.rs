@@ -1,13 +1,13 @@
-//! Lines out of a stream of bytes, none longer than a limit.
+//! Splits a stream of bytes into lines of limited length.
 
 use bytes::BufMut;
 use memchr::memchr;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The longest line that is taken in.
+/// The longest line that is read as a whole.
 pub const MAX_LINE: usize = 8 << 20;
 
-/// How much of the end of a longer line is kept.
+/// How many bytes of the end of a longer line are kept.
 const END: usize = 4 << 10;
 
 const READ_SIZE: usize = 16 << 10;
@@ -23,7 +23,7 @@ pub enum Line {
 }
 
 impl Line {
-    /// How many bytes of it there are.
+    /// How many of its bytes are kept.
     pub fn len(&self) -> usize {
         match self {
             Self::Whole(bytes) => bytes.len(),
@@ -35,9 +35,9 @@ impl Line {
 pub struct Lines<R> {
     source: R,
     buffer: Vec<u8>,
-    /// How much of the buffer is known to hold no line's end.
+    /// How much of the buffer is known to have no line end.
     searched: usize,
-    /// The beginning of a line whose end we are looking for.
+    /// The beginning of a line that is too long, until its end is found.
     too_long: Option<Vec<u8>>,
 }
 
@@ -46,15 +46,14 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { source, buffer: Vec::new(), searched: 0, too_long: None }
     }
 
-    /// The next line without its end, or `None` at the end of the stream. Nothing is lost if it is
-    /// dropped before it is done.
+    /// The next line without its line end, or `None` at the end of the stream. A dropped future loses nothing.
     pub async fn next(&mut self) -> Option<Line> {
         loop {
             if let Some(line) = self.take_line() {
                 return Some(line);
             }
             self.buffer.reserve(READ_SIZE);
-            // Whatever the error: nothing more will come.
+            // After any error, nothing more will come.
             let mut room = (&mut self.buffer).limit(READ_SIZE);
             let read = self.source.read_buf(&mut room).await.unwrap_or(0);
             if read == 0 {
@@ -79,7 +78,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// A last line without an end.
+    /// The last line, if it has no line end.
     fn take_rest(&mut self) -> Option<Line> {
         let rest = std::mem::take(&mut self.buffer);
         self.searched = 0;
@@ -100,7 +99,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         }
     }
 
-    /// Lets go of the middle of a line that is too long.
+    /// Drops the middle of a line that is too long.
     fn forget_middle(&mut self) {
         if self.too_long.is_none() && self.buffer.len() <= MAX_LINE {
             return;

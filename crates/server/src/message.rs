@@ -1,4 +1,4 @@
-//! JSON-RPC messages out of lines, and what to answer to a line that is none.
+//! Reads JSON-RPC messages from lines, and says what is wrong with a line that is not one.
 
 use std::cell::RefCell;
 
@@ -17,16 +17,16 @@ use crate::task_methods;
 
 pub type Message = RxJsonRpcMessage<RoleServer>;
 
-/// The most messages one line may have: each is many times as long in memory as on the line.
+/// The most messages of one line: each takes many times as much memory as on the line.
 const MAX_BATCH: usize = 100;
 
 /// A longer line is parsed on another thread: 8 MiB of numbers take a fifth of a second.
 pub const LARGE: usize = 256 << 10;
 
-/// What is wrong with a line, and whom to tell.
+/// What is wrong with a line, and the request to answer.
 #[derive(Debug, PartialEq)]
 pub struct Fault {
-    /// On the heap: it is large, and rare.
+    /// Boxed because it is large and rare.
     pub error: Box<ErrorData>,
     pub id: Option<RequestId>,
 }
@@ -60,7 +60,7 @@ pub fn is_known_method(method: &str) -> bool {
     METHODS.contains(&method)
 }
 
-/// The messages of one line: one, or several in a batch, each whole or faulty.
+/// The messages of one line: one, or several in a batch, each readable or faulty.
 pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
     let bytes = match line {
         Line::Whole(bytes) => bytes,
@@ -78,7 +78,7 @@ pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
     }
 }
 
-/// A batch is taken apart; each of its messages is answered by itself.
+/// Each message of a batch is answered on its own.
 fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
     match serde_json::from_slice::<Batch>(bytes).map(|batch| batch.0) {
         Ok(values) if values.is_empty() => {
@@ -96,7 +96,7 @@ fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
     }
 }
 
-/// The messages of a batch, and one more than it may have if there are more.
+/// The messages of a batch, up to one more than it may have.
 struct Batch(Vec<Value>);
 
 impl<'de> Deserialize<'de> for Batch {
@@ -132,14 +132,14 @@ fn from_value(value: Value) -> Result<Message, Fault> {
 }
 
 fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
-    if let Some(request) = read_own(bytes) {
+    if let Some(request) = read_directly(bytes) {
         return Ok(request);
     }
     let error = match serde_json::from_slice(bytes) {
         Ok(message) => return Ok(message),
         Err(error) => error,
     };
-    // Only now, as few need it: is it no JSON, or JSON that is no message?
+    // Only now, because few lines need it: is the line not JSON, or JSON but not a message?
     let not_json = match std::str::from_utf8(bytes) {
         Ok(text) => serde_json::from_str::<IgnoredAny>(text).err().map(|error| error.to_string()),
         Err(error) => Some(error.to_string()),
@@ -154,11 +154,11 @@ fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
     }
 }
 
-/// A request that is not left to the library: a call of a tool, as trying what else it could be
-/// takes longer than all else we do for a call, and what is asked about tasks, as the library offers
-/// them to clients of all revisions or to none. What is neither, or not quite, is left to those who
-/// can say what is wrong.
-fn read_own(bytes: &[u8]) -> Option<Message> {
+/// Reads the requests that are not left to the library: tool calls, because the library tries every other kind of
+/// message first, which takes longer than everything else we do for a call; and requests about tasks, because the library
+/// offers tasks to clients of all revisions or to none. Everything else, and whatever does not quite fit, is left to code
+/// that can say what is wrong.
+fn read_directly(bytes: &[u8]) -> Option<Message> {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(rename = "jsonrpc")]
@@ -187,17 +187,17 @@ fn parse_error(message: String) -> ErrorData {
     ErrorData::new(ErrorCode::PARSE_ERROR, message, None)
 }
 
-/// The id of a message that is cut off or broken after it.
+/// The id of a message that is broken behind it.
 fn id_at_start(bytes: &[u8]) -> Option<RequestId> {
     let found = RefCell::new(None);
     let text = String::from_utf8_lossy(bytes);
     let mut json = serde_json::Deserializer::from_str(&text);
-    // It fails where the message is broken; what was found before stays found.
+    // It fails where the message is broken; an id before that is found.
     let _ = json.deserialize_map(IdFinder(&found));
     found.into_inner()
 }
 
-/// The id of a message that is broken before it: many clients write it last.
+/// The id of a message that is broken before it. Many clients write it last.
 fn id_at_end(bytes: &[u8]) -> Option<RequestId> {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_end().strip_suffix('}')?;
@@ -262,7 +262,7 @@ mod tests {
             r#"{"params":{"_meta":{"progressToken":7,"a":1},"arguments":{"b":[1]},"name":"x"},
                 "method":"tools/call","id":"s","jsonrpc":"2.0"}"#,
         ] {
-            let quickly = read_own(call.as_bytes()).unwrap();
+            let quickly = read_directly(call.as_bytes()).unwrap();
             let usually: Message = serde_json::from_str(call).unwrap();
             let shown = |message: &Message| format!("{message:?}");
             assert_eq!(shown(&quickly), shown(&usually));
@@ -273,19 +273,19 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"x"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
         ] {
-            assert!(read_own(other.as_bytes()).is_none(), "{other}");
+            assert!(read_directly(other.as_bytes()).is_none(), "{other}");
         }
     }
 
     #[test]
-    fn what_is_asked_about_tasks_is_kept_from_the_library() {
+    fn requests_about_tasks_are_not_left_to_the_library() {
         let request = |method: &str, version: &str, params: &str| {
             let meta =
                 format!(r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{version}"}}"#);
             let text = format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{{params},{meta}}}}}"#
             );
-            read_own(text.as_bytes()).is_some()
+            read_directly(text.as_bytes()).is_some()
         };
         let (id, new) = (r#""taskId":"x""#, "2026-07-28");
         for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_no_message_is_an_invalid_request() {
+    fn json_that_is_not_a_message_is_an_invalid_request() {
         let invalid = ErrorCode::INVALID_REQUEST;
         assert_eq!(fault(br#"{"id":3}"#), (invalid, number(3)));
         assert_eq!(fault(br#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#), (invalid, number(3)));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_line_is_no_message() {
+    fn an_empty_line_has_no_message() {
         assert!(read(Line::Whole(b"  ".to_vec())).is_empty());
     }
 

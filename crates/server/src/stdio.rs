@@ -1,22 +1,20 @@
-//! The transport over standard input and output: a JSON-RPC message a line.
+//! The transport over standard input and output: one JSON-RPC message on each line.
 //!
-//! Takes the place of the library's own, which answers nothing to a broken line, drops one that is
-//! too long and reads through a thread. Here every line that is not a message is answered, and
-//! what the service loop could not bear is kept from it: messages before the first request, and a
-//! second request with the id of one still running.
+//! It replaces the library's own, which ignores a broken line, drops one that is too long and reads through a thread.
+//! Here every line that is not a message gets an answer, and the service loop never sees what it could not handle:
+//! messages before the first request, and a second request with the id of one still running.
 //!
-//! The end of the input is not the end of the conversation: what was asked is still answered. The
-//! service loop is told of the end only when the client has everything, so that it goes on writing.
+//! The end of the input is not the end of the conversation: requests that are running are still answered. The service
+//! loop hears of the end only when the client has everything, because it stops writing then.
+
+mod descriptors;
+mod outstanding;
 
 use std::collections::VecDeque;
-use std::fs::OpenOptions;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{is_all_read, path_of};
 use mcpz_runtime::{Aside, aside};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -25,52 +23,38 @@ use rmcp::model::{
 };
 use rmcp::service::TxJsonRpcMessage;
 use rmcp::transport::Transport;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{FileType, OFlags, fstat};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::net::UnixStream;
-use tokio::net::unix::pipe;
+use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::caught::Panicked;
+use crate::catch_panic::Panicked;
 use crate::lines::Lines;
-use crate::memory::{Account, Held, Taken, Way};
+use crate::memory::{Account, Direction, RequestMemory, Reservation};
 use crate::message::{self, Fault, Message};
-use crate::owed::{Owed, Unwritten};
-use crate::watcher::LAST_WORDS;
+use descriptors::{Sink, Source, open_stdin, open_stdout, wait_for_readers_until, wait_until_read};
+use outstanding::{Outstanding, Unwritten};
 
-type Source = Box<dyn AsyncRead + Send + Sync + Unpin>;
-type Sink = Box<dyn AsyncWrite + Send + Sync + Unpin>;
-
-/// The request that is answered only when its client does not want to hear any more.
+/// A request that is answered only when its client stops listening.
 const LISTEN: &str = "subscriptions/listen";
 
-/// How many complaints may wait to be written.
-const COMPLAINTS: usize = 16;
-
-/// Between two looks whether somebody can still read what we write.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// Between two looks whether progress has been read: the first pause, which doubles, and the longest.
-const SOON: Duration = Duration::from_millis(2);
-const LATER: Duration = Duration::from_millis(32);
+/// How many faults may wait to be written.
+const MAX_FAULTS: usize = 16;
 
 pub struct Stdio {
     lines: Lines<Source>,
     waiting: VecDeque<Result<Message, Fault>>,
-    /// A large line. Kept here because whoever waits for it may be dropped.
+    /// A large line. It is here because the future that waits for it may be dropped.
     parsing: Option<Aside<Vec<Result<Message, Fault>>>>,
-    /// What the last line takes, until all in it is answered.
-    held: Option<Arc<Held>>,
+    /// The memory of the last line, until every message in it is answered.
+    reservation: Option<Arc<Reservation>>,
     writer: Writer,
-    complaints: mpsc::Sender<(Fault, Unwritten)>,
+    faults: mpsc::Sender<(Fault, Unwritten)>,
     /// Whether a request has opened the conversation.
     opened: bool,
-    /// How long what was asked may take once there is nothing more to read.
+    /// How long running requests may take after the end of the input.
     finish_time: Duration,
-    /// When that time is over, once it has begun.
+    /// When that time is over, once the input has ended.
     finish_by: Option<Instant>,
 }
 
@@ -78,7 +62,7 @@ pub struct Stdio {
 struct Writer {
     sink: Arc<tokio::sync::Mutex<Sink>>,
     account: Arc<Account>,
-    owed: Arc<Owed>,
+    outstanding: Arc<Outstanding>,
     closed: CancellationToken,
 }
 
@@ -88,28 +72,25 @@ impl Stdio {
         let writer = Writer {
             sink: Arc::new(tokio::sync::Mutex::new(open_stdout()?)),
             account,
-            owed: Arc::default(),
+            outstanding: Arc::default(),
             closed: CancellationToken::new(),
         };
-        let (complaints, faults) = mpsc::channel(COMPLAINTS);
-        tokio::spawn(complain(writer.clone(), faults));
-        let (lines, waiting) = (Lines::new(open_stdin()?), VecDeque::new());
-        let (opened, finish_by, held, parsing) = (false, None, None, None);
+        let (faults, received) = mpsc::channel(MAX_FAULTS);
+        tokio::spawn(write_faults(writer.clone(), received));
         Ok(Self {
-            lines,
-            waiting,
-            parsing,
-            held,
+            lines: Lines::new(open_stdin()?),
+            waiting: VecDeque::new(),
+            parsing: None,
+            reservation: None,
             writer,
-            complaints,
-            opened,
+            faults,
+            opened: false,
             finish_time,
-            finish_by,
+            finish_by: None,
         })
     }
 
-    /// Told when the client has closed its end, and either has all it asked for or has to wait too
-    /// long for it.
+    /// Cancelled when the client has closed its end, and either has every answer or waited too long for one.
     pub fn closed(&self) -> CancellationToken {
         self.writer.closed.clone()
     }
@@ -123,7 +104,8 @@ impl Stdio {
                 continue;
             }
             let line = self.lines.next().await?;
-            self.held = Some(Arc::new(self.writer.account.hold(Way::Arriving, line.len())));
+            let reservation = self.writer.account.reserve(Direction::Incoming, line.len());
+            self.reservation = Some(Arc::new(reservation));
             match line.len() > message::LARGE {
                 true => self.parsing = Some(aside(move || message::read(line))),
                 false => self.waiting = message::read(line).into(),
@@ -134,15 +116,14 @@ impl Stdio {
 
     /// Whether the service loop may see this message, or why not.
     fn admit(&mut self, message: &mut Message) -> Result<bool, Fault> {
-        let owed = &self.writer.owed;
+        let Writer { account, outstanding, .. } = &self.writer;
         match message {
             JsonRpcMessage::Request(request) => {
                 self.opened |= opens(&request.request);
-                // Who listens is answered when they stop.
                 let will_be_answered = request.request.method() != LISTEN;
-                let taken = Taken::new(self.writer.account.clone(), self.held.clone());
-                if owed.note_request(&request.id, will_be_answered, taken.clone()) {
-                    request.request.extensions_mut().insert(taken);
+                let memory = RequestMemory::new(account.clone(), self.reservation.clone());
+                if outstanding.note_request(&request.id, will_be_answered, memory.clone()) {
+                    request.request.extensions_mut().insert(memory);
                     return Ok(true);
                 }
                 let text = "Invalid Request: a request with this id is still running";
@@ -154,7 +135,7 @@ impl Stdio {
                     &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
-                    owed.note_cancelled(id);
+                    outstanding.note_cancelled(id);
                 }
             }
             _ => {}
@@ -162,43 +143,19 @@ impl Stdio {
         Ok(self.opened)
     }
 
-    /// Waits until the client has all it is owed. What takes too long is ended by whoever waits for
-    /// us to be closed, and is answered then.
+    /// Waits until the client has everything. When that takes too long, the server ends the commands (see `closed`), and
+    /// their requests are answered then.
     async fn finish(&self, by: Instant) {
-        let Writer { owed, closed, .. } = &self.writer;
+        let Writer { outstanding, closed, .. } = &self.writer;
         tokio::select! {
             biased;
-            () = owed.nothing() => closed.cancel(),
-            () = over(by) => {
+            () = outstanding.nothing() => closed.cancel(),
+            () = wait_for_readers_until(by) => {
                 closed.cancel();
-                owed.nothing().await;
+                outstanding.nothing().await;
             }
         }
     }
-}
-
-/// Done at that time, or when nobody can read what we write any more.
-async fn over(by: Instant) {
-    while Instant::now() < by && !nobody_reads(rustix::stdio::stdout()) {
-        sleep_until(by.min(Instant::now() + LOOK_AGAIN)).await;
-    }
-}
-
-/// Waits until the client has read all that was written, if it does so soon: what is told of a call and its
-/// answer must not be read at once (see `watcher.rs`).
-async fn until_read(stdout: BorrowedFd<'_>) {
-    let (until, mut pause) = (Instant::now() + LAST_WORDS, SOON);
-    while Instant::now() < until && !is_all_read(stdout) {
-        tokio::time::sleep(pause).await;
-        pause = LATER.min(2 * pause);
-    }
-}
-
-/// Whether the other end of a pipe or socket is gone.
-fn nobody_reads(stdout: BorrowedFd<'_>) -> bool {
-    let mut looked = [PollFd::from_borrowed_fd(stdout, PollFlags::empty())];
-    let gone = PollFlags::ERR | PollFlags::HUP;
-    poll(&mut looked, Some(&Timespec::default())).is_ok() && looked[0].revents().intersects(gone)
 }
 
 /// Whether the service loop takes this request for the beginning of a conversation.
@@ -227,16 +184,16 @@ impl Transport<RoleServer> for Stdio {
 
     async fn receive(&mut self) -> Option<Message> {
         while self.finish_by.is_none() {
-            // Before anything is taken, as this future may be dropped while it waits. A client that
-            // does not read what is wrong with its messages is not read either.
-            let Ok(complaint) = self.complaints.clone().reserve_owned().await else {
+            // Reserved before a line is read, because this future may be dropped while it waits. A client that does
+            // not read what is wrong with its messages gets no further ones read.
+            let Ok(fault_slot) = self.faults.clone().reserve_owned().await else {
                 return None;
             };
-            // Nor is one that does not read what it asked for.
+            // Nor does a client that does not read its answers.
             if self.waiting.is_empty() && self.parsing.is_none() {
-                self.held = None;
+                self.reservation = None;
             }
-            self.writer.account.wait_for_any().await;
+            self.writer.account.wait_until_readable().await;
             let Some(next) = self.next().await else {
                 self.finish_by = Some(Instant::now() + self.finish_time);
                 break;
@@ -250,7 +207,7 @@ impl Transport<RoleServer> for Stdio {
                 Ok(None) => {}
                 Err(fault) => {
                     tracing::debug!("{}", fault.error.message);
-                    complaint.send((fault, self.writer.owed.message()));
+                    fault_slot.send((fault, self.writer.outstanding.message()));
                 }
             }
         }
@@ -264,7 +221,7 @@ impl Transport<RoleServer> for Stdio {
 }
 
 /// Tells the client what is wrong with its messages.
-async fn complain(writer: Writer, mut faults: mpsc::Receiver<(Fault, Unwritten)>) {
+async fn write_faults(writer: Writer, mut faults: mpsc::Receiver<(Fault, Unwritten)>) {
     while let Some((Fault { error, id }, unwritten)) = faults.recv().await {
         let _ = writer.write(JsonRpcMessage::error(*error, id), (unwritten, None)).await;
     }
@@ -277,16 +234,16 @@ impl Writer {
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             _ => None,
         };
-        let unwritten = self.owed.message();
-        let taken = answered.and_then(|id| self.owed.note_answered(id));
+        let unwritten = self.outstanding.message();
+        let memory = answered.and_then(|id| self.outstanding.note_answered(id));
         let is_progress = matches!(
             &message,
             JsonRpcMessage::Notification(it)
                 if matches!(it.notification, ServerNotification::ProgressNotification(_))
         );
-        self.write(message, (unwritten, taken)).await?;
+        self.write(message, (unwritten, memory)).await?;
         if is_progress {
-            until_read(rustix::stdio::stdout()).await;
+            wait_until_read().await;
         }
         Ok(())
     }
@@ -294,16 +251,16 @@ impl Writer {
     async fn write(
         &self,
         message: TxJsonRpcMessage<RoleServer>,
-        (_unwritten, taken): (Unwritten, Option<Taken>),
+        (_unwritten, memory): (Unwritten, Option<RequestMemory>),
     ) -> io::Result<()> {
         let mut line = serde_json::to_vec(&message)?;
         line.push(b'\n');
         drop(message);
-        let _held = self.account.hold(Way::Leaving, line.len());
-        taken.inspect(Taken::answered);
+        let _reservation = self.account.reserve(Direction::Outgoing, line.len());
+        memory.inspect(RequestMemory::release_answer);
         let mut sink = self.sink.lock().await;
         let written = match sink.write_all(&line).await {
-            // A thread may write to a file, and has not done so before it says so.
+            // A file is written by a thread, which has finished only when it says so.
             Ok(()) => sink.flush().await,
             Err(error) => Err(error),
         };
@@ -312,47 +269,4 @@ impl Writer {
         }
         written
     }
-}
-
-/// Standard input, read without a thread where the system can tell us when there is more.
-fn open_stdin() -> io::Result<Source> {
-    let stdin = rustix::stdio::stdin();
-    Ok(match FileType::from_raw_mode(fstat(stdin)?.st_mode) {
-        FileType::Fifo => {
-            let fd = match reopen(stdin, OpenOptions::new().read(true)) {
-                Ok(fd) => fd,
-                Err(_) => stdin.try_clone_to_owned()?,
-            };
-            Box::new(pipe::Receiver::from_owned_fd(fd)?)
-        }
-        FileType::Socket => Box::new(socket(stdin.try_clone_to_owned()?)?),
-        _ => Box::new(tokio::io::stdin()),
-    })
-}
-
-fn open_stdout() -> io::Result<Sink> {
-    let stdout = rustix::stdio::stdout();
-    Ok(match FileType::from_raw_mode(fstat(stdout)?.st_mode) {
-        FileType::Fifo => {
-            let fd = match reopen(stdout, OpenOptions::new().write(true)) {
-                Ok(fd) => fd,
-                Err(_) => stdout.try_clone_to_owned()?,
-            };
-            Box::new(pipe::Sender::from_owned_fd(fd)?)
-        }
-        FileType::Socket => Box::new(socket(stdout.try_clone_to_owned()?)?),
-        _ => Box::new(tokio::io::stdout()),
-    })
-}
-
-/// Opens a pipe a second time. Whether it blocks is a property of the opening, and ours may be
-/// shared with others who do not expect theirs to change.
-fn reopen(pipe: BorrowedFd<'_>, options: &mut OpenOptions) -> io::Result<OwnedFd> {
-    Ok(options.custom_flags(OFlags::NONBLOCK.bits() as i32).open(path_of(pipe))?.into())
-}
-
-fn socket(fd: OwnedFd) -> io::Result<UnixStream> {
-    let socket = std::os::unix::net::UnixStream::from(fd);
-    socket.set_nonblocking(true)?;
-    UnixStream::from_std(socket)
 }

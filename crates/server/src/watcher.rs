@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::MaxAnswer;
-use crate::memory::{ANSWER, Taken};
+use crate::memory::{ANSWER, RequestMemory};
 use crate::telling::{Teller, Voice};
 
 /// The least time between two notifications.
@@ -51,7 +51,7 @@ pub struct Watcher {
     pub cancelled: CancellationToken,
     /// What of the command's output is shown.
     pub streams: &'static [Stream],
-    taken: Option<Taken>,
+    memory: Option<RequestMemory>,
     /// About what an answer takes.
     answer: usize,
 }
@@ -82,7 +82,7 @@ impl Watcher {
             streams,
             // It is text and structure, and once more as it is sent.
             answer: ANSWER.max(3 * max_answer.characters()),
-            taken: context.extensions.get().cloned(),
+            memory: context.extensions.get().cloned(),
             origin,
             voice,
             teller,
@@ -94,8 +94,8 @@ impl Watcher {
 
     /// Waits until there is room for an answer of about this size.
     pub async fn wait_for_room(&self, bytes: usize) {
-        if let Some(taken) = &self.taken {
-            taken.wait_for_room(bytes, &self.cancelled).await;
+        if let Some(memory) = &self.memory {
+            memory.wait_for_room(bytes, &self.cancelled).await;
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
-use mcpz_server::{FaceSettings, MaxAnswer, ShellSettings};
+use mcpz_server::{FaceSettings, MaxAnswer, ShellSettings, TOOLS, Timeout};
 use serde::Deserialize;
 
 use super::flag::Place::{Bounds, Options, Running};
@@ -164,7 +164,10 @@ section! {
 fn timeouts() -> String {
     let default = FaceSettings::default();
     let (short, long) = (default.timeout.as_secs(), default.long_timeout.as_secs());
-    format!("`{short}`; `{long}` in `execute`, `run_shell_command` and `shell_exec`")
+    let tools = TOOLS.iter().filter(|tool| tool.timeout == Some(Timeout::Long));
+    let names: Vec<_> = tools.map(|tool| format!("`{}`", tool.name)).collect();
+    let (last, others) = names.split_last().expect("some tools run builds");
+    format!("`{short}`; `{long}` in {} and {last}", others.join(", "))
 }
 
 /// Names of tools, with commas between them. A file has them as a list.

@@ -32,7 +32,7 @@ use super::router::OpenStream;
 use super::session::{Session, Sessions};
 use super::{Backend, HttpSettings, stateless};
 use crate::lines::Line;
-use crate::memory::{Account, Held, Memory, Taken, Way};
+use crate::memory::{Account, Direction, Memory, RequestMemory, Reservation};
 use crate::message::{self, Fault, Message};
 use crate::trace::Carried;
 
@@ -143,7 +143,7 @@ impl<R: Backend> Endpoint<R> {
         B: Body<Data = Bytes> + Unpin,
     {
         headers::check_media_types(&head.headers)?;
-        let (bytes, held) = self.read(body, &principal.account).await?;
+        let (bytes, reservation) = self.read(body, &principal.account).await?;
         let read = move |bytes| message::read(Line::Whole(bytes));
         let messages = match bytes.len() > message::LARGE {
             true => aside(move || read(bytes)).await.map_err(|_| Refusal::Busy)?,
@@ -165,10 +165,14 @@ impl<R: Backend> Endpoint<R> {
         }
         match era {
             Era::Stateless => match <[_; 1]>::try_from(messages) {
-                Ok([message]) => self.stateless(&head.headers, (message, held), principal).await,
+                Ok([message]) => {
+                    self.stateless(&head.headers, (message, reservation), principal).await
+                }
                 Err(_) => Err(no_batches()),
             },
-            Era::Sessions => self.in_session(&head.headers, (messages, held), principal).await,
+            Era::Sessions => {
+                self.in_session(&head.headers, (messages, reservation), principal).await
+            }
         }
     }
 
@@ -177,14 +181,14 @@ impl<R: Backend> Endpoint<R> {
         &self,
         mut body: B,
         account: &Arc<Account>,
-    ) -> Result<(Vec<u8>, Held), Refusal> {
+    ) -> Result<(Vec<u8>, Reservation), Refusal> {
         let limits = &self.settings.limits;
         if body.size_hint().lower() > limits.body as u64 {
             return Err(Refusal::TooLarge);
         }
         let all = async {
             let expected = body.size_hint().exact().map_or(limits.body, |length| length as usize);
-            let held = account.wait_for(Way::Arriving, expected).await;
+            let reservation = account.wait_to_reserve(Direction::Incoming, expected).await;
             let mut bytes = BytesMut::new();
             while let Some(frame) = body.frame().await {
                 let Ok(data) = frame.map_err(|_| Refusal::BrokenBody)?.into_data() else {
@@ -196,9 +200,9 @@ impl<R: Backend> Endpoint<R> {
                 bytes.extend_from_slice(&data);
             }
             // A body without a length has reserved the most it may have; only what came counts.
-            drop(held);
-            let held = account.hold(Way::Arriving, bytes.len());
-            Ok((bytes.into(), held))
+            drop(reservation);
+            let reservation = account.reserve(Direction::Incoming, bytes.len());
+            Ok((bytes.into(), reservation))
         };
         timeout(limits.body_time, all).await.map_err(|_| Refusal::LateBody)?
     }
@@ -206,7 +210,7 @@ impl<R: Backend> Endpoint<R> {
     async fn stateless(
         &self,
         headers: &HeaderMap,
-        (message, held): (Message, Held),
+        (message, reservation): (Message, Reservation),
         principal: &Arc<Principal>,
     ) -> Answered {
         let handler = self.backend.handler(principal);
@@ -222,12 +226,12 @@ impl<R: Backend> Endpoint<R> {
         }
         let version = request.request.get_meta().protocol_version();
         let version = version.unwrap_or(ProtocolVersion::V_2026_07_28);
-        if !principal.account.takes_more() {
+        if !principal.account.has_room_for_answer() {
             return Err(Refusal::Busy);
         }
         let account = principal.account.clone();
-        let taken = Taken::new(account.clone(), Some(Arc::new(held)));
-        let (reader, guard) = stateless::serve(handler, message, version, (account, taken));
+        let memory = RequestMemory::new(account.clone(), Some(Arc::new(reservation)));
+        let (reader, guard) = stateless::serve(handler, message, version, (account, memory));
         let _ = timeout(AT_ONCE, reader.ready()).await;
         if let Some((answer, status)) = reader.only_answer() {
             guard.disarm();
@@ -239,7 +243,7 @@ impl<R: Backend> Endpoint<R> {
     async fn in_session(
         &self,
         headers: &HeaderMap,
-        (messages, held): (Vec<Message>, Held),
+        (messages, reservation): (Vec<Message>, Reservation),
         principal: &Arc<Principal>,
     ) -> Answered {
         if let [JsonRpcMessage::Request(request)] = messages.as_slice()
@@ -258,7 +262,7 @@ impl<R: Backend> Endpoint<R> {
         let session = self.session(headers, principal)?;
         headers::check_session_version(headers)?;
         let batched = messages.len() > 1;
-        let stream = session.take(messages, Some(held))?;
+        let stream = session.take(messages, Some(reservation))?;
         let Some(OpenStream { number, reader }) = stream else { return Ok(accepted()) };
         let guard = self.guard(&session, number, &reader);
         let _ = timeout(AT_ONCE, reader.ready()).await;

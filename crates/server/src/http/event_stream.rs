@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use http::StatusCode;
 
-use crate::memory::Kept;
+use crate::memory::Evictable;
 
 /// How many bytes of notifications are kept.
 const MAX_NOTIFICATIONS: usize = 256 << 10;
@@ -55,7 +55,7 @@ struct State {
     attached: bool,
     waker: Option<Waker>,
     /// While it is kept only in case a client resumes it.
-    kept: Option<Kept>,
+    evictable: Option<Evictable>,
 }
 
 impl EventStream {
@@ -82,8 +82,8 @@ impl EventStream {
     }
 
     /// Notes that it is kept only in case a client resumes it.
-    pub fn keep(&self, kept: Kept) {
-        self.lock().kept = Some(kept);
+    pub fn keep(&self, evictable: Evictable) {
+        self.lock().evictable = Some(evictable);
     }
 
     /// Begins to read after an event. An earlier reader reads nothing more.

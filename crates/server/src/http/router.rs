@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::event_stream::{EventReader, EventStream, Kind};
-use crate::memory::{Account, Forgotten, Held, Kept, Taken};
+use crate::memory::{Account, Evictable, Eviction, RequestMemory, Reservation};
 use crate::message::Message;
 use routes::{MAX_PENDING, Next, Routes};
 
@@ -87,20 +87,20 @@ impl Router {
     pub fn put(
         &self,
         mut messages: Vec<Message>,
-        held: Option<Held>,
+        reservation: Option<Reservation>,
     ) -> Result<Option<OpenStream>, RouterError> {
         // Before taking the lock: making room may lock other routers, or this one.
         let asks = messages.iter().any(|message| matches!(message, JsonRpcMessage::Request(_)));
-        if asks && !self.account.takes_more() {
+        if asks && !self.account.has_room_for_answer() {
             return Err(RouterError::Busy);
         }
         let mut routes = self.lock();
         if routes.inbox.len() + messages.len() > INBOX {
             return Err(RouterError::Busy);
         }
-        let held = held.map(Arc::new);
-        let take = || Taken::new(self.account.clone(), held.clone());
-        let stream = routes.open(&mut messages, take)?;
+        let reservation = reservation.map(Arc::new);
+        let request_memory = || RequestMemory::new(self.account.clone(), reservation.clone());
+        let stream = routes.open(&mut messages, request_memory)?;
         messages.iter().for_each(|message| routes.note(message));
         routes.inbox.extend(messages);
         Ok(stream)
@@ -160,20 +160,20 @@ impl Router {
     }
 
     /// Registers an ended stream to be dropped when memory is short and nobody reads it.
-    fn resumable(self: &Arc<Self>, number: u64) -> Kept {
+    fn resumable(self: &Arc<Self>, number: u64) -> Evictable {
         let router = Arc::downgrade(self);
-        self.account.keep(Box::new(move || {
-            let Some(router) = router.upgrade() else { return Forgotten::Before };
+        self.account.register(Box::new(move || {
+            let Some(router) = router.upgrade() else { return Eviction::AlreadyGone };
             let mut routes = router.lock();
             let forgotten = match routes.streams.get(&number) {
-                None => return Forgotten::Before,
+                None => return Eviction::AlreadyGone,
                 Some(stream) if stream.is_attached() || !stream.is_ended() => {
-                    return Forgotten::NotYet;
+                    return Eviction::InUse;
                 }
                 Some(_) => routes.streams.remove(&number),
             };
             drop((routes, forgotten));
-            Forgotten::Now
+            Eviction::Done
         }))
     }
 
@@ -212,7 +212,7 @@ impl Router {
             routes.common().push(data, Kind::Notification);
             return Ok(());
         };
-        route.taken.iter().for_each(Taken::answered);
+        route.memory.iter().for_each(RequestMemory::release_answer);
         if let Some(stream) = routes.streams.get(&route.stream) {
             stream.push(data, Kind::Answer(StatusCode::OK));
             stream.keep(self.resumable(route.stream));

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::auth::Principal;
 use super::router::{COMMON, OpenStream, Router, RouterError, SessionTransport};
-use crate::memory::Held;
+use crate::memory::Reservation;
 use crate::message::Message;
 
 /// How often to look for sessions and tenants that nobody uses: at least a few times within their limit.
@@ -51,18 +51,18 @@ impl Session {
         self.router.version()
     }
 
-    /// Passes messages on, all or none, and returns the stream for their answers, if there will be any. The memory
-    /// they take is `held` until they are answered.
+    /// Passes messages on, all or none, and returns the stream for their answers, if there will be any. The
+    /// reservation for their memory is held until they are answered.
     pub fn take(
         &self,
         messages: Vec<Message>,
-        held: Option<Held>,
+        reservation: Option<Reservation>,
     ) -> Result<Option<OpenStream>, RouterError> {
         self.touch();
         if self.ended.is_cancelled() {
             return Err(RouterError::Ended);
         }
-        let stream = self.router.put(messages, held)?;
+        let stream = self.router.put(messages, reservation)?;
         self.wake();
         Ok(stream)
     }

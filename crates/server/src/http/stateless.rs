@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::event_stream::{EventReader, EventStream, Kind};
 use super::headers::status_of;
-use crate::memory::{Account, Taken};
+use crate::memory::{Account, RequestMemory};
 use crate::message::Message;
 
 /// Serves a request and returns where to read its answer. Dropping the guard cancels it.
@@ -23,7 +23,7 @@ pub fn serve<H: ServerHandler>(
     handler: H,
     request: Message,
     version: ProtocolVersion,
-    (account, taken): (Arc<Account>, Taken),
+    (account, memory): (Arc<Account>, RequestMemory),
 ) -> (EventReader, DropGuard) {
     let stream = Arc::new(EventStream::default());
     let reader = stream.read(0);
@@ -31,9 +31,9 @@ pub fn serve<H: ServerHandler>(
     let answered = CancellationToken::new();
     let mut request = request;
     if let JsonRpcMessage::Request(request) = &mut request {
-        request.request.extensions_mut().insert(taken.clone());
+        request.request.extensions_mut().insert(memory.clone());
     }
-    let transport = SingleRequest { request: Some(request), stream, answered, account, taken };
+    let transport = SingleRequest { request: Some(request), stream, answered, account, memory };
     // The request itself says who the client is.
     let nobody = Implementation::new("", "");
     let mut peer = InitializeRequestParams::new(Default::default(), nobody);
@@ -51,7 +51,7 @@ struct SingleRequest {
     stream: Arc<EventStream>,
     answered: CancellationToken,
     account: Arc<Account>,
-    taken: Taken,
+    memory: RequestMemory,
 }
 
 impl Transport<RoleServer> for SingleRequest {
@@ -73,7 +73,7 @@ impl Transport<RoleServer> for SingleRequest {
                 Kind::Request | Kind::Answer(_) => Some(self.account.outgoing(data)),
             };
             if matches!(kind, Kind::Answer(_)) {
-                self.taken.answered();
+                self.memory.release_answer();
             }
             data.into_iter().for_each(|data| self.stream.push(data, kind));
         });

@@ -11,7 +11,7 @@ use rmcp::service::OriginatingRequestId;
 
 use super::super::event_stream::EventStream;
 use super::{COMMON, OpenStream, RouterError};
-use crate::memory::Taken;
+use crate::memory::RequestMemory;
 use crate::message::Message;
 
 /// The most requests of a session without an answer.
@@ -40,7 +40,7 @@ pub struct Routes {
     pub lasting: bool,
     next: u64,
     pub streams: BTreeMap<u64, Arc<EventStream>>,
-    /// Requests without an answer. The id of a cancelled one stays taken while the same service loop runs: the loop could
+    /// Requests without an answer. The id of a cancelled one stays in use while the same service loop runs: the loop could
     /// mistake an old answer for a new one.
     pub requests: HashMap<RequestId, Route>,
     tokens: HashMap<ProgressToken, u64>,
@@ -52,7 +52,7 @@ pub struct Route {
     /// It was cancelled, so no answer follows.
     cancelled: bool,
     /// The memory it takes.
-    pub taken: Option<Taken>,
+    pub memory: Option<RequestMemory>,
 }
 
 /// What a service loop does next.
@@ -124,7 +124,7 @@ impl Routes {
     pub fn open(
         &mut self,
         messages: &mut [Message],
-        take: impl Fn() -> Taken,
+        request_memory: impl Fn() -> RequestMemory,
     ) -> Result<Option<OpenStream>, RouterError> {
         let mut requests = HashMap::new();
         let number = self.next + 1;
@@ -151,9 +151,9 @@ impl Routes {
         self.next = number;
         for message in messages {
             let JsonRpcMessage::Request(request) = message else { continue };
-            let taken = take();
-            request.request.extensions_mut().insert(taken.clone());
-            let route = Route { stream: number, cancelled: false, taken: Some(taken) };
+            let memory = request_memory();
+            request.request.extensions_mut().insert(memory.clone());
+            let route = Route { stream: number, cancelled: false, memory: Some(memory) };
             self.requests.insert(request.id.clone(), route);
         }
         self.tokens.extend(requests.into_values().flatten().map(|token| (token, number)));
@@ -165,7 +165,7 @@ impl Routes {
     /// A cancelled request gets no answer. Its stream ends when no other request waits on it.
     pub fn cancel(&mut self, id: &RequestId) {
         let Some(route) = self.requests.get_mut(id) else { return };
-        (route.cancelled, route.taken) = (true, None);
+        (route.cancelled, route.memory) = (true, None);
         let number = route.stream;
         self.end_answered(number);
     }
