@@ -54,7 +54,8 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
         variables: &[],
         typed: false,
     };
-    let judgement = engine.policy.judge(command, &engine.shell.to_string_lossy(), &scene);
+    let judgement =
+        engine.policy.judge(command, &engine.environment.shell.to_string_lossy(), &scene);
     let text = match flags.json {
         true => format!("{:#}", as_json(&judgement)),
         false => rendered(command, &judgement, colours::enabled(&std::io::stdout())),

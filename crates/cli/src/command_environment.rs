@@ -15,7 +15,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mcpz_engine::{Error, Login, Surroundings};
+use mcpz_engine::{Environment, Error, Login};
 use mcpz_output::Secrets;
 use rustix::fs::Access;
 
@@ -48,12 +48,12 @@ pub struct UnusableShell {
 
 impl CommandEnvironment {
     /// What commands get of the given variables.
-    pub fn build(&self, variables: &[(OsString, OsString)], shell: PathBuf) -> Surroundings {
+    pub fn build(&self, variables: &[(OsString, OsString)], shell: PathBuf) -> Environment {
         let secrets = match self.mask_secrets {
             true => secrets::find(variables, &self.secrets, &self.tokens),
             false => Secrets::default(),
         };
-        Surroundings { variables: self.filter.apply(variables), shell, secrets }
+        Environment { variables: self.filter.apply(variables), shell, secrets }
     }
 
     /// How to ask the login shell for its variables, which are then added to `ours`.

@@ -117,7 +117,7 @@ fn check_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Setup>
     }
     match load(flags) {
         Ok(setup) => {
-            findings.good("shell", setup.engine.shell.display().to_string());
+            findings.good("shell", setup.engine.environment.shell.display().to_string());
             findings.good("directory", setup.engine.working_directory.display().to_string());
             Some(setup)
         }

@@ -12,7 +12,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mcpz_audit::visible;
-use mcpz_engine::{Listed, STOP_GRACE, Saying, Shelf, Standing, Tell, Visit, Wanted};
+use mcpz_engine::{
+    Action, Connection, JobFolder, JobListing, JobsFolder, OutputRange, Reply, STOP_GRACE,
+};
 use mcpz_output::Stream;
 use tokio::runtime::Builder;
 
@@ -46,7 +48,7 @@ pub enum JobsError {
 }
 
 pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
-    let shelf = Shelf::new(environment::jobs_folder().ok_or(JobsError::NoFolder)?);
+    let shelf = JobsFolder::new(environment::jobs_folder().ok_or(JobsError::NoFolder)?);
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let done: Result<ExitCode, Box<dyn Error>> = runtime.block_on(async {
         match command {
@@ -62,7 +64,7 @@ pub fn run(command: JobsCommand) -> Result<ExitCode, Box<dyn Error>> {
     done
 }
 
-async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {
+async fn list(shelf: &JobsFolder, json: bool) -> Result<(), Box<dyn Error>> {
     let Found { jobs, refused, unresponsive } = all(shelf).await?;
     warn(&unresponsive);
     if json {
@@ -77,7 +79,7 @@ async fn list(shelf: &Shelf, json: bool) -> Result<(), Box<dyn Error>> {
     refused.map_or(Ok(()), |refused| Err(refused.into()))
 }
 
-fn print_table(jobs: &[(Location, Listed)]) -> io::Result<()> {
+fn print_table(jobs: &[(Location, JobListing)]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(
         stdout,
@@ -113,7 +115,7 @@ fn time(time: Duration) -> String {
 }
 
 /// Prints the output of a job and, with `follow`, what it prints until it ends.
-async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error>> {
+async fn logs(shelf: &JobsFolder, id: &str, follow: bool) -> Result<(), Box<dyn Error>> {
     let (location, job) = find(shelf, id).await?;
     match location {
         Location::Finished(standing) | Location::Unresponsive(standing) => {
@@ -122,7 +124,7 @@ async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error
         Location::Served(folder) => {
             let printed = print_streamed(&folder, &job.run, follow).await?;
             // Its server may have left before the end; the folder then has the rest.
-            if let Some(standing) = Standing::open(folder).filter(|job| job.ending().is_some()) {
+            if let Some(standing) = JobFolder::open(folder).filter(|job| job.read_end().is_some()) {
                 print_rest(&standing, printed)?;
             }
         }
@@ -132,11 +134,11 @@ async fn logs(shelf: &Shelf, id: &str, follow: bool) -> Result<(), Box<dyn Error
 
 /// Prints the output that a job's server sends. Returns the number of bytes of stdout.
 async fn print_streamed(folder: &Path, run: &str, follow: bool) -> io::Result<u64> {
-    let Ok(mut visit) = Visit::open(folder) else { return Ok(0) };
-    visit.follow(run, Wanted::Everything, follow)?;
+    let Ok(mut visit) = Connection::open(folder) else { return Ok(0) };
+    visit.follow(run, OutputRange::Everything, follow)?;
     let (mut stdout, mut printed) = (io::stdout().lock(), HashMap::from([(Stream::Stdout, 0)]));
     while let Some(tell) = visit.next().await {
-        if let Tell::Output { stream, at, bytes } | Tell::Passing { stream, at, bytes } = tell {
+        if let Reply::Output { stream, at, bytes } | Reply::Passing { stream, at, bytes } = tell {
             let before = printed.insert(stream, at + bytes.len() as u64).unwrap_or(0);
             if at > before {
                 write!(stdout, "{}", missing(at - before))?;
@@ -149,12 +151,12 @@ async fn print_streamed(folder: &Path, run: &str, follow: bool) -> io::Result<u6
 }
 
 /// Prints the output of a job that is kept in its folder, after the bytes that were printed before.
-fn print_rest(standing: &Standing, printed: u64) -> io::Result<()> {
+fn print_rest(standing: &JobFolder, printed: u64) -> io::Result<()> {
     let mut file = File::open(standing.output())?;
     let mut stdout = io::stdout().lock();
     let printed =
         printed.max(file.seek(SeekFrom::Start(printed))? + io::copy(&mut file, &mut stdout)?);
-    let lost = standing.ending().map_or(0, |ending| ending.lost);
+    let lost = standing.read_end().map_or(0, |ending| ending.lost);
     let (at, newest) = standing.newest_after(printed, lost)?;
     if at > printed {
         write!(stdout, "{}", missing(at - printed))?;
@@ -166,16 +168,16 @@ fn missing(bytes: u64) -> String {
     format!("\n[{bytes} bytes of output were not kept]\n")
 }
 
-async fn stop(shelf: &Shelf, id: &str) -> Result<(), Box<dyn Error>> {
+async fn stop(shelf: &JobsFolder, id: &str) -> Result<(), Box<dyn Error>> {
     let (location, job) = find(shelf, id).await?;
     let folder = location.running(&job)?;
-    let mut visit = Visit::open(&folder)?;
+    let mut visit = Connection::open(&folder)?;
     // Follows first: a recorder exits when its job has ended and nobody follows it.
-    visit.follow(&job.run, Wanted::Nothing, true)?;
-    visit.say(&job.run, Saying::Stop { grace: STOP_GRACE }, || ())?;
+    visit.follow(&job.run, OutputRange::Nothing, true)?;
+    visit.say(&job.run, Action::Stop { grace: STOP_GRACE }, || ())?;
     let ended = async {
         while let Some(tell) = visit.next().await {
-            if let Tell::Ended(ending) = tell {
+            if let Reply::Ended(ending) = tell {
                 return Some(ending.survivors);
             }
         }

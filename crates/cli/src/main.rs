@@ -62,14 +62,23 @@ fn run_internal() -> Option<Result<ExitCode, Box<dyn Error>>> {
     let (command, None) = (arguments.next()?, arguments.next()) else { return None };
     let done: Result<(), Box<dyn Error>> = match command.to_str()? {
         "agent" => mcpz_agent::serve_stdin().map_err(Into::into),
-        "record" => mcpz_engine::record().map_err(Into::into),
+        "record" => {
+            let program = environment::program();
+            program
+                .and_then(|program| mcpz_engine::record(program, variables()))
+                .map_err(Into::into)
+        }
         command_environment::LOGIN_SUBCOMMAND => {
-            let variables = mcpz_engine::Variables::new(environment::variables());
-            mcpz_engine::tell(&variables).map_err(Into::into)
+            mcpz_engine::report_variables(&variables()).map_err(Into::into)
         }
         _ => return None,
     };
     Some(done.map(|()| ExitCode::SUCCESS))
+}
+
+/// The variables of this process.
+fn variables() -> mcpz_engine::Variables {
+    mcpz_engine::Variables::new(environment::variables())
 }
 
 fn run() -> Result<ExitCode, Box<dyn Error>> {

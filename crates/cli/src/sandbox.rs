@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use mcpz_engine::Confining;
+use mcpz_engine::SandboxSettings;
 use mcpz_proxy::{Rules, RulesError};
 use mcpz_sandbox::{
     Hole, Layout, Mode, Network, Obstacle, Permissions, Protection, Support, View, ViewError, trial,
@@ -67,7 +67,7 @@ impl SandboxRequest {
     pub fn confining(
         &self,
         engine: &mcpz_engine::Settings,
-    ) -> Result<Option<Confining>, SandboxError> {
+    ) -> Result<Option<SandboxSettings>, SandboxError> {
         let net = self.net();
         let Some(mode) = self.mode() else {
             return match self.settings.net() {
@@ -99,7 +99,7 @@ impl SandboxRequest {
             }
             Protection::Both => {}
         }
-        Ok(Some(Confining { view, ring: support.bubblewrap, net }))
+        Ok(Some(SandboxSettings { view, ring: support.bubblewrap, net }))
     }
 
     /// What commands can change, if they are in a sandbox.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-use mcpz_engine::CpuShare;
+use mcpz_agent::CpuShare;
 use mcpz_runtime::Later;
 use mcpz_server::serve_stdio;
 

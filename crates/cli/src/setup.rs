@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_audit::AuditSettings;
-use mcpz_engine::{Engine, Surroundings};
+use mcpz_engine::Engine;
 use mcpz_runtime::Later;
 use mcpz_server::{FaceSettings, MaxAnswer, MemoryLimits, Shell, Spans, ToolSet, UnknownTool};
 
@@ -108,17 +108,14 @@ impl Setup {
             Err(_) if login && environment.needs_lookup() => environment.fallback_shell(),
             found => found?,
         };
-        let Surroundings { variables, shell, secrets } = environment.build(&ours, shell);
         let faces = tools::faces(settings)?;
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
-            variables,
+            environment: environment.build(&ours, shell),
             login: login.then(|| environment.login(ours)),
-            secrets,
             // A directory that was named is meant to keep commands in it.
             stays_within: tool.working_dir().is_some(),
             working_directory: working_dir(tool.working_dir())?,
-            shell,
             timeout: faces.timeout,
             policy,
             home: environment::home(),
@@ -130,7 +127,7 @@ impl Setup {
             log_commands: tool.log_commands(),
             audit: audit(&settings.audit)?,
             jobs_folder: environment::jobs_folder(),
-            confining: None,
+            sandbox: None,
         };
         let hidden = hidden(&engine, settings);
         Ok(Self {
@@ -149,7 +146,7 @@ impl Setup {
 
     /// The same with the sandbox that is asked for, which is tried out.
     pub fn confined(mut self) -> Result<Self, SandboxError> {
-        self.engine.confining = self.sandbox.confining(&self.engine)?;
+        self.engine.sandbox = self.sandbox.confining(&self.engine)?;
         Ok(self)
     }
 

@@ -14,9 +14,9 @@ use mcpz_agent::Directory;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use crate::engine::Settings;
 use crate::error::Error;
-use crate::request::RunRequest;
+use crate::resolved::Resolved;
+use crate::settings::Settings;
 
 /// The directories commands are kept within.
 pub struct Bounds {
@@ -26,14 +26,6 @@ pub struct Bounds {
     allowed: Vec<PathBuf>,
     /// Whether the engine's own is what commands are kept within, with those that are allowed besides.
     stays_within: bool,
-}
-
-/// Where a request is to run.
-pub fn directory(settings: &Settings, request: &RunRequest) -> PathBuf {
-    match &request.directory {
-        Some(directory) => settings.working_directory.join(directory),
-        None => settings.working_directory.clone(),
-    }
 }
 
 impl Bounds {
@@ -49,23 +41,19 @@ impl Bounds {
         Self { home, allowed, stays_within }
     }
 
-    /// What to enter for `path`: its name where every directory may be, and else what it is now.
-    pub fn place(&self, path: &Path, request: &RunRequest) -> Result<Directory, Error> {
+    /// The directory to start in: by its name where every directory is allowed, and opened elsewhere.
+    pub fn open(&self, request: &Resolved) -> Result<Directory, Error> {
+        let path = &request.directory;
         if self.allowed.is_empty() {
             return Ok(Directory::Path(path.to_owned()));
         }
         match beneath(&self.allowed, path) {
             // The request names no directory that could lead elsewhere.
-            Err(Error::Boundless(_)) if self.is_home(request) => {
+            Err(Error::Boundless(_)) if self.stays_within && !request.names_directory => {
                 Ok(Directory::Path(path.to_owned()))
             }
             found => Ok(Directory::Handle(found?.ok_or_else(|| self.refusal(path))?)),
         }
-    }
-
-    /// Whether it runs in the engine's own directory because that is where all commands are kept.
-    fn is_home(&self, request: &RunRequest) -> bool {
-        self.stays_within && request.directory.is_none()
     }
 
     fn refusal(&self, path: &Path) -> Error {

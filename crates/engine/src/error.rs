@@ -2,12 +2,17 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use mcpz_agent::{Failure, LinkError, Stage};
 use mcpz_audit::Reason;
 use mcpz_policy::Denial;
+use mcpz_proxy::RulesError;
+use mcpz_runtime::with_causes;
+use mcpz_sandbox::ViewError;
 
-use crate::outcome::{End, signal_name};
+use crate::outcome::End;
+use crate::signals::signal_name;
 
 /// A command that ran and failed is not among these: it has an outcome.
 #[derive(Debug, thiserror::Error)]
@@ -34,8 +39,10 @@ pub enum Error {
         "nothing can be kept within a directory here: that needs the system call openat2, of Linux 5.6"
     )]
     Boundless(#[source] io::Error),
-    #[error("the sandbox cannot be made: {0}")]
-    Enclosure(String),
+    #[error("the sandbox cannot be made")]
+    View(#[source] ViewError),
+    #[error("the sandbox cannot be made")]
+    Net(#[source] RulesError),
     #[error("the command cannot be confined as it must be")]
     Confinement(#[source] io::Error),
     #[error("cannot execute {}", program.display())]
@@ -73,22 +80,25 @@ pub enum Error {
     Unseen,
     #[error("the job has not read what it was sent before; nothing more is sent until it does")]
     Unread,
+    /// Another process could not start it, for this reason.
     #[error("{0}")]
     NotBegun(String),
+    #[error(transparent)]
+    NotStarted(Arc<Error>),
     #[error("the process that should have kept the detached job has ended")]
     NoRecorder,
     #[error(
         "there is no place for detached jobs: the server has no folder for its state; set HOME or \
          XDG_STATE_HOME for it"
     )]
-    NoShelf,
+    NoJobsFolder,
     #[error("cannot keep a detached job in {}", path.display())]
-    Shelf { path: PathBuf, source: io::Error },
+    JobsFolder { path: PathBuf, source: io::Error },
     #[error(
         "detached jobs have filled what they may take of the disk (`spill_per_client`, `spill_total`); \
          stop one that prints much"
     )]
-    ShelfFull,
+    JobsFolderFull,
     #[error("the session has ended before it was this command's turn; the next one begins anew")]
     SessionEnded,
     #[error("there are {limit} sessions, which is the limit; end one with `exit`")]
@@ -132,7 +142,7 @@ impl Error {
 
     /// The error with all its causes, on one line.
     pub fn chain(&self) -> String {
-        mcpz_runtime::with_causes(self)
+        with_causes(self)
     }
 }
 

@@ -1,14 +1,15 @@
 //! Commands that run while their owner does something else.
 //!
 //!     Run ─▶ Job ─┬─ output, as it comes          (read again and again)
-//!                 ├─ words: signals, input, stop  (Remote)
+//!                 ├─ signals, input, stop         (Controls)
 //!                 └─ the end, when it has come    (watch)
 //!
 //! A job is its owner's, and ends with it, or when nobody has used it for long. What a command that
 //! was answered for has left running is a job, too.
 
+mod end;
 mod idle;
-mod interactive;
+mod screen;
 mod table;
 mod typing;
 mod waiting;
@@ -17,27 +18,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use mcpz_output::{Output, Point, Shown, Stream, View};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+pub use end::{JobEnd, JobOutcome};
 pub(crate) use idle::Use;
-pub(crate) use interactive::asks;
 pub use table::{Jobs, Reserved};
 pub use typing::Typing;
 pub use waiting::{Condition, Met, wait};
 
 use idle::Uses;
-use interactive::Terminal;
+use screen::Terminal;
 use typing::Typed;
 
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
 use crate::request::{Input, Size};
-use crate::run::{Life, Remote, Run};
-use mcpz_output::Point;
-use mcpz_output::Shown;
-use mcpz_output::View;
-use mcpz_output::{Output, Stream};
+use crate::run::{Controls, Handle, Life};
 
 /// What a stopped job is given to end by itself.
 pub const STOP_GRACE: Duration = Duration::from_secs(2);
@@ -65,9 +63,9 @@ pub struct Job {
     pub started_at: SystemTime,
     began: Instant,
     pub output: Output,
-    remote: Remote,
+    controls: Controls,
     life: watch::Receiver<Life>,
-    end: watch::Receiver<Ended>,
+    end: watch::Receiver<EndState>,
     kind: Kind,
     /// How it can be written to, if it can.
     input: Option<Input>,
@@ -94,11 +92,11 @@ enum Kind {
     Detached,
 }
 
-/// What is known of a job's end.
+/// What is known of a job's end so far.
 #[derive(Debug, Clone, Default)]
-pub struct Ended {
-    /// What became of the first process; nothing if it could not be started.
-    pub outcome: Option<Result<Outcome, String>>,
+pub struct EndState {
+    /// What became of the first process, or why there was none.
+    pub outcome: Option<Result<Outcome, Arc<Error>>>,
     /// How long it took, all in all.
     pub took: Option<Duration>,
     /// Processes that could not be ended, once nothing else is left.
@@ -136,27 +134,28 @@ impl State {
 
 impl Job {
     fn new(
-        run: &Run,
-        command: String,
+        handle: &Handle,
         kind: Kind,
         outcome: Option<Outcome>,
-    ) -> (Self, watch::Sender<Ended>) {
-        let (ending, end) = watch::channel(Ended { outcome: outcome.map(Ok), ..Ended::default() });
-        let input = run.input();
+    ) -> (Self, watch::Sender<EndState>) {
+        let known = EndState { outcome: outcome.map(Ok), ..EndState::default() };
+        let (ending, end) = watch::channel(known);
+        let about = &handle.about;
+        let age = about.began.elapsed();
         let job = Self {
             name: String::new(),
-            run: run.id().clone(),
-            command,
-            description: run.description().map(str::to_owned),
-            started_at: SystemTime::now().checked_sub(run.began().elapsed()).unwrap_or(UNIX_EPOCH),
-            began: run.began().into(),
-            output: run.output().clone(),
-            remote: run.remote().clone(),
-            life: run.life(),
+            run: about.id.clone(),
+            command: about.command.clone(),
+            description: about.description.clone(),
+            started_at: SystemTime::now().checked_sub(age).unwrap_or(UNIX_EPOCH),
+            began: about.began.into(),
+            output: about.output.clone(),
+            controls: handle.controls().clone(),
+            life: handle.life(),
             end,
             kind,
-            input,
-            terminal: match input {
+            input: about.input,
+            terminal: match about.input {
                 Some(Input::Terminal(size)) => Some(Terminal::new(size)),
                 _ => None,
             },
@@ -232,8 +231,8 @@ impl Job {
         self.told_of_person.swap(times, Ordering::Relaxed) != times
     }
 
-    pub fn remote(&self) -> &Remote {
-        &self.remote
+    pub fn controls(&self) -> &Controls {
+        &self.controls
     }
 
     pub fn state(&self) -> State {
@@ -253,7 +252,7 @@ impl Job {
     }
 
     /// What became of it, as far as that is known.
-    pub fn end(&self) -> Ended {
+    pub fn end(&self) -> EndState {
         self.end.borrow().clone()
     }
 
@@ -289,7 +288,7 @@ impl Job {
     /// Whether it waits for somebody to write something.
     pub async fn waits_for_input(&self) -> bool {
         let may = self.input.is_some() && self.state() == State::Running;
-        may && self.remote.inspector().waits_for_input().await
+        may && self.controls.inspector().waits_for_input().await
     }
 
     /// The line it would ask in. May wait for the disk.
@@ -306,7 +305,7 @@ impl Job {
     /// Gives its terminal another size, if it has one.
     pub async fn resize(&self, size: Size) {
         if self.terminal.is_some() {
-            self.remote.inspector().resize(size).await;
+            self.controls.inspector().resize(size).await;
         }
     }
 
@@ -333,7 +332,7 @@ impl Job {
     }
 
     /// Tells when more is known of its end.
-    pub(crate) fn ending(&self) -> watch::Receiver<Ended> {
+    pub(crate) fn ending(&self) -> watch::Receiver<EndState> {
         self.end.clone()
     }
 
@@ -349,7 +348,7 @@ impl Job {
     }
 
     /// Waits until it runs, or cannot.
-    pub async fn started(&self) -> Result<(), String> {
+    pub async fn started(&self) -> Result<(), Arc<Error>> {
         let mut life = self.life.clone();
         if life.wait_for(|life| life.pid.is_some()).await.is_ok() {
             return Ok(());
@@ -358,31 +357,31 @@ impl Job {
         let ended = end.wait_for(|ended| ended.outcome.is_some()).await;
         match ended.ok().and_then(|ended| ended.outcome.clone()) {
             Some(Ok(_)) => Ok(()),
-            Some(Err(text)) => Err(text),
-            None => Err(Error::Closed.to_string()),
+            Some(Err(error)) => Err(error),
+            None => Err(Arc::new(Error::Closed)),
         }
     }
 
     /// All its processes, by the numbers they know each other by.
     pub async fn processes(&self) -> Vec<i32> {
-        self.remote.inspector().processes().await
+        self.controls.inspector().processes().await
     }
 
     /// Ends it with all it started, and waits until that is done. Returns what could not be ended.
     pub async fn stop(&self, signal: Option<i32>, grace: Duration) -> Vec<i32> {
         if self.state() == State::Running {
-            self.remote.note_stop();
+            self.controls.note_stop();
         }
         let mut end = self.end.clone();
-        let over = |ended: &Ended| ended.survivors.is_some();
+        let over = |ended: &EndState| ended.survivors.is_some();
         if let Some(signal) = signal {
-            self.remote.signal(signal);
+            self.controls.signal(signal);
             let asked = tokio::time::timeout(grace, end.wait_for(over)).await.is_ok();
             if !asked {
-                self.remote.stop(Duration::ZERO);
+                self.controls.stop(Duration::ZERO);
             }
         } else {
-            self.remote.stop(grace);
+            self.controls.stop(grace);
         }
         let gone =
             async { end.wait_for(over).await.ok().and_then(|ended| ended.survivors.clone()) };

@@ -1,6 +1,7 @@
 //! What became of a command.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use mcpz_audit::Ended;
 use mcpz_output::{Output, Stream};
 use serde::{Deserialize, Serialize};
 
-use crate::sessions::SessionState;
+use crate::signals::signal_name;
 
 /// How many processes that were left running are put on record.
 const MOST_PIDS: usize = 1000;
@@ -35,6 +36,18 @@ pub struct Outcome {
     pub job: Option<String>,
     /// The session it ran in.
     pub session: Option<Box<SessionState>>,
+}
+
+/// The session a command ran in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionState {
+    pub name: String,
+    /// Where it is now.
+    pub directory: Option<PathBuf>,
+    /// Whether it has ended with the command.
+    pub ended: bool,
+    /// How long the session before this one was idle, if it was ended for that.
+    pub expired: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,54 +129,5 @@ impl End {
             Self::Exited(code) => Some(code),
             _ => None,
         }
-    }
-}
-
-/// The signals of Linux, from 1 on.
-const SIGNALS: [&str; 31] = [
-    "SIGHUP",
-    "SIGINT",
-    "SIGQUIT",
-    "SIGILL",
-    "SIGTRAP",
-    "SIGABRT",
-    "SIGBUS",
-    "SIGFPE",
-    "SIGKILL",
-    "SIGUSR1",
-    "SIGSEGV",
-    "SIGUSR2",
-    "SIGPIPE",
-    "SIGALRM",
-    "SIGTERM",
-    "SIGSTKFLT",
-    "SIGCHLD",
-    "SIGCONT",
-    "SIGSTOP",
-    "SIGTSTP",
-    "SIGTTIN",
-    "SIGTTOU",
-    "SIGURG",
-    "SIGXCPU",
-    "SIGXFSZ",
-    "SIGVTALRM",
-    "SIGPROF",
-    "SIGWINCH",
-    "SIGIO",
-    "SIGPWR",
-    "SIGSYS",
-];
-
-/// A signal's name; one of the real-time signals, which have none, is named by its number.
-pub fn signal_name(signal: i32) -> String {
-    let named = usize::try_from(signal - 1).ok().and_then(|at| SIGNALS.get(at));
-    named.map_or_else(|| format!("SIG{signal}"), ToString::to_string)
-}
-
-/// The number of a signal that [`signal_name`] named.
-pub fn signal_number(name: &str) -> Option<u8> {
-    match SIGNALS.iter().position(|known| *known == name) {
-        Some(at) => u8::try_from(at + 1).ok(),
-        None => name.strip_prefix("SIG")?.parse().ok(),
     }
 }

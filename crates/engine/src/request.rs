@@ -6,7 +6,7 @@ use std::time::Duration;
 use mcpz_audit::Source;
 use serde::{Deserialize, Serialize};
 
-use crate::witness::Witness;
+use crate::observer::Observer;
 
 /// One command. What is left out is taken from the engine's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +27,6 @@ pub struct RunRequest {
     pub joined: bool,
     /// The session whose shell carries it out. Directory and variables are for one that begins.
     pub session: Option<String>,
-    /// What the same shell was told before.
-    pub before: Option<String>,
     /// What it is for, in words for people.
     pub description: Option<String>,
 }
@@ -54,8 +52,8 @@ pub struct Origin {
     pub tool: String,
     /// The program that called it, as it names itself.
     pub client: Option<String>,
-    /// Who is told what becomes of it.
-    pub witness: Option<Witness>,
+    /// Is told what becomes of it.
+    pub observer: Option<Observer>,
 }
 
 impl Origin {
@@ -91,7 +89,6 @@ impl RunRequest {
             lasting: false,
             joined: false,
             session: None,
-            before: None,
             description: None,
         }
     }

@@ -1,71 +1,96 @@
-//! One run: the task that owns it, and the handle others have.
+//! One run: the task that owns it, and the handles others have.
 //!
-//! The task lives as long as anything of the command does. It answers once, when the first process
-//! has ended and all that was written until then is kept, or when the whole tree has been ended.
-//! Afterwards it goes on reading what processes left running print, so that they do not stop or die
-//! of a pipe nobody reads.
+//!     Run ── the outcome, once          Handle ── what everyone may know, and controls
+//!        └──────────┬──────────────────────┘
+//!                   ▼ messages
+//!               RunTask ── process, pipes, timeout ─▶ Output, Life, Outcome
+//!
+//! The task lives as long as anything of the command does. It answers once: when the first process has ended and
+//! everything written until then is kept, or when the whole process tree has ended. What a command leaves running
+//! becomes a job before the answer is given ([`Backing::adopt`]); the task goes on reading what it prints, so that it
+//! neither stops nor dies because of a pipe nobody reads.
 
-mod books;
+mod accounting;
+mod capture;
+mod controls;
 mod inspector;
-mod minder;
-mod remote;
+mod messages;
+mod prompt;
+mod stdin;
+mod task;
 
-use std::collections::VecDeque;
-use std::sync::Arc;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-pub(crate) use books::Books;
+pub(crate) use accounting::Accounting;
+pub use controls::Controls;
 pub use inspector::Inspector;
-pub(crate) use remote::Word;
-pub use remote::{Remote, Saying};
+pub use messages::Action;
+pub(crate) use messages::Message;
+pub(crate) use prompt::wait_for_prompt;
 
-use minder::Minder;
-
-use mcpz_agent::{Limit, Process};
+use mcpz_agent::{Limit, Process, SpawnFrame};
+use mcpz_audit::Recorded;
+use mcpz_output::Output;
+use mcpz_runtime::Later;
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep_until};
 
-use crate::channel::Channel;
 use crate::error::Error;
-use crate::gate::Pending;
-use crate::jobs::asks;
-use crate::outcome::Outcome;
+use crate::gate::Plan;
+use crate::outcome::{Closing, Outcome};
 use crate::request::{Input, Size};
-use crate::sessions::{Order, Queued};
-use mcpz_audit::Recorded;
-use mcpz_output::{Output, Stream};
-use mcpz_runtime::Later;
+use crate::sandbox::Sandbox;
+use task::RunTask;
 
 /// A command that was started. Dropped before its outcome was taken, it is cancelled.
 pub struct Run {
     outcome: oneshot::Receiver<Result<Outcome, Error>>,
-    remote: Remote,
-    life: watch::Receiver<Life>,
-    id: Arc<str>,
-    input: Option<Input>,
-    output: Output,
-    description: Option<String>,
-    began: Instant,
+    handle: Handle,
 }
 
-/// What is known of a run's processes while there are any.
+/// A run, as everyone may know and control it. Clones are handles of the same run.
+#[derive(Debug, Clone)]
+pub struct Handle {
+    pub(crate) about: Arc<About>,
+    controls: Controls,
+}
+
+/// What is known about a run from its start.
+#[derive(Debug)]
+pub(crate) struct About {
+    /// Identifies it in the audit trail and in the store of outputs.
+    pub id: Arc<str>,
+    /// The command, as it may be shown.
+    pub command: String,
+    /// What the caller says it is for.
+    pub description: Option<String>,
+    /// How it can be written to, if it can.
+    pub input: Option<Input>,
+    pub began: Instant,
+    pub output: Output,
+    pub life: watch::Receiver<Life>,
+}
+
+/// What is known about a run's processes while there are any.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
-    /// The first process, as those know it that run with it.
+    /// The first process, as processes of the same run see it.
     pub pid: Option<i32>,
-    /// What is left when nothing more can be done.
+    /// Processes that could not be ended.
     pub survivors: Vec<i32>,
-    /// The limit that ended what the first process left, if one did.
+    /// The limit that ended what the first process left running, if one did.
     pub limit: Option<Limit>,
-    /// Whether whatever minded what the first process left was killed.
+    /// Whether the keeper of what the first process left running was killed.
     pub lost: bool,
-    /// Whether it ends because it was told to.
+    /// Whether it ends because someone stopped it.
     pub stopped: bool,
-    /// How long it took, if another process has counted.
+    /// How long it took, if another process has measured it.
     pub took: Option<Duration>,
-    /// How many bytes were written to it, but for those of persons.
+    /// How many bytes were written to it, except by people.
     pub written: u64,
     /// The size of its terminal, if it has one.
     pub size: Option<Size>,
@@ -73,150 +98,142 @@ pub struct Life {
     pub person: u64,
 }
 
+/// What the task of a run holds of it.
+pub(crate) struct TaskEnds {
+    pub about: Arc<About>,
+    pub answer: oneshot::Sender<Result<Outcome, Error>>,
+    pub messages: mpsc::UnboundedReceiver<Message>,
+    pub life: watch::Sender<Life>,
+    /// How many bytes are still to be written to the command.
+    pub backlog: Arc<AtomicUsize>,
+    /// Does not keep the run from being cancelled when nobody else holds it.
+    pub sender: mpsc::WeakUnboundedSender<Message>,
+}
+
+/// What the task of a run needs of the engine that started it.
+#[derive(Default)]
+pub(crate) struct Backing {
+    /// The sandbox it runs in, which lives as long as the run does.
+    pub sandbox: Option<Arc<Sandbox>>,
+    /// Takes the descriptors through which a session's shell is told what to do.
+    pub directing: Option<oneshot::Sender<(OwnedFd, OwnedFd)>>,
+    /// Why the engine closes, once it does.
+    pub closing: Arc<OnceLock<Closing>>,
+    /// Starts it again if its agent was killed before it did.
+    pub restart: Option<Restart>,
+    pub accounting: Option<Accounting>,
+    /// Makes a job of what the command leaves running.
+    pub adopt: Option<Adopt>,
+    pub later: Later,
+}
+
+pub(crate) type Restart = Box<dyn FnOnce(SpawnFrame) -> Result<Process, Error> + Send + Sync>;
+
+/// Returns the id of the job.
+pub(crate) type Adopt = Box<dyn FnOnce(Handle, &Outcome) -> Option<String> + Send + Sync>;
+
 impl Run {
+    /// Starts the task that owns a process.
     pub(crate) fn start(
         process: Process,
-        pending: Pending,
+        command: String,
+        plan: Plan,
         recorded: Recorded,
         output: Output,
-        books: Option<Books>,
-        later: Later,
+        backing: Backing,
     ) -> Self {
-        let (id, input) = (recorded.id().clone(), pending.input);
-        let (answer, outcome) = oneshot::channel();
-        let (words, heard) = mpsc::unbounded_channel();
-        let backlog = Arc::new(AtomicUsize::new(0));
-        let (living, life) = watch::channel(Life::default());
-        let channel = |stream| Channel::closed(stream, output.clone(), pending.secrets.masker());
-        let minder = Minder {
-            stdout: channel(Stream::Stdout),
-            stderr: channel(Stream::Stderr),
-            id: id.clone(),
-            recorded: Some(recorded),
-            output: output.clone(),
-            answer: Some(answer),
-            living,
-            timer: pending.timeout.map(|timeout| Instant::now() + timeout),
-            pending,
-            process,
-            exit: None,
-            stopping: false,
-            stopped: None,
-            feeder: None,
-            asked: VecDeque::new(),
-            books,
-            later,
-            began: Instant::now(),
-            backlog: backlog.clone(),
-        };
-        tokio::spawn(minder.mind(heard));
-        Self {
-            outcome,
-            remote: Remote::new(words, backlog),
-            life,
-            id,
-            input,
-            output,
-            description: None,
-            began: Instant::now(),
-        }
+        let id = recorded.id().clone();
+        let (run, ends) = Self::new(id, command, plan.description.clone(), plan.input, output);
+        RunTask::spawn(process, plan, recorded, backing, ends);
+        run
     }
 
-    /// A command that a session carries out.
-    pub(crate) fn in_session(order: Order, queued: Queued) -> Self {
-        let (answer, outcome) = oneshot::channel();
-        let (words, heard) = mpsc::unbounded_channel();
-        let (_, life) = watch::channel(Life::default());
-        let (id, output) = (order.recorded.id().clone(), order.output.clone());
-        tokio::spawn(order.carry_out(queued, answer, heard));
-        let remote = Remote::new(words, Arc::default());
-        Self {
-            outcome,
-            remote,
-            life,
-            id,
-            input: None,
-            output,
-            description: None,
-            began: Instant::now(),
-        }
-    }
-
-    /// One that another process minds. Words are heard, and the rest is told, by whoever follows it.
-    pub(crate) fn elsewhere(
-        outcome: oneshot::Receiver<Result<Outcome, Error>>,
-        (words, backlog): (mpsc::UnboundedSender<Word>, Arc<AtomicUsize>),
-        life: watch::Receiver<Life>,
-        (id, input): (Arc<str>, Option<Input>),
+    /// A run for someone else's task.
+    pub(crate) fn new(
+        id: Arc<str>,
+        command: String,
+        description: Option<String>,
+        input: Option<Input>,
         output: Output,
-    ) -> Self {
-        let remote = Remote::new(words, backlog);
-        Self { outcome, remote, life, id, input, output, description: None, began: Instant::now() }
+    ) -> (Self, TaskEnds) {
+        let (answer, outcome) = oneshot::channel();
+        let (sender, messages) = mpsc::unbounded_channel();
+        let (living, life) = watch::channel(Life::default());
+        let backlog = Arc::new(AtomicUsize::new(0));
+        let began = Instant::now();
+        let about = Arc::new(About { id, command, description, input, began, output, life });
+        let ends = TaskEnds {
+            about: about.clone(),
+            answer,
+            messages,
+            life: living,
+            backlog: backlog.clone(),
+            sender: sender.downgrade(),
+        };
+        let handle = Handle { about, controls: Controls::new(sender, backlog) };
+        (Self { outcome, handle }, ends)
     }
 
-    /// The same with what it is for.
-    pub(crate) fn described(self, description: Option<String>) -> Self {
-        Self { description, ..self }
+    pub fn handle(&self) -> &Handle {
+        &self.handle
     }
 
-    /// What the caller says it is for.
-    pub fn description(&self) -> Option<&str> {
-        self.description.as_deref()
-    }
-
-    /// When it was begun.
-    pub(crate) fn began(&self) -> Instant {
-        self.began
-    }
-
-    pub fn remote(&self) -> &Remote {
-        &self.remote
-    }
-
-    /// How it can be written to, if it can.
-    pub fn input(&self) -> Option<Input> {
-        self.input
-    }
-
-    /// What is known of its processes; the sender is gone when there are none any more.
-    pub fn life(&self) -> watch::Receiver<Life> {
-        self.life.clone()
-    }
-
-    /// What it is known by, in the audit trail and where its output is kept.
+    /// Identifies it in the audit trail and in the store of outputs.
     pub fn id(&self) -> &Arc<str> {
-        &self.id
+        &self.handle.about.id
     }
 
     /// What it prints, while it prints it.
     pub fn output(&self) -> &Output {
-        &self.output
+        &self.handle.about.output
     }
 
     /// Ends the command with all it started. The outcome comes as always.
     pub fn cancel(&mut self) {
-        self.remote.cancel();
+        self.handle.controls.cancel();
     }
 
-    /// Waits until the command runs and returns its process id, or `None` if it cannot start: the
-    /// outcome says why.
+    /// Waits until the command runs and returns its process id, or `None` if it cannot start: the outcome says why.
     pub async fn started(&mut self) -> Option<i32> {
-        let started = self.life.wait_for(|life| life.pid.is_some()).await;
+        let mut life = self.handle.life();
+        let started = life.wait_for(|life| life.pid.is_some()).await;
         started.ok().and_then(|life| life.pid)
     }
 
     /// Done when the command is silent and waits for input.
     pub fn asking(&self) -> impl Future<Output = ()> + Send + 'static {
-        let (output, inspector) = (self.output.clone(), self.remote.inspector());
-        async move { asks(&output, &inspector).await }
+        let (output, inspector) = (self.output().clone(), self.handle.controls.inspector());
+        async move { wait_for_prompt(&output, &inspector).await }
     }
 
-    /// Waits for the outcome. Nothing is lost if it is dropped before it is done.
+    /// Waits for the outcome. Nothing is lost if the future is dropped before it is done.
     pub async fn outcome(&mut self) -> Result<Outcome, Error> {
         (&mut self.outcome).await.unwrap_or(Err(Error::Closed))
     }
 }
 
+impl Handle {
+    /// A handle for the run's own task, unless nobody else has one any more.
+    fn of(
+        about: &Arc<About>,
+        sender: &mpsc::WeakUnboundedSender<Message>,
+        backlog: &Arc<AtomicUsize>,
+    ) -> Option<Self> {
+        let controls = Controls::new(sender.upgrade()?, backlog.clone());
+        Some(Self { about: about.clone(), controls })
+    }
+
+    pub fn controls(&self) -> &Controls {
+        &self.controls
+    }
+
+    /// What is known about its processes; the sender is gone when none is left.
+    pub(crate) fn life(&self) -> watch::Receiver<Life> {
+        self.about.life.clone()
+    }
+}
+
+/// Waits until a point in time, or forever.
 pub(crate) async fn until(timer: Option<Instant>) {
     match timer {
         Some(timer) => sleep_until(timer).await,

@@ -9,28 +9,28 @@
 //!
 //! A name stands for one shell at a time, from the moment somebody asks for it ([`Slot`]).
 
+mod command;
 mod dialect;
-mod order;
 mod slot;
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mcpz_output::Output;
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::net::unix::pipe::{Receiver, Sender};
 
+pub(crate) use command::SessionCommand;
 pub use dialect::Dialect;
-pub(crate) use order::Order;
 pub(crate) use slot::{Queued, Slot};
 
-use crate::enclosure::Enclosure;
 use crate::error::Error;
 use crate::jobs::{Job, State};
 use crate::outcome::End;
-use mcpz_output::Output;
+use crate::sandbox::Sandbox;
 
 /// The sessions of one owner.
 #[derive(Debug, Default)]
@@ -49,8 +49,8 @@ pub struct Session {
     said: tokio::sync::Mutex<String>,
     /// How long the one before was not used, if it was ended for that and nobody was told.
     expired: Mutex<Option<Duration>>,
-    /// What its shell is confined in, if it is.
-    enclosure: Option<Arc<Enclosure>>,
+    /// The sandbox of its shell, if there is one.
+    sandbox: Option<Arc<Sandbox>>,
 }
 
 /// What a session is talked to through; one order at a time.
@@ -58,18 +58,6 @@ pub struct Session {
 struct Line {
     orders: Sender,
     answers: BufReader<Receiver>,
-}
-
-/// What is told of the session a command ran in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SessionState {
-    pub name: String,
-    /// Where it is now.
-    pub directory: Option<PathBuf>,
-    /// Whether it has ended with the command.
-    pub ended: bool,
-    /// How long the one before was not used, if this one was begun because that has ended.
-    pub expired: Option<Duration>,
 }
 
 impl Sessions {
@@ -91,7 +79,7 @@ impl Session {
         job: Arc<Job>,
         dialect: Dialect,
         (orders, answers): (OwnedFd, OwnedFd),
-        enclosure: Option<Arc<Enclosure>>,
+        sandbox: Option<Arc<Sandbox>>,
     ) -> Result<Self, Error> {
         let line = Line {
             orders: Sender::from_owned_fd_unchecked(orders).map_err(Error::Resources)?,
@@ -101,14 +89,14 @@ impl Session {
         };
         let line = tokio::sync::Mutex::new(line);
         let (said, expired) = (tokio::sync::Mutex::default(), Mutex::default());
-        Ok(Self { name, job, dialect, line, said, expired, enclosure })
+        Ok(Self { name, job, dialect, line, said, expired, sandbox })
     }
 
     /// What the sandbox has refused a command that ended so.
     fn refused(&self, end: End, output: &Output, directory: Option<&Path>) -> Vec<String> {
         let directory = directory.unwrap_or(Path::new("/"));
-        let refused = |it: &Arc<Enclosure>| it.refused(&self.job.run, end, output, directory);
-        self.enclosure.as_ref().map(refused).unwrap_or_default()
+        let refused = |it: &Arc<Sandbox>| it.refused(&self.job.run, end, output, directory);
+        self.sandbox.as_ref().map(refused).unwrap_or_default()
     }
 
     /// The same, after a shell whose end nobody was told of.

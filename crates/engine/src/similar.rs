@@ -1,6 +1,8 @@
 //! Commands whose names are nearly the one that was not found.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// How many are suggested.
 const MOST: usize = 3;
@@ -52,7 +54,10 @@ pub fn is_only_in_bash(name: &str) -> bool {
 /// first.
 pub fn similar_commands(name: &str, path: &OsStr) -> Vec<String> {
     let allowed = if name.len() <= 3 { 1 } else { 2 };
-    let mut found: Vec<(usize, String)> = std::env::split_paths(path)
+    let mut found: Vec<(usize, String)> = path
+        .as_bytes()
+        .split(|byte| *byte == b':')
+        .map(|folder| Path::new(OsStr::from_bytes(folder)))
         .filter_map(|folder| std::fs::read_dir(folder).ok())
         .flat_map(|folder| folder.flatten())
         .filter_map(|entry| entry.file_name().into_string().ok())

@@ -3,35 +3,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::Error;
-
-/// How many commands may run and wait, and how long without being used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunLimits {
-    /// At once, in all.
-    pub total: usize,
-    /// At once, of one owner.
-    pub per_owner: usize,
-    /// How many may wait for their turn, in all.
-    pub waiting: usize,
-    /// How many jobs of one owner may run at once.
-    pub jobs: usize,
-    /// How many sessions one owner may have.
-    pub sessions: usize,
-    /// How long a job or a session may go on that nobody uses.
-    pub idle: Option<Duration>,
-}
-
-impl Default for RunLimits {
-    fn default() -> Self {
-        let idle = Some(Duration::from_secs(86_400));
-        Self { total: 512, per_owner: 256, waiting: 1024, jobs: 64, sessions: 16, idle }
-    }
-}
+use crate::settings::RunLimits;
 
 #[derive(Debug)]
 pub struct Turns {

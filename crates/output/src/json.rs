@@ -183,10 +183,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::output::{Output, Stream};
+    use crate::output::Output;
     use crate::page::Data;
     use crate::render::View;
     use crate::spill::{Spill, SpillSettings};
+    use crate::stream::Stream;
 
     const LIMIT: usize = 1 << 20;
 

@@ -1,6 +1,7 @@
 //! What an output is, told by its first bytes.
 
-use crate::output::{Output, Stream};
+use crate::output::Output;
+use crate::stream::Stream;
 
 /// How much of the beginning is looked at.
 const LOOK: usize = 8 << 10;

@@ -17,13 +17,13 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::mark::Mark;
 use crate::nature::Nature;
-use crate::page::Mark;
 use crate::render::View;
 use crate::spill::Quota;
+use crate::stream::Stream;
 use crate::text;
 
 pub use excerpts::Excerpts;
@@ -31,20 +31,11 @@ pub use lane::NEWEST_KEPT;
 
 use lane::{Lane, keep_last};
 
-/// How much of each stream's beginning is in memory.
-pub const HEAD: usize = 64 << 10;
-
 /// How much of what arrived last, on either stream, is at hand for telling how it goes.
 const NEWEST: usize = 2 << 10;
 
 /// After this many changes between the streams their order is not recorded any more.
 const MAX_STRETCHES: usize = 1 << 16;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Stream {
-    Stdout,
-    Stderr,
-}
 
 /// A run's output. Clones share it.
 #[derive(Debug, Clone)]

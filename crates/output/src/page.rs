@@ -8,13 +8,18 @@ mod newest;
 mod reader;
 mod seen;
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::output::Output;
+use crate::render::View;
 use crate::room::Room;
+use crate::stream::Stream;
 
 pub use cutter::Cutter;
 pub use newest::Newest;
-pub use seen::{Mark, Seen};
-
-pub use reader::{Reader, Stop};
+pub use seen::Seen;
 
 /// What to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,6 +74,35 @@ impl Page {
     }
 }
 
+/// Tells a reader that nobody wants any more what it reads.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Fails when it was told.
+    pub fn check(&self) -> io::Result<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(io::Error::other("nobody wants it any more")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// One stream of a run, as somebody sees it. Reading may block: the disk is asked.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    output: Output,
+    stream: Stream,
+    view: View,
+    stop: Stop,
+    /// How much is read, if that is not only what can be seen no other way any more.
+    live: Option<u64>,
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -78,9 +112,10 @@ mod tests {
 
     use super::seen::MARK_DISTANCE;
     use super::*;
-    use crate::output::{Output, Stream};
+    use crate::output::Output;
     use crate::render::{Newline, Renderer, View};
     use crate::spill::{Spill, SpillSettings};
+    use crate::stream::Stream;
 
     fn output(folder: &std::path::Path, pieces: &[&[u8]]) -> Output {
         let output =

@@ -97,9 +97,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::output::{Output, Stream};
+    use crate::output::Output;
     use crate::render::{Renderer, View};
     use crate::spill::{Spill, SpillSettings};
+    use crate::stream::Stream;
 
     /// Somebody who is told of an output again and again.
     struct Listener {

@@ -239,10 +239,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::output::{Output, Stream};
+    use crate::output::Output;
     use crate::page::Data;
     use crate::render::View;
     use crate::spill::{Spill, SpillSettings};
+    use crate::stream::Stream;
 
     fn reader(bytes: &[u8]) -> (Reader, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();

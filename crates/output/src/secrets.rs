@@ -12,18 +12,19 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
 /// Shorter values are not looked for: `dev` or `12345` is in every other text.
 const MIN_LENGTH: usize = 6;
 
-/// The values that are secret, with their names. Clones share them, also those that are found out
-/// later.
+/// The values that are secret, with their names. Clones share them, and what replaces them.
 #[derive(Clone, Default)]
 pub struct Secrets {
-    finder: Arc<RwLock<Option<Arc<Finder>>>>,
+    finder: Option<Arc<Finder>>,
+    /// What counts instead, once it is known.
+    replaced: Arc<OnceLock<Option<Arc<Finder>>>>,
 }
 
 struct Finder {
@@ -48,23 +49,22 @@ impl Secrets {
                 sorted.entry(value.to_vec()).or_insert_with(|| format!("[{}]", name.into()));
             }
         }
-        Self { finder: Arc::new(RwLock::new(Finder::new(sorted).map(Arc::new))) }
+        Self { finder: Finder::new(sorted).map(Arc::new), replaced: Arc::default() }
     }
 
-    /// Has these and all their clones be what others are.
+    /// Replaces the values, for all clones. Works once.
     pub fn replace(&self, others: &Self) {
-        let finder = others.finder();
-        *self.finder.write().unwrap_or_else(PoisonError::into_inner) = finder;
+        let _ = self.replaced.set(others.finder().cloned());
     }
 
-    fn finder(&self) -> Option<Arc<Finder>> {
-        self.finder.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn finder(&self) -> Option<&Arc<Finder>> {
+        self.replaced.get().unwrap_or(&self.finder).as_ref()
     }
 
     /// What they were made of.
     pub fn values(&self) -> Vec<(String, Vec<u8>)> {
-        let finder = self.finder();
-        let all = finder.iter().flat_map(|finder| finder.names.iter().zip(&finder.values));
+        let all = self.finder().into_iter();
+        let all = all.flat_map(|finder| finder.names.iter().zip(&finder.values));
         let bare = |name: &str| name.trim_start_matches('[').trim_end_matches(']').to_owned();
         all.map(|(name, value)| (bare(name), value.clone())).collect()
     }
@@ -82,14 +82,15 @@ impl Secrets {
 
     /// Masks one stream, piece by piece.
     pub fn masker(&self) -> Masker {
-        Masker { finder: self.finder(), ..Masker::default() }
+        Masker { finder: self.finder().cloned(), ..Masker::default() }
     }
 }
 
 /// Names only: whatever is printed of settings must not give the values away.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.finder().iter().flat_map(|finder| &finder.names)).finish()
+        let names = self.finder().into_iter().flat_map(|finder| &finder.names);
+        f.debug_list().entries(names).finish()
     }
 }
 

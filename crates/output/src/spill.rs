@@ -16,8 +16,11 @@ use rustix::fs::OFlags;
 
 use folder::{Folder, sweep};
 
-use crate::output::{HEAD, Stream};
+use crate::stream::Stream;
 use mcpz_runtime::random_name;
+
+/// How much of each stream's beginning is in memory.
+pub const HEAD: usize = 64 << 10;
 
 /// Little enough to be in the cache still when it is written, and much for the file system to take at
 /// once.

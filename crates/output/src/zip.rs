@@ -5,8 +5,9 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::output::{Output, Stream};
+use crate::output::Output;
 use crate::page::Stop;
+use crate::stream::Stream;
 
 const BLOCK: usize = 1 << 20;
 

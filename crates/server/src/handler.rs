@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mcpz_engine::{Engine, Origin, Owner, Witness};
+use mcpz_engine::{Client, Engine, Observer, Origin};
 use mcpz_output::Stream;
 #[expect(
     deprecated,
@@ -40,7 +40,7 @@ const STDIO: &str = "stdio";
 #[derive(Clone)]
 pub struct Shell {
     engine: Engine,
-    owner: Arc<Owner>,
+    owner: Arc<Client>,
     tasks: Arc<Tasks>,
     tools: Arc<ToolSet>,
     faces: Arc<FaceSettings>,
@@ -58,7 +58,7 @@ impl Shell {
     /// Must be called within a tokio runtime.
     pub fn new(engine: Engine, tools: ToolSet, faces: FaceSettings) -> Self {
         Self {
-            owner: Arc::new(engine.owner("local", STDIO)),
+            owner: Arc::new(engine.client("local", STDIO)),
             tasks: Arc::new(Tasks::new(engine.settings().keep_time)),
             engine,
             tools: Arc::new(tools),
@@ -73,7 +73,7 @@ impl Shell {
     }
 
     /// The same for somebody else.
-    pub fn for_owner(&self, owner: Arc<Owner>, tasks: Arc<Tasks>) -> Self {
+    pub fn for_owner(&self, owner: Arc<Client>, tasks: Arc<Tasks>) -> Self {
         let (threshold, subscriptions) = (Threshold::default(), Arc::default());
         Self { owner, tasks, threshold, subscriptions, ..self.clone() }
     }
@@ -105,10 +105,10 @@ impl Shell {
         &self,
         tool: &Tool,
         context: &RequestContext<RoleServer>,
-        witness: Option<Witness>,
+        observer: Option<Observer>,
     ) -> Watcher {
-        let origin = Origin { tool: tool.name.to_owned(), client: client(context), witness };
-        let (voice, secrets) = (Voice::new(context), self.engine.settings().secrets.clone());
+        let origin = Origin { tool: tool.name.to_owned(), client: client(context), observer };
+        let (voice, secrets) = (Voice::new(context), self.engine.environment().secrets.clone());
         let teller = self.threshold.teller(context, voice.clone(), secrets);
         Watcher::new(context, origin, (voice, teller), self.streams, self.faces.max_answer)
     }
@@ -145,10 +145,10 @@ impl Shell {
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(spans) = &self.spans else { return self.answer(request, context, None).await };
         let named = (&*request.name, self.tools.find(&request.name));
-        let secrets = self.engine.settings().secrets.clone();
+        let secrets = self.engine.environment().secrets.clone();
         let traced = Traced::begin(spans, &context, named, secrets);
-        let witness = traced.as_ref().and_then(Traced::witness);
-        let answer = self.answer(request, context, witness).await;
+        let observer = traced.as_ref().and_then(Traced::observer);
+        let answer = self.answer(request, context, observer).await;
         if let Some(traced) = traced {
             traced.answered(&answer);
         }
@@ -159,7 +159,7 @@ impl Shell {
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-        witness: Option<Witness>,
+        observer: Option<Observer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = self.tools.find(&request.name) else {
             let message = format!("Unknown tool: {}", request.name);
@@ -167,7 +167,7 @@ impl Shell {
         };
         self.calls.fetch_add(1, Ordering::Relaxed);
         let arguments = request.arguments.unwrap_or_default();
-        let watcher = self.watcher(tool, &context, witness);
+        let watcher = self.watcher(tool, &context, observer);
         if tasks::declares(&context.meta)
             && let Some(place) = self.tasks.place()
         {

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpz_engine::give_memory_back;
+use mcpz_agent::give_memory_back;
 use mcpz_runtime::aside;
 use tokio::time::timeout;
 

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Found, Owner};
+use mcpz_engine::{Client, Found};
 use mcpz_output::{Data, Error, PageRequest, Reader, Stream, View, mime};
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
@@ -17,7 +17,7 @@ use crate::output_uri::OutputUri;
 const MAX_READ: usize = 1 << 20;
 
 /// Everything the owner can read.
-pub fn list(owner: &Owner) -> Vec<Resource> {
+pub fn list(owner: &Client) -> Vec<Resource> {
     let outputs = owner.list().into_iter();
     outputs.flat_map(|(id, found)| resources(&id, &found)).collect()
 }
@@ -51,7 +51,7 @@ pub fn not_there(uri: &str) -> ErrorData {
 
 /// The beginning of an output, and how much there is.
 pub async fn read(
-    owner: &Owner,
+    owner: &Client,
     uri: &str,
     cancelled: &CancellationToken,
 ) -> Result<ReadResourceResult, ErrorData> {

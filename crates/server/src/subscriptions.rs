@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcpz_engine::Owner;
+use mcpz_engine::Client;
 use mcpz_output::Output;
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -27,7 +27,7 @@ const PACE: Duration = Duration::from_millis(500);
 pub const MAX_FOLLOWED: usize = 64;
 
 /// The output a URI names, if it is the owner's.
-pub fn find(owner: &Owner, uri: &str) -> Option<Output> {
+pub fn find(owner: &Client, uri: &str) -> Option<Output> {
     let uri: OutputUri = uri.parse().ok()?;
     Some(owner.find(&uri.id)?.output)
 }
@@ -68,7 +68,7 @@ impl Followed {
 }
 
 /// What of what somebody wants to listen to can be listened to.
-pub fn accept(owner: &Owner, requested: &SubscriptionFilter) -> SubscriptionFilter {
+pub fn accept(owner: &Client, requested: &SubscriptionFilter) -> SubscriptionFilter {
     let there = |uri: &&String| find(owner, uri).is_some();
     let uris = requested.resource_subscriptions.iter().flatten().filter(there);
     let mut accepted = SubscriptionFilter::new();
@@ -79,7 +79,7 @@ pub fn accept(owner: &Owner, requested: &SubscriptionFilter) -> SubscriptionFilt
 /// Tells what happens to outputs and tasks until nobody listens any more.
 pub async fn listen(
     context: &RequestContext<RoleServer>,
-    owner: &Owner,
+    owner: &Client,
     uris: Vec<String>,
     tasks: Vec<Arc<Task>>,
 ) {

@@ -1,6 +1,6 @@
 //! What can be asked about tasks.
 
-use mcpz_engine::Owner;
+use mcpz_engine::Client;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, CustomNotification, CustomRequest, CustomResult, ErrorData, GetMeta,
@@ -31,7 +31,7 @@ pub async fn answer(
     request: CustomRequest,
     context: RequestContext<RoleServer>,
     tasks: &Tasks,
-    owner: &Owner,
+    owner: &Client,
 ) -> Result<CustomResult, ErrorData> {
     if !declares(&context.meta) {
         let needed = ClientCapabilities::builder().enable_tasks().build();
@@ -77,7 +77,7 @@ async fn listen(
     Listen { notifications }: Listen,
     context: RequestContext<RoleServer>,
     tasks: &Tasks,
-    owner: &Owner,
+    owner: &Client,
 ) -> Result<CustomResult, ErrorData> {
     let ids = notifications.task_ids.iter();
     let followed: Vec<_> = ids.filter_map(|id| tasks.find(id)).take(MAX_FOLLOWED).collect();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcpz_engine::Owner;
+use mcpz_engine::Client;
 
 use crate::handler::Shell;
 use crate::http::{Backend, Principal, write_engine_metrics, write_metric};
@@ -20,7 +20,7 @@ pub struct Tenants {
 }
 
 struct Tenant {
-    owner: Arc<Owner>,
+    owner: Arc<Client>,
     /// Handlers hold it while the tenant is connected. A task that outlasts them holds only the owner.
     tasks: Arc<Tasks>,
     last_seen: Instant,
@@ -52,7 +52,7 @@ impl Backend for Tenants {
             tenants.retain(|_, tenant| tenant.is_connected() || !tenant.owns_nothing());
         }
         let new = || Tenant {
-            owner: Arc::new(self.shell.engine().owner("http", &principal.name)),
+            owner: Arc::new(self.shell.engine().client("http", &principal.name)),
             tasks: Arc::new(Tasks::new(self.shell.engine().settings().keep_time)),
             last_seen: Instant::now(),
         };
@@ -69,7 +69,7 @@ impl Backend for Tenants {
             } else if tenant.last_seen.elapsed() > limit {
                 tenant.owner.jobs.stop_all();
                 tenant.tasks.cancel_all();
-                tenant.owner.vacate();
+                tenant.owner.leave_sandbox();
             }
         }
     }

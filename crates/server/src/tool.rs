@@ -154,10 +154,10 @@ impl Tool {
     pub(crate) async fn call(&self, call: Call<'_>) -> CallToolResult {
         // Before that the engine does not know all secrets, which the answer must not have.
         tokio::select! {
-            () = call.engine.settled() => {}
+            () = call.engine.ready() => {}
             () = call.watcher.cancelled.cancelled() => {}
         }
-        let secrets = call.engine.settings().secrets.clone();
+        let secrets = call.engine.environment().secrets.clone();
         let max_answer = call.faces.max_answer.of(true);
         let answer = (self.call)(call).await;
         answer.unwrap_or_else(|error| {

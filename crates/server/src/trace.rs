@@ -1,7 +1,7 @@
 //! Traces: a span for each call, and one below it for each command that it runs.
 //!
 //!     tools/call ─▶ Traced ──────────────┬─▶ Spans ─▶ whoever sends them
-//!                     └─ witness ─▶ run ─┘
+//!                     └─ observer ─▶ run ─┘
 //!
 //! Names and attributes are those of OpenTelemetry's conventions for the Model Context Protocol, as far
 //! as there are any.
@@ -13,7 +13,7 @@ mod spans;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use mcpz_engine::Witness;
+use mcpz_engine::Observer;
 use mcpz_output::Secrets;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, ErrorData};
@@ -75,7 +75,7 @@ impl Traced {
     }
 
     /// Notes the commands the call runs, also those that go on when it was answered.
-    pub fn witness(&self) -> Option<Witness> {
+    pub fn observer(&self) -> Option<Observer> {
         let (spans, place) = (self.spans.clone(), self.span.as_ref()?.place.clone());
         Some(Arc::new(move |account| {
             if let Some(span) = run::span(&place, account) {

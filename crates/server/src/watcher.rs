@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpz_engine::{
-    Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Owner, Run, RunRequest, STOP_GRACE,
+    Client, Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Run, RunRequest, STOP_GRACE,
 };
 use mcpz_output::{Output, Stream};
 use rmcp::RoleServer;
@@ -104,16 +104,15 @@ impl Watcher {
     pub async fn run(
         &self,
         engine: &Engine,
-        owner: &Owner,
+        owner: &Client,
         request: RunRequest,
     ) -> Result<Outcome, Error> {
-        let command = engine.shown(&request.command);
         let mut run = self.start(engine, owner, request).await?;
         let outcome = match self.finish(&mut run, pending()).await {
             Over::Ended(outcome) => outcome,
             Over::Left => Err(Error::Closed),
         };
-        self.ended(engine, owner, (run, command), outcome).await
+        self.ended(outcome).await
     }
 
     /// The same for a command that is handed over as a job when it takes longer than that, or asks
@@ -121,11 +120,11 @@ impl Watcher {
     pub async fn run_or_hand_over(
         &self,
         engine: &Engine,
-        owner: &Owner,
+        owner: &Client,
         request: RunRequest,
         patience: Option<Duration>,
     ) -> Result<CallOutcome, Error> {
-        let (command, interactive) = (engine.shown(&request.command), request.input.is_some());
+        let interactive = request.input.is_some();
         let mut run = self.start(engine, owner, request).await?;
         let asking = run.asking();
         let leave = async {
@@ -135,24 +134,13 @@ impl Watcher {
             }
         };
         match self.finish(&mut run, leave).await {
-            Over::Ended(outcome) => {
-                self.ended(engine, owner, (run, command), outcome).await.map(CallOutcome::Ended)
-            }
-            Over::Left => Ok(CallOutcome::HandedOver(engine.hand_over(owner, run, command))),
+            Over::Ended(outcome) => self.ended(outcome).await.map(CallOutcome::Ended),
+            Over::Left => Ok(CallOutcome::HandedOver(engine.hand_over(owner, run))),
         }
     }
 
-    async fn ended(
-        &self,
-        engine: &Engine,
-        owner: &Owner,
-        (run, command): (Run, String),
-        mut outcome: Result<Outcome, Error>,
-    ) -> Result<Outcome, Error> {
+    async fn ended(&self, outcome: Result<Outcome, Error>) -> Result<Outcome, Error> {
         self.teller.tell_outcome(&outcome).await;
-        if let Ok(outcome) = &mut outcome {
-            engine.adopt(owner, run, command, outcome);
-        }
         self.wait_for_room(self.answer).await;
         outcome
     }
@@ -161,20 +149,19 @@ impl Watcher {
     pub async fn start_job(
         &self,
         engine: &Engine,
-        owner: &Owner,
+        owner: &Client,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
         let _reserved = engine.reserve_job(owner)?;
-        let command = engine.shown(&request.command);
         let run = self.start(engine, owner, request).await?;
-        Ok(engine.hand_over(owner, run, command))
+        Ok(engine.hand_over(owner, run))
     }
 
     /// Starts one that goes on when nobody here does.
     pub async fn start_detached(
         &self,
         engine: &Engine,
-        owner: &Owner,
+        owner: &Client,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
         let started = engine.start_detached(owner, &self.origin, request).await;
@@ -192,11 +179,10 @@ impl Watcher {
     pub async fn run_followed(
         &self,
         engine: &Engine,
-        owner: &Owner,
+        owner: &Client,
         request: RunRequest,
         patience: Option<Duration>,
     ) -> Result<(String, CallOutcome), Error> {
-        let command = engine.shown(&request.command);
         let mut run = self.start(engine, owner, request.clone()).await?;
         let id = run.id().to_string();
         owner.follow(&id, Some(request), run.output().clone());
@@ -207,9 +193,9 @@ impl Watcher {
             }
         };
         let Over::Ended(outcome) = self.finish(&mut run, leave).await else {
-            return Ok((id, CallOutcome::HandedOver(engine.hand_over(owner, run, command))));
+            return Ok((id, CallOutcome::HandedOver(engine.hand_over(owner, run))));
         };
-        let outcome = self.ended(engine, owner, (run, command), outcome).await;
+        let outcome = self.ended(outcome).await;
         match &outcome {
             Ok(outcome) => owner.note_end(&id, outcome),
             Err(_) => owner.forget(&id),
@@ -221,7 +207,7 @@ impl Watcher {
     pub async fn start(
         &self,
         engine: &Engine,
-        owner: &Owner,
+        owner: &Client,
         request: RunRequest,
     ) -> Result<Run, Error> {
         let started = tokio::select! {

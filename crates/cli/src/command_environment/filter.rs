@@ -5,7 +5,8 @@
 
 use std::ffi::{OsStr, OsString};
 
-use mcpz_engine::{Policy, Variables};
+use mcpz_engine::Variables;
+use mcpz_policy::Policy;
 use mcpz_policy::glob;
 
 use super::secrets::is_headers;

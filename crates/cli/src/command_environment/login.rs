@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpz_engine::{Login, Settle, Variables};
+use mcpz_engine::{Login, ResolveLogin, Variables};
 use rustix::process::getuid;
 
 use crate::environment;
@@ -34,8 +34,8 @@ const FOR_THE_SHELL: &[(&str, &str)] = &[
 /// Variables that describe the shell itself. A key agent that it started has ended with it.
 const ITS_OWN: &[&str] = &["COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "SSH_AGENT_PID", "_"];
 
-/// How to ask the login shell; `settle` receives its answer.
-pub fn login(settle: Settle) -> Login {
+/// How to ask the login shell; `resolve` receives its answer.
+pub fn login(resolve: ResolveLogin) -> Login {
     let shell = shell().to_string_lossy().into_owned();
     let program = environment::program().unwrap_or_default();
     // All shells read these quotes alike, fish too.
@@ -52,7 +52,7 @@ pub fn login(settle: Settle) -> Login {
             .map(|(name, value)| ((*name).into(), (*value).into()))
             .collect(),
         timeout: TIMEOUT,
-        settle,
+        resolve,
     }
 }
 

@@ -9,7 +9,9 @@ use std::process::ExitCode;
 use std::task::Poll;
 use std::time::Duration;
 
-use mcpz_engine::{Listed, Saying, Shelf, Size, Standing, Tell, Visit, Wanted};
+use mcpz_engine::{
+    Action, Connection, JobFolder, JobListing, JobsFolder, OutputRange, Reply, Size,
+};
 use mcpz_output::Stream;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -49,7 +51,7 @@ impl Drop for RawMode {
     }
 }
 
-pub async fn attach(shelf: &Shelf, id: &str) -> Result<ExitCode, Box<dyn Error>> {
+pub async fn attach(shelf: &JobsFolder, id: &str) -> Result<ExitCode, Box<dyn Error>> {
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(JobsError::NoTerminal.into());
     }
@@ -60,8 +62,8 @@ pub async fn attach(shelf: &Shelf, id: &str) -> Result<ExitCode, Box<dyn Error>>
     }
     let mut stdout = io::stdout();
     writeln!(stdout, "attached to {}; ctrl-] leaves", job.name)?;
-    let visit = Visit::open(&folder)?;
-    visit.follow(&job.run, Wanted::Last(EARLIER), true)?;
+    let visit = Connection::open(&folder)?;
+    visit.follow(&job.run, OutputRange::Last(EARLIER), true)?;
     let raw = RawMode::enter()?;
     let mut attachment = Attachment { visit, job, shown: 0 };
     let detached = attachment.run().await;
@@ -70,7 +72,7 @@ pub async fn attach(shelf: &Shelf, id: &str) -> Result<ExitCode, Box<dyn Error>>
     let Attachment { visit, job, shown } = attachment;
     let detached = detached?;
     if detached == Detached::JobEnded
-        && let Some(standing) = Standing::open(folder).filter(|job| job.ending().is_some())
+        && let Some(standing) = JobFolder::open(folder).filter(|job| job.read_end().is_some())
     {
         print_rest(&standing, shown)?;
     }
@@ -92,8 +94,8 @@ enum Detached {
 }
 
 struct Attachment {
-    visit: Visit,
-    job: Listed,
+    visit: Connection,
+    job: JobListing,
     /// The offset up to which its output was shown.
     shown: u64,
 }
@@ -110,14 +112,14 @@ impl Attachment {
             tokio::select! {
                 tell = self.visit.next() => match tell {
                     Some(
-                        Tell::Output { stream: Stream::Stdout, at, bytes }
-                        | Tell::Passing { stream: Stream::Stdout, at, bytes },
+                        Reply::Output { stream: Stream::Stdout, at, bytes }
+                        | Reply::Passing { stream: Stream::Stdout, at, bytes },
                     ) => {
                         self.shown = at + bytes.len() as u64;
                         stdout.write_all(&as_on_a_terminal(bytes, self.job.terminal))?;
                         stdout.flush()?;
                     }
-                    Some(Tell::Ended(_)) | None => return Ok(Detached::JobEnded),
+                    Some(Reply::Ended(_)) | None => return Ok(Detached::JobEnded),
                     Some(_) => {}
                 },
                 number = any(&mut ends) => return Ok(Detached::BySignal(number as u8)),
@@ -139,7 +141,7 @@ impl Attachment {
         let (bytes, detach) = before_detach(bytes);
         if !bytes.is_empty() {
             let bytes = if self.job.terminal { bytes } else { lines(bytes) };
-            let saying = Saying::Write { bytes, person: true, before: None };
+            let saying = Action::Write { bytes, person: true, before: None };
             self.visit.say(&self.job.run, saying, || ())?;
         }
         Ok(detach)
@@ -167,7 +169,7 @@ async fn any(signals: &mut [(i32, io::Result<Signal>)]) -> i32 {
 }
 
 /// Gives the job's terminal the size of ours.
-fn copy_size(visit: &Visit, run: &str) -> io::Result<()> {
+fn copy_size(visit: &Connection, run: &str) -> io::Result<()> {
     let size = tcgetwinsize(io::stdout())?;
     if size.ws_row == 0 || size.ws_col == 0 {
         return Ok(());

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{End, Ending, Listed, Refusal, Refused, Shelf, Standing, State, Visit};
+use mcpz_engine::{
+    Connection, End, JobEnd, JobFolder, JobListing, JobOutcome, JobsFolder, Refusal, Refused, State,
+};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -23,14 +25,14 @@ pub enum Location {
     /// Its server or recorder answers in this folder.
     Served(PathBuf),
     /// It has ended, and its output is kept here.
-    Finished(Standing),
+    Finished(JobFolder),
     /// Its recorder runs but does not answer.
-    Unresponsive(Standing),
+    Unresponsive(JobFolder),
 }
 
 impl Location {
     /// The folder of a job that runs.
-    pub fn running(self, job: &Listed) -> Result<PathBuf, JobsError> {
+    pub fn running(self, job: &JobListing) -> Result<PathBuf, JobsError> {
         match self {
             Self::Served(folder) if job.state == State::Running => Ok(folder),
             Self::Unresponsive(_) => Err(JobsError::Unresponsive(job.name.clone())),
@@ -42,7 +44,7 @@ impl Location {
 #[derive(Default)]
 pub struct Found {
     /// Oldest first.
-    pub jobs: Vec<(Location, Listed)>,
+    pub jobs: Vec<(Location, JobListing)>,
     /// Why a server refused to list its jobs.
     pub refused: Option<JobsError>,
     /// The process ids of servers that do not answer, if known.
@@ -51,7 +53,7 @@ pub struct Found {
 
 /// The answer of a server or recorder that was asked for its jobs.
 enum Answer {
-    Jobs(Vec<Listed>),
+    Jobs(Vec<JobListing>),
     Refused(JobsError),
     /// It runs, but does not answer.
     Unresponsive(Option<i32>),
@@ -60,7 +62,7 @@ enum Answer {
 }
 
 /// All jobs, unless this process may not see them.
-pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
+pub async fn all(shelf: &JobsFolder) -> Result<Found, JobsError> {
     shelf.sweep();
     let (mut asked, turns) = (JoinSet::new(), Arc::new(Semaphore::new(AT_ONCE)));
     for folder in shelf.folders() {
@@ -72,7 +74,7 @@ pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
     }
     let mut found = Found::default();
     for (answer, folder) in asked.join_all().await {
-        match (answer, Standing::open(folder.clone())) {
+        match (answer, JobFolder::open(folder.clone())) {
             (Answer::Refused(refused), _) => found.refused = Some(refused),
             (Answer::Jobs(jobs), _) => {
                 found
@@ -101,7 +103,7 @@ pub async fn all(shelf: &Shelf) -> Result<Found, JobsError> {
 }
 
 async fn ask(folder: &Path) -> Answer {
-    let mut visit = match Visit::open(folder) {
+    let mut visit = match Connection::open(folder) {
         Ok(visit) => visit,
         // Too many clients wait for it.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -129,8 +131,8 @@ pub fn warn(unresponsive: &[Option<i32>]) {
 }
 
 /// The one job with this name, or whose run starts with this id.
-pub async fn find(shelf: &Shelf, id: &str) -> Result<(Location, Listed), JobsError> {
-    let named = |job: &Listed| job.name == id || (id.len() >= 4 && job.run.starts_with(id));
+pub async fn find(shelf: &JobsFolder, id: &str) -> Result<(Location, JobListing), JobsError> {
+    let named = |job: &JobListing| job.name == id || (id.len() >= 4 && job.run.starts_with(id));
     let Found { jobs, refused, unresponsive } = all(shelf).await?;
     warn(&unresponsive);
     let mut named: Vec<_> = jobs.into_iter().filter(|(_, job)| named(job)).collect();
@@ -149,22 +151,22 @@ pub async fn find(shelf: &Shelf, id: &str) -> Result<(Location, Listed), JobsErr
 }
 
 /// A job by what its folder says, as its recorder does not answer.
-fn from_folder(standing: &Standing) -> Listed {
-    let ending = standing.ending();
+fn from_folder(standing: &JobFolder) -> JobListing {
+    let ending = standing.read_end();
     let state = match &ending {
-        None | Some(Ending { outcome: Ok((End::Lost, _)), .. }) => State::Lost,
-        Some(Ending { stopped: true, .. }) => State::Stopped,
+        None | Some(JobEnd { outcome: JobOutcome::Ran(End::Lost, _), .. }) => State::Lost,
+        Some(JobEnd { stopped: true, .. }) => State::Stopped,
         Some(_) => State::Exited,
     };
     let duration = ending.as_ref().map(|ending| ending.took);
-    Listed {
-        run: standing.card.run.clone(),
-        name: standing.card.name(),
-        owner: standing.card.owner.clone(),
-        command: standing.card.command.clone(),
+    JobListing {
+        run: standing.manifest.run.clone(),
+        name: standing.manifest.name(),
+        owner: standing.manifest.owner.clone(),
+        command: standing.manifest.command.clone(),
         state,
         pid: ending.and_then(|ending| ending.pid),
-        started_at: standing.card.started_at,
+        started_at: standing.manifest.started_at,
         duration: duration.unwrap_or_default(),
         terminal: false,
         detached: true,

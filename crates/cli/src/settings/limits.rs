@@ -1,6 +1,7 @@
 //! `[limits]`: what commands may use, and how many there may be.
 
-use mcpz_engine::{Limits as Usage, RunLimits};
+use mcpz_agent::Limits as Usage;
+use mcpz_engine::RunLimits;
 use mcpz_output::SpillSettings;
 use mcpz_server::MemoryLimits;
 

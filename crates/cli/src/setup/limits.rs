@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Limits, Memory, OwnerLimits, RunLimits};
+use mcpz_agent::{Limits, Memory, OwnerLimits};
+use mcpz_engine::RunLimits;
 use mcpz_output::SpillSettings;
 use mcpz_server::MemoryLimits;
 

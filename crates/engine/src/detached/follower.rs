@@ -8,55 +8,47 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcpz_agent::Answer;
+use mcpz_output::{Output, Stream};
 use mcpz_runtime::aside;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
-use super::shelf::open;
-use super::{Ending, Standing};
-use crate::desk::{Tell, Visit, Wanted};
+use super::JobFolder;
+use super::job_folder::open;
+use crate::control::{Connection, OutputRange, Reply};
 use crate::error::Error;
+use crate::jobs::{JobEnd, JobOutcome};
 use crate::outcome::Outcome;
-use crate::run::{Life, Run, Saying, Word};
-use mcpz_output::{Output, Stream};
+use crate::run::{Action, Life, Message, Run, TaskEnds};
 
-/// Between two visits to a recorder that is there and does not answer.
+/// Between two connections to a recorder that is there and does not answer.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// How much of the file is read at a time.
 const PIECE: usize = 256 << 10;
 
 struct Follower {
-    standing: Standing,
+    job: JobFolder,
     output: Output,
-    living: watch::Sender<Life>,
+    life: watch::Sender<Life>,
     backlog: Arc<AtomicUsize>,
     /// What its recorder said at last.
-    ending: Option<Ending>,
-    /// Why it tells us nothing, if it does not.
+    end: Option<JobEnd>,
+    /// Why the recorder denies access, if it does.
     refused: Option<String>,
-    /// Who waits for the answers to what it was asked, in order.
+    /// Callers that wait for the recorder's answers, in order.
     asked: VecDeque<oneshot::Sender<Answer>>,
 }
 
 /// Follows a detached run; `output` reads the file its recorder writes.
-pub fn follow(standing: Standing, output: Output) -> Run {
-    let (answer, outcome) = oneshot::channel();
-    let (words, heard) = mpsc::unbounded_channel();
-    let backlog = Arc::new(AtomicUsize::new(0));
-    let (living, life) = watch::channel(Life::default());
-    let (id, input) = (Arc::from(standing.card.run.as_str()), standing.card.input);
-    let run = Run::elsewhere(outcome, (words, backlog.clone()), life, (id, input), output.clone());
-    let follower = Follower {
-        standing,
-        output,
-        living,
-        backlog,
-        ending: None,
-        refused: None,
-        asked: VecDeque::new(),
-    };
-    tokio::spawn(follower.follow(answer, heard));
+pub fn follow(job: JobFolder, output: Output) -> Run {
+    let manifest = &job.manifest;
+    let (id, command) = (Arc::from(manifest.run.as_str()), manifest.command.clone());
+    let (run, ends) = Run::new(id, command, None, manifest.input, output.clone());
+    let TaskEnds { answer, messages, life, backlog, .. } = ends;
+    let (end, refused, asked) = (None, None, VecDeque::new());
+    let follower = Follower { job, output, life, backlog, end, refused, asked };
+    tokio::spawn(follower.follow(answer, messages));
     run
 }
 
@@ -64,25 +56,25 @@ impl Follower {
     async fn follow(
         mut self,
         answer: oneshot::Sender<Result<Outcome, Error>>,
-        mut words: mpsc::UnboundedReceiver<Word>,
+        mut messages: mpsc::UnboundedReceiver<Message>,
     ) {
         loop {
-            match Visit::open(&self.standing.folder) {
-                Ok(visit) => {
-                    if self.attend(visit, &mut words).await.is_none() {
+            match Connection::open(&self.job.folder) {
+                Ok(connection) => {
+                    if self.attend(connection, &mut messages).await.is_none() {
                         return;
                     }
                 }
                 Err(error) if is_gone(&error) => break,
-                // Too many stand there, or something else is not as it should be.
+                // It has too many connections, or something else is wrong.
                 Err(_) => {}
             }
-            if self.ending.is_some() || self.refused.is_some() || self.standing.is_over() {
+            if self.end.is_some() || self.refused.is_some() || self.job.is_over() {
                 break;
             }
             tokio::select! {
                 () = sleep(LOOK_AGAIN) => {}
-                word = words.recv() => if matches!(word, None | Some(Word::Cancel)) {
+                message = messages.recv() => if matches!(message, None | Some(Message::Cancel)) {
                     return;
                 },
             }
@@ -92,102 +84,108 @@ impl Follower {
 
     /// The recorder has left, and everything it had to say is in its folder.
     async fn conclude(mut self, answer: oneshot::Sender<Result<Outcome, Error>>) {
-        let standing = self.standing.clone();
-        let written = aside(move || standing.ending().ok_or_else(|| standing.took()));
+        let job = self.job.clone();
+        let written = aside(move || job.read_end().ok_or_else(|| job.took()));
         let written = written.await.unwrap_or(Err(Duration::ZERO));
-        let known = self.ending.take().map_or(written, Ok);
-        let ending = known.unwrap_or_else(Ending::lost);
-        self.living.send_modify(|life| {
-            life.pid = life.pid.or(ending.pid);
-            life.stopped = ending.stopped;
-            life.survivors = ending.survivors;
-            life.took = Some(ending.took);
+        let known = self.end.take().map_or(written, Ok);
+        let end = known.unwrap_or_else(JobEnd::lost);
+        self.life.send_modify(|life| {
+            life.pid = life.pid.or(end.pid);
+            life.stopped = end.stopped;
+            life.survivors = end.survivors;
+            life.took = Some(end.took);
         });
-        let (id, output) = (Arc::from(self.standing.card.run.as_str()), self.output.clone());
-        let (background, warnings) = (Vec::new(), Vec::new());
-        let (refused, job, session) = (ending.refused, None, None);
-        let outcome = self.refused.take().map_or(ending.outcome, Err).map_err(Error::NotBegun);
-        let limit = ending.limit;
-        let _ = answer.send(outcome.map(|(end, usage)| Outcome {
-            id,
-            end,
-            limit,
-            usage,
-            output,
-            background,
-            warnings,
-            refused,
-            job,
-            session,
-        }));
-        drop(self.living);
-        read_rest(&self.standing, &self.output, ending.lost).await;
+        let outcome = match (self.refused.take(), end.outcome) {
+            (Some(reason), _) | (None, JobOutcome::NotStarted(reason)) => {
+                Err(Error::NotBegun(reason))
+            }
+            (None, JobOutcome::Ran(how, usage)) => Ok(Outcome {
+                id: Arc::from(self.job.manifest.run.as_str()),
+                end: how,
+                limit: end.limit,
+                usage,
+                output: self.output.clone(),
+                background: Vec::new(),
+                warnings: Vec::new(),
+                refused: end.refused,
+                job: None,
+                session: None,
+            }),
+        };
+        let _ = answer.send(outcome);
+        drop(self.life);
+        read_rest(&self.job, &self.output, end.lost).await;
         self.output.finish();
     }
 
-    /// Hears the recorder, and passes on what is wanted, until it leaves. Nothing if nobody here
-    /// wants to know any more.
+    /// Listens to the recorder, and passes messages on, until it leaves. Nothing if nobody here follows the run any
+    /// more.
     async fn attend(
         &mut self,
-        mut visit: Visit,
-        words: &mut mpsc::UnboundedReceiver<Word>,
+        mut connection: Connection,
+        messages: &mut mpsc::UnboundedReceiver<Message>,
     ) -> Option<()> {
-        let run = self.standing.card.run.clone();
-        // What must not wait behind something the run does not read has a way of its own.
-        let urgent = Visit::open(&self.standing.folder).ok();
-        // What was asked at another visit is not answered here.
+        let run = self.job.manifest.run.clone();
+        // What must not wait behind input that the run does not read has a connection of its own.
+        let urgent = Connection::open(&self.job.folder).ok();
+        // What was asked on another connection is not answered on this one.
         self.asked.clear();
         let known = self.output.end(Stream::Stdout);
-        visit.follow(&run, Wanted::After(known), true).ok()?;
+        connection.follow(&run, OutputRange::After(known), true).ok()?;
         loop {
             tokio::select! {
-                tell = visit.next() => match tell {
-                    Some(Tell::Output { stream, bytes, .. }) => self.output.append(stream, &bytes),
-                    Some(Tell::Passing { stream, at, bytes }) => {
+                reply = connection.next() => match reply {
+                    Some(Reply::Output { stream, bytes, .. }) => self.output.append(stream, &bytes),
+                    Some(Reply::Passing { stream, at, bytes }) => {
                         self.output.pass(stream, at, &bytes);
                     }
-                    Some(Tell::Life(life)) => drop(self.living.send_replace(life)),
-                    Some(Tell::Ended(ending)) => self.ending = Some(ending),
-                    Some(Tell::Refused(reason)) => self.refused = Some(reason),
-                    Some(Tell::Seen(seen)) => {
+                    Some(Reply::Life(life)) => drop(self.life.send_replace(life)),
+                    Some(Reply::Ended(end)) => self.end = Some(end),
+                    Some(Reply::Refused(reason)) => self.refused = Some(reason),
+                    Some(Reply::Seen(seen)) => {
                         if let (Some(asked), Some(seen)) = (self.asked.pop_front(), seen) {
                             let _ = asked.send(seen);
                         }
                     }
-                    Some(Tell::Jobs(_)) => {}
-                    Some(Tell::NoSuchJob) | None => return Some(()),
+                    Some(Reply::Jobs(_)) => {}
+                    Some(Reply::NoSuchJob) | None => return Some(()),
                 },
-                word = words.recv() => match word {
-                    None | Some(Word::Cancel) => return None,
-                    Some(word) => self.pass_on((&visit, urgent.as_ref()), &run, word),
+                message = messages.recv() => match message {
+                    None | Some(Message::Cancel) => return None,
+                    Some(message) => self.pass_on((&connection, urgent.as_ref()), &run, message),
                 },
             }
         }
     }
 
-    fn pass_on(&mut self, (visit, urgent): (&Visit, Option<&Visit>), run: &str, word: Word) {
-        let urgent = urgent.unwrap_or(visit);
-        // Whoever has left needs not be told.
-        let _ = match word {
-            Word::Say(saying) => match saying {
-                Saying::Write { ref bytes, .. } => {
+    fn pass_on(
+        &mut self,
+        (connection, urgent): (&Connection, Option<&Connection>),
+        run: &str,
+        message: Message,
+    ) {
+        let urgent = urgent.unwrap_or(connection);
+        // A recorder that has left needs no message.
+        let _ = match message {
+            Message::Do(action) => match action {
+                Action::Write { ref bytes, .. } => {
                     let (backlog, length) = (self.backlog.clone(), bytes.len());
-                    visit.say(run, saying, move || {
+                    connection.say(run, action, move || {
                         backlog.fetch_sub(length, Ordering::Relaxed);
                     })
                 }
-                Saying::CloseInput => visit.say(run, saying, || ()),
+                Action::CloseInput => connection.say(run, action, || ()),
                 _ => {
-                    // It could not hear if somebody has stopped it.
+                    // It could not listen if someone has stopped it.
                     urgent.wake();
-                    urgent.say(run, saying, || ())
+                    urgent.say(run, action, || ())
                 }
             },
-            Word::Look(question, asked) => {
+            Message::Look(question, asked) => {
                 self.asked.push_back(asked);
-                visit.look(run, question)
+                connection.look(run, question)
             }
-            Word::Cancel | Word::Last | Word::Switch(..) => Ok(()),
+            Message::Cancel | Message::BecomeJob | Message::Switch(..) => Ok(()),
         };
     }
 }
@@ -198,10 +196,10 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Takes in what is in the files and was not told, but for so many bytes that were lost.
-async fn read_rest(standing: &Standing, output: &Output, lost: u64) {
-    let (standing, output) = (standing.clone(), output.clone());
+async fn read_rest(job: &JobFolder, output: &Output, lost: u64) {
+    let (job, output) = (job.clone(), output.clone());
     let read = aside(move || {
-        let (file, mut piece) = (open(&standing.output())?, vec![0; PIECE]);
+        let (file, mut piece) = (open(&job.output())?, vec![0; PIECE]);
         while output.cut(Stream::Stdout).is_none() {
             match file.read_at(&mut piece, output.end(Stream::Stdout))? {
                 0 => break,
@@ -209,7 +207,7 @@ async fn read_rest(standing: &Standing, output: &Output, lost: u64) {
             }
         }
         let known = output.end(Stream::Stdout);
-        let (at, newest) = standing.newest_after(known, lost)?;
+        let (at, newest) = job.newest_after(known, lost)?;
         if at > known || !newest.is_empty() {
             output.pass(Stream::Stdout, at, &newest);
         }

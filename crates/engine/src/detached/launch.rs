@@ -8,21 +8,21 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use mcpz_agent::{Attached, Directory, Limits, LinkError, Spawn, decode, encode, path_of};
+use mcpz_audit::AuditSettings;
 use serde::{Deserialize, Serialize};
 
-use super::Card;
-use crate::enclosure::Confining;
+use super::Manifest;
 use crate::error::Error;
+use crate::settings::SandboxSettings;
 use crate::variables::Variables;
-use mcpz_audit::AuditSettings;
 
-/// All a recorder has to know.
+/// Everything a recorder has to know.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct Launch {
     pub folder: PathBuf,
-    pub card: Card,
+    pub manifest: Manifest,
     pub spawn: Spawn<Attached>,
-    /// What is executed, and where, to tell if it cannot be.
+    /// What is executed, and where, for the message if it cannot be.
     pub program: PathBuf,
     pub directory: PathBuf,
     pub timeout: Option<Duration>,
@@ -31,54 +31,77 @@ pub struct Order {
     /// How many detached jobs its owner may have.
     pub jobs: usize,
     pub stdin: Vec<u8>,
-    /// What is not to be seen of its output.
+    /// What is masked in its output.
     pub secrets: Vec<(String, Vec<u8>)>,
     /// The most that is kept of its output.
     pub limit: u64,
     pub audit: AuditSettings,
-    /// Whether the trail says what is run.
+    /// Whether the trail contains the text of commands.
     pub log_commands: bool,
-    /// What it is confined in, if it is.
-    pub confining: Option<Confining>,
+    /// The sandbox it runs in, if there is one.
+    pub sandbox: Option<SandboxSettings>,
 }
 
-/// What a recorder answers: the run has begun, or why not.
-pub type Begun = Result<(), String>;
+/// What a recorder answers.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Launched {
+    Begun,
+    /// Why it has not. The recorder has put that on record.
+    Failed(String),
+}
 
-/// Starts a recorder, with these variables and no others, and waits until its run has begun, or could
-/// not, which it puts on record. May wait for the disk.
+/// Why a detached job has not begun.
+#[derive(Debug)]
+pub enum LaunchError {
+    /// The recorder has put it on record.
+    Recorded(Error),
+    /// Nobody has yet.
+    Unrecorded(Error),
+}
+
+impl From<Error> for LaunchError {
+    fn from(error: Error) -> Self {
+        Self::Unrecorded(error)
+    }
+}
+
+/// Starts a recorder, with these variables and no others, and waits until its run has begun, or cannot. May wait for
+/// the disk.
 pub fn launch(
     program: &Path,
     variables: &Variables,
-    order: &Order,
+    launch: &Launch,
     directory: Option<OwnedFd>,
-) -> Result<Begun, Error> {
-    let mut letter = Vec::new();
-    encode(order, &mut letter).map_err(LinkError::TooLong)?;
+) -> Result<(), LaunchError> {
+    let mut frame = Vec::new();
+    encode(launch, &mut frame).map_err(|error| Error::from(LinkError::TooLong(error)))?;
     let mut command = Command::new(program);
     command.env_clear().envs(variables.all().iter().map(|(name, value)| (name, value)));
     if let Some(directory) = &directory {
-        // Entered by its descriptor, whatever has its name by now.
+        // Entered by its descriptor: the name may belong to another directory by now.
         command.current_dir(path_of(directory));
     }
     command.arg0("mcpz").arg("record").stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut recorder = command.spawn().map_err(Error::Resources)?;
     let mut answer = Vec::new();
     let exchanged = (|| {
-        recorder.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&letter)?;
+        recorder.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&frame)?;
         let mut stdout = recorder.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         stdout.read_to_end(&mut answer)
     })();
-    // It goes on elsewhere by now.
+    // The recorder itself goes on in another process by now.
     let _ = recorder.wait();
     exchanged.map_err(Error::Resources)?;
-    match decode::<Begun>(&answer) {
-        Ok(Some((begun, _))) => Ok(begun),
-        _ => Err(Error::NoRecorder),
+    match decode(&answer) {
+        Ok(Some((Launched::Begun, _))) => Ok(()),
+        Ok(Some((Launched::Failed(reason), _))) => {
+            Err(LaunchError::Recorded(Error::NotBegun(reason)))
+        }
+        _ => Err(Error::NoRecorder.into()),
     }
 }
 
-/// What of a spawn goes into an order, and the directory that is held instead of named.
+/// What of a spawn fits into a launch, and the directory that is held open instead of named.
 pub fn enclose(spawn: Spawn) -> (Spawn<Attached>, Option<OwnedFd>) {
     let (mut spawn, handle) = spawn.split_directory();
     if handle.is_some() {

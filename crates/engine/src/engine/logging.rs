@@ -1,28 +1,30 @@
-//! What the log says of a command that is about to run, or was not let through.
+//! What the log says about a command that is about to run, or was refused.
 
 use super::Engine;
+use crate::client::Client;
 use crate::error::Error;
 use crate::gate::Cleared;
-use crate::request::{Origin, RunRequest};
-use crate::store::Owner;
+use crate::request::Origin;
+use crate::resolved::Resolved;
 
 impl Engine {
-    /// What the log says of a request, if it says anything.
+    /// The line for a request, if the log takes it.
     pub(super) fn line(
         &self,
-        owner: &Owner,
+        client: &Client,
         origin: &Origin,
-        request: &RunRequest,
+        request: &Resolved,
+        shown: &str,
     ) -> Option<Executing> {
         tracing::enabled!(tracing::Level::INFO).then(|| Executing {
             tool: origin.tool.clone(),
-            owner: owner.name().to_owned(),
-            directory: self.directory_of(request).display().to_string(),
-            command: self.settings().log_commands.then(|| self.shown(&request.command)),
+            owner: client.name().to_owned(),
+            directory: request.directory.display().to_string(),
+            command: self.settings().log_commands.then(|| shown.to_owned()),
         })
     }
 
-    /// Has it logged what is about to run, or was not let through.
+    /// Logs what is about to run, or was refused.
     pub(super) fn logged(
         &self,
         line: Option<Executing>,
@@ -30,23 +32,23 @@ impl Engine {
     ) -> Result<Cleared, Error> {
         if let Some(line) = line {
             let run = cleared.as_ref().ok().map(|cleared| cleared.id().clone());
-            self.shared.later.add(move || line.say(run.as_deref()));
+            self.shared.later.add(move || line.log(run.as_deref()));
         }
         cleared
     }
 }
 
-/// What the log says of a command.
+/// A command, for the log.
 pub struct Executing {
     tool: String,
     owner: String,
     directory: String,
-    /// Unless it must not be said.
+    /// Unless the log must not contain it.
     command: Option<String>,
 }
 
 impl Executing {
-    fn say(self, run: Option<&str>) {
+    fn log(self, run: Option<&str>) {
         let Self { tool, owner, directory, command } = self;
         // Debug formatting leaves no control character.
         let what =

@@ -1,27 +1,28 @@
 //! What is typed into jobs is judged and put on record, and only then typed.
 
+use mcpz_audit::Entered;
 use mcpz_policy::Scene;
 
-use super::{Engine, Settings};
+use super::Engine;
+use crate::client::Client;
 use crate::error::Error;
 use crate::jobs::{Job, Typing};
 use crate::request::Origin;
-use crate::store::Owner;
-use mcpz_audit::Entered;
+use crate::settings::Settings;
 
 impl Engine {
     /// Has something typed into a job, unless whatever reads it must not be told that.
     pub async fn write(
         &self,
-        owner: &Owner,
+        client: &Client,
         origin: &Origin,
         job: &Job,
         typing: &Typing,
     ) -> Result<(), Error> {
-        let hidden = job.has_terminal() && job.remote().inspector().hides_input().await;
+        let hidden = job.has_terminal() && job.controls().inspector().hides_input().await;
         let bytes = typing.bytes();
         let entered = Entered {
-            source: origin.source(owner.name()),
+            source: origin.source(client.name()),
             run: &job.run,
             job: job.id(),
             text: &typing.text,
@@ -53,19 +54,19 @@ impl Engine {
             variables: &[],
             typed: true,
         };
-        let (remote, bytes) = (job.remote(), entered.bytes.to_vec());
+        let (controls, bytes) = (job.controls(), entered.bytes.to_vec());
         let interpreters = match policy.restricts() && !bytes.is_empty() {
             true => job.interpreters().await?,
             false => Vec::new(),
         };
-        let room = remote.reserve(bytes.len()).ok_or(Error::Unread)?;
+        let room = controls.reserve(bytes.len()).ok_or(Error::Unread)?;
         job.check_typing(policy, &scene, (typing, interpreters), |before| {
             self.shared.audit.start_typing(entered)?;
             if !bytes.is_empty() {
                 room.write(bytes, false, before);
             }
             if typing.eof {
-                remote.close_input();
+                controls.close_input();
             }
             Ok(())
         })

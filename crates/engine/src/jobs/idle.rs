@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{Ended, Job, STOP_GRACE};
+use super::{EndState, Job, STOP_GRACE};
 
 /// How a job is used.
 #[derive(Debug)]
@@ -82,7 +82,8 @@ impl Job {
 pub async fn end_unused(job: Arc<Job>, limit: Duration) {
     let mut end = job.end.clone();
     while let Some(left) = job.time_left(limit) {
-        let over = async { end.wait_for(|ended: &Ended| ended.survivors.is_some()).await.is_ok() };
+        let over =
+            async { end.wait_for(|ended: &EndState| ended.survivors.is_some()).await.is_ok() };
         tokio::select! {
             _ = over => return,
             () = sleep(left) => {}

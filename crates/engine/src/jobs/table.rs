@@ -7,10 +7,9 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
 use super::idle::end_unused;
-use super::{Ended, Job, Kind, STOP_GRACE, State};
-use crate::detached::Card;
+use super::{EndState, Job, Kind, STOP_GRACE, State};
 use crate::outcome::{End, Outcome};
-use crate::run::{Life, Run};
+use crate::run::{Handle, Life, Run};
 
 /// The most jobs of one owner that have ended and are remembered.
 const MAX_ENDED: usize = 50;
@@ -60,41 +59,44 @@ impl Jobs {
         Self { table: Mutex::default(), idle }
     }
 
-    /// Makes a job of a command that runs.
-    pub(crate) fn add(&self, run: Run, command: String) -> Arc<Job> {
-        self.insert(run, command, Kind::Started, None)
+    /// Makes a job of a command that runs, unless what it left running is one already.
+    pub(crate) fn add(&self, run: Run) -> Arc<Job> {
+        self.insert(Kind::Started, Ran::Running(run))
     }
 
     /// Makes a job of a command that goes on without us, unless it is one already.
-    pub(crate) fn add_detached(&self, run: Run, card: &Card) -> Arc<Job> {
-        let (mut job, ending) = Job::new(&run, card.command.clone(), Kind::Detached, None);
-        job.name = card.name();
-        job.started_at = card.started_at;
-        let age = SystemTime::now().duration_since(card.started_at).unwrap_or_default();
+    pub(crate) fn add_detached(&self, run: Run, name: String, started_at: SystemTime) -> Arc<Job> {
+        let (mut job, end) = Job::new(run.handle(), Kind::Detached, None);
+        job.name = name;
+        job.started_at = started_at;
+        let age = SystemTime::now().duration_since(started_at).unwrap_or_default();
         job.began = job.began.checked_sub(age).unwrap_or(job.began);
         let mut table = self.lock();
-        if let Some(known) = table.jobs.values().find(|known| known.run == job.run) {
-            run.remote().cancel();
-            return known.clone();
+        if let Some(known) = table.of_run(run.id()) {
+            run.handle().controls().cancel();
+            return known;
         }
-        table.insert(job, run, ending)
+        table.insert(job, Ran::Running(run), end)
     }
 
     /// Makes a job of the shell of a session.
-    pub(crate) fn add_session(&self, run: Run, command: String, name: String) -> Arc<Job> {
-        self.insert(run, command, Kind::Session(name), None)
+    pub(crate) fn add_session(&self, run: Run, name: String) -> Arc<Job> {
+        self.insert(Kind::Session(name), Ran::Running(run))
     }
 
-    /// Makes a job of what a command has left running.
-    pub(crate) fn adopt(&self, run: Run, command: String, outcome: &Outcome) -> Arc<Job> {
-        self.insert(run, command, Kind::Adopted, Some(outcome.clone()))
+    /// Makes a job of what a command has left running, unless the command is one.
+    pub(crate) fn adopt(&self, handle: Handle, outcome: &Outcome) -> Arc<Job> {
+        self.insert(Kind::Adopted, Ran::Answered(handle, outcome.clone()))
     }
 
-    fn insert(&self, run: Run, command: String, kind: Kind, outcome: Option<Outcome>) -> Arc<Job> {
-        let (mut job, ending) = Job::new(&run, command, kind, outcome);
+    fn insert(&self, kind: Kind, ran: Ran) -> Arc<Job> {
         let mut table = self.lock();
+        if let Some(known) = table.of_run(&ran.handle().about.id) {
+            return known;
+        }
+        let (mut job, end) = Job::new(ran.handle(), kind, ran.outcome().cloned());
         job.name = format!("job-{}", table.made + 1);
-        let job = table.insert(job, run, ending);
+        let job = table.insert(job, ran, end);
         if let Some(idle) = self.idle {
             tokio::spawn(end_unused(job.clone(), idle));
         }
@@ -137,9 +139,9 @@ impl Jobs {
     pub fn stop_all(&self) {
         for job in self.list().iter().filter(|job| !job.is_detached()) {
             if job.state() == State::Running {
-                job.remote.note_stop();
+                job.controls.note_stop();
             }
-            job.remote.stop(STOP_GRACE);
+            job.controls.stop(STOP_GRACE);
         }
     }
 
@@ -152,7 +154,7 @@ impl Drop for Jobs {
     fn drop(&mut self) {
         self.stop_all();
         // The others are only let go of.
-        self.list().iter().filter(|job| job.is_detached()).for_each(|job| job.remote.cancel());
+        self.list().iter().filter(|job| job.is_detached()).for_each(|job| job.controls.cancel());
     }
 }
 
@@ -161,18 +163,22 @@ impl Table {
         self.jobs.values().filter(|job| job.state() == State::Running).count()
     }
 
-    fn insert(&mut self, job: Job, run: Run, ending: watch::Sender<Ended>) -> Arc<Job> {
+    fn of_run(&self, id: &str) -> Option<Arc<Job>> {
+        self.jobs.values().find(|job| &*job.run == id).cloned()
+    }
+
+    fn insert(&mut self, job: Job, ran: Ran, end: watch::Sender<EndState>) -> Arc<Job> {
         self.made += 1;
         let job = Arc::new(job);
         self.jobs.insert(self.made, job.clone());
         self.prune();
-        tokio::spawn(follow(run, ending, Arc::downgrade(&job), job.began));
+        tokio::spawn(follow(ran, end, Arc::downgrade(&job), job.began));
         job
     }
 
     /// Forgets the oldest of those that have ended, when there are too many.
     fn prune(&mut self) {
-        // What has become of a detached one is on the disk.
+        // Detached jobs are remembered on the disk.
         let over = |job: &Job| job.state() != State::Running && !job.is_detached();
         let ended = self.jobs.iter().filter(|(_, job)| over(job));
         let ended: Vec<_> = ended.map(|(number, _)| *number).collect();
@@ -182,30 +188,54 @@ impl Table {
     }
 }
 
-/// Tells how a run ends.
-async fn follow(mut run: Run, ending: watch::Sender<Ended>, job: Weak<Job>, began: Instant) {
-    let mut life = run.life();
-    let kind = |kind: Kind| job.upgrade().is_some_and(|job| job.kind == kind);
-    if !kind(Kind::Adopted) {
-        let outcome = run.outcome().await.map_err(|error| error.chain());
-        let lasts = kind(Kind::Detached);
-        ending.send_modify(|ended| {
-            ended.took = (!lasts).then(|| began.elapsed());
-            ended.outcome = Some(outcome);
+/// The run of a new job.
+enum Ran {
+    /// Its outcome is yet to come.
+    Running(Run),
+    /// Only what its first process left behind is still there.
+    Answered(Handle, Outcome),
+}
+
+impl Ran {
+    fn handle(&self) -> &Handle {
+        match self {
+            Self::Running(run) => run.handle(),
+            Self::Answered(handle, _) => handle,
+        }
+    }
+
+    fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Running(_) => None,
+            Self::Answered(_, outcome) => Some(outcome),
+        }
+    }
+}
+
+/// Notes how a run ends.
+async fn follow(mut ran: Ran, end: watch::Sender<EndState>, job: Weak<Job>, began: Instant) {
+    let mut life = ran.handle().life();
+    let adopted = matches!(ran, Ran::Answered(..));
+    if let Ran::Running(run) = &mut ran {
+        let outcome = run.outcome().await.map_err(Arc::new);
+        let lasts = job.upgrade().is_some_and(|job| job.is_detached());
+        end.send_modify(|end| {
+            end.took = (!lasts).then(|| began.elapsed());
+            end.outcome = Some(outcome);
         });
     }
-    // Its sender goes with the last process.
+    // The sender goes with the last process.
     while life.changed().await.is_ok() {}
     let Life { survivors, limit, lost, .. } = life.borrow().clone();
-    ending.send_modify(|ended| {
-        if let Some(Ok(outcome)) = &mut ended.outcome {
+    end.send_modify(|end| {
+        if let Some(Ok(outcome)) = &mut end.outcome {
             outcome.limit = outcome.limit.or(limit);
-            // What the command itself came to was told before.
-            if lost && kind(Kind::Adopted) {
+            // The end of the command itself was told before.
+            if lost && adopted {
                 outcome.end = End::Lost;
             }
         }
-        ended.survivors = Some(survivors);
-        ended.took.get_or_insert_with(|| began.elapsed());
+        end.survivors = Some(survivors);
+        end.took.get_or_insert_with(|| began.elapsed());
     });
 }

@@ -91,7 +91,7 @@ impl Job {
 
     /// The names of its programs that read what is typed and take it for a program.
     pub(crate) async fn interpreters(&self) -> Result<Vec<String>, Error> {
-        let readers = match self.remote.inspector().readers().await {
+        let readers = match self.controls.inspector().readers().await {
             Some(readers) => readers,
             None if self.state() != State::Running => Vec::new(),
             None => return Err(Error::Unseen),

@@ -3,17 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpz_output::{Data, Filter, PageRequest, Point, Reader, Stream};
 use mcpz_runtime::aside;
 use regex::{Regex, RegexBuilder};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::{Job, Place, State, asks};
+use super::{Job, Place, State};
 use crate::error::Error;
-use crate::run::Inspector;
-use mcpz_output::Filter;
-use mcpz_output::Point;
-use mcpz_output::Stream;
-use mcpz_output::{Data, PageRequest, Reader};
+use crate::run::{Inspector, wait_for_prompt};
 
 /// How often it is looked whether somebody listens on a port: the kernel does not tell.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
@@ -61,7 +58,7 @@ pub enum Met {
 /// Waits until something has happened to a job. `place` is where in its output to look from.
 pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: Instant) -> Met {
     let _use = job.begin_use();
-    let inspector = job.remote.inspector();
+    let inspector = job.controls.inspector();
     let happening = async {
         match condition {
             Condition::Exit => std::future::pending().await,
@@ -79,7 +76,7 @@ pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: In
             biased;
             line = happening => Met::Yes(line),
             () = ended(job) => Met::Ended,
-            () = asks(&job.output, &inspector), if job.has_terminal() => Met::Asked,
+            () = wait_for_prompt(&job.output, &inspector), if job.has_terminal() => Met::Asked,
         }
     };
     match (timeout_at(until, waited).await, condition) {

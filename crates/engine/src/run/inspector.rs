@@ -6,7 +6,7 @@ use mcpz_agent::{Answer, Identity, Question, Reader};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::Word;
+use super::messages::Message;
 use crate::request::Size;
 
 /// How long a keeper may take to answer: somebody may have stopped it.
@@ -15,18 +15,18 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Asks about one run, for as long as somebody else wants something of it. Clones are for the same.
 #[derive(Debug, Clone)]
 pub struct Inspector {
-    words: mpsc::WeakUnboundedSender<Word>,
+    messages: mpsc::WeakUnboundedSender<Message>,
 }
 
 impl Inspector {
-    pub(super) fn new(words: mpsc::WeakUnboundedSender<Word>) -> Self {
-        Self { words }
+    pub(super) fn new(messages: mpsc::WeakUnboundedSender<Message>) -> Self {
+        Self { messages }
     }
 
     /// The answer to a question; nothing if there is no run, or it takes too long.
     pub(crate) async fn ask(&self, question: Question) -> Option<Answer> {
         let (asked, told) = oneshot::channel();
-        self.words.upgrade()?.send(Word::Look(question, asked)).ok()?;
+        self.messages.upgrade()?.send(Message::Look(question, asked)).ok()?;
         timeout(PATIENCE, told).await.ok()?.ok()
     }
 

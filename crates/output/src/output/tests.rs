@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::lane::TAIL;
 use super::*;
 use crate::room::{Measure, Room};
+use crate::spill::HEAD;
 use crate::spill::{Spill, SpillSettings};
 
 const BOTH: [Stream; 2] = [Stream::Stdout, Stream::Stderr];

@@ -62,13 +62,14 @@ impl Newest {
 mod tests {
     use std::sync::Arc;
 
-    use crate::output::{Output, Stream};
+    use crate::output::Output;
     use crate::page::{Data, PageRequest, Reader};
     use crate::reading::Point;
     use crate::render::View;
     use crate::room::Room;
     use crate::search::Filter;
     use crate::spill::{Spill, SpillSettings};
+    use crate::stream::Stream;
 
     #[test]
     fn lines_that_are_seen_longer_than_they_came_are_told_once() {

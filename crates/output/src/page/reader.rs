@@ -4,44 +4,15 @@
 //!     newest bytes, if the stream was cut ────┴▶ Cutter ─▶ Page
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 
-use super::seen::Rendered;
-use super::{Cutter, Data, Newest, Page, PageRequest, Seen};
-use crate::output::{Output, Piece, Stream};
+use super::seen::{Rendered, Seen};
+use super::{Cutter, Data, Newest, Page, PageRequest, Reader, Stop};
+use crate::output::{Output, Piece};
 use crate::render::{Newline, View};
 use crate::room::Measure;
+use crate::stream::Stream;
 use crate::text::{partial_character, whole_characters};
-
-/// Tells a reader that nobody wants any more what it reads.
-#[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
-
-impl Stop {
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Fails when it was told.
-    pub fn check(&self) -> io::Result<()> {
-        match self.0.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("nobody wants it any more")),
-            false => Ok(()),
-        }
-    }
-}
-
-/// One stream of a run, as somebody sees it. Reading may block: the disk is asked.
-#[derive(Debug, Clone)]
-pub struct Reader {
-    pub(super) output: Output,
-    pub(super) stream: Stream,
-    pub(super) view: View,
-    stop: Stop,
-    /// How much is read, if that is not only what can be seen no other way any more.
-    live: Option<u64>,
-}
 
 impl Reader {
     pub fn new(output: Output, stream: Stream, view: View) -> Self {

@@ -9,22 +9,14 @@
 use std::io;
 
 use super::Reader;
-use crate::render::{Canvas, Renderer};
+use crate::mark::Mark;
+use crate::render::Renderer;
 
 /// How much is read at once.
 const BLOCK: usize = 256 << 10;
 
 /// How far marks are apart, in raw bytes.
 pub const MARK_DISTANCE: u64 = 1 << 20;
-
-/// A line's beginning, in what came and in what is seen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Mark {
-    pub raw: u64,
-    pub seen: u64,
-    /// What a program uses the screen for there, in a view for which that matters.
-    pub canvas: Canvas,
-}
 
 /// Renders an output from a mark on, a block at a time, and leaves marks on the way.
 pub struct Rendered<'a> {

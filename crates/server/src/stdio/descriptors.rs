@@ -6,7 +6,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
-use mcpz_engine::{is_all_read, path_of};
+use mcpz_agent::{is_all_read, path_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FileType, OFlags, fstat};
 use tokio::io::{AsyncRead, AsyncWrite};

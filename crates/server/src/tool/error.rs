@@ -4,6 +4,7 @@
 //! all handled alike.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use crate::blocking::BlockingError;
 
@@ -17,8 +18,8 @@ pub enum ToolError {
     #[error("{}", why_not_run(.0))]
     NotRun(mcpz_engine::Error),
     /// The engine says why.
-    #[error("Failed to execute: {0}")]
-    NotStarted(String),
+    #[error("Failed to execute: {}", .0.chain())]
+    NotStarted(Arc<mcpz_engine::Error>),
     #[error("{}", .0.chain())]
     Engine(mcpz_engine::Error),
     #[error("{}", .0.chain())]

@@ -115,7 +115,7 @@ impl JobReport {
         let mut report = Self { job_id, state, lost_bytes, ..Self::default() };
         match ended.outcome {
             Some(Ok(outcome)) => report.add_end(&outcome),
-            Some(Err(text)) => report.message = Some(text),
+            Some(Err(error)) => report.message = Some(error.chain()),
             None => {}
         }
         if job.is_detached() && job.state() == State::Lost {

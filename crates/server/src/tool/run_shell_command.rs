@@ -153,9 +153,8 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
             Err(error) => Ok(reply.failed(call, &why_not_run(&error))),
         };
     }
-    let command = call.engine.shown(&request.command);
     let (omission, links) = follow(call, request, &run);
-    let job = call.engine.hand_over(call.owner, run, command);
+    let job = call.engine.hand_over(call.owner, run);
     drop(reserved);
     wait(&job, &Condition::Exit, Place::default(), Instant::now() + AT_ONCE).await;
     if let Some(Ok(outcome)) = job.end().outcome {

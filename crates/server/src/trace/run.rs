@@ -2,12 +2,12 @@
 
 use std::time::SystemTime;
 
-use mcpz_engine::{Account, End, Outcome, signal_name};
+use mcpz_engine::{End, Finished, Outcome, signal_name};
 
 use super::{Attribute, Kind, Place, Span};
 
 /// What there is to note of a run below a call, now that it has ended.
-pub fn span(call: &Place, account: &Account<'_>) -> Option<Span> {
+pub fn span(call: &Place, account: &Finished<'_>) -> Option<Span> {
     let mut span = Span::begin(Kind::Client, Some(call))?;
     span.name = "run command".into();
     span.end = SystemTime::now();

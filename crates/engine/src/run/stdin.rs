@@ -16,7 +16,7 @@ use crate::request::Input;
 /// The end of a terminal's input, where a program asks for lines.
 const END_OF_INPUT: u8 = 4;
 
-pub struct Feeder {
+pub struct StdinWriter {
     /// Nothing when nothing more is written.
     bytes: Option<mpsc::UnboundedSender<Vec<u8>>>,
     is_terminal: bool,
@@ -24,7 +24,7 @@ pub struct Feeder {
     writing: AbortHandle,
 }
 
-impl Feeder {
+impl StdinWriter {
     /// Writes the first bytes and, if there is a way for more, what is given later.
     /// What is written is taken off the backlog.
     pub fn start(
@@ -70,7 +70,7 @@ impl Feeder {
     }
 }
 
-impl Drop for Feeder {
+impl Drop for StdinWriter {
     fn drop(&mut self) {
         self.writing.abort();
     }

@@ -5,21 +5,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_agent::{Identity, Usage};
+use mcpz_audit::Recorded;
+use mcpz_output::Output;
+use mcpz_runtime::Later;
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::dialect::parse_answer;
-use super::{Line, Queued, Session, SessionState};
+use super::{Line, Queued, Session};
 use crate::error::Error;
-use crate::gate::Pending;
+use crate::gate::Plan;
 use crate::jobs::{State, Use};
-use crate::outcome::{End, Outcome};
-use crate::run::{Books, Saying, Word, until};
-use mcpz_audit::Recorded;
-use mcpz_output::Output;
-use mcpz_runtime::Later;
+use crate::outcome::{End, Outcome, SessionState};
+use crate::run::{Accounting, Action, Message, Run, TaskEnds, until};
 
 /// What a command is given to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -33,14 +33,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// The longest answer: a code and a path.
 const MAX_ANSWER: usize = 8 << 10;
 
-pub(crate) struct Order {
+/// A command for the shell of a session.
+pub(crate) struct SessionCommand {
     pub session: Arc<Session>,
     pub _use: Use,
     pub text: String,
-    pub pending: Pending,
+    pub plan: Plan,
     pub recorded: Recorded,
     pub output: Output,
-    pub books: Books,
+    pub accounting: Accounting,
     pub later: Later,
 }
 
@@ -54,19 +55,28 @@ enum Answer {
     Gone,
 }
 
-impl Order {
-    /// Carries it out when it is its turn, and answers once.
-    pub async fn carry_out(
+impl SessionCommand {
+    /// Starts a task that carries it out when it is its turn.
+    pub fn start(self, queued: Queued, shown: String) -> Run {
+        let (id, output) = (self.recorded.id().clone(), self.output.clone());
+        let description = self.plan.description.clone();
+        let (run, ends) = Run::new(id, shown, description, None, output);
+        let TaskEnds { answer, messages, .. } = ends;
+        tokio::spawn(self.carry_out(queued, answer, messages));
+        run
+    }
+
+    async fn carry_out(
         self,
         queued: Queued,
         answer: oneshot::Sender<Result<Outcome, Error>>,
-        mut words: mpsc::UnboundedReceiver<Word>,
+        mut messages: mpsc::UnboundedReceiver<Message>,
     ) {
         let session = self.session.clone();
         let turn = tokio::select! {
             biased;
             turn = queued.turn() => turn.ok(),
-            () = cancelled(&mut words) => None,
+            () = cancelled(&mut messages) => None,
         };
         let alive = session.job.state() == State::Running;
         let Some(turn) = turn.filter(|_| alive) else {
@@ -77,16 +87,16 @@ impl Order {
         };
         let mut line = session.line.lock().await;
         let began = Instant::now();
-        let remote = session.job.remote();
-        let inspector = remote.inspector();
-        let ((), before) = tokio::join!(remote.switch(self.output.clone()), inspector.started());
+        let controls = session.job.controls();
+        let inspector = controls.inspector();
+        let ((), before) = tokio::join!(controls.switch(self.output.clone()), inspector.started());
         let order = session.dialect.order(&self.text);
-        let deadline = self.pending.timeout.map(|timeout| began + timeout);
-        let after = self.pending.timeout.unwrap_or_default();
+        let deadline = self.plan.timeout.map(|timeout| began + timeout);
+        let after = self.plan.timeout.unwrap_or_default();
         let answered = tokio::select! {
             biased;
             answer = line.give(&session, &order) => Ok(answer),
-            () = cancelled(&mut words) => Err(End::Cancelled),
+            () = cancelled(&mut messages) => Err(End::Cancelled),
             () = until(deadline) => Err(End::TimedOut { after }),
         };
         let (given, stopped) = match answered {
@@ -94,7 +104,7 @@ impl Order {
             Err(end) => (line.interrupt(&session, before.as_deref()).await, Some(end)),
         };
         // All that was printed until the answer is the command's.
-        remote.switch(session.job.output.clone()).await;
+        controls.switch(session.job.output.clone()).await;
         drop((line, turn));
         let outcome = self.outcome(given, stopped, began.elapsed());
         self.output.settle();
@@ -102,7 +112,7 @@ impl Order {
         let (recorded, recorded_outcome) = (self.recorded, outcome.clone());
         self.later.add(move || recorded.end(Ok(recorded_outcome.ended())));
         let outcome = Ok(outcome);
-        self.books.note_answer(&outcome);
+        self.accounting.note_answer(&outcome);
         let _ = answer.send(outcome);
     }
 
@@ -126,7 +136,7 @@ impl Order {
             usage: Usage { wall, ..Usage::default() },
             output: self.output.clone(),
             background: Vec::new(),
-            warnings: self.pending.warnings.clone(),
+            warnings: self.plan.warnings.clone(),
             refused,
             job: None,
             session: Some(Box::new(session)),
@@ -179,7 +189,7 @@ impl Session {
     /// Sends a signal to all that the shell has started since. False if that is nothing, or nobody knows.
     async fn signal_commands(&self, signal: Signal, before: Option<&[Identity]>) -> bool {
         let Some(before) = before else { return false };
-        self.job.remote().inspector().signal_started(signal.as_raw(), before).await
+        self.job.controls().inspector().signal_started(signal.as_raw(), before).await
     }
 
     /// Ends the shell with all it started.
@@ -198,10 +208,10 @@ async fn ended(session: &Session) {
 }
 
 /// Done when nobody wants the answer any more.
-async fn cancelled(words: &mut mpsc::UnboundedReceiver<Word>) {
+async fn cancelled(messages: &mut mpsc::UnboundedReceiver<Message>) {
     loop {
-        match words.recv().await {
-            None | Some(Word::Cancel | Word::Say(Saying::Stop { .. })) => return,
+        match messages.recv().await {
+            None | Some(Message::Cancel | Message::Do(Action::Stop { .. })) => return,
             Some(_) => {}
         }
     }

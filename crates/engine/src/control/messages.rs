@@ -1,4 +1,4 @@
-//! What is said at a desk, as frames.
+//! What is said on a control socket, as frames.
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -8,39 +8,37 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::detached::Ending;
-use crate::jobs::State;
-use crate::run::{Life, Saying};
+use crate::jobs::{JobEnd, State};
+use crate::run::{Action, Life};
 use mcpz_output::Stream;
 
 /// How much is read at a time.
 const READ_SIZE: usize = 64 << 10;
 
-/// What somebody wants to know or to have done. Jobs are named by their runs.
+/// What is asked. Jobs are named by their runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Ask {
+pub enum Request {
     List,
-    /// What a job has printed and, if somebody stays, what it prints and what becomes of it, until
-    /// nothing is left of it.
+    /// What a job has printed and, with `stay`, what it prints and what becomes of it until nothing of it is left.
     Follow {
         run: String,
-        wanted: Wanted,
+        wanted: OutputRange,
         stay: bool,
     },
-    /// Something its keeper knows.
+    /// A question for its keeper.
     Look {
         run: String,
         question: Question,
     },
     Say {
         run: String,
-        saying: Saying,
+        saying: Action,
     },
 }
 
-/// Which part of what a job prints somebody wants to be told.
+/// Which part of a job's output to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Wanted {
+pub enum OutputRange {
     Everything,
     /// From so many bytes of stdout on.
     After(u64),
@@ -50,8 +48,8 @@ pub enum Wanted {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Tell {
-    Jobs(Vec<Listed>),
+pub enum Reply {
+    Jobs(Vec<JobListing>),
     NoSuchJob,
     Output {
         stream: Stream,
@@ -61,11 +59,10 @@ pub enum Tell {
     Life(Life),
     /// What was asked for with `Look`, if anybody can tell.
     Seen(Option<Answer>),
-    Ended(Ending),
-    /// Nothing is told to this visitor, and why.
+    Ended(JobEnd),
+    /// Access is denied, for this reason.
     Refused(String),
-    /// Output for which there was no room any more, so that it is nowhere else. What is missing before
-    /// it was lost.
+    /// Output that could not be kept, and is sent once. What is missing before it was lost.
     Passing {
         stream: Stream,
         at: u64,
@@ -73,11 +70,11 @@ pub enum Tell {
     },
 }
 
-/// A job, as it is listed.
+/// A job in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listed {
+pub struct JobListing {
     pub run: String,
-    /// What a model calls it.
+    /// Its id in the tools.
     pub name: String,
     pub owner: String,
     pub command: String,
@@ -91,25 +88,25 @@ pub struct Listed {
     pub writable: bool,
 }
 
-/// One side's letters, as they arrive.
-pub struct Mailbox<R> {
+/// Reads messages from a stream.
+pub struct MessageReader<R> {
     stream: R,
     bytes: Vec<u8>,
 }
 
-impl<R: AsyncRead + Unpin> Mailbox<R> {
+impl<R: AsyncRead + Unpin> MessageReader<R> {
     pub fn new(stream: R) -> Self {
         Self { stream, bytes: Vec::new() }
     }
 
-    /// The next letter; nothing when there are no more, or what comes is none. Nothing is lost if it
-    /// is dropped before it is done.
+    /// The next message; nothing at the end of the stream, or when it is garbage. Nothing is lost if the future is
+    /// dropped before it is done.
     pub async fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
         loop {
             match decode(&self.bytes) {
-                Ok(Some((letter, length))) => {
+                Ok(Some((message, length))) => {
                     self.bytes.drain(..length);
-                    return Some(letter);
+                    return Some(message);
                 }
                 Ok(None) => {}
                 Err(_) => return None,
@@ -122,7 +119,7 @@ impl<R: AsyncRead + Unpin> Mailbox<R> {
     }
 }
 
-pub fn letter<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
+pub fn message<T: Serialize>(message: &T) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     encode(message, &mut bytes).map_err(io::Error::other)?;
     Ok(bytes)

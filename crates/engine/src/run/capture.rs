@@ -33,7 +33,7 @@ const STINT: usize = 32 << 20;
 /// read next.
 const MOST_IN_TERMINAL: usize = 1 << 20;
 
-pub struct Channel {
+pub struct Capture {
     stream: Stream,
     output: Output,
     state: State,
@@ -43,7 +43,7 @@ pub struct Channel {
     source: Source,
 }
 
-/// What the other end of a channel writes to.
+/// What the other end of a capture writes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Pipe,
@@ -76,7 +76,7 @@ struct Moved {
     pipe: Option<OwnedFd>,
 }
 
-impl Channel {
+impl Capture {
     pub fn closed(stream: Stream, output: Output, masker: Masker) -> Self {
         let intake = Intake { masker, ..Intake::default() };
         let (state, spent) = (State::Closed, State::Closed);

@@ -1,11 +1,10 @@
-//! What an owner's commands are confined in.
+//! The sandbox of one owner's commands.
 //!
-//!     Confining ─ survey ─▶ Layout ─▶ bwrap ─▶ agent ─▶ commands     one for each owner
-//!                              │                  └─ listener ─▶ proxy, served from here
-//!                              └─ change? ─▶ the next command gets a new one
+//!     SandboxSettings ─ survey ─▶ Layout ─▶ bwrap ─▶ agent ─▶ commands     one for each owner
+//!                                    │                  └─ listener ─▶ proxy, served from here
+//!                                    └─ change? ─▶ the next command gets a new sandbox
 //!
-//! A run holds on to the enclosure it is in. When nobody does any more, its agent leaves, and all it
-//! started with it.
+//! A run holds on to its sandbox. When no run does any more, its agent ends with everything it started.
 
 mod refusals;
 
@@ -18,18 +17,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpz_agent::{Confinement, Limits, Link};
+use mcpz_output::{Output, Stream};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
-use mcpz_runtime::aside;
+use mcpz_runtime::{aside, random_name};
 use mcpz_sandbox::{
-    Bubblewrap, Cover, Layout, Mode, Network, Placeholders, SERVICE_VARIABLES, View, ViewError,
+    Bubblewrap, Cover, Layout, Mode, Network, Placeholders, SERVICE_VARIABLES, View,
 };
-use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::outcome::End;
+use crate::settings::SandboxSettings;
 use crate::variables::Variables;
-use mcpz_output::{Output, Stream};
-use mcpz_runtime::random_name;
 use refusals::Refusals;
 
 /// How often an enclosure is tried to be made while what it stands on changes.
@@ -38,32 +36,21 @@ const TRIES: usize = 10;
 /// How much of a run's id stands for it in what its programs say to the proxy.
 const LABEL: usize = 12;
 
-/// How commands are to be confined.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Confining {
-    pub view: View,
-    /// The outer of two rings; without it, commands are only sealed.
-    pub ring: Option<Bubblewrap>,
-    /// Where commands may connect to, as `--net` has it. Nothing is shared with the machine's network
-    /// unless the view says so.
-    pub net: String,
-}
-
-/// The agent that is to be inside.
-pub struct Agent<'a> {
+/// The agent inside a sandbox.
+pub struct InnerAgent<'a> {
     /// The program, by a path that is the same for others.
     pub program: &'a Path,
     pub variables: &'a Variables,
     pub limits: Limits,
 }
 
-pub struct Enclosure {
+pub struct Sandbox {
     link: Link,
     layout: Layout,
     mode: Mode,
     way_out: Option<WayOut>,
     /// Whether it is in the place of another, and nobody was told.
-    anew: AtomicBool,
+    recreated: AtomicBool,
     _placeholders: Placeholders,
     _tmp: Option<PrivateFolder>,
 }
@@ -74,46 +61,53 @@ struct WayOut {
     _proxy: Proxy,
 }
 
-impl Enclosure {
+impl Sandbox {
     /// Makes one. Its agent goes with the thread that calls this.
-    pub async fn make(confining: &Confining, agent: &Agent<'_>) -> Result<Self, Error> {
+    pub async fn make(settings: &SandboxSettings, agent: &InnerAgent<'_>) -> Result<Self, Error> {
         let mut tries = 1;
-        let (mut layout, mut placeholders) = survey(&confining.view).await?;
+        let (mut layout, mut placeholders) = survey(&settings.view).await?;
         loop {
-            match Self::enter(confining, &layout, agent).await {
+            match Self::enter(settings, &layout, agent).await {
                 Err(_) if layout.uncover_gone() => {}
                 // Something it should stand on was replaced before it stood.
                 Err(_) if tries < TRIES && layout.is_outdated() => {
                     tries += 1;
-                    (layout, placeholders) = survey(&confining.view).await?;
+                    (layout, placeholders) = survey(&settings.view).await?;
                 }
                 Err(error) => return Err(error),
                 Ok((link, way_out, tmp)) => {
                     let (_placeholders, _tmp) = (placeholders, tmp);
-                    let (mode, anew) = (confining.view.mode, AtomicBool::new(false));
-                    return Ok(Self { link, layout, mode, way_out, anew, _placeholders, _tmp });
+                    let (mode, recreated) = (settings.view.mode, AtomicBool::new(false));
+                    return Ok(Self {
+                        link,
+                        layout,
+                        mode,
+                        way_out,
+                        recreated,
+                        _placeholders,
+                        _tmp,
+                    });
                 }
             }
         }
     }
 
     async fn enter(
-        confining: &Confining,
+        settings: &SandboxSettings,
         layout: &Layout,
-        agent: &Agent<'_>,
+        agent: &InnerAgent<'_>,
     ) -> Result<(Link, Option<WayOut>, Option<PrivateFolder>), Error> {
-        let (link, listener, tmp) = match &confining.ring {
+        let (link, listener, tmp) = match &settings.ring {
             Some(ring) => within(ring, layout, agent).await?,
             None => sealed(layout, agent).await?,
         };
-        let way_out =
-            listener.map(|listener| WayOut::open(listener, &confining.net)).transpose()?;
+        let way_out = listener.map(|listener| WayOut::open(listener, &settings.net)).transpose()?;
         Ok((link, way_out, tmp))
     }
 
     /// Notes that it is in the place of another.
-    pub fn note_anew(&self) {
-        self.anew.store(true, Ordering::Relaxed);
+    pub fn note_recreated(&self) {
+        self.recreated.store(true, Ordering::Relaxed);
     }
 
     pub fn link(&self) -> &Link {
@@ -148,11 +142,11 @@ impl Enclosure {
                 path.display()
             )
         });
-        let anew = self.anew.swap(false, Ordering::Relaxed).then(|| {
+        let recreated = self.recreated.swap(false, Ordering::Relaxed).then(|| {
             "sandbox: made anew, as what it stands on has changed: what was in /tmp is gone"
                 .to_owned()
         });
-        network.chain(files).chain(intrusion).chain(anew).collect()
+        network.chain(files).chain(intrusion).chain(recreated).collect()
     }
 
     /// Why a file cannot be written or seen here, if it is the sandbox that keeps it.
@@ -181,13 +175,13 @@ impl Enclosure {
     }
 }
 
-impl fmt::Debug for Enclosure {
+impl fmt::Debug for Sandbox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Enclosure").field("layout", &self.layout).finish_non_exhaustive()
+        f.debug_struct("Sandbox").field("layout", &self.layout).finish_non_exhaustive()
     }
 }
 
-impl Drop for Enclosure {
+impl Drop for Sandbox {
     fn drop(&mut self) {
         self.link.hang_up();
     }
@@ -195,7 +189,7 @@ impl Drop for Enclosure {
 
 impl WayOut {
     fn open(listener: std::net::TcpListener, net: &str) -> Result<Self, Error> {
-        let rules = Rules::parse(net).map_err(|error| Error::Enclosure(error.to_string()))?;
+        let rules = Rules::parse(net).map_err(Error::Net)?;
         let port = listener.local_addr().map_err(Error::Resources)?.port();
         let refusals = Arc::new(Refusals::default());
         let noted = refusals.clone();
@@ -213,7 +207,11 @@ impl WayOut {
 type Entered = (Link, Option<std::net::TcpListener>, Option<PrivateFolder>);
 
 /// An agent in a ring of its own.
-async fn within(ring: &Bubblewrap, layout: &Layout, agent: &Agent<'_>) -> Result<Entered, Error> {
+async fn within(
+    ring: &Bubblewrap,
+    layout: &Layout,
+    agent: &InnerAgent<'_>,
+) -> Result<Entered, Error> {
     let arguments = [OsString::from("agent")];
     let entrance = ring.command(layout, agent.program, &arguments).map_err(Error::Resources)?;
     let way_out = layout.network == Network::Off;
@@ -228,9 +226,10 @@ async fn within(ring: &Bubblewrap, layout: &Layout, agent: &Agent<'_>) -> Result
 }
 
 /// An agent whose commands are sealed, and nothing more.
-async fn sealed(layout: &Layout, agent: &Agent<'_>) -> Result<Entered, Error> {
-    let tmp = PrivateFolder::make().map_err(Error::Resources)?;
-    let permissions = layout.permissions_without_mounts(&tmp.0).map_err(asked)?;
+async fn sealed(layout: &Layout, agent: &InnerAgent<'_>) -> Result<Entered, Error> {
+    let parent = agent.variables.get("TMPDIR").map_or(Path::new("/tmp"), Path::new);
+    let tmp = PrivateFolder::make(parent).map_err(Error::Resources)?;
+    let permissions = layout.permissions_without_mounts(&tmp.0).map_err(Error::View)?;
     let confinement = Confinement { permissions, proxied: false };
     let mut command = Command::new(agent.program);
     set(&mut command, agent.variables);
@@ -251,15 +250,11 @@ fn set(command: &mut Command, variables: &Variables) {
 async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
     let view = view.clone();
     let surveyed = aside(move || {
-        let mut layout = view.survey().map_err(asked)?;
+        let mut layout = view.survey().map_err(Error::View)?;
         let placeholders = layout.create_placeholders().map_err(Error::Resources)?;
         Ok((layout, placeholders))
     });
     surveyed.await.unwrap_or(Err(Error::Closed))
-}
-
-fn asked(error: ViewError) -> Error {
-    Error::Enclosure(error.to_string())
 }
 
 fn label(run: &str) -> &str {
@@ -270,9 +265,9 @@ fn label(run: &str) -> &str {
 struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {
-    fn make() -> io::Result<Self> {
+    fn make(parent: &Path) -> io::Result<Self> {
         use std::os::unix::fs::DirBuilderExt;
-        let path = std::env::temp_dir().join(format!("mcpz-tmp-{}", random_name()?));
+        let path = parent.join(format!("mcpz-tmp-{}", random_name()?));
         std::fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
     }

@@ -1,10 +1,10 @@
 //! How many detached jobs of an owner run at once, whichever servers start them.
 //!
-//!     mcpz/jobs/permits/OWNER-0, OWNER-1, … up to the limit       each locked by the recorder of a job
+//!     mcpz/jobs/locks/OWNER-0, OWNER-1, … up to the limit       each locked by the recorder of a job
 //!
-//! There are as many files as there may be jobs, and a recorder locks one before its run begins. The kernel
-//! unlocks it when the recorder has gone, however that happened: nobody counts, nobody waits for a server
-//! that is stopped, and nothing is left to be tidied up. The files are empty and stay for the next ones.
+//! There are as many files as there may be jobs, and a recorder locks one before its run begins. The kernel unlocks it
+//! when the recorder is gone, for whatever reason: nobody counts, nobody waits for a server that is stopped, and
+//! nothing has to be tidied up. The files are empty and stay for the next jobs.
 
 use std::fs::File;
 use std::io;
@@ -12,35 +12,35 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use mcpz_audit::sha256;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tokio::time::sleep;
 
-use crate::desk::private_folder;
-use mcpz_audit::sha256;
+use crate::control::private_folder;
 
 /// The name of their folder.
-pub const PERMITS: &str = "permits";
+pub const LOCKS: &str = "locks";
 
-/// How long to wait for a permit: followers may hear that a job has ended before its recorder gives it back.
+/// How long to wait for a lock: followers may hear that a job has ended before its recorder unlocks.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Between two tries.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// Leave to run one detached job; to be held while it runs.
+/// The right to run one detached job; to be held while it runs.
 #[derive(Debug)]
-pub struct Permit {
+pub struct JobLock {
     /// Nothing where files cannot be locked: the job runs all the same.
     _locked: Option<File>,
 }
 
-impl Permit {
-    /// One of the permits of an estate, if one of so many is free, or soon is.
-    pub async fn take(jobs: &Path, estate: &str, limit: usize) -> Option<Self> {
+impl JobLock {
+    /// One of the locks of an owner, if one of so many is free, or soon is.
+    pub async fn take(jobs: &Path, owner_key: &str, limit: usize) -> Option<Self> {
         let until = Instant::now() + PATIENCE;
         loop {
-            match lock_one(jobs, estate, limit) {
+            match lock_one(jobs, owner_key, limit) {
                 Ok(None) if Instant::now() < until => sleep(LOOK_AGAIN).await,
                 Ok(locked) => return locked.map(|file| Self { _locked: Some(file) }),
                 Err(_) => return Some(Self { _locked: None }),
@@ -49,11 +49,11 @@ impl Permit {
     }
 }
 
-fn lock_one(jobs: &Path, estate: &str, limit: usize) -> io::Result<Option<File>> {
-    let folder = jobs.join(PERMITS);
+fn lock_one(jobs: &Path, owner_key: &str, limit: usize) -> io::Result<Option<File>> {
+    let folder = jobs.join(LOCKS);
     private_folder(&folder)?;
     // The name of an owner can be anything.
-    let owner = sha256(estate.as_bytes());
+    let owner = sha256(owner_key.as_bytes());
     let mut options = File::options();
     options.write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags(OFlags::NOFOLLOW.bits() as i32);
@@ -75,7 +75,7 @@ mod tests {
     #[tokio::test]
     async fn each_owner_has_so_many_and_what_is_given_back_is_had_again() {
         let folder = tempfile::tempdir().unwrap();
-        let take = |estate, limit| Permit::take(folder.path(), estate, limit);
+        let take = |owner_key, limit| JobLock::take(folder.path(), owner_key, limit);
         let (first, _second) = (take("stdio a/b", 2).await.unwrap(), take("stdio a/b", 2).await);
         assert!(take("stdio a/b", 2).await.is_none());
         let _others = take("http a/b", 1).await.unwrap();
@@ -87,17 +87,17 @@ mod tests {
     #[tokio::test]
     async fn one_that_is_about_to_be_given_back_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
-        let held = Permit::take(folder.path(), "ann", 1).await.unwrap();
+        let held = JobLock::take(folder.path(), "ann", 1).await.unwrap();
         let given = async {
             sleep(2 * LOOK_AGAIN).await;
             drop(held);
         };
-        let (taken, ()) = tokio::join!(Permit::take(folder.path(), "ann", 1), given);
+        let (taken, ()) = tokio::join!(JobLock::take(folder.path(), "ann", 1), given);
         assert!(taken.is_some());
     }
 
     #[tokio::test]
-    async fn without_a_place_for_permits_none_is_needed() {
-        assert!(Permit::take(Path::new("/dev/null/nowhere"), "ann", 1).await.is_some());
+    async fn without_a_place_for_locks_none_is_needed() {
+        assert!(JobLock::take(Path::new("/dev/null/nowhere"), "ann", 1).await.is_some());
     }
 }

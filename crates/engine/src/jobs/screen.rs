@@ -1,24 +1,14 @@
-//! Programs that ask: what their terminal shows, and whether they wait for somebody.
+//! What a job's terminal shows.
 
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use tokio::time::timeout;
+use mcpz_output::{Output, Screen, Shown, Stream};
 
 use crate::request::Size;
-use crate::run::Inspector;
-use mcpz_output::{Output, Stream};
-use mcpz_output::{Screen, Shown};
 
 /// How much of the output is drawn at a time, and at most after it was not looked at for long.
 const PIECE: usize = 64 << 10;
 const MOST: u64 = 1 << 20;
-
-/// How long a program is silent before it is looked whether it waits for input.
-const SILENCE: Duration = Duration::from_millis(250);
-
-/// Between two looks at one that stays silent.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// The terminal of a job, drawn when somebody looks.
 #[derive(Debug)]
@@ -73,17 +63,5 @@ impl Drawn {
             self.screen.process(&piece.bytes);
             self.at = piece.at + piece.bytes.len() as u64;
         }
-    }
-}
-
-/// Done when a run has printed something and waits for input.
-pub async fn asks(output: &Output, inspector: &Inspector) {
-    let mut arrived = output.watch();
-    loop {
-        while timeout(SILENCE, arrived.changed()).await.is_ok_and(|changed| changed.is_ok()) {}
-        if inspector.waits_for_input().await {
-            return;
-        }
-        let _ = timeout(LOOK_AGAIN, arrived.changed()).await;
     }
 }

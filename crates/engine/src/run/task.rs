@@ -9,57 +9,87 @@ use std::time::Duration;
 use mcpz_agent::{
     Answer, Exit, Limit, Process, ProcessEvent, Question, SpawnFrame, Started, Status, Usage,
 };
+use mcpz_audit::Recorded;
+use mcpz_output::{Output, Stream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use super::{Books, Life, Saying, Word, until};
-use crate::channel::{Channel, Source};
+use super::accounting::Accounting;
+use super::capture::{Capture, Source};
+use super::messages::{Action, Message};
+use super::stdin::StdinWriter;
+use super::{About, Backing, Handle, Life, TaskEnds, until};
 use crate::error::Error;
-use crate::feeder::Feeder;
-use crate::gate::Pending;
+use crate::gate::Plan;
 use crate::outcome::{End, Outcome};
 use crate::request::{Input, Size};
-use mcpz_audit::Recorded;
-use mcpz_output::Output;
-use mcpz_runtime::Later;
 
 /// What a command is given to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// When the agent has not said that a tree is gone this long after it should be, it never will.
+/// When the agent has not reported a tree gone this long after it should be, it never will.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub struct Minder {
-    pub process: Process,
-    pub pending: Pending,
-    pub id: Arc<str>,
+pub struct RunTask {
+    process: Process,
+    plan: Plan,
+    backing: Backing,
+    about: Arc<About>,
     /// Until its end is on record, too.
-    pub recorded: Option<Recorded>,
-    pub output: Output,
-    pub stdout: Channel,
-    pub stderr: Channel,
-    pub answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
-    pub living: watch::Sender<Life>,
+    recorded: Option<Recorded>,
+    stdout: Capture,
+    stderr: Capture,
+    stdin: Option<StdinWriter>,
+    /// Until someone was answered.
+    answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
+    life: watch::Sender<Life>,
+    backlog: Arc<AtomicUsize>,
+    sender: mpsc::WeakUnboundedSender<Message>,
     /// The deadline; once the run was stopped, the end of our patience.
-    pub timer: Option<Instant>,
-    pub exit: Option<Exit>,
+    timer: Option<Instant>,
+    exit: Option<Exit>,
     /// Whether all of it is being ended.
-    pub stopping: bool,
-    /// How it ended, if that is our doing.
-    pub stopped: Option<End>,
-    pub feeder: Option<Feeder>,
-    /// Who waits for the answers to what its keeper was asked, in order.
-    pub asked: VecDeque<oneshot::Sender<Answer>>,
-    /// Closed when somebody is answered, or nobody waits any more.
-    pub books: Option<Books>,
-    pub later: Later,
-    pub began: Instant,
-    pub backlog: Arc<AtomicUsize>,
+    stopping: bool,
+    /// How it ended, if we ended it.
+    stopped: Option<End>,
+    /// Callers that wait for the keeper's answers, in order.
+    asked: VecDeque<oneshot::Sender<Answer>>,
 }
 
-impl Minder {
-    pub async fn mind(mut self, mut words: mpsc::UnboundedReceiver<Word>) {
-        let mut heard = true;
+impl RunTask {
+    pub fn spawn(
+        process: Process,
+        plan: Plan,
+        recorded: Recorded,
+        backing: Backing,
+        ends: TaskEnds,
+    ) {
+        let TaskEnds { about, answer, messages, life, backlog, sender } = ends;
+        let capture = |stream| Capture::closed(stream, about.output.clone(), plan.secrets.masker());
+        let task = Self {
+            stdout: capture(Stream::Stdout),
+            stderr: capture(Stream::Stderr),
+            stdin: None,
+            recorded: Some(recorded),
+            answer: Some(answer),
+            life,
+            backlog,
+            sender,
+            timer: plan.timeout.map(|timeout| Instant::now() + timeout),
+            process,
+            plan,
+            backing,
+            about,
+            exit: None,
+            stopping: false,
+            stopped: None,
+            asked: VecDeque::new(),
+        };
+        tokio::spawn(task.run(messages));
+    }
+
+    async fn run(mut self, mut messages: mpsc::UnboundedReceiver<Message>) {
+        let mut listening = true;
         loop {
             let waiting = self.answer.is_some();
             tokio::select! {
@@ -69,20 +99,20 @@ impl Minder {
                         return;
                     }
                 }
-                word = words.recv(), if heard => match word {
-                    Some(Word::Switch(output, done)) => {
+                message = messages.recv(), if listening => match message {
+                    Some(Message::Switch(output, done)) => {
                         self.switch(output).await;
                         let _ = done.send(());
                     }
-                    Some(word) => self.obey(word),
+                    Some(message) => self.obey(message),
                     None => {
-                        heard = false;
-                        self.obey(Word::Cancel);
+                        listening = false;
+                        self.obey(Message::Cancel);
                     }
                 },
                 () = until(self.timer), if waiting => match self.stopping {
                     false => self.stop(Some(End::TimedOut {
-                        after: self.pending.timeout.unwrap_or_default(),
+                        after: self.plan.timeout.unwrap_or_default(),
                     }), GRACE),
                     true => self.answer_outcome(Vec::new()),
                 },
@@ -92,60 +122,64 @@ impl Minder {
         }
     }
 
-    fn obey(&mut self, word: Word) {
-        match word {
-            // Whoever was answered has had what they wanted.
-            Word::Cancel if self.answer.is_none() => {}
-            Word::Cancel => self.stop(Some(End::Cancelled), GRACE),
-            Word::Say(saying) => self.heed(saying),
-            Word::Switch(..) => {}
-            Word::Last if self.stopping => {}
-            Word::Last => (self.timer, self.pending.timeout) = (None, None),
-            Word::Look(question, asked) => self.look(question, asked),
+    fn obey(&mut self, message: Message) {
+        match message {
+            // The caller was answered, and has what it wanted.
+            Message::Cancel if self.answer.is_none() => {}
+            Message::Cancel => self.stop(Some(End::Cancelled), GRACE),
+            Message::Do(action) => self.perform(action),
+            Message::Switch(..) => {}
+            Message::BecomeJob => {
+                self.backing.adopt = None;
+                if !self.stopping {
+                    (self.timer, self.plan.timeout) = (None, None);
+                }
+            }
+            Message::Look(question, asked) => self.look(question, asked),
         }
     }
 
-    fn heed(&mut self, saying: Saying) {
-        match saying {
-            Saying::Write { bytes, before: Some(before), .. } if before != self.written() => {
+    fn perform(&mut self, action: Action) {
+        match action {
+            Action::Write { bytes, before: Some(before), .. } if before != self.written() => {
                 tracing::warn!("nothing is typed: somebody else has typed meanwhile");
                 self.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
             }
-            Saying::Write { bytes, person, .. } => {
+            Action::Write { bytes, person, .. } => {
                 let length = bytes.len() as u64;
-                if let Some(feeder) = &self.feeder {
-                    feeder.write(bytes);
+                if let Some(stdin) = &self.stdin {
+                    stdin.write(bytes);
                 }
-                self.living.send_modify(|life| match person {
+                self.life.send_modify(|life| match person {
                     true => life.person += 1,
                     false => life.written += length,
                 });
             }
-            Saying::CloseInput => {
-                if let Some(feeder) = &mut self.feeder {
-                    feeder.close();
+            Action::CloseInput => {
+                if let Some(stdin) = &mut self.stdin {
+                    stdin.close();
                 }
             }
-            Saying::Signal(signal) => self.process.signal(signal),
-            Saying::Stopping => self.living.send_modify(|life| life.stopped = true),
-            Saying::Stop { grace } => self.stop(None, grace),
+            Action::Signal(signal) => self.process.signal(signal),
+            Action::Stopping => self.life.send_modify(|life| life.stopped = true),
+            Action::Stop { grace } => self.stop(None, grace),
         }
     }
 
-    /// Before it was started there is nothing to see.
+    /// Passes a question on. Before the start there is nothing to see.
     fn look(&mut self, question: Question, asked: oneshot::Sender<Answer>) {
-        if self.living.borrow().pid.is_none() {
+        if self.life.borrow().pid.is_none() {
             return;
         }
         if let Question::Resize { rows, columns } = question {
-            self.living.send_modify(|life| life.size = Some(Size { rows, columns }));
+            self.life.send_modify(|life| life.size = Some(Size { rows, columns }));
         }
         self.asked.push_back(asked);
         self.process.ask(question);
     }
 
     fn written(&self) -> u64 {
-        self.living.borrow().written
+        self.life.borrow().written
     }
 
     /// Deals with what happened. True when nothing more will.
@@ -163,7 +197,7 @@ impl Minder {
                 false
             }
             ProcessEvent::Failed(failure) => {
-                let Pending { program, directory, .. } = &self.pending;
+                let Plan { program, directory, .. } = &self.plan;
                 let error = Error::from_failure(failure, program.clone(), directory.clone());
                 self.answer_with(Err(error));
                 true
@@ -184,8 +218,8 @@ impl Minder {
             }
             ProcessEvent::Gone { survivors, limit } => {
                 self.close().await;
-                let lost = self.process.is_orphaned() && self.pending.closing.get().is_none();
-                self.living.send_modify(|life| {
+                let lost = self.process.is_orphaned() && self.backing.closing.get().is_none();
+                self.life.send_modify(|life| {
                     life.survivors = survivors.clone();
                     life.limit = limit;
                     life.lost = lost;
@@ -195,18 +229,17 @@ impl Minder {
             }
             ProcessEvent::Lost => {
                 self.close().await;
-                let lost = self.pending.closing.get().is_none();
-                self.living.send_modify(|life| life.lost = lost);
+                let lost = self.backing.closing.get().is_none();
+                self.life.send_modify(|life| life.lost = lost);
                 self.answer_outcome(Vec::new());
                 true
             }
         }
     }
 
-    /// Has it started once more, as its agent was killed before it was. True when nothing more will
-    /// happen.
+    /// Starts it once more, because its agent was killed before it did. True when nothing more will happen.
     async fn start_again(&mut self, letter: SpawnFrame) -> bool {
-        match self.pending.again.take().map(|start| start(letter)) {
+        match self.backing.restart.take().map(|start| start(letter)) {
             Some(Ok(process)) => {
                 self.process = process;
                 return false;
@@ -221,7 +254,7 @@ impl Minder {
     }
 
     fn started(&mut self, started: Started) {
-        let source = match self.pending.input {
+        let source = match self.plan.input {
             Some(Input::Terminal(_)) => Source::Terminal,
             _ => Source::Pipe,
         };
@@ -231,20 +264,20 @@ impl Minder {
         }
         if !self.stopping {
             // What it took to start is not the command's time.
-            self.timer = self.pending.timeout.map(|timeout| Instant::now() + timeout);
+            self.timer = self.plan.timeout.map(|timeout| Instant::now() + timeout);
         }
-        self.books.iter_mut().for_each(Books::note_start);
-        if let (Some(direction), Some(waiting)) = (started.control, self.pending.directing.take()) {
+        self.backing.accounting.iter_mut().for_each(Accounting::note_start);
+        if let (Some(direction), Some(waiting)) = (started.control, self.backing.directing.take()) {
             let _ = waiting.send(direction);
         }
         if let Some(pipe) = started.stdin {
-            let first = std::mem::take(&mut self.pending.stdin);
+            let first = std::mem::take(&mut self.plan.stdin);
             let backlog = self.backlog.clone();
-            self.feeder = Feeder::start(pipe, first, self.pending.input, backlog);
+            self.stdin = StdinWriter::start(pipe, first, self.plan.input, backlog);
         }
-        self.living.send_modify(|life| {
+        self.life.send_modify(|life| {
             life.pid = Some(started.pid);
-            if let Some(Input::Terminal(size)) = self.pending.input {
+            if let Some(Input::Terminal(size)) = self.plan.input {
                 life.size.get_or_insert(size);
             }
         });
@@ -266,14 +299,14 @@ impl Minder {
     async fn close(&mut self) {
         tokio::join!(self.stdout.close(), self.stderr.close());
         let spent = (self.stdout.take_spent(), self.stderr.take_spent());
-        self.later.add(move || drop(spent));
+        self.backing.later.add(move || drop(spent));
     }
 
     async fn switch(&mut self, output: Output) {
         tokio::join!(self.stdout.switch(output.clone()), self.stderr.switch(output));
     }
 
-    /// A command whose output cannot be read is ended.
+    /// Ends a command whose output cannot be read.
     fn check(&mut self, read: io::Result<()>) {
         if let Err(source) = read {
             self.process.kill(Duration::ZERO);
@@ -282,14 +315,24 @@ impl Minder {
     }
 
     fn answer_outcome(&mut self, background: Vec<i32>) {
-        let outcome = self.outcome(background);
+        let mut outcome = self.outcome(background);
         let (end, limit) = (outcome.end, outcome.limit);
         if tracing::enabled!(tracing::Level::INFO) {
-            let (run, wall) = (self.id.clone(), outcome.usage.wall);
-            self.later.add(move || log(&run, end, limit, wall));
+            let (run, wall) = (self.about.id.clone(), outcome.usage.wall);
+            self.backing.later.add(move || log(&run, end, limit, wall));
         }
-        self.output.settle();
+        self.about.output.settle();
+        outcome.job = self.adopt(&outcome);
         self.answer_with(Ok(outcome));
+    }
+
+    /// Makes a job of what the command has left running, and returns its id.
+    fn adopt(&mut self, outcome: &Outcome) -> Option<String> {
+        if outcome.background.is_empty() || self.answer.is_none() {
+            return None;
+        }
+        let adopt = self.backing.adopt.take()?;
+        adopt(Handle::of(&self.about, &self.sender, &self.backlog)?, outcome)
     }
 
     fn outcome(&self, background: Vec<i32>) -> Outcome {
@@ -297,20 +340,20 @@ impl Minder {
             Status::Code(code) => End::Exited(code),
             Status::Signal(signal) => End::Signalled(signal),
         });
-        // Of a run that was lost, nobody has told what it used.
-        let lost = || Usage { wall: self.began.elapsed(), ..Usage::default() };
+        // Nobody has measured what a lost run used.
+        let lost = || Usage { wall: self.about.began.elapsed(), ..Usage::default() };
         let usage = self.exit.as_ref().map_or_else(lost, |exit| exit.usage);
         let end = self.stopped.or(ended).unwrap_or(End::Lost);
-        let end = match (end, self.pending.closing.get()) {
-            // Keepers end their runs without a word when everything ends, or with a signal.
+        let end = match (end, self.backing.closing.get()) {
+            // When everything ends, keepers end their runs with a signal or without a word.
             (End::Lost | End::Signalled(_), Some(why)) => End::Closed(*why),
-            // Whatever it made of being told to end.
+            // However it reacted to being told to end.
             (End::Exited(_) | End::Signalled(_), None) if self.process.is_orphaned() => End::Lost,
             (end, _) => end,
         };
         let limit = self.exit.as_ref().and_then(|exit| exit.limit);
-        let (id, output) = (self.id.clone(), self.output.clone());
-        let warnings = self.pending.warnings.clone();
+        let (id, output) = (self.about.id.clone(), self.about.output.clone());
+        let warnings = self.plan.warnings.clone();
         let refused = self.refused(end);
         let (job, session) = (None, None);
         Outcome { id, end, limit, usage, output, background, warnings, refused, job, session }
@@ -318,25 +361,22 @@ impl Minder {
 
     /// What the sandbox has refused.
     fn refused(&self, end: End) -> Vec<String> {
-        let Pending { enclosure, directory, .. } = &self.pending;
-        let enclosure = enclosure.as_ref();
-        enclosure
-            .map(|enclosure| enclosure.refused(&self.id, end, &self.output, directory))
-            .unwrap_or_default()
+        let Some(sandbox) = &self.backing.sandbox else { return Vec::new() };
+        sandbox.refused(&self.about.id, end, &self.about.output, &self.plan.directory)
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {
         match (self.recorded.take(), &answer) {
             (Some(recorded), Ok(outcome)) => {
-                // Neither the answer nor the next call has to wait for the disk.
+                // Neither the answer nor the next call waits for the disk.
                 let outcome = outcome.clone();
-                self.later.add(move || recorded.end(Ok(outcome.ended())));
+                self.backing.later.add(move || recorded.end(Ok(outcome.ended())));
             }
             (Some(recorded), Err(error)) => recorded.end(Err(error.reason())),
             (None, _) => {}
         }
-        if let Some(books) = self.books.take() {
-            books.note_answer(&answer);
+        if let Some(accounting) = self.backing.accounting.take() {
+            accounting.note_answer(&answer);
         }
         if let Some(sender) = self.answer.take() {
             let _ = sender.send(answer);
@@ -353,9 +393,9 @@ fn log(run: &str, end: End, limit: Option<Limit>, wall: Duration) {
     tracing::info!(run, exit_code, duration_ms, "{text}");
 }
 
-impl Drop for Minder {
+impl Drop for RunTask {
     fn drop(&mut self) {
-        self.output.finish();
+        self.about.output.finish();
         // The server ends, and nobody is answered any more.
         if let Some(recorded) = self.recorded.take() {
             recorded.end(Ok(self.outcome(Vec::new()).ended()));

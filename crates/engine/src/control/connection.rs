@@ -1,4 +1,4 @@
-//! Asking at somebody's desk.
+//! A connection to the control socket of another process.
 
 use std::io;
 use std::path::Path;
@@ -12,20 +12,20 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::connect;
-use super::letters::{Ask, Listed, Mailbox, Tell, Wanted, letter};
+use super::messages::{JobListing, MessageReader, OutputRange, Reply, Request, message};
 use crate::request::Size;
-use crate::run::Saying;
+use crate::run::Action;
 
-/// A conversation at a desk. Asking never waits: the desk may be busy telling us something.
-pub struct Visit {
+/// A connection to a control socket. Sending never waits: the other side may be busy sending.
+pub struct Connection {
     asks: mpsc::UnboundedSender<(Vec<u8>, Done)>,
-    told: Mailbox<OwnedReadHalf>,
+    told: MessageReader<OwnedReadHalf>,
     sending: JoinHandle<()>,
-    /// Who sits there.
+    /// The process at the other end.
     pid: Option<i32>,
 }
 
-/// A desk says that it has nothing to tell us, and why.
+/// The other side denies access.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Refused(pub String);
@@ -33,8 +33,8 @@ pub struct Refused(pub String);
 /// Called when something was sent.
 type Done = Box<dyn FnOnce() + Send>;
 
-impl Visit {
-    /// Goes to the desk in a folder, if somebody sits there.
+impl Connection {
+    /// Connects to the socket in a folder, if anyone serves it.
     pub fn open(folder: &Path) -> io::Result<Self> {
         let stream = UnixStream::from_std(connect(folder)?)?;
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
@@ -48,15 +48,15 @@ impl Visit {
                 done();
             }
         });
-        Ok(Self { asks, told: Mailbox::new(read), sending, pid })
+        Ok(Self { asks, told: MessageReader::new(read), sending, pid })
     }
 
-    /// The process that sits there, if it can be seen from here.
+    /// The process at the other end, if it is visible from here.
     pub fn pid(&self) -> Option<i32> {
         self.pid.filter(|pid| *pid > 0)
     }
 
-    /// Has that process go on, if it was stopped.
+    /// Continues that process, if it was stopped.
     pub fn wake(&self) {
         if let Some(pid) = self.pid().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::CONT);
@@ -64,20 +64,20 @@ impl Visit {
     }
 
     /// All jobs there; the error has a [`Refused`] in it where we are not told.
-    pub async fn list(&mut self) -> io::Result<Vec<Listed>> {
-        self.ask(&Ask::List, || ())?;
+    pub async fn list(&mut self) -> io::Result<Vec<JobListing>> {
+        self.ask(&Request::List, || ())?;
         match self.told.next().await {
-            Some(Tell::Jobs(jobs)) => Ok(jobs),
-            Some(Tell::Refused(reason)) => {
+            Some(Reply::Jobs(jobs)) => Ok(jobs),
+            Some(Reply::Refused(reason)) => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, Refused(reason)))
             }
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
-    /// Asks a job's keeper something; `Tell::Seen` is the answer.
+    /// Asks a job's keeper something; `Reply::Seen` is the answer.
     pub fn look(&self, run: &str, question: Question) -> io::Result<()> {
-        self.ask(&Ask::Look { run: run.to_owned(), question }, || ())
+        self.ask(&Request::Look { run: run.to_owned(), question }, || ())
     }
 
     /// Gives a job's terminal another size.
@@ -87,22 +87,22 @@ impl Visit {
     }
 
     /// Has told what a job has printed and, with `stay`, all that becomes of it.
-    pub fn follow(&self, run: &str, wanted: Wanted, stay: bool) -> io::Result<()> {
-        self.ask(&Ask::Follow { run: run.to_owned(), wanted, stay }, || ())
+    pub fn follow(&self, run: &str, wanted: OutputRange, stay: bool) -> io::Result<()> {
+        self.ask(&Request::Follow { run: run.to_owned(), wanted, stay }, || ())
     }
 
-    /// Has something done with a job. `sent` is called when the desk has the word for it.
+    /// Does something with a job. `sent` is called when the request is on its way.
     pub fn say(
         &self,
         run: &str,
-        saying: Saying,
+        saying: Action,
         sent: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        self.ask(&Ask::Say { run: run.to_owned(), saying }, sent)
+        self.ask(&Request::Say { run: run.to_owned(), saying }, sent)
     }
 
     /// What is told next; nothing when the other side has left.
-    pub async fn next(&mut self) -> Option<Tell> {
+    pub async fn next(&mut self) -> Option<Reply> {
         self.told.next().await
     }
 
@@ -112,8 +112,8 @@ impl Visit {
         let _ = self.sending.await;
     }
 
-    fn ask(&self, ask: &Ask, sent: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let bytes = letter(ask)?;
+    fn ask(&self, ask: &Request, sent: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let bytes = message(ask)?;
         self.asks.send((bytes, Box::new(sent))).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }

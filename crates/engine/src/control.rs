@@ -1,16 +1,16 @@
-//! Where other processes of the same user ask for the jobs of this one.
+//! The control socket, where other processes of the same user ask for the jobs of this one.
 //!
-//!     mcpz jobs ──┐                      ┌── server: the jobs of all its owners
-//!                 ├── Ask ──▶ desk ──────┤
-//!     server ─────┘ ◀── Tell             └── recorder: its one job
+//!     mcpz jobs ──┐                          ┌── server: the jobs of all its clients
+//!                 ├── Request ──▶ socket ────┤
+//!     server ─────┘ ◀── Reply                └── recorder: its one job
 //!
-//! A desk is a socket in a folder only its user can enter. Whatever a server runs is refused ([`Access`]).
-//! No policy is asked: anybody else of that user could as well attach a debugger.
+//! The socket is in a folder only its user can enter. Processes that a server runs are refused ([`Access`]). The
+//! policy is not asked: any other process of that user could as well attach a debugger.
 
 mod access;
-mod letters;
+mod connection;
+mod messages;
 mod service;
-mod visit;
 
 use std::fs::DirBuilder;
 use std::io;
@@ -28,8 +28,8 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 pub use access::{Access, Refusal};
-pub use letters::{Listed, Tell, Wanted};
-pub use visit::{Refused, Visit};
+pub use connection::{Connection, Refused};
+pub use messages::{JobListing, OutputRange, Reply};
 
 use crate::jobs::Job;
 
@@ -38,22 +38,22 @@ const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::PATH);
 
 /// The name of the socket in its folder.
-const SOCKET: &str = "desk";
+const SOCKET: &str = "control";
 
-/// All jobs somebody may ask for, with the names of their owners.
+/// All jobs that can be asked for, with the names of their owners.
 pub type Register = Arc<dyn Fn() -> Vec<(Arc<str>, Arc<Job>)> + Send + Sync>;
 
-/// How long nobody is let in after somebody could not be: there are too many.
+/// How long to wait after a connection could not be accepted, because there are too many.
 const REST: Duration = Duration::from_millis(100);
 
-/// Somebody sits here, and whoever follows a job is counted.
+/// A socket that is served. Connections that follow a job are counted.
 #[derive(Debug, Clone)]
-pub struct Desk {
+pub struct ControlSocket {
     followers: watch::Receiver<usize>,
 }
 
-impl Desk {
-    /// Serves whoever comes, in a task of its own that lives as long as the runtime.
+impl ControlSocket {
+    /// Serves all connections, in a task of its own that lives as long as the runtime.
     pub fn open(folder: &Path, register: Register, access: Access) -> io::Result<Self> {
         let listener = bind(folder)?;
         let (counted, followers) = watch::channel(0);
@@ -75,7 +75,7 @@ impl Desk {
     }
 
     /// Waits until nobody follows a job any more.
-    pub async fn forsaken(&self) {
+    pub async fn unfollowed(&self) {
         let _ = self.followers.clone().wait_for(|followers| *followers == 0).await;
     }
 }
@@ -91,12 +91,12 @@ fn bind(folder: &Path) -> io::Result<UnixListener> {
     reached(folder, |path| UnixListener::bind(path))
 }
 
-/// Whether nobody sits at the desk in a folder, and nobody will.
-pub fn is_deserted(folder: &Path) -> bool {
+/// Whether nobody serves the socket in a folder, and nobody will.
+pub fn is_abandoned(folder: &Path) -> bool {
     connect(folder).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Does not wait: a desk at which too many stand is busy.
+/// Does not wait: a socket with too many connections is busy.
 fn connect(folder: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

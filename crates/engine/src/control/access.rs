@@ -1,4 +1,4 @@
-//! Who is let in at a desk: people and servers, and nothing that a server runs.
+//! Who may use a control socket: people and servers, but nothing that a server runs.
 //!
 //!     connection ─▶ ancestry ─┬─ outside ────────────▶ service
 //!                             ├─ our own server ─────▶ service
@@ -21,7 +21,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::letters::{Tell, letter};
+use super::messages::{Reply, message};
 use mcpz_audit::{Audit, RefusedPeer};
 
 /// How long somebody who is refused may take to say something.
@@ -84,7 +84,7 @@ impl Access {
         Self { server: server.and_then(ProcessHandle::new).map(Arc::new), ..self }
     }
 
-    /// The next visitor that is let in; the others are told why not, in a task.
+    /// Passes a connection that may be served; others are told why not, in a task.
     pub fn admit(&self, stream: UnixStream) -> Option<UnixStream> {
         let known = stream.peer_cred().ok();
         // 0 is somebody in a namespace that cannot be seen from ours.
@@ -117,7 +117,7 @@ impl Access {
     }
 
     async fn refuse(self, mut stream: UnixStream, refusal: Refusal, name: String) {
-        // A visitor that leaves without a word has only looked whether anybody is here.
+        // A connection that closes at once was only a test whether anyone is here.
         if timeout(PATIENCE, has_left(&stream)).await.unwrap_or(false) {
             return;
         }
@@ -135,7 +135,7 @@ impl Access {
                 tracing::error!("the refusal is not recorded: {}", error.chain());
             }
         }
-        if let Ok(bytes) = letter(&Tell::Refused(reason)) {
+        if let Ok(bytes) = message(&Reply::Refused(reason)) {
             let _ = timeout(PATIENCE, stream.write_all(&bytes)).await;
         }
         drop(stream);

@@ -1,4 +1,4 @@
-//! One visitor at our desk.
+//! One connection to our control socket.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,10 +12,9 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::watch;
 
 use super::Register;
-use super::letters::{Ask, Listed, Mailbox, Tell, Wanted, letter};
-use crate::detached::Ending;
-use crate::jobs::{Job, Use};
-use crate::run::{Life, Saying};
+use super::messages::{JobListing, MessageReader, OutputRange, Reply, Request, message};
+use crate::jobs::{Job, JobEnd, Use};
+use crate::run::{Action, Life};
 use mcpz_output::{Output, Piece, Stream};
 
 /// How much output is told at a time.
@@ -30,7 +29,7 @@ struct Service {
     write: OwnedWriteHalf,
     followed: Option<Followed>,
     /// What a job is to read, and has no room for.
-    waiting: VecDeque<(Arc<Job>, Saying)>,
+    waiting: VecDeque<(Arc<Job>, Action)>,
     /// How long until that is tried again.
     patience: Duration,
     followers: watch::Sender<usize>,
@@ -68,13 +67,13 @@ impl Drop for Counted {
     }
 }
 
-/// Serves a visitor until they leave, or all is told of the job they follow.
+/// Serves a connection until it closes, or everything about the job it follows is told.
 pub async fn serve(stream: UnixStream, register: Register, followers: watch::Sender<usize>) {
     let (read, write) = stream.into_split();
     let (followed, waiting) = (None, VecDeque::new());
     let mut service =
         Service { register, write, followed, waiting, patience: LOOK_AGAIN, followers };
-    let mut asks = Mailbox::new(read);
+    let mut asks = MessageReader::new(read);
     loop {
         let blocked = !service.waiting.is_empty();
         let going_on = tokio::select! {
@@ -123,32 +122,32 @@ impl Followed {
 
 impl Service {
     /// Whether the conversation goes on.
-    async fn answer(&mut self, ask: Ask) -> io::Result<bool> {
+    async fn answer(&mut self, ask: Request) -> io::Result<bool> {
         match ask {
-            Ask::List => {
+            Request::List => {
                 let jobs = (self.register)();
-                let listed = jobs.iter().map(|(owner, job)| Listed::new(owner, job)).collect();
-                self.tell(&Tell::Jobs(listed)).await?;
+                let listed = jobs.iter().map(|(owner, job)| JobListing::new(owner, job)).collect();
+                self.tell(&Reply::Jobs(listed)).await?;
             }
-            Ask::Follow { run, wanted, stay } => match self.find(&run) {
+            Request::Follow { run, wanted, stay } => match self.find(&run) {
                 Some(job) => {
                     let sent = wanted.from(&job.output);
                     let (_use, _counted) = (job.begin_use(), Counted::new(&self.followers));
                     let followed = Followed { job, sent, life: None, stay, _use, _counted };
                     self.followed = Some(followed);
                 }
-                None => self.tell(&Tell::NoSuchJob).await?,
+                None => self.tell(&Reply::NoSuchJob).await?,
             },
-            Ask::Look { run, question } => match self.find(&run) {
+            Request::Look { run, question } => match self.find(&run) {
                 Some(job) => {
-                    let seen = job.remote().inspector().ask(question).await;
-                    self.tell(&Tell::Seen(seen)).await?;
+                    let seen = job.controls().inspector().ask(question).await;
+                    self.tell(&Reply::Seen(seen)).await?;
                 }
-                None => self.tell(&Tell::NoSuchJob).await?,
+                None => self.tell(&Reply::NoSuchJob).await?,
             },
-            Ask::Say { run, saying } => match self.find(&run) {
+            Request::Say { run, saying } => match self.find(&run) {
                 Some(job) => self.say(job, saying),
-                None => self.tell(&Tell::NoSuchJob).await?,
+                None => self.tell(&Reply::NoSuchJob).await?,
             },
         }
         Ok(true)
@@ -158,15 +157,15 @@ impl Service {
         (self.register)().into_iter().map(|(_, job)| job).find(|job| &*job.run == run)
     }
 
-    fn say(&mut self, job: Arc<Job>, saying: Saying) {
+    fn say(&mut self, job: Arc<Job>, saying: Action) {
         match saying {
-            Saying::Write { .. } | Saying::CloseInput => {
+            Action::Write { .. } | Action::CloseInput => {
                 self.waiting.push_back((job, saying));
                 self.write_waiting();
             }
-            Saying::Signal(signal) => job.remote().signal(signal),
-            Saying::Stopping => job.remote().note_stop(),
-            Saying::Stop { grace } => {
+            Action::Signal(signal) => job.controls().signal(signal),
+            Action::Stopping => job.controls().note_stop(),
+            Action::Stop { grace } => {
                 tokio::spawn(async move { job.stop(None, grace).await });
             }
         }
@@ -177,11 +176,11 @@ impl Service {
         while let Some((job, saying)) = self.waiting.pop_front() {
             match saying {
                 _ if job.is_gone() => {}
-                Saying::Write { bytes, person, before } => {
-                    match job.remote().reserve(bytes.len()) {
+                Action::Write { bytes, person, before } => {
+                    match job.controls().reserve(bytes.len()) {
                         Some(room) => room.write(bytes, person, before),
                         None => {
-                            let saying = Saying::Write { bytes, person, before };
+                            let saying = Action::Write { bytes, person, before };
                             self.waiting.push_front((job.clone(), saying));
                             // It may be long until it reads.
                             self.patience = (self.patience * 2).min(LOOK_SELDOM);
@@ -189,7 +188,7 @@ impl Service {
                         }
                     }
                 }
-                _ => job.remote().close_input(),
+                _ => job.controls().close_input(),
             }
         }
         self.patience = LOOK_AGAIN;
@@ -204,7 +203,7 @@ impl Service {
         let life = job.life().borrow().clone();
         let changed = followed.life.replace(life.clone()).as_ref() != Some(&life);
         if changed {
-            self.tell(&Tell::Life(life)).await?;
+            self.tell(&Reply::Life(life)).await?;
         }
         self.tell_output(&job, Stream::Stdout).await?;
         self.tell_output(&job, Stream::Stderr).await?;
@@ -212,7 +211,7 @@ impl Service {
             return Ok(true);
         }
         if gone {
-            self.tell(&Tell::Ended(Ending::of(&job))).await?;
+            self.tell(&Reply::Ended(JobEnd::of(&job))).await?;
         }
         Ok(stay && !gone)
     }
@@ -231,18 +230,18 @@ impl Service {
         let Piece { at, bytes, kept } = read.await.map_err(io::Error::from).flatten()?;
         *place = at + bytes.len() as u64;
         let tell = match kept {
-            true => Tell::Output { stream, at, bytes },
-            false => Tell::Passing { stream, at, bytes },
+            true => Reply::Output { stream, at, bytes },
+            false => Reply::Passing { stream, at, bytes },
         };
         self.tell(&tell).await
     }
 
-    async fn tell(&mut self, tell: &Tell) -> io::Result<()> {
-        self.write.write_all(&letter(tell)?).await
+    async fn tell(&mut self, tell: &Reply) -> io::Result<()> {
+        self.write.write_all(&message(tell)?).await
     }
 }
 
-impl Wanted {
+impl OutputRange {
     fn from(self, output: &Output) -> Sent {
         let from = |stream| match self {
             Self::Everything => 0,
@@ -255,7 +254,7 @@ impl Wanted {
     }
 }
 
-impl Listed {
+impl JobListing {
     fn new(owner: &str, job: &Job) -> Self {
         Self {
             run: job.run.to_string(),

@@ -1,0 +1,200 @@
+//! The jobs of a client, those that outlive this process among them.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use mcpz_agent::{Ancestry, Identity, Spawn};
+use mcpz_audit::Audit;
+use mcpz_output::Output;
+use mcpz_runtime::aside;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::Engine;
+use crate::client::Client;
+use crate::detached::{
+    JobFolder, JobsFolder, Launch, LaunchError, Manifest, enclose, follow, launch,
+};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::gate::Plan;
+use crate::jobs::{EndState, Job};
+use crate::outcome::End;
+use crate::request::{Origin, RunRequest};
+use crate::settings::Settings;
+
+impl Engine {
+    /// The jobs of a client, with those that were detached before, oldest first.
+    pub async fn jobs(&self, client: &Client) -> Vec<Arc<Job>> {
+        if let Some(jobs_folder) = self.jobs_folder() {
+            let key = client.owner.key().to_owned();
+            let found = aside(move || {
+                let mut found = jobs_folder.jobs_of(&key);
+                keep_admitted(&mut found);
+                found
+            });
+            let found = found.await.unwrap_or_default();
+            let runs: Vec<_> = found.iter().map(|job| job.manifest.run.as_str()).collect();
+            client.jobs.forget_detached(&runs);
+            let mut meetings = JoinSet::new();
+            for folder in found {
+                if let (job, true) = self.follow(client, folder) {
+                    meetings.spawn(async move { job.met().await });
+                }
+            }
+            meetings.join_all().await;
+        }
+        client.jobs.list()
+    }
+
+    /// The job of this id, if the client has it.
+    pub async fn job(&self, client: &Client, id: &str) -> Option<Arc<Job>> {
+        let known = match client.jobs.find(id) {
+            Some(job) => Some(job),
+            None => self.jobs(client).await.into_iter().find(|job| job.id() == id),
+        };
+        if let Some(job) = known.as_ref().filter(|job| job.is_detached()) {
+            job.loaded().await;
+        }
+        known
+    }
+
+    /// Starts a command that goes on when its client, and this process, are gone.
+    pub async fn start_detached(
+        &self,
+        client: &Client,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Arc<Job>, Error> {
+        self.ready().await;
+        let started = self.detach(client, origin, request).await;
+        started.inspect_err(|error| self.note_not_run(error))
+    }
+
+    async fn detach(
+        &self,
+        client: &Client,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Arc<Job>, Error> {
+        self.jobs(client).await;
+        let reserved = self.reserve_job(client)?;
+        let command = self.shown(&request.command);
+        let request = self.resolve(request);
+        let logged = self.line(client, origin, &request, &command);
+        let jobs_folder = self.jobs_folder().ok_or(Error::NoJobsFolder)?;
+        let cleared = self.gate().clear(&client.owner, origin, request).await;
+        let (spawn, plan, recorded) = self.logged(logged, cleared)?.into_parts();
+        let manifest = Manifest {
+            run: recorded.id().to_string(),
+            owner_key: client.owner.key().to_owned(),
+            owner: client.name().to_owned(),
+            command,
+            started_at: SystemTime::now(),
+            input: plan.input,
+            recorder: 0,
+            server: Identity::own(),
+        };
+        let (settings, environment) = (self.settings().clone(), self.environment().clone());
+        let begun =
+            aside(move || begin(&settings, &environment, &jobs_folder, manifest, spawn, plan));
+        match begun.await.unwrap_or(Err(Error::Closed.into())) {
+            Ok(folder) => {
+                recorded.leave();
+                let (job, _) = self.follow(client, folder);
+                drop(reserved);
+                job.met().await;
+                Ok(job)
+            }
+            Err(LaunchError::Recorded(error)) => {
+                recorded.leave();
+                Err(error)
+            }
+            Err(LaunchError::Unrecorded(error)) => {
+                recorded.end(Err(error.reason()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a detached run a job of its client; whether it was none before.
+    fn follow(&self, client: &Client, folder: JobFolder) -> (Arc<Job>, bool) {
+        let known = client.jobs.list().into_iter().find(|job| *job.run == *folder.manifest.run);
+        if let Some(known) = known {
+            return (known, false);
+        }
+        let output = Output::new(client.owner.account.recorded(folder.output()));
+        let (name, started_at) = (folder.manifest.name(), folder.manifest.started_at);
+        let job = client.jobs.add_detached(follow(folder, output), name, started_at);
+        client.follow(&job.run, None, job.output.clone());
+        tokio::spawn(record_loss(self.shared.audit.clone(), job.ending()));
+        (job, true)
+    }
+}
+
+/// Keeps the jobs whose recorders let this server in. They refuse a server that is itself run by another one, unless it
+/// has started the job.
+fn keep_admitted(found: &mut Vec<JobFolder>) {
+    let own = Identity::own();
+    let admitted = |job: &JobFolder| job.manifest.server == own;
+    if !found.iter().all(admitted) && matches!(Ancestry::own(), Ancestry::Below(_)) {
+        found.retain(admitted);
+    }
+}
+
+/// Waits for the end of a job. If its recorder was killed, nobody else records that.
+async fn record_loss(audit: Audit, mut end: watch::Receiver<EndState>) {
+    let gone = end.wait_for(|end| end.survivors.is_some()).await;
+    let lost = gone.is_ok_and(|end| {
+        let outcome = end.outcome.as_ref();
+        outcome.is_some_and(|answer| answer.as_ref().is_ok_and(|it| it.end == End::Lost))
+    });
+    if lost {
+        audit.take_over().await;
+    }
+}
+
+/// Makes a folder for a job and starts its recorder.
+fn begin(
+    settings: &Settings,
+    environment: &Environment,
+    jobs_folder: &JobsFolder,
+    manifest: Manifest,
+    spawn: Spawn,
+    plan: Plan,
+) -> Result<JobFolder, LaunchError> {
+    let room = jobs_folder.tidy(&manifest.owner_key, &settings.spill);
+    let limit = settings.spill.per_run.min(room);
+    if limit == 0 {
+        return Err(Error::JobsFolderFull.into());
+    }
+    let folder = jobs_folder.add(&manifest.run).map_err(|source| {
+        let path = settings.jobs_folder.clone().unwrap_or_default();
+        Error::JobsFolder { path, source }
+    })?;
+    let (spawn, directory) = enclose(spawn);
+    let mut limits = settings.limits;
+    limits.per_owner.cpu = limits.per_owner.cpu.for_detached();
+    let details = Launch {
+        folder: folder.clone(),
+        manifest,
+        spawn,
+        program: plan.program,
+        directory: plan.directory,
+        timeout: plan.timeout,
+        limits,
+        jobs: settings.runs.jobs,
+        stdin: plan.stdin,
+        secrets: plan.secrets.values(),
+        limit,
+        audit: settings.audit.clone(),
+        log_commands: settings.log_commands,
+        sandbox: settings.sandbox.clone(),
+    };
+    let launched = launch(&settings.agent, &environment.variables, &details, directory);
+    if launched.is_err() {
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+    launched?;
+    JobFolder::open(folder).ok_or(LaunchError::Recorded(Error::NoRecorder))
+}

@@ -1,0 +1,44 @@
+//! The sandboxes of clients.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError, Weak};
+
+use super::Engine;
+use crate::client::Client;
+use crate::error::Error;
+use crate::sandbox::{InnerAgent, Sandbox};
+
+impl Engine {
+    /// The sandbox of a client's commands: the one there is, if it still holds, or a new one.
+    pub(super) async fn sandbox(&self, client: &Client) -> Result<Arc<Sandbox>, Error> {
+        let mut own = client.sandbox.lock().await;
+        if let Some(sandbox) = own.as_ref().filter(|sandbox| sandbox.holds()) {
+            return Ok(sandbox.clone());
+        }
+        let Some(settings) = &self.settings().sandbox else { return Err(Error::Closed) };
+        let _making = self.shared.making_sandbox.read().await;
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        // Inside, the link of our own process would lead to another program.
+        let program: PathBuf = self.settings().agent.canonicalize().map_err(Error::Resources)?;
+        let (variables, limits) = (&self.environment().variables, self.settings().limits);
+        let inner = InnerAgent { program: &program, variables, limits };
+        let made = Sandbox::make(settings, &inner).await?;
+        if own.is_some() {
+            made.note_recreated();
+        }
+        let made = Arc::new(made);
+        let mut all = self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(&made));
+        drop(all);
+        Ok(own.insert(made).clone())
+    }
+
+    /// All there are.
+    pub(super) fn sandboxes(&self) -> Vec<Arc<Sandbox>> {
+        let all = self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).collect()
+    }
+}

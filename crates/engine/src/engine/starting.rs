@@ -1,0 +1,122 @@
+//! From a request to a run: cleared, counted, and started by the right agent.
+
+use std::time::Instant;
+
+use mcpz_agent::{FIRST_OWNER, LinkError, Process, Spawn, SpawnFrame, Unsent};
+use tokio::time::timeout;
+
+use super::Engine;
+use crate::client::Client;
+use crate::error::Error;
+use crate::gate::Cleared;
+use crate::observer::Waiting;
+use crate::request::{Origin, RunRequest};
+use crate::run::{Accounting, Backing, Run};
+use crate::turns::Turn;
+
+impl Engine {
+    /// Starts a command with a process of its own.
+    pub(super) async fn start_alone(
+        &self,
+        client: &Client,
+        origin: &Origin,
+        request: RunRequest,
+    ) -> Result<Run, Error> {
+        let asked = Instant::now();
+        let shown = self.shown(&request.command);
+        let request = self.resolve(request);
+        let logged = self.line(client, origin, &request, &shown);
+        let cleared = self.gate().clear(&client.owner, origin, request).await;
+        let cleared = self.logged(logged, cleared)?;
+        let turn = self.turn(client, &cleared).await;
+        let (spawn, mut plan, recorded) = cleared.into_parts();
+        plan.description = plan.description.map(|text| self.mask(&text));
+        let ready = match turn {
+            Ok(turn) => {
+                let spawned = self.spawn(client, spawn, recorded.id()).await;
+                spawned.map(|(process, backing)| (turn, process, backing))
+            }
+            Err(error) => Err(error),
+        };
+        let (turn, process, backing) = match ready {
+            Ok(ready) => ready,
+            Err(error) => {
+                recorded.end(Err(error.reason()));
+                return Err(error);
+            }
+        };
+        let observer = self.observer(origin, &shown);
+        let accounting = Accounting::open(self.shared.stats.clone(), turn, asked, observer);
+        let (engine, adopter) = (self.clone(), client.adopter());
+        let backing = Backing {
+            accounting: Some(accounting),
+            adopt: Some(Box::new(move |handle, outcome| {
+                engine.open_control();
+                adopter.adopt(handle, outcome)
+            })),
+            ..backing
+        };
+        Ok(Run::start(process, shown, plan, recorded, client.new_output(), backing))
+    }
+
+    /// Waits until it is a command's turn, but no longer than the command itself may take.
+    pub(super) async fn turn(&self, client: &Client, cleared: &Cleared) -> Result<Turn, Error> {
+        let patience = cleared.timeout().unwrap_or(self.settings().timeout);
+        let turn = timeout(patience, self.shared.turns.take(&client.owner.share)).await;
+        turn.map_err(|_| Error::Busy).flatten()
+    }
+
+    /// The observer of a request, if it has one.
+    pub(super) fn observer(&self, origin: &Origin, shown: &str) -> Option<Waiting> {
+        let observer = origin.observer.clone()?;
+        let command = self.settings().log_commands.then(|| shown.to_owned());
+        Some(Waiting { observer, command })
+    }
+
+    /// Starts a process: by the agent all clients share or, in a sandbox, by the client's own.
+    pub(super) async fn spawn(
+        &self,
+        client: &Client,
+        mut spawn: Spawn,
+        run: &str,
+    ) -> Result<(Process, Backing), Error> {
+        let (closing, later) = (self.shared.closing.clone(), self.shared.later.clone());
+        let backing = Backing { closing, later, ..Backing::default() };
+        if self.settings().sandbox.is_none() {
+            let (engine, owner) = (self.clone(), client.owner.number());
+            let process = self.send(owner, SpawnFrame::new(spawn)?)?;
+            let restart = move |letter| engine.send(owner, letter);
+            return Ok((process, Backing { restart: Some(Box::new(restart)), ..backing }));
+        }
+        let own = std::mem::take(&mut spawn.environment);
+        let mut tries = 0..2;
+        loop {
+            let sandbox = self.sandbox(client).await?;
+            // What the request sets itself comes last, and counts.
+            spawn.environment = sandbox.variables(run).into_iter().chain(own.clone()).collect();
+            let unsent = match sandbox.link().send(FIRST_OWNER, SpawnFrame::new(spawn)?) {
+                Ok(process) => {
+                    return Ok((process, Backing { sandbox: Some(sandbox), ..backing }));
+                }
+                Err(unsent) => unsent,
+            };
+            let gone = matches!(unsent.error, LinkError::Gone) && tries.next().is_some();
+            let Some(letter) = gone.then_some(unsent.frame).and_then(SpawnFrame::decode) else {
+                return Err(unsent.error.into());
+            };
+            spawn = letter;
+        }
+    }
+
+    /// Sends a command to the agent or, if that was killed unnoticed, to the next one.
+    fn send(&self, owner: u64, letter: SpawnFrame) -> Result<Process, Error> {
+        match self.link()?.send(owner, letter) {
+            Ok(process) => Ok(process),
+            Err(Unsent { error: LinkError::Gone, frame: letter }) => {
+                let sent = self.link()?.send(owner, letter);
+                Ok(sent.map_err(|unsent| unsent.error)?)
+            }
+            Err(unsent) => Err(unsent.error.into()),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Who a command runs for.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use mcpz_output::{Account, Output};
+
+use crate::turns::Share;
+
+/// One who may run commands: its names, and its share of what all owners use together.
+#[derive(Debug)]
+pub struct Owner {
+    name: Arc<str>,
+    key: String,
+    /// From when it first runs something.
+    number: OnceLock<u64>,
+    /// How many owners have run something.
+    runners: Arc<AtomicU64>,
+    /// What it may keep on the disk.
+    pub(crate) account: Arc<Account>,
+    /// How many commands it may run at once.
+    pub(crate) share: Share,
+}
+
+impl Owner {
+    pub(crate) fn new(
+        name: &str,
+        key: String,
+        runners: &Arc<AtomicU64>,
+        account: Arc<Account>,
+        share: Share,
+    ) -> Self {
+        let (number, runners) = (OnceLock::new(), runners.clone());
+        Self { name: name.into(), key, number, runners, account, share }
+    }
+
+    /// Its name in the audit trail, which opens nothing.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// Identifies it beyond the life of this process: detached jobs belong to the key they were started with.
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
+    /// Tells it apart from others that run something.
+    pub(crate) fn number(&self) -> u64 {
+        *self.number.get_or_init(|| self.runners.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// An empty output for a run.
+    pub(crate) fn new_output(&self) -> Output {
+        Output::new(self.account.quota(None))
+    }
+}

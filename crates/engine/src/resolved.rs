@@ -1,0 +1,73 @@
+//! A request in which nothing is left open: directory, shell and timeout are those it will run with.
+//!
+//! It is made once, before the gate. What is judged, recorded, logged and run is the same value.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::environment::Environment;
+use crate::request::{Command, Input, RunRequest};
+use crate::settings::Settings;
+
+/// One command, ready for the gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    pub program: Program,
+    pub directory: PathBuf,
+    /// Whether the request names that directory, which may then lead anywhere.
+    pub names_directory: bool,
+    /// Without one, it runs until it ends.
+    pub timeout: Option<Duration>,
+    pub environment: Vec<(String, String)>,
+    pub stdin: Option<Vec<u8>>,
+    pub input: Option<Input>,
+    pub joined: bool,
+    /// What the same shell was told before.
+    pub before: Option<String>,
+    pub description: Option<String>,
+}
+
+/// What is executed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Program {
+    Script { text: String, shell: PathBuf },
+    Argv(Vec<String>),
+}
+
+impl Resolved {
+    pub fn new(settings: &Settings, environment: &Environment, request: RunRequest) -> Self {
+        let program = match request.command {
+            Command::Script { text, shell } => {
+                let shell = shell.unwrap_or_else(|| environment.shell.clone());
+                Program::Script { text, shell }
+            }
+            Command::Argv(words) => Program::Argv(words),
+        };
+        let timeout = match request.lasting {
+            true => request.timeout,
+            false => Some(request.timeout.unwrap_or(settings.timeout)),
+        };
+        let names_directory = request.directory.is_some();
+        let directory = match request.directory {
+            Some(directory) => settings.working_directory.join(directory),
+            None => settings.working_directory.clone(),
+        };
+        Self {
+            program,
+            directory,
+            names_directory,
+            timeout,
+            environment: request.environment,
+            stdin: request.stdin,
+            input: request.input,
+            joined: request.joined,
+            before: None,
+            description: request.description,
+        }
+    }
+
+    /// The same behind what its shell was told before.
+    pub fn behind(self, before: &str) -> Self {
+        Self { before: Some(before.to_owned()), ..self }
+    }
+}
