@@ -96,8 +96,8 @@ fn what_is_refused_leaves_a_line_and_does_not_run() {
             path.display()
         ),
         "/ is outside of /usr; add it to allowed_directories to allow it",
-        "the command contains a NUL byte, which no program can be given",
-        "`A=B` is not the name of an environment variable",
+        "the command contains a NUL byte; remove it",
+        "`A=B` is not a valid variable name: it is empty, or contains `=` or a NUL byte",
     ]) {
         assert_eq!((&record["event"], &record["decision"]), (&json!("refused"), &json!("deny")));
         assert_eq!(record["reason"], reason);

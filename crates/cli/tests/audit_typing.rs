@@ -96,7 +96,7 @@ fn what_is_refused_is_recorded_and_not_typed() {
         "refused by the policy: `bash` (at 0) is denied by the rule `rm`"
     );
     assert_eq!((&typed[0]["rule"], &typed[0]["input"]), (&json!("rm"), &json!("rm x\n")));
-    assert!(typed[1]["reason"].as_str().unwrap().starts_with("bash reads what is typed"));
+    assert!(typed[1]["reason"].as_str().unwrap().starts_with("bash executes its input"));
     assert_eq!(typed[2]["event"], "input");
     assert_eq!(typed[2]["input"].as_str().map(str::len), Some(16 << 10));
     assert!(typed[2]["input_sha256"].is_string());

@@ -194,7 +194,7 @@ fn what_was_typed_for_another_server_is_not_forgotten_by_the_policy() {
     let rest = format!("m '{}'\n", file.path().display());
     let refused = server.tool("write_job", json!({"job_id": id, "text": rest}));
     assert_eq!(refused["isError"], true, "{refused}");
-    assert!(refused.to_string().contains("somebody else has typed before"), "{refused}");
+    assert!(refused.to_string().contains("a continuation of what someone else typed"), "{refused}");
     assert_eq!(tool(&mut server, "stop_job", json!({"job_id": id}))["survivors"], 0);
     assert!(file.path().exists());
 }
@@ -444,7 +444,7 @@ fn detached_jobs_count_and_need_a_place() {
     let mut server = audit::start(&state, "[limits]\njobs = 1\n");
     let more = server.call_raw(json!({"command": "sleep 1000", "detach": true}));
     let said = more["structuredContent"]["output"].as_str().unwrap();
-    assert!(more["isError"] == true && said.contains("1 jobs are running, which is the limit"));
+    assert!(more["isError"] == true && said.contains("the limit of running jobs (1) is reached"));
     assert_eq!(tool(&mut server, "stop_job", json!({"job_id": id}))["survivors"], 0);
 
     let config = state.path().join("config.toml");

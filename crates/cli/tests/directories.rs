@@ -265,7 +265,7 @@ fn a_system_that_cannot_do_it_runs_nothing_in_a_directory_that_is_asked_for() {
         server.initialize("2025-11-25");
         let reply = pwd(&mut server, ".");
         let output = reply["output"].as_str().unwrap();
-        let expected = "Failed to execute: nothing can be kept within a directory here";
+        let expected = "Failed to execute: cannot keep commands within the allowed directories";
         assert!(output.starts_with(expected) && output.contains(words), "{reply}");
         // Only the person who started the server has named the working directory.
         assert_eq!(server.run("pwd -P")["output"], format!("{}\n", ground.at("allowed").display()));

@@ -209,11 +209,11 @@ fn what_cannot_start_says_why() {
         ),
         (
             json!({"command": "a\u{0}b"}),
-            "Failed to execute: the command contains a NUL byte, which no program can be given",
+            "Failed to execute: the command contains a NUL byte; remove it",
         ),
         (
             json!({"command": "true", "environment": {"A=B": "c"}}),
-            "Failed to execute: `A=B` is not the name of an environment variable",
+            "Failed to execute: `A=B` is not a valid variable name: it is empty, or contains `=` or a NUL byte",
         ),
         (
             json!({"command": "true", "environment": {"A": "x".repeat(200_000)}}),

@@ -245,7 +245,7 @@ fn there_is_a_limit_and_it_is_told() {
     let mut server = Server::start(&["--config", config.path().to_str().unwrap()]);
     let job = start(&mut server, "sleep 300");
     let refused = server.call(json!({"command": "sleep 300", "background": true}));
-    let text = "Failed to execute: 1 jobs are running, which is the limit; stop one, or wait until one has ended";
+    let text = "Failed to execute: the limit of running jobs (1) is reached; stop one, or wait for one to end";
     assert_eq!(refused["output"], text);
     tool(&mut server, "stop_job", json!({"job_id": job["job_id"]}));
     start(&mut server, "sleep 300");
@@ -333,5 +333,5 @@ fn a_job_that_does_not_read_is_not_sent_more_and_more() {
     let answers: Vec<_> = (0..6).map(|_| server.tool("write_job", quiet(&text))).collect();
     assert_ne!(answers[0]["isError"], true);
     let text = answers[5]["content"][0]["text"].as_str().unwrap();
-    assert!(text.contains("has not read what it was sent before"), "{text}");
+    assert!(text.contains("has not read its earlier input"), "{text}");
 }

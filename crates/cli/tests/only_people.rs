@@ -196,7 +196,7 @@ fn a_command_that_kills_all_of_ours_above_it_is_still_no_person() {
     attack.has_failed();
     is_untouched(&mut other, &job);
     let reason = records(&place)[0]["reason"].clone();
-    assert!(reason.as_str().unwrap().contains("limit of file locks"), "{reason}");
+    assert!(reason.as_str().unwrap().contains("file lock limit"), "{reason}");
 }
 
 #[test]

@@ -178,8 +178,8 @@ fn what_cannot_be_asked_of_a_session_is_told() {
     server.call(json!({"command": "pwd", "session": "a", "working_directory": "/usr"}));
     let again = json!({"command": "pwd", "session": "a", "working_directory": "/tmp"});
     let output = server.call(again)["output"].clone();
-    let expected = "Failed to execute: the session `a` has a directory and variables already; change \
-                    them with `cd` and `export`";
+    let expected = "Failed to execute: the session `a` is already running; change its directory and \
+                    variables with `cd` and `export`";
     assert_eq!(output, expected);
 }
 

@@ -113,7 +113,9 @@ fn no_more_detached_jobs_run_than_there_may_be_whichever_servers_are_asked() {
         for (server, id) in servers.iter_mut().zip([one, other]) {
             let answer = server.answer(id)["result"].clone();
             match answer["isError"] == true {
-                true => assert!(output(&answer).contains("4 jobs are running"), "{answer}"),
+                true => {
+                    assert!(output(&answer).contains("the limit of running jobs (4)"), "{answer}")
+                }
                 false => begun.push(answer["structuredContent"]["job_id"].clone()),
             }
         }

@@ -1,10 +1,11 @@
-//! Where commands may start, and the way there.
-//!
-//! A directory that was checked by its name can be another one when it is entered: somebody may put a
-//! link in its place. So where not every directory may be, what is asked for is opened beneath one that
-//! may, and the command starts in what was opened. What may be is found once, when the engine starts.
+//! Where commands may start.
 //!
 //!     path ─▶ root ─openat2▶ handle ─▶ agent ─▶ fchdir
+//!
+//! A directory checked by name can be another one when it is entered, because someone may put a link in its place. So
+//! if only some directories are allowed, the engine opens the requested one beneath an allowed root, and the command
+//! starts in the opened directory. Following a path by name only tells which root to try. The real paths of the roots
+//! are fixed when the engine starts.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -18,38 +19,39 @@ use crate::error::Error;
 use crate::resolved::Resolved;
 use crate::settings::Settings;
 
-/// The directories commands are kept within.
+/// The directories commands must start in.
 pub struct Bounds {
-    /// The engine's own, as it is called.
-    home: PathBuf,
-    /// The real paths of all that are allowed.
+    /// The engine's working directory, as it was given.
+    working_directory: PathBuf,
+    /// The real paths of all allowed directories.
     allowed: Vec<PathBuf>,
-    /// Whether the engine's own is what commands are kept within, with those that are allowed besides.
+    /// Whether the working directory is one of the roots.
     stays_within: bool,
 }
 
 impl Bounds {
     pub fn new(settings: &Settings) -> Self {
-        // One that is not there yet may come, if it is no link then.
+        // A missing directory may be created later, but not as a link.
         let real = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path));
         let real = |path| real(path).unwrap_or_else(|_| path.clone());
-        let (home, stays_within) = (settings.working_directory.clone(), settings.stays_within);
+        let (working_directory, stays_within) =
+            (settings.working_directory.clone(), settings.stays_within);
         let mut allowed: Vec<_> = settings.allowed_directories.iter().map(real).collect();
         if stays_within {
-            allowed.insert(0, real(&home));
+            allowed.insert(0, real(&working_directory));
         }
-        Self { home, allowed, stays_within }
+        Self { working_directory, allowed, stays_within }
     }
 
-    /// The directory to start in: by its name where every directory is allowed, and opened elsewhere.
+    /// The directory to start in: by name if every directory is allowed, opened otherwise.
     pub fn open(&self, request: &Resolved) -> Result<Directory, Error> {
         let path = &request.directory;
         if self.allowed.is_empty() {
             return Ok(Directory::Path(path.to_owned()));
         }
-        match beneath(&self.allowed, path) {
+        match open_in_roots(&self.allowed, path) {
             // The request names no directory that could lead elsewhere.
-            Err(Error::Boundless(_)) if self.stays_within && !request.names_directory => {
+            Err(Error::NoOpenat2(_)) if self.stays_within && !request.names_directory => {
                 Ok(Directory::Path(path.to_owned()))
             }
             found => Ok(Directory::Handle(found?.ok_or_else(|| self.refusal(path))?)),
@@ -59,37 +61,37 @@ impl Bounds {
     fn refusal(&self, path: &Path) -> Error {
         let path = path.to_owned();
         match self.stays_within {
-            true => Error::NotAllowedOutside { path, root: self.home.clone() },
-            false => Error::NotAllowedThere(path),
+            true => Error::DirectoryOutside { path, root: self.working_directory.clone() },
+            false => Error::DirectoryNotAllowed(path),
         }
     }
 }
 
-/// Opens a directory beneath one of the roots, or nothing if it is in none of them.
-fn beneath<'a>(
+/// Opens a directory beneath one of the roots, or returns `None` if it is in none of them.
+fn open_in_roots<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf> + Clone,
     path: &Path,
 ) -> Result<Option<OwnedFd>, Error> {
-    for (root, below) in ways(roots.clone(), path) {
+    for (root, below) in matching_roots(roots.clone(), path) {
         if let Ok(handle) = open_beneath(root, below) {
             return Ok(Some(handle));
         }
     }
-    // Links may lead from anywhere into a root. They only tell where to look: what is opened decides.
+    // A link from anywhere may lead into a root. It only tells where to look: what opens decides.
     let failed = |source: io::Error| Error::Directory { path: path.to_owned(), source };
     let real = path.canonicalize().map_err(failed)?;
-    // It goes through a magic link, such as a process's `cwd`: its text says little about where it leads.
+    // A magic link, such as a process's `cwd`, does not lead where its text says.
     if let Err(Errno::LOOP) = open(CWD, path, ResolveFlags::empty()) {
         return Ok(None);
     }
-    for (root, below) in ways(roots, &real) {
+    for (root, below) in matching_roots(roots, &real) {
         match open_beneath(root, below) {
             Ok(handle) => return Ok(Some(handle)),
-            // Somebody put a link where there was none.
+            // Someone has put a link there meanwhile.
             Err(Errno::XDEV | Errno::LOOP | Errno::AGAIN) => {}
-            // An old kernel, or a container's filter that does not know the call.
+            // An old kernel, or a container whose filter does not know the call.
             Err(errno @ (Errno::NOSYS | Errno::PERM)) => {
-                return Err(Error::Boundless(errno.into()));
+                return Err(Error::NoOpenat2(errno.into()));
             }
             Err(errno) => return Err(failed(errno.into())),
         }
@@ -97,8 +99,8 @@ fn beneath<'a>(
     Ok(None)
 }
 
-/// The roots a path is in as it is written, and what is written after each.
-fn ways<'a, 'p>(
+/// The roots that are a prefix of a path, each with the rest of the path.
+fn matching_roots<'a, 'p>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
     path: &'p Path,
 ) -> impl Iterator<Item = (&'a PathBuf, &'p Path)> {
@@ -106,13 +108,13 @@ fn ways<'a, 'p>(
 }
 
 fn open_beneath(root: &Path, below: &Path) -> Result<OwnedFd, Errno> {
-    // A root had no links on its way when the engine started. One it has now was put there since.
+    // A root had no links in its path when the engine started. Someone has added any link it has now.
     let root = open(CWD, root, ResolveFlags::NO_SYMLINKS)?;
     let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
     open(&root, below, ResolveFlags::BENEATH)
 }
 
-/// Opens a directory to enter it, not to read it. Magic links are not followed: they lead anywhere.
+/// Opens a directory to enter it, not to read it. Does not follow magic links, which lead anywhere.
 fn open(from: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     openat2(from, path, flags, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS)

@@ -1,4 +1,4 @@
-//! One client of the engine: who it is, and everything it has running or kept.
+//! One client of the engine: its identity, and everything it has running or kept.
 
 use std::sync::{Arc, Weak};
 
@@ -12,33 +12,33 @@ use crate::run::Handle;
 use crate::sandbox::Sandbox;
 use crate::sessions::Sessions;
 
-/// A client. Its jobs and sessions end, and its outputs go, when it is dropped.
+/// A client. Dropping it ends its jobs and sessions, and deletes its outputs.
 #[derive(Debug)]
 pub struct Client {
     pub(crate) owner: Owner,
     pub jobs: Arc<Jobs>,
     outputs: Arc<Outputs<About>>,
     pub(crate) sessions: Sessions,
-    /// The sandbox of its commands, once there is one.
+    /// The sandbox of its commands, once one exists.
     pub(crate) sandbox: tokio::sync::Mutex<Option<Arc<Sandbox>>>,
 }
 
 /// What is noted about an output.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct About {
-    /// What was asked for: how a cursor without an id finds its output.
+    /// The request, by which a cursor without an id finds its output.
     request: Option<RunRequest>,
     /// How the command ended, once it has.
     outcome: Option<Outcome>,
 }
 
-/// An output that was found again.
+/// A kept output.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub output: Output,
     /// How its command ended, once it has.
     pub outcome: Option<Outcome>,
-    /// A compressed copy of its stdout, if there is one.
+    /// A compressed copy of its stdout, if one was made.
     pub zipped: Option<Output>,
 }
 
@@ -59,36 +59,36 @@ impl Client {
         }
     }
 
-    /// Its name in the audit trail, which opens nothing.
+    /// Its name in the audit trail. The name grants no access.
     pub fn name(&self) -> &str {
         self.owner.name()
     }
 
-    /// Lets go of its sandbox, with the temporary files in it, once none of its commands runs there.
+    /// Releases its sandbox. The sandbox and its temporary files go when its last command ends.
     pub fn leave_sandbox(&self) {
-        // One that is being made is needed.
+        // A locked sandbox is being made for a command.
         if let Ok(mut sandbox) = self.sandbox.try_lock() {
             sandbox.take();
         }
     }
 
-    /// An empty output for another form of one that is kept.
+    /// An empty output, for another form of a kept one.
     pub fn new_output(&self) -> Output {
         self.owner.new_output()
     }
 
-    /// Keeps what a command that ended has printed, under the id of its run.
+    /// Keeps the output of a command that ended, under the id of its run.
     pub fn keep(&self, outcome: Outcome) {
         let (id, output) = (outcome.id.clone(), outcome.output.clone());
         self.outputs.keep(&id, output, About { outcome: Some(outcome), ..About::default() });
     }
 
-    /// Keeps what a command prints, from now on, under the id of its run.
+    /// Keeps the output of a running command, under the id of its run.
     pub fn follow(&self, id: &str, request: Option<RunRequest>, output: Output) {
         self.outputs.keep_new(id, output, About { request, outcome: None });
     }
 
-    /// Notes how a command that is followed ended.
+    /// Notes how a followed command ended.
     pub fn note_end(&self, id: &str, outcome: &Outcome) {
         self.outputs.note(id, |about| about.outcome = Some(outcome.clone()));
     }
@@ -113,12 +113,12 @@ impl Client {
         found.map(|(id, kept)| (id, kept.into()))
     }
 
-    /// Everything that is kept, oldest first.
+    /// Everything kept, oldest first.
     pub fn list(&self) -> Vec<(String, Found)> {
         self.outputs.list().into_iter().map(|(id, kept)| (id, kept.into())).collect()
     }
 
-    /// Takes over what commands leave running, for as long as the client is there.
+    /// Turns what commands leave running into jobs, for as long as the client exists.
     pub(crate) fn adopter(&self) -> Adopter {
         Adopter { jobs: Arc::downgrade(&self.jobs), outputs: Arc::downgrade(&self.outputs) }
     }
@@ -130,15 +130,14 @@ impl From<Kept<About>> for Found {
     }
 }
 
-/// Makes jobs of what commands leave running.
+/// Turns what commands leave running into jobs.
 pub(crate) struct Adopter {
     jobs: Weak<Jobs>,
     outputs: Weak<Outputs<About>>,
 }
 
 impl Adopter {
-    /// Makes a job of what is left of a run that ended so, and returns its id. Nothing is left running for a client
-    /// that is gone.
+    /// Turns what a run left behind into a job and returns its id. If the client is gone, stops it.
     pub fn adopt(&self, handle: Handle, outcome: &Outcome) -> Option<String> {
         let (Some(jobs), Some(outputs)) = (self.jobs.upgrade(), self.outputs.upgrade()) else {
             handle.controls().stop(crate::jobs::STOP_GRACE);

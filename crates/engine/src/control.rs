@@ -1,11 +1,11 @@
-//! The control socket, where other processes of the same user ask for the jobs of this one.
+//! The control socket, through which other processes of the same user manage the jobs of this one.
 //!
 //!     mcpz jobs ──┐                          ┌── server: the jobs of all its clients
 //!                 ├── Request ──▶ socket ────┤
 //!     server ─────┘ ◀── Reply                └── recorder: its one job
 //!
-//! The socket is in a folder only its user can enter. Processes that a server runs are refused ([`Access`]). The
-//! policy is not asked: any other process of that user could as well attach a debugger.
+//! The socket is in a folder that only its user can enter. Processes that a server runs are refused ([`Access`]). The
+//! policy is not consulted: any other process of that user could just as well attach a debugger.
 
 mod access;
 mod connection;
@@ -33,37 +33,37 @@ pub use messages::{JobListing, OutputRange, Reply};
 
 use crate::jobs::Job;
 
-/// A folder and nothing that leads to one.
+/// Opens a folder, and no link to one.
 const FOLDER: OFlags =
     OFlags::DIRECTORY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC).union(OFlags::PATH);
 
 /// The name of the socket in its folder.
 const SOCKET: &str = "control";
 
-/// All jobs that can be asked for, with the names of their owners.
+/// All jobs that can be managed, with the names of their owners.
 pub type Register = Arc<dyn Fn() -> Vec<(Arc<str>, Arc<Job>)> + Send + Sync>;
 
-/// How long to wait after a connection could not be accepted, because there are too many.
-const REST: Duration = Duration::from_millis(100);
+/// The pause after failing to accept a connection because there are too many.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A socket that is served. Connections that follow a job are counted.
+/// A served socket. Counts the connections that follow a job.
 #[derive(Debug, Clone)]
 pub struct ControlSocket {
     followers: watch::Receiver<usize>,
 }
 
 impl ControlSocket {
-    /// Serves all connections, in a task of its own that lives as long as the runtime.
+    /// Serves all connections, in a task that lives as long as the runtime.
     pub fn open(folder: &Path, register: Register, access: Access) -> io::Result<Self> {
         let listener = bind(folder)?;
         let (counted, followers) = watch::channel(0);
         tokio::spawn(async move {
             loop {
                 let Ok((stream, _)) = listener.accept().await else {
-                    sleep(REST).await;
+                    sleep(ACCEPT_PAUSE).await;
                     continue;
                 };
-                // The folder is closed to others; this is the second lock.
+                // The folder already keeps other users out.
                 let own = rustix::process::geteuid().as_raw();
                 let known = stream.peer_cred().is_ok_and(|peer| [own, 0].contains(&peer.uid()));
                 if known && let Some(stream) = access.admit(stream) {
@@ -75,20 +75,20 @@ impl ControlSocket {
     }
 
     /// Waits until nobody follows a job any more.
-    pub async fn unfollowed(&self) {
+    pub async fn wait_until_unfollowed(&self) {
         let _ = self.followers.clone().wait_for(|followers| *followers == 0).await;
     }
 }
 
-/// Makes a folder that only its user can enter, if it is not there.
-pub fn private_folder(path: &Path) -> io::Result<()> {
+/// Makes a folder that only its user can enter, unless it exists.
+pub fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 fn bind(folder: &Path) -> io::Result<UnixListener> {
-    private_folder(folder)?;
+    create_private_folder(folder)?;
     let _ = std::fs::remove_file(folder.join(SOCKET));
-    reached(folder, |path| UnixListener::bind(path))
+    at_short_path(folder, |path| UnixListener::bind(path))
 }
 
 /// Whether nobody serves the socket in a folder, and nobody will.
@@ -96,16 +96,16 @@ pub fn is_abandoned(folder: &Path) -> bool {
     connect(folder).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// Does not wait: a socket with too many connections is busy.
+/// Connects without waiting: a socket with too many connections is busy.
 fn connect(folder: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    reached(folder, |path| Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?))?;
+    at_short_path(folder, |path| Ok(rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?))?;
     Ok(socket.into())
 }
 
-/// The socket in a folder under a name of any length: addresses have room for some hundred bytes.
-fn reached<T>(folder: &Path, use_it: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
+/// Calls `with` with a short path to the socket in a folder. Socket addresses have room for about a hundred bytes.
+fn at_short_path<T>(folder: &Path, with: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     let folder = rustix::fs::open(folder, FOLDER, Mode::empty())?;
-    use_it(&path_of(&folder).join(SOCKET))
+    with(&path_of(&folder).join(SOCKET))
 }

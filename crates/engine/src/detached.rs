@@ -6,8 +6,15 @@
 //!                 ▲           ▼
 //!                 └──── job.json, output, end.json       and after it
 //!
-//! A recorder writes what its run prints to a file, with secrets masked, and how it ended. Its control socket takes
-//! input for the run, and stops it. A server that finds the folder follows the run as if it had started it.
+//! A recorder is the same binary, forked so that nothing above it can take it along, with a keeper of its own. It runs
+//! a [`Run`](crate::Run) like any other, but writes its output, with secrets masked, to a file as it arrives, and its
+//! end to another. Its control socket takes input for the run, and stops it. If the recorder or its keeper is killed,
+//! the whole tree ends and the job is lost.
+//!
+//! The recorders of a server that a command started stay below that command's keeper, and end with the command.
+//!
+//! A server that finds the folder follows the run as if it had started it: the same `Run`, fed by the recorder instead
+//! of a keeper, with an output that reads the recorder's file. Once the recorder has left, everything is in its folder.
 
 mod follower;
 mod job_folder;
@@ -29,20 +36,20 @@ pub use recorder::record;
 
 use crate::request::Input;
 
-/// What is known about a detached job from its beginning.
+/// What is known about a detached job from the start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// Identifies the run, here and in the audit trail.
     pub run: String,
-    /// The key of its owner: nobody else finds it.
+    /// The key of its owner. Nobody else finds the job.
     #[serde(alias = "estate")]
     pub owner_key: String,
-    /// The name of its owner, for the record.
+    /// The name of its owner, for the audit trail.
     pub owner: String,
-    /// The command, as it may be shown.
+    /// The command with secrets masked.
     pub command: String,
     pub started_at: SystemTime,
-    /// How it can be written to, if it can.
+    /// How it takes input, if it does.
     pub input: Option<Input>,
     /// The process that records it.
     pub recorder: i32,
@@ -52,7 +59,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Its id in the tools, different from those of all other jobs of its owner.
+    /// Its id in the tools, unique for its owner.
     pub fn name(&self) -> String {
         format!("job-{}", self.run.get(..8).unwrap_or(&self.run))
     }

@@ -1,4 +1,4 @@
-//! The handle everything else holds.
+//! The engine: a cheap handle to everything that runs commands.
 //!
 //!     start ─▶ login (once) ─▶ Resolved ─▶ gate ─Cleared▶ turn ─▶ agent ─▶ Run
 //!
@@ -45,11 +45,11 @@ use crate::stats::Stats;
 use crate::turns::Turns;
 use agent::AgentState;
 
-/// The least time between two looks at which outputs can be dropped.
+/// The shortest pause between two searches for expired outputs.
 const FORGET_PAUSE: Duration = Duration::from_millis(1000);
 
-/// When a server has told its client everything that clients ask at first.
-const STARTED: Duration = Duration::from_millis(200);
+/// By then clients have sent their first requests, and the memory of the start-up code can be released.
+const CODE_RELEASE_DELAY: Duration = Duration::from_millis(200);
 
 /// Runs commands. Clones share everything. Needs a tokio runtime.
 #[derive(Clone)]
@@ -59,7 +59,7 @@ pub struct Engine {
 
 struct Shared {
     settings: Settings,
-    /// What the login shell has made of the environment, once it was asked.
+    /// The environment the login shell reported, once it has.
     environment: SetOnce<Environment>,
     bounds: Bounds,
     spill: Arc<Spill>,
@@ -72,25 +72,25 @@ struct Shared {
     sweeping: Once,
     asking_login: Once,
     opening_control: Once,
-    /// Where detached jobs are kept.
+    /// The folder of detached jobs.
     jobs_folder: OnceLock<JobsFolder>,
     /// The folder of our control socket, if it is open.
     control: OnceLock<PathBuf>,
-    /// Why everything ends, once it does.
+    /// Why the engine closes, once it does.
     closing: Arc<OnceLock<Closing>>,
     /// How many owners have run something.
-    runners: Arc<AtomicU64>,
-    /// The jobs of all clients, for other processes that ask.
+    owner_count: Arc<AtomicU64>,
+    /// The jobs of all clients, for the control socket.
     clients: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
     agent: Mutex<AgentState>,
-    /// All sandboxes there are, to end them.
+    /// All sandboxes, so that closing can end them.
     sandboxes: Mutex<Vec<Weak<Sandbox>>>,
-    /// Held while a sandbox is made: what it puts on the disk must not be left there.
+    /// Locked for reading while a sandbox is made. Closing waits for it, so that nothing stays behind on the disk.
     making_sandbox: tokio::sync::RwLock<()>,
 }
 
 impl Engine {
-    /// `later` takes what need not be done at once.
+    /// `later` runs work that can wait until the thread is idle.
     pub fn new(settings: Settings, later: Later) -> Self {
         let store = Arc::new(Store::new(settings.keep_time));
         let make_room = Arc::downgrade(&store);
@@ -116,7 +116,7 @@ impl Engine {
             jobs_folder: OnceLock::new(),
             control: OnceLock::new(),
             closing: Arc::default(),
-            runners: Arc::default(),
+            owner_count: Arc::default(),
             clients: Mutex::default(),
             agent: Mutex::new(AgentState::NotNeededYet),
             sandboxes: Mutex::default(),
@@ -129,17 +129,17 @@ impl Engine {
         &self.shared.settings
     }
 
-    /// What commands start with, as far as it is known.
+    /// The environment of commands, as far as it is known.
     pub fn environment(&self) -> &Environment {
         self.shared.environment.get().unwrap_or(&self.shared.settings.environment)
     }
 
-    /// A text with secrets masked.
+    /// Masks the secrets in a text.
     pub fn mask(&self, text: &str) -> String {
         self.environment().secrets.mask(text).into()
     }
 
-    /// Where a command would run.
+    /// The directory a command would run in.
     pub fn directory_of(&self, request: &RunRequest) -> PathBuf {
         self.resolve(request.clone()).directory
     }
@@ -148,18 +148,18 @@ impl Engine {
         Resolved::new(self.settings(), self.environment(), request)
     }
 
-    /// Commands whose names are nearly this one.
+    /// Commands with names close to this one.
     pub fn similar_commands(&self, name: &str) -> Vec<String> {
         let path = self.environment().variables.get("PATH");
         similar_commands(name, path.unwrap_or_default())
     }
 
-    /// What is missing of a file that a command could not start. In a sandbox, files outside say little.
+    /// What is missing when a command could not start a file. In a sandbox the files outside say little.
     pub fn absent(&self, file: &Path) -> Absent {
         if self.settings().sandbox.is_some() { Absent::Either } else { absent(file) }
     }
 
-    /// A new client, with a name for the record. Detached jobs are found again by clients of the same name and kind.
+    /// A new client, with a name for the audit trail. Clients of the same kind and name find the same detached jobs.
     pub fn client(&self, kind: &str, name: &str) -> Client {
         let shared = &self.shared;
         shared.forgetting.call_once(|| {
@@ -167,7 +167,7 @@ impl Engine {
         });
         let (account, share) = (shared.spill.account(), shared.turns.share());
         let outputs = shared.store.outputs(account.clone());
-        let owner = Owner::new(name, format!("{kind} {name}"), &shared.runners, account, share);
+        let owner = Owner::new(name, format!("{kind} {name}"), &shared.owner_count, account, share);
         let client = Client::new(owner, Jobs::new(self.settings().runs.idle), outputs);
         let mut clients = shared.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|(_, jobs)| jobs.strong_count() > 0);
@@ -176,7 +176,7 @@ impl Engine {
         client
     }
 
-    /// What happened so far.
+    /// Counters since the start.
     pub fn stats(&self) -> &Stats {
         &self.shared.stats
     }
@@ -186,8 +186,8 @@ impl Engine {
         self.shared.spill.used()
     }
 
-    /// Does what can be done before the first command: asks the login shell or starts the agent that all share, and
-    /// removes what a server that was killed has left.
+    /// Does what can be done before the first command: asks the login shell or starts the shared agent, and removes
+    /// what a killed server left behind.
     pub fn warm_up(&self) {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
@@ -195,7 +195,7 @@ impl Engine {
             let audit = self.shared.audit.clone();
             tokio::spawn(async move { audit.take_over().await });
             tokio::spawn(async {
-                tokio::time::sleep(STARTED).await;
+                tokio::time::sleep(CODE_RELEASE_DELAY).await;
                 release_code_pages();
             });
         });
@@ -209,7 +209,7 @@ impl Engine {
         }
     }
 
-    /// The same for the first command of a client.
+    /// The same, and makes the client's sandbox.
     pub fn warm_up_for(&self, client: &Arc<Client>) {
         self.warm_up();
         if self.settings().sandbox.is_some() {
@@ -223,7 +223,7 @@ impl Engine {
         }
     }
 
-    /// Starts a command, if the gate lets it through, when it is its turn.
+    /// Starts a command when it is its turn, if the gate lets it through.
     pub async fn start(
         &self,
         client: &Client,
@@ -235,10 +235,10 @@ impl Engine {
             Some(name) => self.start_in_session(client, origin, &name, request).await,
             None => self.start_alone(client, origin, request).await,
         };
-        started.inspect_err(|error| self.note_not_run(error))
+        started.inspect_err(|error| self.log_not_run(error))
     }
 
-    fn note_not_run(&self, error: &Error) {
+    fn log_not_run(&self, error: &Error) {
         self.shared.later.catch_up();
         tracing::info!("not run: {}", self.mask(&error.chain()));
         self.shared.stats.note_error(error);
@@ -249,13 +249,13 @@ impl Engine {
         Gate { settings, environment: self.environment(), bounds, audit }
     }
 
-    /// Room for one more job, to be held while it is started.
+    /// Reserves room for one more job. Hold it until the job is added.
     pub fn reserve_job(&self, client: &Client) -> Result<Reserved, Error> {
         let limit = self.settings().runs.jobs;
         Reserved::take(&client.jobs, limit).ok_or(Error::TooManyJobs { limit })
     }
 
-    /// Makes a job of a command its caller does not wait for any longer. It has no deadline from now on.
+    /// Makes a job of a command whose caller no longer waits. This lifts its deadline.
     pub fn hand_over(&self, client: &Client, run: Run) -> Arc<Job> {
         run.handle().controls().become_job();
         self.open_control();
@@ -264,8 +264,8 @@ impl Engine {
         job
     }
 
-    /// A command as it may be shown.
-    fn shown(&self, command: &Command) -> String {
+    /// A command with secrets masked.
+    fn masked_command(&self, command: &Command) -> String {
         match command {
             Command::Script { text, .. } => self.mask(text),
             Command::Argv(words) => self.mask(&words.join(" ")),
@@ -283,7 +283,7 @@ impl Engine {
         drop(self.shared.making_sandbox.write().await);
         let sandboxes = self.sandboxes();
         let links = shared.iter().chain(sandboxes.iter().map(|sandbox| sandbox.link()));
-        // All at once: each takes as long as its commands may.
+        // All at once: each takes as long as its commands take to end.
         links.clone().for_each(Link::hang_up);
         for link in links {
             link.close().await;
@@ -294,13 +294,13 @@ impl Engine {
     }
 }
 
-/// Drops outputs when their time is over, for as long as there is a store.
+/// Drops expired outputs, for as long as the store exists.
 async fn forget(store: Weak<Store<About>>, time: Duration) {
     while let Some(store) = store.upgrade() {
         let next = store.forget_expired();
         drop(store);
         let until = next.unwrap_or_else(|| Instant::now() + time);
-        // Expired outputs are not found any more; what they take is freed together.
+        // Expired outputs cannot be found any more; their memory is freed in batches.
         tokio::time::sleep_until(until.max(Instant::now() + FORGET_PAUSE).into()).await;
     }
 }

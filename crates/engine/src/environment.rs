@@ -1,11 +1,12 @@
-//! What commands start with: variables, the shell that reads them, and which values are secret.
+//! The environment of commands: variables, the shell, and which values are secret.
 //!
-//! The environment is known from the start or, where a login shell is asked, when that has answered. Nothing runs
-//! before.
+//! It is known from the start or, if a login shell is asked, once that has answered. No command runs before. Agents and
+//! recorders start with exactly these variables, so nothing below them can have more.
 //!
 //!     Login ─▶ shell ─▶ our program ─fd 62▶ Variables ─resolve▶ Environment
 //!
-//! The variables come on a descriptor of their own, because startup files of shells print what they like.
+//! The variables arrive on a separate descriptor. Marks in the output would not do, because startup files print what
+//! they like and may leave programs behind that keep printing.
 
 use std::fmt;
 use std::fs::File;
@@ -36,10 +37,10 @@ pub struct Login {
     /// The shell, with arguments that make it run a program that calls [`report_variables`].
     pub command: Vec<String>,
     pub directory: PathBuf,
-    /// Variables of the shell itself, on top of those commands get without it.
+    /// Variables for the shell, on top of those commands get without it.
     pub environment: Vec<(String, String)>,
     pub timeout: Duration,
-    /// Makes an environment of the shell's answer, or without it.
+    /// Makes an environment from the shell's answer, or from its failure.
     pub resolve: ResolveLogin,
 }
 

@@ -1,4 +1,7 @@
 //! Why a command has no outcome.
+//!
+//! Each text says what failed and with what value, then what to do about it if something can be done. Causes are not
+//! repeated in it: [`Error::chain`] adds them.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,14 +17,14 @@ use mcpz_sandbox::ViewError;
 use crate::outcome::End;
 use crate::signals::signal_name;
 
-/// A command that ran and failed is not among these: it has an outcome.
+/// Why a command did not run. A command that ran and failed has an outcome instead.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("refused by the policy: {0}")]
     Refused(Denial),
-    #[error("the {what} contains a NUL byte, which no program can be given")]
-    NulByte { what: &'static str },
-    #[error("`{0}` is not the name of an environment variable")]
+    #[error("the {what} contains a NUL byte; remove it")]
+    NulByte { what: String },
+    #[error("`{0}` is not a valid variable name: it is empty, or contains `=` or a NUL byte")]
     BadVariable(String),
     #[error("cannot enter the working directory {}", path.display())]
     Directory { path: PathBuf, source: io::Error },
@@ -29,27 +32,28 @@ pub enum Error {
         "{} is not within the allowed directories; add it to allowed_directories to allow it",
         .0.display()
     )]
-    NotAllowedThere(PathBuf),
+    DirectoryNotAllowed(PathBuf),
     #[error(
         "{} is outside of {}; add it to allowed_directories to allow it",
         path.display(), root.display()
     )]
-    NotAllowedOutside { path: PathBuf, root: PathBuf },
+    DirectoryOutside { path: PathBuf, root: PathBuf },
     #[error(
-        "nothing can be kept within a directory here: that needs the system call openat2, of Linux 5.6"
+        "cannot keep commands within the allowed directories: the system call openat2 is not available; it needs \
+         Linux 5.6 or newer, and a container that permits it"
     )]
-    Boundless(#[source] io::Error),
-    #[error("the sandbox cannot be made")]
-    View(#[source] ViewError),
-    #[error("the sandbox cannot be made")]
-    Net(#[source] RulesError),
-    #[error("the command cannot be confined as it must be")]
+    NoOpenat2(#[source] io::Error),
+    #[error("cannot set up the sandbox")]
+    SandboxLayout(#[source] ViewError),
+    #[error("cannot set up the network of the sandbox")]
+    SandboxNetwork(#[source] RulesError),
+    #[error("cannot confine the command, so it was not started")]
     Confinement(#[source] io::Error),
     #[error("cannot execute {}", program.display())]
     Program { program: PathBuf, source: io::Error },
-    #[error("the system cannot start another process")]
+    #[error("a system call failed while starting the command")]
     Resources(#[source] io::Error),
-    #[error("cannot reach the agent that starts processes")]
+    #[error("the agent could not start the command")]
     Agent(#[from] LinkError),
     #[error(transparent)]
     Audit(#[from] mcpz_audit::Error),
@@ -57,57 +61,55 @@ pub enum Error {
     Output(#[from] mcpz_output::Error),
     #[error("too many commands are running and waiting; try again later")]
     Busy,
-    #[error("{limit} jobs are running, which is the limit; stop one, or wait until one has ended")]
+    #[error("the limit of running jobs ({limit}) is reached; stop one, or wait for one to end")]
     TooManyJobs { limit: usize },
     #[error(
-        "the session `{name}` has a directory and variables already; change them with `cd` and \
-         `export`"
+        "the session `{name}` is already running; change its directory and variables with `cd` and `export`"
     )]
-    SessionRuns { name: String },
+    SessionAlreadyRuns { name: String },
     #[error(
-        "{program} reads what is typed, and takes it for a program: only text and the ends of lines can \
-         be judged, other keys cannot"
+        "{program} executes its input, and the policy can judge only text and the enter key; send no other keys"
     )]
-    Keys { program: String },
+    UnjudgeableKeys { program: String },
     #[error(
-        "{program} reads what is typed, and takes it for a program; somebody else has typed before, and what \
-         comes now cannot be judged without that; stop the job and start another"
+        "{program} executes its input, and the policy cannot judge a continuation of what someone else typed; stop the \
+         job and start another"
     )]
     TypedElsewhere { program: String },
     #[error(
-        "cannot find out which programs read what is typed, as the job does not answer; try again"
+        "cannot find out which programs read the job's input because the job is not responding; try again"
     )]
-    Unseen,
-    #[error("the job has not read what it was sent before; nothing more is sent until it does")]
-    Unread,
-    /// Another process could not start it, for this reason.
+    ReadersUnknown,
+    #[error("the job has not read its earlier input; send more after it has")]
+    InputUnread,
+    /// The reason a recorder gives.
     #[error("{0}")]
-    NotBegun(String),
+    RecorderFailed(String),
     #[error(transparent)]
     NotStarted(Arc<Error>),
-    #[error("the process that should have kept the detached job has ended")]
+    #[error("the recorder of the detached job ended unexpectedly; try again")]
     NoRecorder,
     #[error(
-        "there is no place for detached jobs: the server has no folder for its state; set HOME or \
-         XDG_STATE_HOME for it"
+        "cannot keep a detached job: the server has no state folder; set HOME or XDG_STATE_HOME for the server"
     )]
     NoJobsFolder,
     #[error("cannot keep a detached job in {}", path.display())]
     JobsFolder { path: PathBuf, source: io::Error },
     #[error(
-        "detached jobs have filled what they may take of the disk (`spill_per_client`, `spill_total`); \
-         stop one that prints much"
+        "detached jobs have used up their disk space (`spill_per_client`, `spill_total`); stop one that prints a lot"
     )]
     JobsFolderFull,
-    #[error("the session has ended before it was this command's turn; the next one begins anew")]
+    #[error(
+        "the session ended before this command ran; send the command again to start a new session"
+    )]
     SessionEnded,
-    #[error("there are {limit} sessions, which is the limit; end one with `exit`")]
+    #[error("the limit of sessions ({limit}) is reached; end one with `exit`")]
     TooManySessions { limit: usize },
     #[error("the login shell {shell} {}", how(*end))]
     Login { shell: String, end: End },
     #[error("cancelled before it was started")]
     Cancelled,
-    #[error("the server is ending")]
+    #[error("the server is shutting down")]
     Closed,
 }
 
@@ -122,7 +124,7 @@ impl Error {
         }
     }
 
-    /// The rule of the policy that decided, if one did.
+    /// The policy rule that refused the command, if one did.
     pub fn rule(&self) -> Option<&str> {
         match self {
             Self::Refused(denial) => denial.rule(),
@@ -130,7 +132,7 @@ impl Error {
         }
     }
 
-    /// What is put on record of it. Where it quotes the command, it can be told without.
+    /// The reason for the audit trail. If it quotes the command, it has a second text that does not.
     pub(crate) fn reason(&self) -> Reason {
         let discreet = match self {
             Self::Refused(_) => Some("refused by the policy".to_owned()),
@@ -140,19 +142,20 @@ impl Error {
         Reason { rule: self.rule().map(str::to_owned), text: self.chain(), discreet }
     }
 
-    /// The error with all its causes, on one line.
+    /// The error and all its causes on one line.
     pub fn chain(&self) -> String {
         with_causes(self)
     }
 }
 
-/// How a login shell has failed to tell what it was asked.
+/// How a login shell ended without reporting its variables.
 fn how(end: End) -> String {
     match end {
         End::TimedOut { after } => format!("took longer than {} seconds to start", after.as_secs()),
-        End::Exited(code) => format!("has ended by itself while it started, with exit code {code}"),
+        End::Exited(code) => format!("ended during startup with exit code {code}"),
         End::Signalled(signal) => format!("was ended by {}", signal_name(signal)),
-        End::Cancelled | End::Lost => "was lost".to_owned(),
-        End::Closed(_) => "was ended with the server".to_owned(),
+        End::Cancelled => "was cancelled".to_owned(),
+        End::Lost => "was lost because its keeper was killed".to_owned(),
+        End::Closed(_) => "was ended because the server is shutting down".to_owned(),
     }
 }

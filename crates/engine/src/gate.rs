@@ -1,7 +1,10 @@
-//! The only door to running anything.
+//! The only way to run anything.
 //!
-//! Nothing else can make a [`Cleared`], and nothing but a `Cleared` is run. It holds what was judged byte for byte, so
-//! what was checked is what runs, and the proof that it is on record.
+//! Only the gate makes a [`Cleared`], and only a `Cleared` runs. It holds exactly the bytes the policy judged, so what
+//! was checked is what runs, and the proof that the audit trail has the request ([`Recorded`]).
+//!
+//!     Resolved ─▶ policy ─▶ bounds ─▶ audit trail ─▶ Cleared
+//!                    └─────────┴─ refused: recorded as well
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -21,10 +24,10 @@ use crate::request::{Command, Input, Origin, RunRequest, Size};
 use crate::resolved::{Program, Resolved};
 use crate::settings::Settings;
 
-/// The kind of terminal commands are told they have.
+/// The `TERM` of commands that run in a terminal.
 const TERMINAL: &str = "xterm-256color";
 
-/// The name of the login shell in the audit trail.
+/// The owner of the login shell in the audit trail.
 const LOGIN: &str = "login_env";
 
 /// A command that may run.
@@ -36,15 +39,15 @@ pub struct Cleared {
 
 /// What a run's task needs to know about a cleared command.
 pub struct Plan {
-    /// What is executed: the shell, or the program itself.
+    /// The shell, or the program itself.
     pub program: PathBuf,
     pub directory: PathBuf,
     pub timeout: Option<Duration>,
     /// Why the command looks dangerous, if it does.
     pub warnings: Vec<&'static str>,
-    /// What it is given to read at once.
+    /// What is written to its standard input first.
     pub stdin: Vec<u8>,
-    /// How it can be written to after that.
+    /// How it takes input after that.
     pub input: Option<Input>,
     /// What is masked in its output.
     pub secrets: Secrets,
@@ -61,13 +64,13 @@ impl Cleared {
         self.plan.timeout
     }
 
-    /// Gives up the proof for what the agent and the run's task need. It works once.
+    /// Trades the proof, once, for what the agent and the run's task need.
     pub fn into_parts(self) -> (Spawn, Plan, Recorded) {
         (self.spawn, self.plan, self.recorded)
     }
 }
 
-/// What a request has to pass.
+/// What every request has to pass.
 pub struct Gate<'a> {
     pub settings: &'a Settings,
     pub environment: &'a Environment,
@@ -76,7 +79,7 @@ pub struct Gate<'a> {
 }
 
 impl Gate<'_> {
-    /// Judges a request, records it and turns it into what will run.
+    /// Judges a request, records it and prepares the run.
     pub async fn clear(
         &self,
         owner: &Owner,
@@ -87,7 +90,7 @@ impl Gate<'_> {
         self.pass(owner, origin, request, judgement).await
     }
 
-    /// The same for a program of our own, which does nothing until it is told to.
+    /// The same for a shell of ours that does nothing until it gets commands, each of which is judged.
     pub async fn clear_own(
         &self,
         owner: &Owner,
@@ -132,7 +135,10 @@ impl Gate<'_> {
         Ok(self.prepare(request, directory, permit, recorded))
     }
 
-    /// What the policy says about a request.
+    /// Asks the policy about a request.
+    ///
+    /// A command in a session is judged twice: alone, so that nothing before can hide it, and behind all earlier
+    /// commands of the session, because variables and functions defined there still apply.
     fn judge(&self, request: &Resolved) -> Judgement {
         let Settings { policy, home, .. } = self.settings;
         let home = home.as_ref().map(|home| home.to_string_lossy());
@@ -149,7 +155,6 @@ impl Gate<'_> {
                 match request.before.as_deref() {
                     None | Some("") => alone,
                     _ if alone.verdict != Verdict::Allow => alone,
-                    // The shell remembers what it was told before, so that is judged, too.
                     Some(before) => {
                         let whole = policy.judge(&[before, text].concat(), &shell, &scene);
                         whole.behind(before.len())
@@ -160,7 +165,7 @@ impl Gate<'_> {
         }
     }
 
-    /// The directory to enter for a request that may run, and what allows it.
+    /// Checks a request, and returns the directory to enter and the grounds for allowing it.
     fn admit(
         &self,
         request: &Resolved,
@@ -172,7 +177,7 @@ impl Gate<'_> {
             return Err(Error::Refused(denial));
         }
         let directory = match self.bounds.open(request)? {
-            // From a directory that is held open, `..` leads out of every namespace.
+            // A directory descriptor from outside leads to the whole machine through `..`, so none enters a sandbox.
             Directory::Handle(_) if self.settings.sandbox.is_some() => {
                 Directory::Path(request.directory.clone())
             }
@@ -182,7 +187,7 @@ impl Gate<'_> {
         Ok((directory, Permit { rules, warnings }))
     }
 
-    /// What agent and task need to run what is on record.
+    /// Prepares what the agent and the task need to run a recorded request.
     fn prepare(
         &self,
         request: Resolved,
@@ -231,7 +236,7 @@ impl Gate<'_> {
     }
 }
 
-/// A request as it is put on record.
+/// A request in the form the audit trail takes.
 fn asked<'a>(request: &'a Resolved, source: Source<'a>) -> Asked<'a> {
     let command = match &request.program {
         Program::Script { text, shell } => mcpz_audit::Command::Script { text, shell },
@@ -248,25 +253,25 @@ fn asked<'a>(request: &'a Resolved, source: Source<'a>) -> Asked<'a> {
     }
 }
 
-/// Refuses bytes that no program can be given.
+/// Refuses bytes that no program can receive.
 fn check_bytes(request: &Resolved) -> Result<(), Error> {
     let nul = match &request.program {
         Program::Script { text, .. } => text.contains('\0'),
         Program::Argv(words) => words.iter().any(|word| word.contains('\0')),
     };
     if nul {
-        return Err(Error::NulByte { what: "command" });
+        return Err(Error::NulByte { what: "command".to_owned() });
     }
     let directory = request.directory.as_os_str().as_encoded_bytes();
     if request.names_directory && directory.contains(&0) {
-        return Err(Error::NulByte { what: "working directory" });
+        return Err(Error::NulByte { what: "working directory".to_owned() });
     }
     for (name, value) in &request.environment {
         if name.is_empty() || name.contains(['=', '\0']) {
             return Err(Error::BadVariable(name.clone()));
         }
         if value.contains('\0') {
-            return Err(Error::NulByte { what: "environment" });
+            return Err(Error::NulByte { what: format!("value of `{name}`") });
         }
     }
     Ok(())

@@ -1,30 +1,30 @@
-//! What is missing when a shell says that it did not find a script.
+//! Finds out what is missing when a shell cannot find a script.
 //!
-//! The system says the same of a script that does not exist and of one whose interpreter does not, and
-//! so do most shells. The script's first line tells which.
+//! The system gives the same error for a missing script and for a missing interpreter, and so do most shells. The first
+//! line of the script tells which it is.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Systems read no more of a first line.
-const LONGEST: u64 = 256;
+/// Linux reads no more of the first line.
+const MAX_SHEBANG: u64 = 256;
 
 /// What is missing.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Absent {
     File,
-    /// The program a script's first line names.
+    /// The program that the first line of a script names.
     Interpreter(String),
-    /// One of them, or something else that the file needs.
+    /// One of the two, or something else the file needs.
     Either,
 }
 
-/// Which of them it is.
+/// Finds out which of them is missing.
 pub fn absent(file: &Path) -> Absent {
     match std::fs::metadata(file) {
         Err(_) => return Absent::File,
-        // Others may wait for somebody to write to them.
+        // Opening a pipe could block.
         Ok(found) if !found.is_file() => return Absent::Either,
         Ok(_) => {}
     }
@@ -36,7 +36,7 @@ pub fn absent(file: &Path) -> Absent {
 
 fn interpreter(file: &Path) -> Option<String> {
     let mut beginning = Vec::new();
-    File::open(file).ok()?.take(LONGEST).read_to_end(&mut beginning).ok()?;
+    File::open(file).ok()?.take(MAX_SHEBANG).read_to_end(&mut beginning).ok()?;
     let line = beginning.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8(line.to_vec()).ok()?;
     let name = line.trim_start_matches([' ', '\t']).split([' ', '\t']).next()?;

@@ -1,11 +1,12 @@
 //! Commands that run while their owner does something else.
 //!
-//!     Run ─▶ Job ─┬─ output, as it comes          (read again and again)
+//!     Run ─▶ Job ─┬─ output, as it arrives        (read again and again)
 //!                 ├─ signals, input, stop         (Controls)
-//!                 └─ the end, when it has come    (watch)
+//!                 └─ the end, once it is known    (watch)
 //!
-//! A job is its owner's, and ends with it, or when nobody has used it for long. What a command that
-//! was answered for has left running is a job, too.
+//! A job belongs to its owner, and ends with it or when nobody has used it for long. It is a run that was started in
+//! the background, handed over by a caller that no longer waits, or left behind by a command that ended. Sessions are
+//! jobs too, and so are detached commands, which outlive their owner.
 
 mod end;
 mod idle;
@@ -23,12 +24,12 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 pub use end::{JobEnd, JobOutcome};
-pub(crate) use idle::Use;
+pub(crate) use idle::UseGuard;
 pub use table::{Jobs, Reserved};
 pub use typing::Typing;
 pub use waiting::{Condition, Met, wait};
 
-use idle::Uses;
+use idle::IdleClock;
 use screen::Terminal;
 use typing::Typed;
 
@@ -37,28 +38,28 @@ use crate::outcome::{End, Outcome};
 use crate::request::{Input, Size};
 use crate::run::{Controls, Handle, Life};
 
-/// What a stopped job is given to end by itself.
+/// How long a stopped job has to end by itself.
 pub const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// How long it may take beyond that until nothing is left of it.
-const STOP_PATIENCE: Duration = Duration::from_secs(6);
+/// How much longer it may take until none of its processes is left.
+const STOP_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// How long it may take to find out about a job that somebody else keeps.
-const MEETING: Duration = Duration::from_secs(2);
+/// How long to wait for the state of a job that another process keeps.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long it may take to read all that such a job has printed.
-const LOADING: Duration = Duration::from_secs(20);
+/// How long to wait for the output of such a job.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A command that runs, or did.
 #[derive(Debug)]
 pub struct Job {
-    /// What its owner calls it.
+    /// Its id, unique for its owner.
     name: String,
-    /// What the run is known by, in the audit trail and where its output is kept.
+    /// Identifies the run in the audit trail and in the output store.
     pub run: Arc<str>,
-    /// What was asked for, as it may be shown.
+    /// The command with secrets masked.
     pub command: String,
-    /// What the caller says it is for.
+    /// The caller's description of its purpose.
     pub description: Option<String>,
     pub started_at: SystemTime,
     began: Instant,
@@ -67,15 +68,15 @@ pub struct Job {
     life: watch::Receiver<Life>,
     end: watch::Receiver<EndState>,
     kind: Kind,
-    /// How it can be written to, if it can.
+    /// How it takes input, if it does.
     input: Option<Input>,
     terminal: Option<Terminal>,
-    uses: Uses,
-    /// How far its owner has been told what it printed.
+    idle_clock: IdleClock,
+    /// How much of its output the owner has seen.
     told: Mutex<Place>,
-    /// Whether anybody has come back to it since it was begun.
+    /// Whether anyone has asked for it since it was started.
     visited: AtomicBool,
-    /// How often its owner was told that a person has typed something.
+    /// How many of a person's inputs the owner knows of.
     told_of_person: AtomicU64,
     typed: Mutex<Typed>,
 }
@@ -84,26 +85,26 @@ pub struct Job {
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
     Started,
-    /// It is what a command has left running.
+    /// A command left it running.
     Adopted,
-    /// It is the shell of the session of this name.
+    /// The shell of the session with this name.
     Session(String),
-    /// It does not end with its owner.
+    /// It outlives its owner.
     Detached,
 }
 
 /// What is known of a job's end so far.
 #[derive(Debug, Clone, Default)]
 pub struct EndState {
-    /// What became of the first process, or why there was none.
+    /// How the first process ended, or why there was none.
     pub outcome: Option<Result<Outcome, Arc<Error>>>,
-    /// How long it took, all in all.
+    /// How long it took in total.
     pub took: Option<Duration>,
-    /// Processes that could not be ended, once nothing else is left.
+    /// Processes that could not be killed, once no other is left.
     pub survivors: Option<Vec<i32>>,
 }
 
-/// A place in a job's output: in stdout, and in stderr where that is apart.
+/// A position in a job's output: in stdout, and in stderr if that is separate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
     pub stdout: Point,
@@ -115,9 +116,9 @@ pub struct Place {
 pub enum State {
     Running,
     Exited,
-    /// It ended because it was told to.
+    /// It ended because someone stopped it.
     Stopped,
-    /// Whatever minded it was killed, and it with that.
+    /// Its keeper or recorder was killed, and the job with it.
     Lost,
 }
 
@@ -159,7 +160,7 @@ impl Job {
                 Some(Input::Terminal(size)) => Some(Terminal::new(size)),
                 _ => None,
             },
-            uses: Uses::default(),
+            idle_clock: IdleClock::default(),
             told: Mutex::default(),
             visited: AtomicBool::new(false),
             told_of_person: AtomicU64::new(0),
@@ -172,7 +173,7 @@ impl Job {
         &self.name
     }
 
-    /// Whether it goes on without its owner.
+    /// Whether it outlives its owner.
     pub fn is_detached(&self) -> bool {
         self.kind == Kind::Detached
     }
@@ -189,20 +190,20 @@ impl Job {
         self.life.clone()
     }
 
-    /// Whether nothing of it is left, but for what nobody can end.
+    /// Whether none of its processes is left, except those nobody can kill.
     pub(crate) fn is_gone(&self) -> bool {
         self.end.borrow().survivors.is_some()
     }
 
-    /// Waits until nothing of it is left.
-    pub(crate) async fn gone(&self) {
+    /// Waits until none of its processes is left.
+    pub(crate) async fn wait_until_gone(&self) {
         let mut end = self.end.clone();
-        // Its sender lives until all is told.
+        // The sender lives until everything is known.
         let _ = end.wait_for(|ended| ended.survivors.is_some()).await;
     }
 
-    /// Waits, for a moment at most, until it is known whether it runs.
-    pub(crate) async fn met(&self) {
+    /// Waits, up to [`LOOKUP_TIMEOUT`], until it is known whether it runs.
+    pub(crate) async fn wait_until_known(&self) {
         let (mut life, mut end) = (self.life.clone(), self.end.clone());
         let known = async {
             tokio::select! {
@@ -210,11 +211,11 @@ impl Job {
                 _ = end.wait_for(|ended| ended.survivors.is_some()) => {}
             }
         };
-        let _ = tokio::time::timeout(MEETING, known).await;
+        let _ = tokio::time::timeout(LOOKUP_TIMEOUT, known).await;
     }
 
-    /// Waits, for a moment at most, until all that is kept of it elsewhere is known here.
-    pub(crate) async fn loaded(&self) {
+    /// Waits, up to [`LOAD_TIMEOUT`], until everything kept elsewhere about an ended job has arrived here.
+    pub(crate) async fn wait_until_loaded(&self) {
         let mut arrived = self.output.watch();
         let loaded = async {
             while self.state() != State::Running
@@ -222,10 +223,10 @@ impl Job {
                 && arrived.changed().await.is_ok()
             {}
         };
-        let _ = tokio::time::timeout(LOADING, loaded).await;
+        let _ = tokio::time::timeout(LOAD_TIMEOUT, loaded).await;
     }
 
-    /// Whether a person has typed something since this was asked last.
+    /// Whether a person has typed something since the last call.
     pub fn news_of_person(&self) -> bool {
         let times = self.life.borrow().person;
         self.told_of_person.swap(times, Ordering::Relaxed) != times
@@ -251,7 +252,7 @@ impl Job {
         }
     }
 
-    /// What became of it, as far as that is known.
+    /// How it ended, as far as that is known.
     pub fn end(&self) -> EndState {
         self.end.borrow().clone()
     }
@@ -260,38 +261,38 @@ impl Job {
         matches!(self.input, Some(Input::Terminal(_)))
     }
 
-    /// Whether it reads what is written to it.
+    /// Whether it takes input.
     pub fn can_be_written_to(&self) -> bool {
         self.input.is_some()
     }
 
-    /// What its terminal shows, if it has one. May wait for the disk.
+    /// What its terminal shows, if it has one. May read from the disk.
     pub fn screen(&self) -> Option<Shown> {
         Some(self.terminal.as_ref()?.shown(&self.output, self.size()).0)
     }
 
-    /// Whether there is more for its terminal to show than when somebody looked last.
+    /// Whether there is output that its terminal has not drawn yet.
     pub(crate) fn has_drawn_more(&self) -> bool {
         self.terminal.as_ref().is_some_and(|terminal| terminal.is_behind(&self.output))
     }
 
-    /// How its output is read: who is shown a screen needs none of what was drawn on it.
+    /// How to read its output: what was drawn on a screen is left out, because the screen shows it.
     pub fn view(&self) -> View {
         let screen_rows = match self.input {
-            // As it was at first: places would move with it.
+            // The initial size: positions in the output would move with a new one.
             Some(Input::Terminal(size)) => Some(size.rows),
             _ => None,
         };
         View { screen_rows, ..View::default() }
     }
 
-    /// Whether it waits for somebody to write something.
+    /// Whether it waits for input.
     pub async fn waits_for_input(&self) -> bool {
         let may = self.input.is_some() && self.state() == State::Running;
         may && self.controls.inspector().waits_for_input().await
     }
 
-    /// The line it would ask in. May wait for the disk.
+    /// The line in which it would prompt. May read from the disk.
     pub fn prompt(&self) -> String {
         match &self.terminal {
             Some(terminal) => terminal.shown(&self.output, self.size()).1,
@@ -302,7 +303,7 @@ impl Job {
         }
     }
 
-    /// Gives its terminal another size, if it has one.
+    /// Resizes its terminal, if it has one.
     pub async fn resize(&self, size: Size) {
         if self.terminal.is_some() {
             self.controls.inspector().resize(size).await;
@@ -313,13 +314,13 @@ impl Job {
         self.life.borrow().size
     }
 
-    /// How far its owner has been told what it printed.
+    /// How much of its output the owner has seen.
     pub fn told(&self) -> Place {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that somebody comes back to it. Where they look for a text: the first one may want what was
-    /// printed while it was begun.
+    /// Notes that someone comes back to it, and returns where they search for a text. The first time that is the
+    /// beginning, because they may want what was printed while the job started.
     pub fn revisit(&self) -> Place {
         match self.visited.swap(true, Ordering::Relaxed) {
             false => Place::default(),
@@ -331,8 +332,8 @@ impl Job {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 
-    /// Tells when more is known of its end.
-    pub(crate) fn ending(&self) -> watch::Receiver<EndState> {
+    /// Reports what becomes known of its end.
+    pub(crate) fn watch_end(&self) -> watch::Receiver<EndState> {
         self.end.clone()
     }
 
@@ -347,7 +348,7 @@ impl Job {
         self.life.borrow().pid
     }
 
-    /// Waits until it runs, or cannot.
+    /// Waits until it runs or turns out not to start.
     pub async fn started(&self) -> Result<(), Arc<Error>> {
         let mut life = self.life.clone();
         if life.wait_for(|life| life.pid.is_some()).await.is_ok() {
@@ -362,12 +363,12 @@ impl Job {
         }
     }
 
-    /// All its processes, by the numbers they know each other by.
+    /// All its processes, by their ids inside the run's PID namespace.
     pub async fn processes(&self) -> Vec<i32> {
         self.controls.inspector().processes().await
     }
 
-    /// Ends it with all it started, and waits until that is done. Returns what could not be ended.
+    /// Ends it with everything it started, and waits for that. Returns the processes that could not be killed.
     pub async fn stop(&self, signal: Option<i32>, grace: Duration) -> Vec<i32> {
         if self.state() == State::Running {
             self.controls.note_stop();
@@ -385,7 +386,7 @@ impl Job {
         }
         let gone =
             async { end.wait_for(over).await.ok().and_then(|ended| ended.survivors.clone()) };
-        match tokio::time::timeout(grace + STOP_PATIENCE, gone).await {
+        match tokio::time::timeout(grace + STOP_TIMEOUT, gone).await {
             Ok(Some(survivors)) => survivors,
             _ => self.processes().await,
         }

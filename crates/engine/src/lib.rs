@@ -1,8 +1,11 @@
-//! Runs commands. Has not heard of MCP, HTTP or configuration files.
+//! Runs commands. Knows nothing of MCP, HTTP or configuration files.
 //!
 //!     RunRequest ─▶ gate ─Cleared▶ agent ─pipes▶ run task ─▶ Output
 //!                   │  ╲                             │
 //!              Refused  audit trail ◀──────────── Outcome
+//!
+//! A command that runs in the foreground is a [`Run`]. One nobody waits for is a [`Job`]: it was started as one, handed
+//! over by its caller, or left behind by a command that ended. A session is a job whose shell takes commands.
 
 mod bounds;
 mod client;

@@ -1,4 +1,4 @@
-//! What became of a command.
+//! How a command ended.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::signals::signal_name;
 
-/// How many processes that were left running are put on record.
-const MOST_PIDS: usize = 1000;
+/// How many processes left running the audit trail names at most.
+const MAX_PIDS: usize = 1000;
 
 /// A command that ran, however it ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// What the run is known by, in the audit trail and where its output is kept.
+    /// Identifies the run in the audit trail and in the output store.
     pub id: Arc<str>,
     pub end: End,
     /// The limit that ended it, if one did.
@@ -28,11 +28,11 @@ pub struct Outcome {
     pub output: Output,
     /// Processes of the command that are still running.
     pub background: Vec<i32>,
-    /// What the command looked like, if that is a reason to be careful.
+    /// Why the command looked dangerous, if it did.
     pub warnings: Vec<&'static str>,
-    /// What its sandbox has refused, in words, if it failed.
+    /// What its sandbox refused, in words.
     pub refused: Vec<String>,
-    /// The job that what is still running has become.
+    /// The id of the job that consists of what is still running.
     pub job: Option<String>,
     /// The session it ran in.
     pub session: Option<Box<SessionState>>,
@@ -42,30 +42,30 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionState {
     pub name: String,
-    /// Where it is now.
+    /// The current directory of its shell.
     pub directory: Option<PathBuf>,
-    /// Whether it has ended with the command.
+    /// Whether it ended with this command.
     pub ended: bool,
-    /// How long the session before this one was idle, if it was ended for that.
+    /// How long the previous session of this name was idle, if that ended it.
     pub expired: Option<Duration>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     Exited(i32),
-    /// A signal ended it, by its number.
+    /// The number of the signal that ended it.
     Signalled(i32),
     TimedOut {
         after: Duration,
     },
     Cancelled,
-    /// The process that minded it was killed, and it with that.
+    /// Its keeper was killed, and the command with it.
     Lost,
-    /// Everything ended, and it with that.
+    /// The engine closed.
     Closed(Closing),
 }
 
-/// For a log.
+/// For the log.
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -73,24 +73,24 @@ impl fmt::Display for End {
             Self::Signalled(signal) => write!(f, "ended by {}", signal_name(*signal)),
             Self::TimedOut { after } => write!(f, "timed out after {} s", after.as_secs_f64()),
             Self::Cancelled => f.write_str("cancelled"),
-            Self::Lost => f.write_str("lost: the process that minded it was killed"),
-            Self::Closed(Closing::ClientLeft) => f.write_str("ended as the client left"),
-            Self::Closed(Closing::Told) => f.write_str("ended with the server"),
+            Self::Lost => f.write_str("lost: its keeper was killed"),
+            Self::Closed(Closing::ClientLeft) => f.write_str("ended because the client left"),
+            Self::Closed(Closing::Told) => f.write_str("ended because the server shut down"),
         }
     }
 }
 
-/// Why everything ends.
+/// Why the engine closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Closing {
-    /// The only one who could have asked for something does not any more.
+    /// The only client has left.
     ClientLeft,
-    /// Somebody said so.
+    /// Someone asked for it.
     Told,
 }
 
 impl Outcome {
-    /// What is put on record of it.
+    /// The outcome in the form the audit trail takes.
     pub(crate) fn ended(&self) -> Ended {
         let (result, signal) = match self.end {
             End::Exited(_) => ("exited", None),
@@ -111,12 +111,12 @@ impl Outcome {
             stdout_bytes: self.output.kept_length(Stream::Stdout),
             stderr_bytes: self.output.kept_length(Stream::Stderr),
             lost_bytes: self.output.lost(),
-            background: self.background.iter().copied().take(MOST_PIDS).collect(),
+            background: self.background.iter().copied().take(MAX_PIDS).collect(),
             refused: self.refused.clone(),
         }
     }
 
-    /// All there is to be said about it that is neither its end nor its output.
+    /// Warnings and refusals: everything to report besides its end and its output.
     pub fn remarks(&self) -> Vec<String> {
         let warnings = self.warnings.iter().map(ToString::to_string);
         warnings.chain(self.refused.iter().cloned()).collect()

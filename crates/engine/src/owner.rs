@@ -1,4 +1,4 @@
-//! Who a command runs for.
+//! The owner of a command.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,15 +7,15 @@ use mcpz_output::{Account, Output};
 
 use crate::turns::Share;
 
-/// One who may run commands: its names, and its share of what all owners use together.
+/// An owner: its names, and its share of what all owners use together.
 #[derive(Debug)]
 pub struct Owner {
     name: Arc<str>,
     key: String,
-    /// From when it first runs something.
+    /// Assigned when it first runs something.
     number: OnceLock<u64>,
     /// How many owners have run something.
-    runners: Arc<AtomicU64>,
+    owner_count: Arc<AtomicU64>,
     /// What it may keep on the disk.
     pub(crate) account: Arc<Account>,
     /// How many commands it may run at once.
@@ -26,15 +26,15 @@ impl Owner {
     pub(crate) fn new(
         name: &str,
         key: String,
-        runners: &Arc<AtomicU64>,
+        owner_count: &Arc<AtomicU64>,
         account: Arc<Account>,
         share: Share,
     ) -> Self {
-        let (number, runners) = (OnceLock::new(), runners.clone());
-        Self { name: name.into(), key, number, runners, account, share }
+        let (number, owner_count) = (OnceLock::new(), owner_count.clone());
+        Self { name: name.into(), key, number, owner_count, account, share }
     }
 
-    /// Its name in the audit trail, which opens nothing.
+    /// Its name in the audit trail. The name grants no access.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
@@ -44,9 +44,9 @@ impl Owner {
         &self.key
     }
 
-    /// Tells it apart from others that run something.
+    /// Distinguishes it from other owners that run something.
     pub(crate) fn number(&self) -> u64 {
-        *self.number.get_or_init(|| self.runners.fetch_add(1, Ordering::Relaxed))
+        *self.number.get_or_init(|| self.owner_count.fetch_add(1, Ordering::Relaxed))
     }
 
     /// An empty output for a run.

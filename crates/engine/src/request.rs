@@ -1,4 +1,4 @@
-//! What somebody wants to have run.
+//! What a caller asks the engine to run.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,24 +8,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::observer::Observer;
 
-/// One command. What is left out is taken from the engine's settings.
+/// One command. The engine's settings fill in what is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
     pub command: Command,
-    /// Where it runs; relative to the engine's own working directory.
+    /// Where it runs, relative to the engine's working directory.
     pub directory: Option<PathBuf>,
     pub timeout: Option<Duration>,
-    /// Variables that are set on top of the environment.
+    /// Variables set on top of the environment.
     pub environment: Vec<(String, String)>,
-    /// What it reads; without it, nothing.
+    /// Its standard input; empty if missing.
     pub stdin: Option<Vec<u8>>,
-    /// How it can be written to while it runs, if it can.
+    /// How it takes input while it runs, if it does.
     pub input: Option<Input>,
-    /// Whether it goes on until it ends by itself, unless it has a timeout of its own.
+    /// Whether it has no timeout, unless it names one.
     pub lasting: bool,
-    /// Whether what it writes to stderr is part of stdout.
+    /// Whether stderr goes to the same pipe as stdout.
     pub joined: bool,
-    /// The session whose shell carries it out. Directory and variables are for one that begins.
+    /// The session whose shell runs it. Directory and variables apply only to a session that this command starts.
     pub session: Option<String>,
     /// What it is for, in words for people.
     pub description: Option<String>,
@@ -45,35 +45,35 @@ pub struct Size {
     pub columns: u16,
 }
 
-/// Where a request comes from, for the record.
+/// Where a request comes from, for the audit trail.
 #[derive(Clone, Default)]
 pub struct Origin {
     /// The tool that was called.
     pub tool: String,
-    /// The program that called it, as it names itself.
+    /// The program that called it, by the name it gives itself.
     pub client: Option<String>,
-    /// Is told what becomes of it.
+    /// Learns how the run ends.
     pub observer: Option<Observer>,
 }
 
 impl Origin {
-    /// The same with the name of its owner, as it is put on record.
+    /// The same with the owner's name, for the audit trail.
     pub(crate) fn source<'a>(&'a self, owner: &'a str) -> Source<'a> {
         Source { tool: &self.tool, client: self.client.as_deref(), owner }
     }
 }
 
-/// What is executed.
+/// What to execute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// A text for a shell, or for the engine's if none is named.
+    /// A script for a shell, or for the engine's shell if it names none.
     Script { text: String, shell: Option<PathBuf> },
     /// A program and its arguments, without a shell.
     Argv(Vec<String>),
 }
 
 impl RunRequest {
-    /// A text for the engine's shell.
+    /// A script for the engine's shell.
     pub fn script(text: impl Into<String>) -> Self {
         Self::new(Command::Script { text: text.into(), shell: None })
     }

@@ -1,6 +1,6 @@
-//! A request in which nothing is left open: directory, shell and timeout are those it will run with.
+//! A request with every default filled in: directory, shell and timeout are those it runs with.
 //!
-//! It is made once, before the gate. What is judged, recorded, logged and run is the same value.
+//! It is made once, before the gate. The policy, the audit trail, the log and the run all use the same value.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,20 +14,20 @@ use crate::settings::Settings;
 pub struct Resolved {
     pub program: Program,
     pub directory: PathBuf,
-    /// Whether the request names that directory, which may then lead anywhere.
+    /// Whether the request itself names the directory, and so could point anywhere.
     pub names_directory: bool,
-    /// Without one, it runs until it ends.
+    /// `None` lets it run until it ends.
     pub timeout: Option<Duration>,
     pub environment: Vec<(String, String)>,
     pub stdin: Option<Vec<u8>>,
     pub input: Option<Input>,
     pub joined: bool,
-    /// What the same shell was told before.
+    /// The earlier commands of its session.
     pub before: Option<String>,
     pub description: Option<String>,
 }
 
-/// What is executed.
+/// What to execute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Program {
     Script { text: String, shell: PathBuf },
@@ -66,7 +66,7 @@ impl Resolved {
         }
     }
 
-    /// The same behind what its shell was told before.
+    /// The same, preceded by the earlier commands of its session.
     pub fn behind(self, before: &str) -> Self {
         Self { before: Some(before.to_owned()), ..self }
     }

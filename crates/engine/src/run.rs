@@ -1,14 +1,17 @@
-//! One run: the task that owns it, and the handles others have.
+//! One run: the task that owns it, and the handles that control it.
 //!
-//!     Run ── the outcome, once          Handle ── what everyone may know, and controls
+//!     Run ── the outcome, once          Handle ── description, state and controls
 //!        └──────────┬──────────────────────┘
 //!                   ▼ messages
 //!               RunTask ── process, pipes, timeout ─▶ Output, Life, Outcome
 //!
-//! The task lives as long as anything of the command does. It answers once: when the first process has ended and
-//! everything written until then is kept, or when the whole process tree has ended. What a command leaves running
-//! becomes a job before the answer is given ([`Backing::adopt`]); the task goes on reading what it prints, so that it
-//! neither stops nor dies because of a pipe nobody reads.
+//! The task lives as long as any process of the command. It answers once: when the first process has ended and
+//! everything written until then is kept, or when the whole process tree has ended. A command that is being stopped is
+//! answered when the whole tree has ended, because only then is its usage complete.
+//!
+//! What a command leaves running (`server &`) becomes a job of the same owner before the answer is sent
+//! ([`Backing::adopt`]). It keeps printing into the run's output. The task keeps reading, because a process whose pipe
+//! nobody reads blocks or dies.
 
 mod accounting;
 mod capture;
@@ -46,59 +49,59 @@ use crate::request::{Input, Size};
 use crate::sandbox::Sandbox;
 use task::RunTask;
 
-/// A command that was started. Dropped before its outcome was taken, it is cancelled.
+/// A started command. Dropping it before its outcome arrives cancels the command.
 pub struct Run {
     outcome: oneshot::Receiver<Result<Outcome, Error>>,
     handle: Handle,
 }
 
-/// A run, as everyone may know and control it. Clones are handles of the same run.
+/// Describes and controls a run. Clones refer to the same run.
 #[derive(Debug, Clone)]
 pub struct Handle {
     pub(crate) about: Arc<About>,
     controls: Controls,
 }
 
-/// What is known about a run from its start.
+/// What is known about a run from the start.
 #[derive(Debug)]
 pub(crate) struct About {
-    /// Identifies it in the audit trail and in the store of outputs.
+    /// Identifies the run in the audit trail and in the output store.
     pub id: Arc<str>,
-    /// The command, as it may be shown.
+    /// The command with secrets masked.
     pub command: String,
-    /// What the caller says it is for.
+    /// The caller's description of its purpose.
     pub description: Option<String>,
-    /// How it can be written to, if it can.
+    /// How it takes input while it runs, if it does.
     pub input: Option<Input>,
     pub began: Instant,
     pub output: Output,
     pub life: watch::Receiver<Life>,
 }
 
-/// What is known about a run's processes while there are any.
+/// The state of a run's processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Life {
-    /// The first process, as processes of the same run see it.
+    /// The first process, as seen from inside the run's PID namespace.
     pub pid: Option<i32>,
-    /// Processes that could not be ended.
+    /// Processes that could not be killed.
     pub survivors: Vec<i32>,
-    /// The limit that ended what the first process left running, if one did.
+    /// The limit that ended the processes left behind by the first one, if any.
     pub limit: Option<Limit>,
-    /// Whether the keeper of what the first process left running was killed.
+    /// Whether the keeper of the processes left behind was killed.
     pub lost: bool,
-    /// Whether it ends because someone stopped it.
+    /// Whether someone stopped it.
     pub stopped: bool,
-    /// How long it took, if another process has measured it.
+    /// How long it took, if another process measured that.
     pub took: Option<Duration>,
-    /// How many bytes were written to it, except by people.
+    /// How many bytes were written to it, not counting what people typed.
     pub written: u64,
     /// The size of its terminal, if it has one.
     pub size: Option<Size>,
-    /// How often a person has typed something.
+    /// How many times a person typed something.
     pub person: u64,
 }
 
-/// What the task of a run holds of it.
+/// The task's ends of a run's channels.
 pub(crate) struct TaskEnds {
     pub about: Arc<About>,
     pub answer: oneshot::Sender<Result<Outcome, Error>>,
@@ -106,30 +109,30 @@ pub(crate) struct TaskEnds {
     pub life: watch::Sender<Life>,
     /// How many bytes are still to be written to the command.
     pub backlog: Arc<AtomicUsize>,
-    /// Does not keep the run from being cancelled when nobody else holds it.
+    /// Weak, so that the task does not keep its own run from being cancelled.
     pub sender: mpsc::WeakUnboundedSender<Message>,
 }
 
-/// What the task of a run needs of the engine that started it.
+/// What a run's task needs from the engine that started it.
 #[derive(Default)]
 pub(crate) struct Backing {
-    /// The sandbox it runs in, which lives as long as the run does.
+    /// The sandbox it runs in. Holding it keeps the sandbox alive.
     pub sandbox: Option<Arc<Sandbox>>,
-    /// Takes the descriptors through which a session's shell is told what to do.
-    pub directing: Option<oneshot::Sender<(OwnedFd, OwnedFd)>>,
+    /// Receives the two extra pipes of a session's shell or the login shell.
+    pub extra_pipes: Option<oneshot::Sender<(OwnedFd, OwnedFd)>>,
     /// Why the engine closes, once it does.
     pub closing: Arc<OnceLock<Closing>>,
-    /// Starts it again if its agent was killed before it did.
+    /// Starts the process again if its agent was killed before starting it.
     pub restart: Option<Restart>,
     pub accounting: Option<Accounting>,
-    /// Makes a job of what the command leaves running.
+    /// Turns what the command leaves running into a job.
     pub adopt: Option<Adopt>,
     pub later: Later,
 }
 
 pub(crate) type Restart = Box<dyn FnOnce(SpawnFrame) -> Result<Process, Error> + Send + Sync>;
 
-/// Returns the id of the job.
+/// Returns the job's id.
 pub(crate) type Adopt = Box<dyn FnOnce(Handle, &Outcome) -> Option<String> + Send + Sync>;
 
 impl Run {
@@ -148,7 +151,7 @@ impl Run {
         run
     }
 
-    /// A run for someone else's task.
+    /// A run whose task the caller provides.
     pub(crate) fn new(
         id: Arc<str>,
         command: String,
@@ -178,42 +181,42 @@ impl Run {
         &self.handle
     }
 
-    /// Identifies it in the audit trail and in the store of outputs.
+    /// Identifies it in the audit trail and in the output store.
     pub fn id(&self) -> &Arc<str> {
         &self.handle.about.id
     }
 
-    /// What it prints, while it prints it.
+    /// Its output, which grows while the command runs.
     pub fn output(&self) -> &Output {
         &self.handle.about.output
     }
 
-    /// Ends the command with all it started. The outcome comes as always.
+    /// Ends the command and everything it started. The outcome still arrives.
     pub fn cancel(&mut self) {
         self.handle.controls.cancel();
     }
 
-    /// Waits until the command runs and returns its process id, or `None` if it cannot start: the outcome says why.
+    /// Waits until the command runs and returns its process id, or `None` if it cannot start; the outcome says why.
     pub async fn started(&mut self) -> Option<i32> {
         let mut life = self.handle.life();
         let started = life.wait_for(|life| life.pid.is_some()).await;
         started.ok().and_then(|life| life.pid)
     }
 
-    /// Done when the command is silent and waits for input.
+    /// Completes when the command is silent and waits for input.
     pub fn asking(&self) -> impl Future<Output = ()> + Send + 'static {
         let (output, inspector) = (self.output().clone(), self.handle.controls.inspector());
         async move { wait_for_prompt(&output, &inspector).await }
     }
 
-    /// Waits for the outcome. Nothing is lost if the future is dropped before it is done.
+    /// Waits for the outcome. Dropping the future loses nothing.
     pub async fn outcome(&mut self) -> Result<Outcome, Error> {
         (&mut self.outcome).await.unwrap_or(Err(Error::Closed))
     }
 }
 
 impl Handle {
-    /// A handle for the run's own task, unless nobody else has one any more.
+    /// A handle for the run's own task, or `None` if no other handle is left.
     fn of(
         about: &Arc<About>,
         sender: &mpsc::WeakUnboundedSender<Message>,
@@ -227,13 +230,13 @@ impl Handle {
         &self.controls
     }
 
-    /// What is known about its processes; the sender is gone when none is left.
+    /// The state of its processes. The sender is dropped when none is left.
     pub(crate) fn life(&self) -> watch::Receiver<Life> {
         self.about.life.clone()
     }
 }
 
-/// Waits until a point in time, or forever.
+/// Sleeps until a point in time, or forever.
 pub(crate) async fn until(timer: Option<Instant>) {
     match timer {
         Some(timer) => sleep_until(timer).await,

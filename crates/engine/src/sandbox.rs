@@ -1,10 +1,16 @@
-//! The sandbox of one owner's commands.
+//! The sandbox of one owner's commands: an agent in namespaces made by bubblewrap, a layout and a proxy.
 //!
 //!     SandboxSettings ─ survey ─▶ Layout ─▶ bwrap ─▶ agent ─▶ commands     one for each owner
 //!                                    │                  └─ listener ─▶ proxy, served from here
 //!                                    └─ change? ─▶ the next command gets a new sandbox
 //!
-//! A run holds on to its sandbox. When no run does any more, its agent ends with everything it started.
+//! A sandbox is made for an owner's first command and checked before each later one, which takes about 70 µs. Linux
+//! removes a mount, in every namespace, when someone outside replaces or deletes the file below it, as `git config` or
+//! an editor does. A secret file created later is not covered either. In both cases the next command gets a new
+//! sandbox, with an empty `/tmp` and another loopback network. A run holds on to its own sandbox; the last run to end
+//! takes the agent with it. A detached job has a sandbox of its own, made by its recorder.
+//!
+//! Process ids inside differ from those outside. Answers contain the inner ones, which other commands can use.
 
 mod refusals;
 
@@ -13,8 +19,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpz_agent::{Confinement, Limits, Link};
 use mcpz_output::{Output, Stream};
@@ -30,15 +35,16 @@ use crate::settings::SandboxSettings;
 use crate::variables::Variables;
 use refusals::Refusals;
 
-/// How often an enclosure is tried to be made while what it stands on changes.
-const TRIES: usize = 10;
+/// How often to try to make a sandbox while files below its mounts keep changing.
+const MAX_TRIES: usize = 10;
 
-/// How much of a run's id stands for it in what its programs say to the proxy.
-const LABEL: usize = 12;
+/// How much of a run's id its programs send to the proxy. They could send anything, so it is good for explanations, not
+/// for decisions.
+const LABEL_LENGTH: usize = 12;
 
 /// The agent inside a sandbox.
 pub struct InnerAgent<'a> {
-    /// The program, by a path that is the same for others.
+    /// A path that means the same inside the sandbox.
     pub program: &'a Path,
     pub variables: &'a Variables,
     pub limits: Limits,
@@ -49,10 +55,27 @@ pub struct Sandbox {
     layout: Layout,
     mode: Mode,
     way_out: Option<WayOut>,
-    /// Whether it is in the place of another, and nobody was told.
-    recreated: AtomicBool,
+    /// Why it replaces an earlier one, until an outcome has said so.
+    recreated: Mutex<Option<Broken>>,
     _placeholders: Placeholders,
     _tmp: Option<PrivateFolder>,
+}
+
+/// Why a sandbox cannot be used any more.
+#[derive(Debug)]
+pub enum Broken {
+    AgentEnded,
+    /// Someone outside replaced, deleted or created this file.
+    Changed(PathBuf),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AgentEnded => f.write_str("its agent ended"),
+            Self::Changed(path) => write!(f, "{} changed", path.display()),
+        }
+    }
 }
 
 struct WayOut {
@@ -62,22 +85,24 @@ struct WayOut {
 }
 
 impl Sandbox {
-    /// Makes one. Its agent goes with the thread that calls this.
+    /// Makes one. Its agent ends with the thread that calls this.
     pub async fn make(settings: &SandboxSettings, agent: &InnerAgent<'_>) -> Result<Self, Error> {
         let mut tries = 1;
         let (mut layout, mut placeholders) = survey(&settings.view).await?;
         loop {
-            match Self::enter(settings, &layout, agent).await {
+            match Self::start_agent(settings, &layout, agent).await {
+                // Bubblewrap fails on a socket that is gone, and sockets go all the time. This leaves out those that
+                // are gone; a new survey could add as many others.
                 Err(_) if layout.uncover_gone() => {}
-                // Something it should stand on was replaced before it stood.
-                Err(_) if tries < TRIES && layout.is_outdated() => {
+                // Something below a mount was replaced before bubblewrap mounted it.
+                Err(_) if tries < MAX_TRIES && layout.is_outdated() => {
                     tries += 1;
                     (layout, placeholders) = survey(&settings.view).await?;
                 }
                 Err(error) => return Err(error),
                 Ok((link, way_out, tmp)) => {
                     let (_placeholders, _tmp) = (placeholders, tmp);
-                    let (mode, recreated) = (settings.view.mode, AtomicBool::new(false));
+                    let (mode, recreated) = (settings.view.mode, Mutex::default());
                     return Ok(Self {
                         link,
                         layout,
@@ -92,42 +117,46 @@ impl Sandbox {
         }
     }
 
-    async fn enter(
+    async fn start_agent(
         settings: &SandboxSettings,
         layout: &Layout,
         agent: &InnerAgent<'_>,
     ) -> Result<(Link, Option<WayOut>, Option<PrivateFolder>), Error> {
         let (link, listener, tmp) = match &settings.ring {
-            Some(ring) => within(ring, layout, agent).await?,
-            None => sealed(layout, agent).await?,
+            Some(ring) => start_in_namespaces(ring, layout, agent).await?,
+            None => start_sealed(layout, agent).await?,
         };
         let way_out = listener.map(|listener| WayOut::open(listener, &settings.net)).transpose()?;
         Ok((link, way_out, tmp))
     }
 
-    /// Notes that it is in the place of another.
-    pub fn note_recreated(&self) {
-        self.recreated.store(true, Ordering::Relaxed);
+    /// Notes why it replaces an earlier one.
+    pub fn replacing(mut self, broken: Option<Broken>) -> Self {
+        self.recreated = Mutex::new(broken);
+        self
     }
 
     pub fn link(&self) -> &Link {
         &self.link
     }
 
-    /// Whether it still keeps what it should. What is replaced outside takes the mount on it away.
-    pub fn holds(&self) -> bool {
-        !self.link.is_closed() && self.layout.change().is_none()
+    /// Why no further command may run in it, or `None` if it is intact.
+    pub fn broken(&self) -> Option<Broken> {
+        match self.link.is_closed() {
+            true => Some(Broken::AgentEnded),
+            false => self.layout.change().map(|path| Broken::Changed(path.to_owned())),
+        }
     }
 
-    /// Variables by which a run's programs find the way out.
+    /// Variables that point a run's programs to the proxy.
     pub fn variables(&self, run: &str) -> Vec<(OsString, Option<OsString>)> {
         let Some(way_out) = &self.way_out else { return Vec::new() };
         let variables = environment_for(way_out.port, label(run));
         variables.into_iter().map(|(name, value)| (name.into(), Some(value.into()))).collect()
     }
 
-    /// What a run that ended so was refused, as far as that is known: where it wanted to connect to and, from what it
-    /// printed, which files it wanted. What git was led to read is told, too, and that files are gone.
+    /// What the sandbox refused a run, as far as that is known: the connections, and the files its output complains
+    /// about. Also reports a file that redirects git, and that the sandbox was recreated.
     pub fn refused(&self, run: &str, end: End, output: &Output, directory: &Path) -> Vec<String> {
         let printed = match end {
             End::Exited(0) => String::new(),
@@ -137,37 +166,35 @@ impl Sandbox {
         let files = refusals::files(&printed, directory, |path| self.explain(path));
         let intrusion = self.layout.intrusion().map(|path| {
             format!(
-                "{} makes git read other settings than its own: remove it before you use git outside \
-                 of the sandbox",
+                "{} makes git read another configuration; remove it before you use git outside the sandbox",
                 path.display()
             )
         });
-        let recreated = self.recreated.swap(false, Ordering::Relaxed).then(|| {
-            "sandbox: made anew, as what it stands on has changed: what was in /tmp is gone"
-                .to_owned()
-        });
+        let recreated = self.recreated.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let recreated =
+            recreated.map(|why| format!("sandbox recreated because {why}; /tmp is empty now"));
         network.chain(files).chain(intrusion).chain(recreated).collect()
     }
 
-    /// Why a file cannot be written or seen here, if it is the sandbox that keeps it.
+    /// Why the sandbox hides or protects a file, or `None` if it does not.
     fn explain(&self, path: &Path) -> Option<String> {
         let path_shown = path.display();
         Some(match self.layout.cover_of(path) {
             Some(Cover::Hidden) => {
-                format!("sandbox: {path_shown} is hidden, as it may hold secrets (`deny_read`)")
+                format!("sandbox: {path_shown} is hidden because it may hold secrets (`deny_read`)")
             }
             Some(Cover::Protected | Cover::Pinned) => format!(
-                "sandbox: {path_shown} configures other programs and cannot be changed; \
+                "sandbox: {path_shown} is write-protected because it configures other programs; \
                  `unprotected` in [sandbox] would allow it"
             ),
             None | Some(Cover::Shown) => match self.mode {
                 Mode::ReadOnly => format!(
-                    "sandbox: {path_shown} cannot be written in read-only mode; `--sandbox \
-                     workspace` allows the working directory"
+                    "sandbox: {path_shown} is not writable in read-only mode; `--sandbox workspace` makes the working \
+                     directory writable"
                 ),
                 Mode::Workspace => format!(
-                    "sandbox: {path_shown} is outside of what can be written; `write_dirs` in \
-                     [sandbox] would allow it"
+                    "sandbox: {path_shown} is outside the writable directories; `write_dirs` in [sandbox] \
+                     would allow it"
                 ),
             },
             Some(Cover::Writable | Cover::Private) => return None,
@@ -189,7 +216,7 @@ impl Drop for Sandbox {
 
 impl WayOut {
     fn open(listener: std::net::TcpListener, net: &str) -> Result<Self, Error> {
-        let rules = Rules::parse(net).map_err(Error::Net)?;
+        let rules = Rules::parse(net).map_err(Error::SandboxNetwork)?;
         let port = listener.local_addr().map_err(Error::Resources)?.port();
         let refusals = Arc::new(Refusals::default());
         let noted = refusals.clone();
@@ -204,35 +231,35 @@ impl WayOut {
     }
 }
 
-type Entered = (Link, Option<std::net::TcpListener>, Option<PrivateFolder>);
+type StartedAgent = (Link, Option<std::net::TcpListener>, Option<PrivateFolder>);
 
-/// An agent in a ring of its own.
-async fn within(
+/// Starts an agent in its own namespaces.
+async fn start_in_namespaces(
     ring: &Bubblewrap,
     layout: &Layout,
     agent: &InnerAgent<'_>,
-) -> Result<Entered, Error> {
+) -> Result<StartedAgent, Error> {
     let arguments = [OsString::from("agent")];
     let entrance = ring.command(layout, agent.program, &arguments).map_err(Error::Resources)?;
     let way_out = layout.network == Network::Off;
-    // Whose processes are counted is up to the namespace.
+    // The kernel then counts processes per namespace.
     let limits = Limits { own_namespace: true, ..agent.limits };
     let confinement = Confinement { permissions: layout.permissions(), proxied: way_out };
     let (mut command, options) = entrance.into_parts();
-    set(&mut command, agent.variables);
+    set_environment(&mut command, agent.variables);
     let (link, listener) = Link::start_confined(command, limits, confinement).await?;
     drop(options);
     Ok((link, listener, None))
 }
 
-/// An agent whose commands are sealed, and nothing more.
-async fn sealed(layout: &Layout, agent: &InnerAgent<'_>) -> Result<Entered, Error> {
+/// Starts an agent without namespaces: Landlock and seccomp alone confine its commands.
+async fn start_sealed(layout: &Layout, agent: &InnerAgent<'_>) -> Result<StartedAgent, Error> {
     let parent = agent.variables.get("TMPDIR").map_or(Path::new("/tmp"), Path::new);
     let tmp = PrivateFolder::make(parent).map_err(Error::Resources)?;
-    let permissions = layout.permissions_without_mounts(&tmp.0).map_err(Error::View)?;
+    let permissions = layout.permissions_without_mounts(&tmp.0).map_err(Error::SandboxLayout)?;
     let confinement = Confinement { permissions, proxied: false };
     let mut command = Command::new(agent.program);
-    set(&mut command, agent.variables);
+    set_environment(&mut command, agent.variables);
     SERVICE_VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
@@ -242,15 +269,15 @@ async fn sealed(layout: &Layout, agent: &InnerAgent<'_>) -> Result<Entered, Erro
 }
 
 /// Gives a command these variables and no others.
-fn set(command: &mut Command, variables: &Variables) {
+fn set_environment(command: &mut Command, variables: &Variables) {
     command.env_clear().envs(variables.all().iter().map(|(name, value)| (name, value)));
 }
 
-/// Looks what a view means now, and takes the names that must not be taken.
+/// Finds out what a view covers now, and creates placeholders for the protected names that do not exist.
 async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
     let view = view.clone();
     let surveyed = aside(move || {
-        let mut layout = view.survey().map_err(Error::View)?;
+        let mut layout = view.survey().map_err(Error::SandboxLayout)?;
         let placeholders = layout.create_placeholders().map_err(Error::Resources)?;
         Ok((layout, placeholders))
     });
@@ -258,10 +285,10 @@ async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
 }
 
 fn label(run: &str) -> &str {
-    run.get(..LABEL).unwrap_or(run)
+    run.get(..LABEL_LENGTH).unwrap_or(run)
 }
 
-/// A folder that goes with the enclosure.
+/// A folder that is deleted with its sandbox.
 struct PrivateFolder(PathBuf);
 
 impl PrivateFolder {

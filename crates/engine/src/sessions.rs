@@ -1,13 +1,15 @@
-//! Shells that remember where they are.
+//! Shells that keep their directory and variables between commands.
 //!
-//! A session is a shell that carries out one order after the other. Orders come, and answers go, on
-//! descriptors of their own, so nothing of them is in what commands read and print. What is printed
-//! until the answer is the command's.
+//! A session is a shell that runs one command after another. Commands arrive, and reports leave, on two extra
+//! descriptors, so none of that appears in what commands read or print. The shell's pipes are switched to another
+//! output for each command, once everything before is kept. So the report marks the end of a command's output, not
+//! anything in the text.
 //!
-//!     order ─▶ shell: eval ─┬─▶ stdout, stderr ─▶ the command's output
-//!                           └─▶ answer: exit code, directory
+//!     command ─▶ fd 61 ─▶ shell: eval ─┬─▶ stdout, stderr ─▶ the command's own Output
+//!                                      └─▶ fd 62 ─▶ report: exit code, directory
 //!
-//! A name stands for one shell at a time, from the moment somebody asks for it ([`Slot`]).
+//! A name stands for one shell at a time, from the moment someone asks for it ([`Slot`]), and counts against the limit
+//! from then on. The policy judges commands in the order they arrive, each with the history of those before it.
 
 mod command;
 mod dialect;
@@ -38,30 +40,30 @@ pub struct Sessions {
     by_name: Mutex<HashMap<String, Arc<Slot>>>,
 }
 
-/// A shell that is kept.
+/// A running session.
 #[derive(Debug)]
 pub struct Session {
     pub name: String,
     pub(crate) job: Arc<Job>,
     dialect: Dialect,
-    line: tokio::sync::Mutex<Line>,
-    /// All it was told so far. Whoever judges what comes next keeps others from judging.
-    said: tokio::sync::Mutex<String>,
-    /// How long the one before was not used, if it was ended for that and nobody was told.
+    pipes: tokio::sync::Mutex<Pipes>,
+    /// All commands so far. Locked while the next one is judged.
+    history: tokio::sync::Mutex<String>,
+    /// How long the previous session of this name was idle, if that ended it and no outcome has said so.
     expired: Mutex<Option<Duration>>,
-    /// The sandbox of its shell, if there is one.
+    /// The sandbox of its shell, if it has one.
     sandbox: Option<Arc<Sandbox>>,
 }
 
-/// What a session is talked to through; one order at a time.
+/// The pipes to the shell. Only one command at a time uses them.
 #[derive(Debug)]
-struct Line {
-    orders: Sender,
-    answers: BufReader<Receiver>,
+struct Pipes {
+    commands: Sender,
+    reports: BufReader<Receiver>,
 }
 
 impl Sessions {
-    /// What stands under a name. It is reserved if nothing does, unless there are too many.
+    /// The slot of a name. Reserves one if the name is new and the limit allows it.
     pub(crate) fn slot(&self, name: &str, limit: usize) -> Result<Arc<Slot>, Error> {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         by_name.retain(|_, slot| slot.is_used());
@@ -78,66 +80,66 @@ impl Session {
         name: String,
         job: Arc<Job>,
         dialect: Dialect,
-        (orders, answers): (OwnedFd, OwnedFd),
+        (commands, reports): (OwnedFd, OwnedFd),
         sandbox: Option<Arc<Sandbox>>,
     ) -> Result<Self, Error> {
-        let line = Line {
-            orders: Sender::from_owned_fd_unchecked(orders).map_err(Error::Resources)?,
-            answers: BufReader::new(
-                Receiver::from_owned_fd_unchecked(answers).map_err(Error::Resources)?,
+        let pipes = Pipes {
+            commands: Sender::from_owned_fd_unchecked(commands).map_err(Error::Resources)?,
+            reports: BufReader::new(
+                Receiver::from_owned_fd_unchecked(reports).map_err(Error::Resources)?,
             ),
         };
-        let line = tokio::sync::Mutex::new(line);
-        let (said, expired) = (tokio::sync::Mutex::default(), Mutex::default());
-        Ok(Self { name, job, dialect, line, said, expired, sandbox })
+        let pipes = tokio::sync::Mutex::new(pipes);
+        let (history, expired) = (tokio::sync::Mutex::default(), Mutex::default());
+        Ok(Self { name, job, dialect, pipes, history, expired, sandbox })
     }
 
-    /// What the sandbox has refused a command that ended so.
+    /// What the sandbox refused a command that ended this way.
     fn refused(&self, end: End, output: &Output, directory: Option<&Path>) -> Vec<String> {
         let directory = directory.unwrap_or(Path::new("/"));
         let refused = |it: &Arc<Sandbox>| it.refused(&self.job.run, end, output, directory);
         self.sandbox.as_ref().map(refused).unwrap_or_default()
     }
 
-    /// The same, after a shell whose end nobody was told of.
-    pub(crate) fn in_place_of(self, before: Option<&Job>) -> Self {
+    /// The same, replacing an earlier shell of the session.
+    pub(crate) fn replacing(self, before: Option<&Job>) -> Self {
         Self { expired: Mutex::new(before.and_then(Job::expired)), ..self }
     }
 
-    /// How long the one before was not used, for whoever is told first.
+    /// How long the previous session was idle, for the first outcome to report.
     fn take_expired(&self) -> Option<Duration> {
         self.expired.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Says what has to be said before the first order.
-    pub(crate) async fn greet(&self) {
-        let greeting = self.dialect.greeting();
-        // A shell that does not listen answers no order either, which tells.
-        let _ = self.line.lock().await.orders.write_all(greeting.as_bytes()).await;
+    /// Sends what the shell must read before the first command.
+    pub(crate) async fn send_prelude(&self) {
+        let prelude = self.dialect.prelude();
+        // If the shell does not read, the first command finds out.
+        let _ = self.pipes.lock().await.commands.write_all(prelude.as_bytes()).await;
     }
 
-    /// All it was told so far, for whoever adds to it. Others wait, in the order they came.
-    pub(crate) async fn said(&self) -> Said<'_> {
-        Said(self.said.lock().await)
+    /// All commands so far, to judge and add the next one. Others wait in the order they came.
+    pub(crate) async fn history(&self) -> History<'_> {
+        History(self.history.lock().await)
     }
 
-    /// Whether it carries out orders.
+    /// Whether it takes commands.
     fn is_alive(&self) -> bool {
         self.job.state() == State::Running && self.job.expired().is_none()
     }
 }
 
-/// What a session was told, in the hands of whoever judges what it is told next.
-pub(crate) struct Said<'a>(tokio::sync::MutexGuard<'a, String>);
+/// The commands of a session so far, locked.
+pub(crate) struct History<'a>(tokio::sync::MutexGuard<'a, String>);
 
-impl Said<'_> {
+impl History<'_> {
     pub fn text(&self) -> &str {
         &self.0
     }
 
     pub fn add(&mut self, text: &str) {
         self.0.push_str(text);
-        // Two, as a backslash may take one.
+        // Two, because a trailing backslash may consume one.
         self.0.push_str("\n\n");
     }
 }

@@ -1,5 +1,5 @@
-//! What an engine is made with. Nothing of it changes while the engine lives; what a login shell adds to the
-//! environment of commands is kept apart, and is set once.
+//! What an engine is made with. Settings never change; what a login shell adds to the environment is set once,
+//! elsewhere.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Login};
 
-/// The longest timeout there is: a day.
+/// The longest timeout: a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The program that is an agent when it is given the argument `agent`.
+    /// The program that becomes an agent when it gets the argument `agent`.
     pub agent: PathBuf,
-    /// What commands start with, unless a login shell says otherwise.
+    /// The environment of commands, unless a login shell reports another one.
     pub environment: Environment,
-    /// The login shell to ask for another environment.
+    /// The login shell to ask for the environment.
     pub login: Option<Login>,
     pub working_directory: PathBuf,
     pub timeout: Duration,
@@ -33,7 +33,7 @@ pub struct Settings {
     /// What each command may use.
     pub limits: Limits,
     pub spill: SpillSettings,
-    /// How long outputs can be read.
+    /// How long outputs stay readable.
     pub keep_time: Duration,
     /// Whether commands may start only in the working directory and below.
     pub stays_within: bool,
@@ -42,7 +42,7 @@ pub struct Settings {
     /// Whether the log and the audit trail contain the text of commands.
     pub log_commands: bool,
     pub audit: AuditSettings,
-    /// The sandbox commands run in, if there is one.
+    /// The sandbox of commands, if they have one.
     pub sandbox: Option<SandboxSettings>,
     /// The folder of detached jobs and control sockets.
     pub jobs_folder: Option<PathBuf>,
@@ -52,27 +52,27 @@ pub struct Settings {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SandboxSettings {
     pub view: View,
-    /// The namespaces around commands; without them, only the kernel's filters hold.
+    /// The namespaces around commands. Without them, only Landlock and seccomp confine commands.
     pub ring: Option<Bubblewrap>,
-    /// Where commands may connect to, in the syntax of `--net`. Commands share the machine's network only if the
-    /// view says so.
+    /// Where commands may connect to, in the syntax of `--net`. Commands share the machine's network only if the view
+    /// says so.
     pub net: String,
 }
 
-/// How many commands may run and wait, and how long without being used.
+/// How many commands may run and wait, and how long they may be idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunLimits {
-    /// At once, in all.
+    /// How many may run at once.
     pub total: usize,
-    /// At once, of one owner.
+    /// How many of one owner may run at once.
     pub per_owner: usize,
-    /// How many may wait for their turn, in all.
+    /// How many may wait for their turn.
     pub waiting: usize,
     /// How many jobs of one owner may run at once.
     pub jobs: usize,
     /// How many sessions one owner may have.
     pub sessions: usize,
-    /// How long a job or a session may be idle before it is ended.
+    /// How long a job or session may be idle before it is ended.
     pub idle: Option<Duration>,
 }
 

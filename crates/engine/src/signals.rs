@@ -1,6 +1,6 @@
-//! The names and numbers of signals.
+//! Names and numbers of signals.
 
-/// The signals of Linux, from 1 on.
+/// The signals of Linux, starting with 1.
 const SIGNALS: [&str; 31] = [
     "SIGHUP",
     "SIGINT",
@@ -35,13 +35,13 @@ const SIGNALS: [&str; 31] = [
     "SIGSYS",
 ];
 
-/// A signal's name; one of the real-time signals, which have none, is named by its number.
+/// The name of a signal. Real-time signals have none and get their number.
 pub fn signal_name(signal: i32) -> String {
     let named = usize::try_from(signal - 1).ok().and_then(|at| SIGNALS.get(at));
     named.map_or_else(|| format!("SIG{signal}"), ToString::to_string)
 }
 
-/// The number of a signal that [`signal_name`] named.
+/// The inverse of [`signal_name`].
 pub fn signal_number(name: &str) -> Option<u8> {
     match SIGNALS.iter().position(|known| *known == name) {
         Some(at) => u8::try_from(at + 1).ok(),

@@ -1,20 +1,20 @@
-//! Commands whose names are nearly the one that was not found.
+//! Suggests commands with names close to one that was not found.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How many are suggested.
-const MOST: usize = 3;
+/// How many to suggest.
+const MAX_SUGGESTIONS: usize = 3;
 
-/// What every shell does itself.
+/// Builtins of every shell.
 const BUILTINS: [&str; 24] = [
     "alias", "bg", "break", "cd", "command", "continue", "echo", "eval", "exec", "exit", "export",
     "fg", "getopts", "hash", "jobs", "read", "readonly", "return", "set", "shift", "times", "trap",
     "ulimit", "unset",
 ];
 
-/// What `bash` knows and a plain `sh` need not.
+/// Words that `bash` knows and plain `sh` may not.
 const ONLY_BASH: [&str; 27] = [
     "((",
     "[[",
@@ -45,13 +45,12 @@ const ONLY_BASH: [&str; 27] = [
     "coproc",
 ];
 
-/// Whether `bash` would know a word that another shell has taken for a program.
+/// Whether a word that a shell took for a program is one that `bash` knows.
 pub fn is_only_in_bash(name: &str) -> bool {
     ONLY_BASH.contains(&name)
 }
 
-/// The names on a `PATH`, or of what shells do themselves, that differ from `name` by little, nearest
-/// first.
+/// The programs on a `PATH` and the builtins with names close to `name`, closest first.
 pub fn similar_commands(name: &str, path: &OsStr) -> Vec<String> {
     let allowed = if name.len() <= 3 { 1 } else { 2 };
     let mut found: Vec<(usize, String)> = path
@@ -68,7 +67,7 @@ pub fn similar_commands(name: &str, path: &OsStr) -> Vec<String> {
         .collect();
     found.sort();
     found.dedup();
-    found.into_iter().take(MOST).map(|(_, name)| name).collect()
+    found.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
 }
 
 #[cfg(test)]

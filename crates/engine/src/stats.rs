@@ -1,4 +1,4 @@
-//! What happened so far, in numbers.
+//! Counters of the engine: how runs ended, and how long they took.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -6,22 +6,22 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
 
-/// The upper ends of the ranges latencies are counted in, in seconds; longer ones are beyond.
+/// The upper bounds of the latency histogram, in seconds. The last bucket has none.
 pub const RANGES: [f64; 12] =
     [0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 1800.0];
 
-/// How commands ended, by the names they are counted under.
+/// The names of the ends that are counted.
 pub const ENDS: [&str; 7] =
     ["exited", "failed", "signalled", "timed_out", "cancelled", "lost", "not_started"];
 
 #[derive(Debug, Default)]
 pub struct Stats {
-    /// Runs that were answered, in the order of [`ENDS`].
+    /// Answered runs, in the order of [`ENDS`].
     pub ends: [AtomicU64; ENDS.len()],
     pub refused: AtomicU64,
     pub busy: AtomicU64,
     pub running: AtomicU64,
-    /// What all commands have printed.
+    /// The output of all commands.
     pub bytes: AtomicU64,
     /// From the request to the command's first process.
     pub spawning: Latency,
@@ -29,10 +29,10 @@ pub struct Stats {
     pub total: Latency,
 }
 
-/// How often how long something took.
+/// A histogram of durations.
 #[derive(Debug, Default)]
 pub struct Latency {
-    /// Counts for each of [`RANGES`], and for what is beyond.
+    /// One count for each of [`RANGES`], and one for everything longer.
     counts: [AtomicU64; RANGES.len() + 1],
     microseconds: AtomicU64,
 }
@@ -45,7 +45,7 @@ impl Latency {
         self.microseconds.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// The counts of each range, and of what is beyond all.
+    /// One count for each of [`RANGES`], and one for everything longer.
     pub fn counts(&self) -> [u64; RANGES.len() + 1] {
         self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
     }

@@ -1,5 +1,5 @@
-//! How many commands run at once. Others wait for their turn, up to a number; more are told to come
-//! again.
+//! Limits how many commands run at once. Others wait for their turn, up to a limit; beyond it they fail with
+//! [`Error::Busy`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ pub struct Share {
     waiting: AtomicUsize,
 }
 
-/// The right to run a command. It is given back when dropped.
+/// The right to run a command, returned when dropped.
 #[derive(Debug)]
 pub struct Turn {
     _own: OwnedSemaphorePermit,
@@ -41,35 +41,35 @@ impl Turns {
         Share { runs, waiting: AtomicUsize::new(0) }
     }
 
-    /// Waits until one more may run.
+    /// Waits until one more command may run.
     pub async fn take(&self, share: &Share) -> Result<Turn, Error> {
         if let Ok(_own) = share.runs.clone().try_acquire_owned()
             && let Ok(_all) = self.all.clone().try_acquire_owned()
         {
             return Ok(Turn { _own, _all });
         }
-        // Half of all places: one owner does not take those of others.
-        let _own_place = wait(&share.waiting, self.limits.waiting.div_ceil(2))?;
-        let _place = wait(&self.waiting, self.limits.waiting)?;
-        // One's own first: whoever waits for that must not take away from others.
+        // Half of all waiting places at most, so that one owner cannot take those of others.
+        let _own_waiter = join_queue(&share.waiting, self.limits.waiting.div_ceil(2))?;
+        let _waiter = join_queue(&self.waiting, self.limits.waiting)?;
+        // The owner's own limit first: a command that waits for it must not hold a place that others could use.
         let _own = share.runs.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
         let _all = self.all.clone().acquire_owned().await.map_err(|_| Error::Closed)?;
         Ok(Turn { _own, _all })
     }
 }
 
-fn wait(waiting: &AtomicUsize, limit: usize) -> Result<Place<'_>, Error> {
-    let place = Place(waiting);
+fn join_queue(waiting: &AtomicUsize, limit: usize) -> Result<Waiter<'_>, Error> {
+    let waiter = Waiter(waiting);
     match waiting.fetch_add(1, Ordering::Relaxed) < limit {
-        true => Ok(place),
+        true => Ok(waiter),
         false => Err(Error::Busy),
     }
 }
 
-/// A place in the queue.
-struct Place<'a>(&'a AtomicUsize);
+/// A command that waits.
+struct Waiter<'a>(&'a AtomicUsize);
 
-impl Drop for Place<'_> {
+impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_turn_is_waited_for_and_too_many_are_told_to_come_again() {
+    async fn commands_wait_for_a_turn_and_fail_when_too_many_wait() {
         let turns = turns(9, 1, 1);
         let share = turns.share();
         let first = turns.take(&share).await.unwrap();
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_owner_does_not_take_all_turns() {
+    async fn one_owner_cannot_take_all_turns() {
         let turns = turns(2, 1, 9);
         let (greedy, modest) = (turns.share(), turns.share());
         let _one = turns.take(&greedy).await.unwrap();
@@ -106,7 +106,7 @@ mod tests {
         turns.take(&modest).await.unwrap();
     }
 
-    /// What a future has come to, without waiting.
+    /// The result of a future, if it is ready now.
     fn futures_now<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match std::pin::Pin::new(future).poll(&mut context) {

@@ -1,4 +1,4 @@
-//! The environment commands start with.
+//! Environment variables.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -24,7 +24,7 @@ impl Variables {
     }
 }
 
-/// Names only: whatever is printed of settings must not give secrets away.
+/// Names only: a printed value could give a secret away.
 impl fmt::Debug for Variables {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()

@@ -4,9 +4,18 @@
 //!                             ├─ our own server ─────▶ service
 //!                             └─ below one of ours, or unknown ─▶ record ─▶ Refused
 //!
-//! What is asked for here counts as a person's wish and passes no policy: a command that could ask would
-//! type into other jobs in a person's name. Access is decided before anything is read, so it holds for
-//! everything that can be asked.
+//! A request here counts as a person's and bypasses the policy, so a command that could connect would type into other
+//! jobs in a person's name. Access is decided before anything is read, so it holds for every request.
+//!
+//! The kernel names the peer (`SO_PEERCRED`) and gives a descriptor that keeps its process id from being reused
+//! (`SO_PEERPIDFD`). The peer's ancestors are then read up to the top. If one of them is an agent, a keeper or a
+//! recorder, of whichever server, the peer is refused. Variables, sessions and process groups would prove nothing,
+//! because a command can change its own. Ancestors do: all of ours are subreapers, so an orphan stays below them. If
+//! all of ours above a command are killed at once, its limit of file locks still gives it away.
+//!
+//! A server below another server (one that a command started) is a command like any other, except to the recorders it
+//! started itself. Two things cannot be told from a person: what a command makes others do (cron, a tmux outside), and
+//! what root runs, which can raise its limits.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -24,36 +33,36 @@ use tokio::time::{sleep, timeout};
 use super::messages::{Reply, message};
 use mcpz_audit::{Audit, RefusedPeer};
 
-/// How long somebody who is refused may take to say something.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a refused peer may take to say something.
+const PEER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How many refusals are recorded at most, and how long each of them counts: a command that asks again and
-/// again would push everything else out of the trail.
-const RECORDED: usize = 32;
-const COUNTS: Duration = Duration::from_secs(10);
+/// How many refusals are recorded per window. A command that asks again and again would push everything else out of the
+/// audit trail.
+const MAX_RECORDED: usize = 32;
+const RECORD_WINDOW: Duration = Duration::from_secs(10);
 
-/// Why somebody is refused.
+/// Why a peer is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error(
-        "an mcpz server runs this command (process {pid}, below {} {}); only people can ask for jobs this \
-         way, from a terminal outside", supervisor.name, supervisor.pid
+        "an mcpz server runs this command (process {pid}, below {} {}); only people may manage jobs this way, from a \
+         terminal outside mcpz", supervisor.name, supervisor.pid
     )]
     Below { pid: i32, supervisor: Supervisor },
     #[error(
-        "an mcpz server runs this command (process {pid}, whose limit of file locks is lower than the \
-         server's, as that of all commands); only people can ask for jobs this way, from a terminal outside"
+        "an mcpz server runs this command (process {pid}: its file lock limit is lower than the server's, as for every \
+         command); only people may manage jobs this way, from a terminal outside mcpz"
     )]
     Escaped { pid: i32 },
     #[error(
-        "cannot tell who asks for jobs: process {pid} has ended, or not all processes above it are visible \
-         (hidepid, or another container)"
+        "cannot tell who asks for jobs: process {pid} has ended, or some of its ancestors are not visible (hidepid, or \
+         another container)"
     )]
     Unknown { pid: i32 },
 }
 
 impl Refusal {
-    /// Why nobody should let this process in, as far as it sees that itself.
+    /// Why others would refuse this process, as far as it can tell.
     pub fn own() -> Option<Self> {
         match Ancestry::own() {
             Ancestry::Below(supervisor) => {
@@ -67,31 +76,31 @@ impl Refusal {
 #[derive(Clone)]
 pub struct Access {
     audit: Audit,
-    /// The server that the job was started by. It may itself be below another one.
+    /// The server that started the job. It may itself run below another one.
     server: Option<Arc<ProcessHandle>>,
-    /// How many more are recorded now.
+    /// How many more refusals may be recorded now.
     records: Arc<Semaphore>,
 }
 
 impl Access {
-    /// Lets in those who come from outside.
+    /// Admits peers from outside.
     pub fn new(audit: Audit) -> Self {
-        Self { audit, server: None, records: Arc::new(Semaphore::new(RECORDED)) }
+        Self { audit, server: None, records: Arc::new(Semaphore::new(MAX_RECORDED)) }
     }
 
-    /// Lets in this server, too, wherever it runs.
+    /// Also admits this server, wherever it runs.
     pub fn with_server(self, server: Option<Identity>) -> Self {
         Self { server: server.and_then(ProcessHandle::new).map(Arc::new), ..self }
     }
 
-    /// Passes a connection that may be served; others are told why not, in a task.
+    /// Returns a connection that may be served. Others learn why not, in a separate task.
     pub fn admit(&self, stream: UnixStream) -> Option<UnixStream> {
         let known = stream.peer_cred().ok();
-        // 0 is somebody in a namespace that cannot be seen from ours.
+        // 0 is a peer in a PID namespace that is not visible from ours.
         let pid = known.and_then(|known| known.pid()).unwrap_or(0);
         let peer = ProcessHandle::peer(stream.as_fd(), pid);
         let Err(refusal) = self.judge(pid, peer.as_ref()) else { return Some(stream) };
-        // Root needs no socket to do as it likes. A service that may not see others' processes sees nothing of it.
+        // Root can do as it likes without a socket. A server that may not see other users' processes cannot see root's.
         let root = known.is_some_and(|known| known.uid() == 0) && !geteuid().is_root();
         if root && matches!(refusal, Refusal::Unknown { .. }) {
             return Some(stream);
@@ -101,8 +110,8 @@ impl Access {
         None
     }
 
-    /// It does not matter when this is: a process that loses its parent meanwhile gets another one below
-    /// the same supervisor.
+    /// The moment does not matter: a process that loses its parent meanwhile gets another one below the same
+    /// supervisor.
     fn judge(&self, pid: i32, peer: Option<&ProcessHandle>) -> Result<(), Refusal> {
         let ancestry = peer.map_or(Ancestry::Unknown, ProcessHandle::ancestry);
         let there = peer.is_some_and(ProcessHandle::is_alive);
@@ -117,8 +126,8 @@ impl Access {
     }
 
     async fn refuse(self, mut stream: UnixStream, refusal: Refusal, name: String) {
-        // A connection that closes at once was only a test whether anyone is here.
-        if timeout(PATIENCE, has_left(&stream)).await.unwrap_or(false) {
+        // A peer that hangs up at once only tested whether anyone serves the socket.
+        if timeout(PEER_TIMEOUT, hung_up(&stream)).await.unwrap_or(false) {
             return;
         }
         let reason = refusal.to_string();
@@ -128,25 +137,25 @@ impl Access {
         };
         let room = self.records.clone().try_acquire_owned();
         if room.is_ok() {
-            tracing::warn!("refused at the control socket: {reason}");
-            // It is on the disk before it is told: the refused process may try to remove the trace.
+            tracing::warn!("refused a connection to the control socket: {reason}");
+            // On the disk before the peer hears of it, because it may try to remove the record.
             let peer = RefusedPeer { pid, name: &name, below, reason: &reason };
             if let Err(error) = self.audit.refuse_peer(&peer).await {
-                tracing::error!("the refusal is not recorded: {}", error.chain());
+                tracing::error!("cannot record the refusal: {}", error.chain());
             }
         }
         if let Ok(bytes) = message(&Reply::Refused(reason)) {
-            let _ = timeout(PATIENCE, stream.write_all(&bytes)).await;
+            let _ = timeout(PEER_TIMEOUT, stream.write_all(&bytes)).await;
         }
         drop(stream);
         if let Ok(_room) = room {
-            sleep(COUNTS).await;
+            sleep(RECORD_WINDOW).await;
         }
     }
 }
 
-/// Whether somebody has left without a word; waits until that is known. What is said is not read.
-async fn has_left(stream: &UnixStream) -> bool {
+/// Waits until the peer says something or hangs up. Returns whether it hung up. Reads nothing.
+async fn hung_up(stream: &UnixStream) -> bool {
     let mut byte = [0];
     loop {
         if stream.readable().await.is_err() {

@@ -16,10 +16,10 @@ use super::messages::{JobListing, MessageReader, OutputRange, Reply, Request, me
 use crate::request::Size;
 use crate::run::Action;
 
-/// A connection to a control socket. Sending never waits: the other side may be busy sending.
+/// A connection to a control socket. Sending never waits, because the other side may be busy sending.
 pub struct Connection {
-    asks: mpsc::UnboundedSender<(Vec<u8>, Done)>,
-    told: MessageReader<OwnedReadHalf>,
+    requests: mpsc::UnboundedSender<(Vec<u8>, OnSent)>,
+    replies: MessageReader<OwnedReadHalf>,
     sending: JoinHandle<()>,
     /// The process at the other end.
     pid: Option<i32>,
@@ -30,8 +30,8 @@ pub struct Connection {
 #[error("{0}")]
 pub struct Refused(pub String);
 
-/// Called when something was sent.
-type Done = Box<dyn FnOnce() + Send>;
+/// Called when a request was sent.
+type OnSent = Box<dyn FnOnce() + Send>;
 
 impl Connection {
     /// Connects to the socket in a folder, if anyone serves it.
@@ -39,16 +39,16 @@ impl Connection {
         let stream = UnixStream::from_std(connect(folder)?)?;
         let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (read, mut write) = stream.into_split();
-        let (asks, mut asked) = mpsc::unbounded_channel::<(Vec<u8>, Done)>();
+        let (requests, mut outgoing) = mpsc::unbounded_channel::<(Vec<u8>, OnSent)>();
         let sending = tokio::spawn(async move {
-            while let Some((bytes, done)) = asked.recv().await {
+            while let Some((bytes, on_sent)) = outgoing.recv().await {
                 if write.write_all(&bytes).await.is_err() {
                     return;
                 }
-                done();
+                on_sent();
             }
         });
-        Ok(Self { asks, told: MessageReader::new(read), sending, pid })
+        Ok(Self { requests, replies: MessageReader::new(read), sending, pid })
     }
 
     /// The process at the other end, if it is visible from here.
@@ -56,17 +56,17 @@ impl Connection {
         self.pid.filter(|pid| *pid > 0)
     }
 
-    /// Continues that process, if it was stopped.
+    /// Continues that process, if someone has stopped it.
     pub fn wake(&self) {
         if let Some(pid) = self.pid().and_then(Pid::from_raw) {
             let _ = kill_process(pid, Signal::CONT);
         }
     }
 
-    /// All jobs there; the error has a [`Refused`] in it where we are not told.
+    /// Lists all jobs there. If access is denied, the error contains a [`Refused`].
     pub async fn list(&mut self) -> io::Result<Vec<JobListing>> {
-        self.ask(&Request::List, || ())?;
-        match self.told.next().await {
+        self.send(&Request::List, || ())?;
+        match self.replies.next().await {
             Some(Reply::Jobs(jobs)) => Ok(jobs),
             Some(Reply::Refused(reason)) => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, Refused(reason)))
@@ -75,45 +75,45 @@ impl Connection {
         }
     }
 
-    /// Asks a job's keeper something; `Reply::Seen` is the answer.
+    /// Asks a job's keeper something. `Reply::Seen` is the answer.
     pub fn look(&self, run: &str, question: Question) -> io::Result<()> {
-        self.ask(&Request::Look { run: run.to_owned(), question }, || ())
+        self.send(&Request::Look { run: run.to_owned(), question }, || ())
     }
 
-    /// Gives a job's terminal another size.
+    /// Resizes a job's terminal.
     pub fn resize(&self, run: &str, size: Size) -> io::Result<()> {
         let Size { rows, columns } = size;
         self.look(run, Question::Resize { rows, columns })
     }
 
-    /// Has told what a job has printed and, with `stay`, all that becomes of it.
+    /// Requests a job's output and, with `stay`, everything that happens to it from now on.
     pub fn follow(&self, run: &str, wanted: OutputRange, stay: bool) -> io::Result<()> {
-        self.ask(&Request::Follow { run: run.to_owned(), wanted, stay }, || ())
+        self.send(&Request::Follow { run: run.to_owned(), wanted, stay }, || ())
     }
 
-    /// Does something with a job. `sent` is called when the request is on its way.
+    /// Does something with a job. Calls `sent` when the request is on its way.
     pub fn say(
         &self,
         run: &str,
-        saying: Action,
+        action: Action,
         sent: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        self.ask(&Request::Say { run: run.to_owned(), saying }, sent)
+        self.send(&Request::Do { run: run.to_owned(), action }, sent)
     }
 
-    /// What is told next; nothing when the other side has left.
+    /// The next reply, or `None` when the other side has left.
     pub async fn next(&mut self) -> Option<Reply> {
-        self.told.next().await
+        self.replies.next().await
     }
 
-    /// Leaves when all that was asked and said is sent.
+    /// Closes the connection once everything is sent.
     pub async fn leave(self) {
-        drop(self.asks);
+        drop(self.requests);
         let _ = self.sending.await;
     }
 
-    fn ask(&self, ask: &Request, sent: impl FnOnce() + Send + 'static) -> io::Result<()> {
-        let bytes = message(ask)?;
-        self.asks.send((bytes, Box::new(sent))).map_err(|_| io::ErrorKind::BrokenPipe.into())
+    fn send(&self, request: &Request, sent: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let bytes = message(request)?;
+        self.requests.send((bytes, Box::new(sent))).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 }

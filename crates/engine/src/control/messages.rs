@@ -1,4 +1,6 @@
-//! What is said on a control socket, as frames.
+//! The messages on a control socket.
+//!
+//! They are encoded with postcard, which writes variants by position: add new ones at the end.
 
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -12,27 +14,27 @@ use crate::jobs::{JobEnd, State};
 use crate::run::{Action, Life};
 use mcpz_output::Stream;
 
-/// How much is read at a time.
+/// How much to read at a time.
 const READ_SIZE: usize = 64 << 10;
 
-/// What is asked. Jobs are named by their runs.
+/// A request. It names a job by its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     List,
-    /// What a job has printed and, with `stay`, what it prints and what becomes of it until nothing of it is left.
+    /// Send a job's output and, with `stay`, everything that happens to it until none of its processes is left.
     Follow {
         run: String,
         wanted: OutputRange,
         stay: bool,
     },
-    /// A question for its keeper.
+    /// Ask its keeper.
     Look {
         run: String,
         question: Question,
     },
-    Say {
+    Do {
         run: String,
-        saying: Action,
+        action: Action,
     },
 }
 
@@ -40,9 +42,9 @@ pub enum Request {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutputRange {
     Everything,
-    /// From so many bytes of stdout on.
+    /// From this offset in stdout on.
     After(u64),
-    /// From so many bytes before its end on.
+    /// From this many bytes before the end on.
     Last(u64),
     Nothing,
 }
@@ -57,12 +59,12 @@ pub enum Reply {
         bytes: Vec<u8>,
     },
     Life(Life),
-    /// What was asked for with `Look`, if anybody can tell.
+    /// The answer to `Look`, if there is one.
     Seen(Option<Answer>),
     Ended(JobEnd),
     /// Access is denied, for this reason.
     Refused(String),
-    /// Output that could not be kept, and is sent once. What is missing before it was lost.
+    /// Output that could not be kept and is sent only once. Any gap before it was lost.
     Passing {
         stream: Stream,
         at: u64,
@@ -84,7 +86,7 @@ pub struct JobListing {
     pub duration: Duration,
     pub terminal: bool,
     pub detached: bool,
-    /// Whether it can be written to.
+    /// Whether it takes input.
     pub writable: bool,
 }
 
@@ -99,8 +101,7 @@ impl<R: AsyncRead + Unpin> MessageReader<R> {
         Self { stream, bytes: Vec::new() }
     }
 
-    /// The next message; nothing at the end of the stream, or when it is garbage. Nothing is lost if the future is
-    /// dropped before it is done.
+    /// The next message, or `None` at the end of the stream and after garbage. Dropping the future loses nothing.
     pub async fn next<T: DeserializeOwned>(&mut self) -> Option<T> {
         loop {
             match decode(&self.bytes) {

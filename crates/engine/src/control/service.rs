@@ -1,4 +1,4 @@
-//! One connection to our control socket.
+//! Serves one connection to our control socket.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,92 +13,92 @@ use tokio::sync::watch;
 
 use super::Register;
 use super::messages::{JobListing, MessageReader, OutputRange, Reply, Request, message};
-use crate::jobs::{Job, JobEnd, Use};
+use crate::jobs::{Job, JobEnd, UseGuard};
 use crate::run::{Action, Life};
 use mcpz_output::{Output, Piece, Stream};
 
-/// How much output is told at a time.
+/// How much output to send at a time.
 const PIECE: usize = 64 << 10;
 
-/// Between two tries to write to a job that does not read, at first and at last.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
-const LOOK_SELDOM: Duration = Duration::from_secs(1);
+/// The first and the longest pause between two attempts to write to a job that does not read.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 struct Service {
     register: Register,
     write: OwnedWriteHalf,
     followed: Option<Followed>,
-    /// What a job is to read, and has no room for.
-    waiting: VecDeque<(Arc<Job>, Action)>,
-    /// How long until that is tried again.
-    patience: Duration,
+    /// Input that a job has no room for yet.
+    pending_input: VecDeque<(Arc<Job>, Action)>,
+    /// The pause before the next attempt.
+    retry_pause: Duration,
     followers: watch::Sender<usize>,
 }
 
-/// How many bytes of each stream were passed on, as they came.
+/// How many bytes of each stream were sent.
 struct Sent {
     stdout: u64,
     stderr: u64,
 }
 
-/// A job somebody follows, and what they know of it.
+/// A followed job, and what its follower knows of it.
 struct Followed {
     job: Arc<Job>,
     sent: Sent,
     life: Option<Life>,
     stay: bool,
-    _use: Use,
-    _counted: Counted,
+    _in_use: UseGuard,
+    _follower_count: FollowerCount,
 }
 
-/// Counts one more for as long as it is there.
-struct Counted(watch::Sender<usize>);
+/// Counts one follower for as long as it exists.
+struct FollowerCount(watch::Sender<usize>);
 
-impl Counted {
+impl FollowerCount {
     fn new(followers: &watch::Sender<usize>) -> Self {
         followers.send_modify(|followers| *followers += 1);
         Self(followers.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for FollowerCount {
     fn drop(&mut self) {
         self.0.send_modify(|followers| *followers -= 1);
     }
 }
 
-/// Serves a connection until it closes, or everything about the job it follows is told.
+/// Serves a connection until it closes, or everything about the job it follows is sent.
 pub async fn serve(stream: UnixStream, register: Register, followers: watch::Sender<usize>) {
     let (read, write) = stream.into_split();
-    let (followed, waiting) = (None, VecDeque::new());
+    let (followed, pending_input) = (None, VecDeque::new());
     let mut service =
-        Service { register, write, followed, waiting, patience: LOOK_AGAIN, followers };
-    let mut asks = MessageReader::new(read);
+        Service { register, write, followed, pending_input, retry_pause: RETRY_PAUSE, followers };
+    let mut requests = MessageReader::new(read);
     loop {
-        let blocked = !service.waiting.is_empty();
-        let going_on = tokio::select! {
+        let blocked = !service.pending_input.is_empty();
+        let stay_open = tokio::select! {
             biased;
-            ask = asks.next(), if !blocked => match ask {
-                Some(ask) => service.answer(ask).await,
+            request = requests.next(), if !blocked => match request {
+                Some(request) => service.answer(request).await,
                 None => return,
             },
-            () = tokio::time::sleep(service.patience), if blocked => {
-                service.write_waiting();
+            () = tokio::time::sleep(service.retry_pause), if blocked => {
+                service.write_pending();
                 Ok(!service.write.ready(Interest::WRITABLE).await.is_ok_and(|it| it.is_write_closed()))
             }
-            () = news(service.followed.as_ref()) => service.tell_news().await,
+            () = wait_for_news(service.followed.as_ref()) => service.send_news().await,
         };
-        if !going_on.unwrap_or(false) {
+        if !stay_open.unwrap_or(false) {
             return;
         }
     }
 }
 
-/// Done when there is something to tell of a job that is followed.
-async fn news(followed: Option<&Followed>) {
+/// Completes when there is something to report of a followed job.
+async fn wait_for_news(followed: Option<&Followed>) {
     let Some(followed) = followed else { return std::future::pending().await };
     let job = &followed.job;
-    let (mut arrived, mut life, mut ending) = (job.output.watch(), job.life(), job.ending());
+    let (mut arrived, mut life, mut ending) = (job.output.watch(), job.life(), job.watch_end());
     arrived.mark_unchanged();
     ending.mark_unchanged();
     let known = followed.life.as_ref();
@@ -113,41 +113,43 @@ async fn news(followed: Option<&Followed>) {
 }
 
 impl Followed {
-    /// Whether there is output that was not told.
+    /// Whether there is output to send.
     fn has_more(&self) -> bool {
-        let more = |stream, place| self.job.output.end(stream) > place;
+        let more = |stream, sent_up_to| self.job.output.end(stream) > sent_up_to;
         more(Stream::Stdout, self.sent.stdout) || more(Stream::Stderr, self.sent.stderr)
     }
 }
 
 impl Service {
-    /// Whether the conversation goes on.
-    async fn answer(&mut self, ask: Request) -> io::Result<bool> {
-        match ask {
+    /// Handles a request. Returns whether to stay connected.
+    async fn answer(&mut self, request: Request) -> io::Result<bool> {
+        match request {
             Request::List => {
                 let jobs = (self.register)();
                 let listed = jobs.iter().map(|(owner, job)| JobListing::new(owner, job)).collect();
-                self.tell(&Reply::Jobs(listed)).await?;
+                self.send(&Reply::Jobs(listed)).await?;
             }
             Request::Follow { run, wanted, stay } => match self.find(&run) {
                 Some(job) => {
                     let sent = wanted.from(&job.output);
-                    let (_use, _counted) = (job.begin_use(), Counted::new(&self.followers));
-                    let followed = Followed { job, sent, life: None, stay, _use, _counted };
+                    let (_in_use, _follower_count) =
+                        (job.begin_use(), FollowerCount::new(&self.followers));
+                    let followed =
+                        Followed { job, sent, life: None, stay, _in_use, _follower_count };
                     self.followed = Some(followed);
                 }
-                None => self.tell(&Reply::NoSuchJob).await?,
+                None => self.send(&Reply::NoSuchJob).await?,
             },
             Request::Look { run, question } => match self.find(&run) {
                 Some(job) => {
                     let seen = job.controls().inspector().ask(question).await;
-                    self.tell(&Reply::Seen(seen)).await?;
+                    self.send(&Reply::Seen(seen)).await?;
                 }
-                None => self.tell(&Reply::NoSuchJob).await?,
+                None => self.send(&Reply::NoSuchJob).await?,
             },
-            Request::Say { run, saying } => match self.find(&run) {
-                Some(job) => self.say(job, saying),
-                None => self.tell(&Reply::NoSuchJob).await?,
+            Request::Do { run, action } => match self.find(&run) {
+                Some(job) => self.perform(job, action),
+                None => self.send(&Reply::NoSuchJob).await?,
             },
         }
         Ok(true)
@@ -157,11 +159,11 @@ impl Service {
         (self.register)().into_iter().map(|(_, job)| job).find(|job| &*job.run == run)
     }
 
-    fn say(&mut self, job: Arc<Job>, saying: Action) {
-        match saying {
+    fn perform(&mut self, job: Arc<Job>, action: Action) {
+        match action {
             Action::Write { .. } | Action::CloseInput => {
-                self.waiting.push_back((job, saying));
-                self.write_waiting();
+                self.pending_input.push_back((job, action));
+                self.write_pending();
             }
             Action::Signal(signal) => job.controls().signal(signal),
             Action::Stopping => job.controls().note_stop(),
@@ -171,19 +173,19 @@ impl Service {
         }
     }
 
-    /// Gives jobs what they are to read, as far as they have room for it.
-    fn write_waiting(&mut self) {
-        while let Some((job, saying)) = self.waiting.pop_front() {
-            match saying {
+    /// Writes pending input, as far as jobs have room for it.
+    fn write_pending(&mut self) {
+        while let Some((job, action)) = self.pending_input.pop_front() {
+            match action {
                 _ if job.is_gone() => {}
                 Action::Write { bytes, person, before } => {
                     match job.controls().reserve(bytes.len()) {
                         Some(room) => room.write(bytes, person, before),
                         None => {
-                            let saying = Action::Write { bytes, person, before };
-                            self.waiting.push_front((job.clone(), saying));
-                            // It may be long until it reads.
-                            self.patience = (self.patience * 2).min(LOOK_SELDOM);
+                            let action = Action::Write { bytes, person, before };
+                            self.pending_input.push_front((job.clone(), action));
+                            // It may take long until the job reads.
+                            self.retry_pause = (self.retry_pause * 2).min(MAX_RETRY_PAUSE);
                             return;
                         }
                     }
@@ -191,53 +193,52 @@ impl Service {
                 _ => job.controls().close_input(),
             }
         }
-        self.patience = LOOK_AGAIN;
+        self.retry_pause = RETRY_PAUSE;
     }
 
-    /// Tells what is new, and of the output a piece, so that nobody who asks for something waits for
-    /// the end of a flood.
-    async fn tell_news(&mut self) -> io::Result<bool> {
+    /// Sends what is new, and one piece of the output: requests must not wait for the end of a flood.
+    async fn send_news(&mut self) -> io::Result<bool> {
         let Some(followed) = &mut self.followed else { return Ok(true) };
         let (job, stay) = (followed.job.clone(), followed.stay);
         let gone = job.is_gone();
         let life = job.life().borrow().clone();
         let changed = followed.life.replace(life.clone()).as_ref() != Some(&life);
         if changed {
-            self.tell(&Reply::Life(life)).await?;
+            self.send(&Reply::Life(life)).await?;
         }
-        self.tell_output(&job, Stream::Stdout).await?;
-        self.tell_output(&job, Stream::Stderr).await?;
+        self.send_output(&job, Stream::Stdout).await?;
+        self.send_output(&job, Stream::Stderr).await?;
         if self.followed.as_ref().is_some_and(Followed::has_more) {
             return Ok(true);
         }
         if gone {
-            self.tell(&Reply::Ended(JobEnd::of(&job))).await?;
+            self.send(&Reply::Ended(JobEnd::of(&job))).await?;
         }
         Ok(stay && !gone)
     }
 
-    async fn tell_output(&mut self, job: &Job, stream: Stream) -> io::Result<()> {
+    async fn send_output(&mut self, job: &Job, stream: Stream) -> io::Result<()> {
         let Some(followed) = &mut self.followed else { return Ok(()) };
-        let place = match stream {
+        let sent_up_to = match stream {
             Stream::Stdout => &mut followed.sent.stdout,
             Stream::Stderr => &mut followed.sent.stderr,
         };
-        let (output, at) = (job.output.clone(), *place);
+        let (output, at) = (job.output.clone(), *sent_up_to);
         if output.end(stream) <= at {
             return Ok(());
         }
         let read = aside(move || output.read_on(stream, at, PIECE));
         let Piece { at, bytes, kept } = read.await.map_err(io::Error::from).flatten()?;
-        *place = at + bytes.len() as u64;
-        let tell = match kept {
+        *sent_up_to = at + bytes.len() as u64;
+        let reply = match kept {
             true => Reply::Output { stream, at, bytes },
             false => Reply::Passing { stream, at, bytes },
         };
-        self.tell(&tell).await
+        self.send(&reply).await
     }
 
-    async fn tell(&mut self, tell: &Reply) -> io::Result<()> {
-        self.write.write_all(&message(tell)?).await
+    async fn send(&mut self, reply: &Reply) -> io::Result<()> {
+        self.write.write_all(&message(reply)?).await
     }
 }
 

@@ -1,4 +1,4 @@
-//! A run that a recorder keeps, as its owner's server sees it.
+//! A detached run, as its owner's server sees it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,10 +21,10 @@ use crate::jobs::{JobEnd, JobOutcome};
 use crate::outcome::Outcome;
 use crate::run::{Action, Life, Message, Run, TaskEnds};
 
-/// Between two connections to a recorder that is there and does not answer.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// The pause before connecting again to a recorder that does not answer.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// How much of the file is read at a time.
+/// How much of the file to read at a time.
 const PIECE: usize = 256 << 10;
 
 struct Follower {
@@ -32,22 +32,22 @@ struct Follower {
     output: Output,
     life: watch::Sender<Life>,
     backlog: Arc<AtomicUsize>,
-    /// What its recorder said at last.
+    /// The end its recorder reported.
     end: Option<JobEnd>,
     /// Why the recorder denies access, if it does.
     refused: Option<String>,
     /// Callers that wait for the recorder's answers, in order.
-    asked: VecDeque<oneshot::Sender<Answer>>,
+    callers: VecDeque<oneshot::Sender<Answer>>,
 }
 
-/// Follows a detached run; `output` reads the file its recorder writes.
+/// Follows a detached run. `output` reads the file its recorder writes.
 pub fn follow(job: JobFolder, output: Output) -> Run {
     let manifest = &job.manifest;
     let (id, command) = (Arc::from(manifest.run.as_str()), manifest.command.clone());
     let (run, ends) = Run::new(id, command, None, manifest.input, output.clone());
     let TaskEnds { answer, messages, life, backlog, .. } = ends;
-    let (end, refused, asked) = (None, None, VecDeque::new());
-    let follower = Follower { job, output, life, backlog, end, refused, asked };
+    let (end, refused, callers) = (None, None, VecDeque::new());
+    let follower = Follower { job, output, life, backlog, end, refused, callers };
     tokio::spawn(follower.follow(answer, messages));
     run
 }
@@ -61,19 +61,19 @@ impl Follower {
         loop {
             match Connection::open(&self.job.folder) {
                 Ok(connection) => {
-                    if self.attend(connection, &mut messages).await.is_none() {
+                    if self.listen(connection, &mut messages).await.is_none() {
                         return;
                     }
                 }
                 Err(error) if is_gone(&error) => break,
-                // It has too many connections, or something else is wrong.
+                // Too many connections, or another error that may pass.
                 Err(_) => {}
             }
             if self.end.is_some() || self.refused.is_some() || self.job.is_over() {
                 break;
             }
             tokio::select! {
-                () = sleep(LOOK_AGAIN) => {}
+                () = sleep(RETRY_PAUSE) => {}
                 message = messages.recv() => if matches!(message, None | Some(Message::Cancel)) {
                     return;
                 },
@@ -82,7 +82,7 @@ impl Follower {
         self.conclude(answer).await;
     }
 
-    /// The recorder has left, and everything it had to say is in its folder.
+    /// Ends the run. The recorder has left, and its folder contains the rest.
     async fn conclude(mut self, answer: oneshot::Sender<Result<Outcome, Error>>) {
         let job = self.job.clone();
         let written = aside(move || job.read_end().ok_or_else(|| job.took()));
@@ -97,7 +97,7 @@ impl Follower {
         });
         let outcome = match (self.refused.take(), end.outcome) {
             (Some(reason), _) | (None, JobOutcome::NotStarted(reason)) => {
-                Err(Error::NotBegun(reason))
+                Err(Error::RecorderFailed(reason))
             }
             (None, JobOutcome::Ran(how, usage)) => Ok(Outcome {
                 id: Arc::from(self.job.manifest.run.as_str()),
@@ -118,18 +118,18 @@ impl Follower {
         self.output.finish();
     }
 
-    /// Listens to the recorder, and passes messages on, until it leaves. Nothing if nobody here follows the run any
+    /// Listens to the recorder and forwards messages until it leaves. Returns `None` if nobody here follows the run any
     /// more.
-    async fn attend(
+    async fn listen(
         &mut self,
         mut connection: Connection,
         messages: &mut mpsc::UnboundedReceiver<Message>,
     ) -> Option<()> {
         let run = self.job.manifest.run.clone();
-        // What must not wait behind input that the run does not read has a connection of its own.
+        // A second connection, so that a stop does not wait behind input that the run does not read.
         let urgent = Connection::open(&self.job.folder).ok();
-        // What was asked on another connection is not answered on this one.
-        self.asked.clear();
+        // Answers to questions asked on an earlier connection do not arrive on this one.
+        self.callers.clear();
         let known = self.output.end(Stream::Stdout);
         connection.follow(&run, OutputRange::After(known), true).ok()?;
         loop {
@@ -143,8 +143,8 @@ impl Follower {
                     Some(Reply::Ended(end)) => self.end = Some(end),
                     Some(Reply::Refused(reason)) => self.refused = Some(reason),
                     Some(Reply::Seen(seen)) => {
-                        if let (Some(asked), Some(seen)) = (self.asked.pop_front(), seen) {
-                            let _ = asked.send(seen);
+                        if let (Some(caller), Some(seen)) = (self.callers.pop_front(), seen) {
+                            let _ = caller.send(seen);
                         }
                     }
                     Some(Reply::Jobs(_)) => {}
@@ -152,13 +152,13 @@ impl Follower {
                 },
                 message = messages.recv() => match message {
                     None | Some(Message::Cancel) => return None,
-                    Some(message) => self.pass_on((&connection, urgent.as_ref()), &run, message),
+                    Some(message) => self.forward((&connection, urgent.as_ref()), &run, message),
                 },
             }
         }
     }
 
-    fn pass_on(
+    fn forward(
         &mut self,
         (connection, urgent): (&Connection, Option<&Connection>),
         run: &str,
@@ -176,13 +176,13 @@ impl Follower {
                 }
                 Action::CloseInput => connection.say(run, action, || ()),
                 _ => {
-                    // It could not listen if someone has stopped it.
+                    // Someone may have stopped it, and then it does not read.
                     urgent.wake();
                     urgent.say(run, action, || ())
                 }
             },
-            Message::Look(question, asked) => {
-                self.asked.push_back(asked);
+            Message::Look(question, caller) => {
+                self.callers.push_back(caller);
                 connection.look(run, question)
             }
             Message::Cancel | Message::BecomeJob | Message::Switch(..) => Ok(()),
@@ -190,14 +190,14 @@ impl Follower {
     }
 }
 
-/// Whether nobody is there, and nobody will be.
+/// Whether nobody serves the socket, and nobody will.
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionRefused | io::ErrorKind::NotFound)
 }
 
-/// Takes in what is in the files and was not told, but for so many bytes that were lost.
+/// Reads what is in the files and was not sent, `lost` bytes aside.
 async fn read_rest(job: &JobFolder, output: &Output, lost: u64) {
-    let (job, output) = (job.clone(), output.clone());
+    let (name, job, output) = (job.manifest.name(), job.clone(), output.clone());
     let read = aside(move || {
         let (file, mut piece) = (open(&job.output())?, vec![0; PIECE]);
         while output.cut(Stream::Stdout).is_none() {
@@ -214,6 +214,6 @@ async fn read_rest(job: &JobFolder, output: &Output, lost: u64) {
         io::Result::Ok(())
     });
     if let Ok(Err(error)) = read.await {
-        tracing::warn!("the output of a detached job cannot be read: {error}");
+        tracing::warn!("cannot read the output of detached job {name}: {error}");
     }
 }

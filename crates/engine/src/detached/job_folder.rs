@@ -1,12 +1,12 @@
-//! The folder of one detached job: what it is, what it prints, how it ended.
+//! The folder of one detached job.
 //!
-//!     job.json    the manifest, from when it has begun
-//!     output      what it prints
+//!     job.json    the manifest, once it runs
+//!     output      its output
 //!     newest      the last bytes of an output that could not be kept whole
 //!     end.json    how it ended
 //!     control     the socket of its recorder
 //!
-//! Room for the end is reserved before the job begins: when it ends, the disk may be full.
+//! Room for `newest` and `end.json` is reserved before the job starts, because the disk may be full when it ends.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -19,25 +19,25 @@ use rustix::fs::{FallocateFlags, OFlags, fallocate};
 use serde::de::DeserializeOwned;
 
 use super::Manifest;
-use crate::control::{self, private_folder};
+use crate::control::{self, create_private_folder};
 use crate::error::Error;
 use crate::jobs::JobEnd;
 
 pub(super) const MANIFEST: &str = "job.json";
-const UNPUBLISHED: &str = "job.part";
+const MANIFEST_PART: &str = "job.part";
 const END: &str = "end.json";
-pub(super) const UNENDED: &str = "end.part";
+pub(super) const END_PART: &str = "end.part";
 pub(super) const OUTPUT: &str = "output";
 const NEWEST: &str = "newest";
-pub(super) const UNKEPT: &str = "newest.part";
+pub(super) const NEWEST_PART: &str = "newest.part";
 
-/// What the end of a job takes.
-const ROOM: usize = 4096;
+/// The size of an end.
+const END_SIZE: usize = 4096;
 
-/// What the beginning of a job takes, and more.
+/// More than starting a job takes.
 const SPARE: usize = 32 << 10;
 
-/// The longest file of ours that is read whole.
+/// The largest file of ours to read whole.
 const MAX_SIZE: u64 = 32 << 20;
 
 /// One job's folder.
@@ -48,16 +48,16 @@ pub struct JobFolder {
 }
 
 impl JobFolder {
-    /// Makes a folder for a job that is about to begin. Without a manifest, nobody takes it for a job yet.
+    /// Makes a folder for a job that is about to start. Without a manifest it does not count as a job yet.
     pub(super) fn reserve(jobs: &Path, run: &str) -> io::Result<PathBuf> {
         let folder = jobs.join(run);
-        private_folder(&folder)?;
+        create_private_folder(&folder)?;
         let filled = create(&folder.join(OUTPUT)).and_then(|_| {
-            // Room for the end is taken now: there may be none then.
-            create(&folder.join(UNENDED))?.write_all(&[b' '; ROOM])
+            // Reserves room for the end.
+            create(&folder.join(END_PART))?.write_all(&[b' '; END_SIZE])
         });
-        // The same for its newest output, which can be done without.
-        let newest = folder.join(UNKEPT);
+        // Reserves room for the newest output, which is optional.
+        let newest = folder.join(NEWEST_PART);
         if filled.is_ok() && reserve(&newest, NEWEST_KEPT).is_err() {
             let _ = fs::remove_file(newest);
         }
@@ -67,7 +67,7 @@ impl JobFolder {
 
     pub fn open(folder: PathBuf) -> Option<Self> {
         let manifest: Manifest = read(&folder.join(MANIFEST))?;
-        // Whoever made it named it so.
+        // Recorders name the folder by its run. Any other one is not ours.
         folder.ends_with(&manifest.run).then_some(Self { folder, manifest })
     }
 
@@ -75,7 +75,7 @@ impl JobFolder {
         self.folder.join(OUTPUT)
     }
 
-    /// The last bytes of an output that could not be kept to its end, when the job has ended.
+    /// The last bytes of an output that was not kept to its end, once the job has ended.
     pub(super) fn newest(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         match open(&self.folder.join(NEWEST)) {
@@ -85,8 +85,8 @@ impl JobFolder {
         }
     }
 
-    /// The same without what somebody knows who has read up to a place, and where that begins, in an output of
-    /// which so many bytes were lost.
+    /// The same, without what a reader who has read up to `known` has seen, and its offset. `lost` is how many bytes of
+    /// the output were lost.
     pub fn newest_after(&self, known: u64, lost: u64) -> io::Result<(u64, Vec<u8>)> {
         let mut newest = self.newest()?;
         let at = fs::metadata(self.output())?.len() + lost;
@@ -95,49 +95,49 @@ impl JobFolder {
         Ok((at + told, newest))
     }
 
-    /// Keeps what memory alone has of an output, where room was reserved for it, if that was possible.
+    /// Writes the part of an output that is only in memory, to the reserved room if there is any.
     pub(super) fn keep_newest(&self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             self.release_newest();
             return Ok(());
         }
-        let part = self.folder.join(UNKEPT);
+        let part = self.folder.join(NEWEST_PART);
         let reserved = File::options().write(true).open(&part).or_else(|_| create(&part));
         let written = reserved.and_then(|file| {
             file.write_all_at(bytes, 0)?;
             file.set_len(bytes.len() as u64)
         });
         let kept = written.and_then(|()| fs::rename(part, self.folder.join(NEWEST)));
-        // Part of it could not be placed.
+        // The offset of an incomplete part would be unknown.
         kept.inspect_err(|_| self.release_newest())
     }
 
-    /// Gives back the room that was reserved for the newest output.
+    /// Gives back the room reserved for the newest output.
     pub(super) fn release_newest(&self) {
-        let _ = fs::remove_file(self.folder.join(UNKEPT));
+        let _ = fs::remove_file(self.folder.join(NEWEST_PART));
     }
 
-    /// Writes what is known about it, while nobody takes the folder for a job yet.
+    /// Writes the manifest under a name that does not count yet.
     pub(super) fn write_manifest(&self) -> io::Result<()> {
-        create(&self.folder.join(UNPUBLISHED))?.write_all(&serde_json::to_vec(&self.manifest)?)
+        create(&self.folder.join(MANIFEST_PART))?.write_all(&serde_json::to_vec(&self.manifest)?)
     }
 
-    /// Makes it a job that can be found.
+    /// Lets others find the job.
     pub(super) fn publish(&self) -> io::Result<()> {
-        fs::rename(self.folder.join(UNPUBLISHED), self.folder.join(MANIFEST))
+        fs::rename(self.folder.join(MANIFEST_PART), self.folder.join(MANIFEST))
     }
 
-    /// The folder it is in, with all others.
+    /// The folder of all jobs.
     pub(super) fn jobs(&self) -> &Path {
         self.folder.parent().unwrap_or(&self.folder)
     }
 
-    /// An error of its folder.
+    /// An error of this folder.
     pub(super) fn error(&self, source: io::Error) -> Error {
         Error::JobsFolder { path: self.folder.clone(), source }
     }
 
-    /// What became of it, if that is known.
+    /// How it ended, if that is known.
     pub fn read_end(&self) -> Option<JobEnd> {
         read(&self.folder.join(END))
     }
@@ -148,10 +148,10 @@ impl JobFolder {
     }
 
     pub(super) fn end(&self, end: &JobEnd) -> io::Result<()> {
-        let part = self.folder.join(UNENDED);
+        let part = self.folder.join(END_PART);
         let written = File::options().write(true).open(&part).and_then(|file| {
             let whole = serde_json::to_vec(end)?;
-            // What was refused may be long, and can be done without.
+            // The refusals may be long, and are optional.
             let brief = serde_json::to_vec(&JobEnd { refused: Vec::new(), ..end.clone() })?;
             file.write_all_at(&whole, 0).or_else(|_| {
                 file.set_len(0)?;
@@ -161,7 +161,7 @@ impl JobFolder {
         written.and_then(|()| fs::rename(part, self.folder.join(END)))
     }
 
-    /// How long it took, as far as its last word tells.
+    /// How long it took, judging by its last output.
     pub(super) fn took(&self) -> Duration {
         let last = fs::metadata(self.output()).and_then(|output| output.modified());
         last.ok()
@@ -169,13 +169,13 @@ impl JobFolder {
             .unwrap_or_default()
     }
 
-    /// Removes it with all it printed.
+    /// Removes it and its output.
     pub fn remove(&self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
 
     pub(super) fn size(&self) -> u64 {
-        // What is on the disk: a file can have holes.
+        // Blocks, not length: a file can have holes.
         fs::metadata(self.output()).map_or(0, |output| output.blocks() * 512)
     }
 }
@@ -186,18 +186,18 @@ fn create(path: &Path) -> io::Result<File> {
     new.open(path)
 }
 
-/// Makes a file that can be written up to a length when the disk is full, if that leaves something for others.
+/// Makes a file that can be written up to `length` even when the disk is full. Fails unless some more room is left.
 fn reserve(path: &Path, length: usize) -> io::Result<()> {
     let mut file = create(path)?;
     let size = length + SPARE;
-    // Not every file system can do that.
+    // Not every file system supports it.
     if fallocate(&file, FallocateFlags::empty(), 0, size as u64).is_err() {
         file.write_all(&vec![0; size])?;
     }
     file.set_len(length as u64)
 }
 
-/// Opens a file, and nothing that could keep us waiting or lead elsewhere.
+/// Opens a regular file without blocking or following a link.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::options().read(true).custom_flags(flags.bits() as i32).open(path)?;

@@ -1,4 +1,4 @@
-//! Where detached jobs are kept: a folder each, named by its run.
+//! The folder of all detached jobs. Each job has a folder in it, named by its run.
 
 #[cfg(test)]
 mod tests;
@@ -16,46 +16,46 @@ use mcpz_runtime::random_name;
 
 use super::job_folder::{JobFolder, MANIFEST};
 use super::lock::LOCKS;
-use crate::control::{self, private_folder};
+use crate::control::{self, create_private_folder};
 
-/// How long a job that has ended can be read.
+/// How long an ended job stays readable.
 const KEEP_TIME: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// The most jobs of one owner that have ended and are kept.
+/// How many ended jobs of one owner are kept.
 const MAX_ENDED: usize = 50;
 
-/// How the folder of a server's control socket begins.
+/// The prefix of the folder of a server's control socket.
 const SERVER: &str = "server-";
 
-/// How long a recorder may take until its job has begun.
-const UNBEGUN: Duration = Duration::from_secs(600);
+/// How long a recorder may take to start its job.
+const START_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// More than the tick of the clock by which a disk notes changes.
-const COARSE: Duration = Duration::from_millis(100);
+/// Longer than a tick of the clock in file timestamps.
+const CLOCK_TICK: Duration = Duration::from_millis(100);
 
-/// The folder of all detached jobs. Clones share what they have seen.
+/// The folder of all detached jobs. Clones share a cache.
 #[derive(Debug, Clone)]
 pub struct JobsFolder {
     folder: PathBuf,
-    seen: Arc<Mutex<Seen>>,
+    cache: Arc<Mutex<OwnerCache>>,
 }
 
-/// Whose job each folder is. That never changes, so whoever looks for their own reads no others.
+/// The owner of each job's folder. That never changes, so nobody reads the folders of others twice.
 #[derive(Debug, Default)]
-struct Seen {
-    /// When the folder of all had last changed; nothing if that was too short ago to tell.
-    at: Option<SystemTime>,
+struct OwnerCache {
+    /// When the folder of all jobs had last changed; `None` if that was too recent to rely on.
+    changed_at: Option<SystemTime>,
     owner_keys: HashMap<PathBuf, String>,
-    /// Those that are no jobs, or not yet.
+    /// Folders that are not jobs, or not yet.
     others: Vec<PathBuf>,
 }
 
 impl JobsFolder {
     pub fn new(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: folder.into(), seen: Arc::default() }
+        Self { folder: folder.into(), cache: Arc::default() }
     }
 
-    /// All folders: of jobs, and of those who can be asked for theirs.
+    /// All folders: those of jobs, and those of servers' control sockets.
     pub fn folders(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).filter(|path| !path.ends_with(LOCKS)).collect()
@@ -68,41 +68,41 @@ impl JobsFolder {
         jobs
     }
 
-    /// The jobs of an owner_key, oldest first.
+    /// The jobs of one owner, oldest first.
     pub fn jobs_of(&self, owner_key: &str) -> Vec<JobFolder> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = fs::metadata(&self.folder).and_then(|folder| folder.modified()).ok();
-        if changed.is_none() || changed != seen.at {
-            let (mut before, now) = (std::mem::take(&mut *seen), self.folders());
+        if changed.is_none() || changed != cache.changed_at {
+            let (mut before, now) = (std::mem::take(&mut *cache), self.folders());
             for folder in now {
                 match before.owner_keys.remove_entry(&folder) {
-                    Some((folder, owner_key)) => drop(seen.owner_keys.insert(folder, owner_key)),
-                    None => seen.others.push(folder),
+                    Some((folder, owner_key)) => drop(cache.owner_keys.insert(folder, owner_key)),
+                    None => cache.others.push(folder),
                 }
             }
-            // The clock of the disk may not have moved on since: more can come within the same tick.
-            let settled = |at: &SystemTime| at.elapsed().is_ok_and(|age| age > COARSE);
-            seen.at = changed.filter(settled);
+            // More folders may appear within the same tick of the clock.
+            let settled = |at: &SystemTime| at.elapsed().is_ok_and(|age| age > CLOCK_TICK);
+            cache.changed_at = changed.filter(settled);
         }
-        for folder in std::mem::take(&mut seen.others) {
+        for folder in std::mem::take(&mut cache.others) {
             match JobFolder::open(folder.clone()) {
-                Some(job) => drop(seen.owner_keys.insert(folder, job.manifest.owner_key)),
-                None => seen.others.push(folder),
+                Some(job) => drop(cache.owner_keys.insert(folder, job.manifest.owner_key)),
+                None => cache.others.push(folder),
             }
         }
-        let own = seen.owner_keys.iter().filter(|(_, whose)| *whose == owner_key);
+        let own = cache.owner_keys.iter().filter(|(_, whose)| *whose == owner_key);
         let own: Vec<_> = own.map(|(folder, _)| folder.clone()).collect();
-        drop(seen);
+        drop(cache);
         let mut jobs: Vec<_> = own.into_iter().filter_map(JobFolder::open).collect();
         jobs.sort_by_key(|job| job.manifest.started_at);
         jobs
     }
 
-    /// Removes what servers, and recorders that had not begun, have left when they were killed.
+    /// Removes what killed servers left behind, and recorders killed before their job started.
     pub fn sweep(&self) {
         for folder in self.folders() {
             let begun = folder.join(MANIFEST).exists();
-            let young = age(&folder).is_none_or(|age| age < UNBEGUN);
+            let young = age(&folder).is_none_or(|age| age < START_TIMEOUT);
             let server = is_server(&folder);
             if control::is_abandoned(&folder) && !begun && (server || !young) {
                 let _ = fs::remove_dir_all(folder);
@@ -113,28 +113,27 @@ impl JobsFolder {
     /// Makes a folder for the control socket of a server.
     pub fn add_server(&self) -> io::Result<PathBuf> {
         let folder = self.folder.join(format!("{SERVER}{}", random_name()?));
-        private_folder(&folder)?;
+        create_private_folder(&folder)?;
         Ok(folder)
     }
 
-    /// Makes a folder for a job that is about to begin.
+    /// Makes a folder for a job that is about to start.
     pub(crate) fn add(&self, run: &str) -> io::Result<PathBuf> {
         JobFolder::reserve(&self.folder, run)
     }
 
-    /// Removes what has ended long ago, what is more of each owner's than can be kept, and what takes
-    /// too much room: of this owner_key's, oldest first, then of whose is most. Returns how much more there
-    /// may be of it.
-    pub fn tidy(&self, owner_key: &str, most: &SpillSettings) -> u64 {
+    /// Removes ended jobs that are too old, too many, or take too much room: first the oldest of this owner, then the
+    /// oldest of the largest one. Returns how much room is left for this owner.
+    pub fn tidy(&self, owner_key: &str, limits: &SpillSettings) -> u64 {
         self.sweep();
         let jobs = self.jobs();
-        let mut used = Used::default();
+        let mut used = DiskUse::default();
         jobs.iter().for_each(|job| used.add(job));
         let mut ended: Vec<_> = jobs.iter().filter(|job| job.is_over()).collect();
-        // Recorders that were killed have left it.
+        // Killed recorders left it behind.
         ended.iter().for_each(|job| job.release_newest());
         let mut kept: HashMap<&str, usize> = HashMap::new();
-        // From the newest on: the oldest are those that are too many.
+        // Newest first, so that the oldest are the surplus.
         ended.reverse();
         ended.retain(|job| {
             let own = kept.entry(&job.manifest.owner_key).or_default();
@@ -145,16 +144,17 @@ impl JobsFolder {
             }
             *own <= MAX_ENDED && !old
         });
-        // From the oldest on.
+        // Oldest first.
         ended.reverse();
         ended.retain(|job| {
-            let stays = job.manifest.owner_key != owner_key || used.of(owner_key) <= most.per_owner;
+            let stays =
+                job.manifest.owner_key != owner_key || used.of(owner_key) <= limits.per_owner;
             if !stays {
                 used.remove(job);
             }
             stays
         });
-        while used.all > most.total
+        while used.all > limits.total
             && let Some(next) = (0..ended.len()).max_by_key(|&at| {
                 let used = used.of(&ended[at].manifest.owner_key);
                 (used, Reverse(at))
@@ -162,34 +162,34 @@ impl JobsFolder {
         {
             used.remove(ended.remove(next));
         }
-        let own = most.per_owner.saturating_sub(used.of(owner_key));
-        own.min(most.total.saturating_sub(used.all))
+        let own = limits.per_owner.saturating_sub(used.of(owner_key));
+        own.min(limits.total.saturating_sub(used.all))
     }
 }
 
 /// How much is on the disk.
 #[derive(Debug, Default)]
-struct Used {
+struct DiskUse {
     all: u64,
-    of_each: HashMap<String, u64>,
+    by_owner: HashMap<String, u64>,
 }
 
-impl Used {
+impl DiskUse {
     fn of(&self, owner_key: &str) -> u64 {
-        self.of_each.get(owner_key).copied().unwrap_or(0)
+        self.by_owner.get(owner_key).copied().unwrap_or(0)
     }
 
     fn add(&mut self, job: &JobFolder) {
         let size = job.size();
         self.all += size;
-        *self.of_each.entry(job.manifest.owner_key.clone()).or_default() += size;
+        *self.by_owner.entry(job.manifest.owner_key.clone()).or_default() += size;
     }
 
-    /// Removes a job with its folder.
+    /// Removes a job's folder.
     fn remove(&mut self, job: &JobFolder) {
         let size = job.size();
         self.all = self.all.saturating_sub(size);
-        if let Some(own) = self.of_each.get_mut(&job.manifest.owner_key) {
+        if let Some(own) = self.by_owner.get_mut(&job.manifest.owner_key) {
             *own = own.saturating_sub(size);
         }
         job.remove();

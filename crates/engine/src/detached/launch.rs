@@ -1,4 +1,4 @@
-//! Starting a recorder, and what it is told.
+//! Starts a recorder, and tells it what to run.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -22,7 +22,7 @@ pub struct Launch {
     pub folder: PathBuf,
     pub manifest: Manifest,
     pub spawn: Spawn<Attached>,
-    /// What is executed, and where, for the message if it cannot be.
+    /// What to execute and where, for the message if that fails.
     pub program: PathBuf,
     pub directory: PathBuf,
     pub timeout: Option<Duration>,
@@ -33,12 +33,12 @@ pub struct Launch {
     pub stdin: Vec<u8>,
     /// What is masked in its output.
     pub secrets: Vec<(String, Vec<u8>)>,
-    /// The most that is kept of its output.
+    /// How much of its output to keep.
     pub limit: u64,
     pub audit: AuditSettings,
-    /// Whether the trail contains the text of commands.
+    /// Whether the audit trail contains the text of commands.
     pub log_commands: bool,
-    /// The sandbox it runs in, if there is one.
+    /// The sandbox it runs in, if it has one.
     pub sandbox: Option<SandboxSettings>,
 }
 
@@ -46,16 +46,16 @@ pub struct Launch {
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Launched {
     Begun,
-    /// Why it has not. The recorder has put that on record.
+    /// Why it did not start. The recorder has recorded that.
     Failed(String),
 }
 
-/// Why a detached job has not begun.
+/// Why a detached job did not start.
 #[derive(Debug)]
 pub enum LaunchError {
-    /// The recorder has put it on record.
+    /// The recorder has recorded it.
     Recorded(Error),
-    /// Nobody has yet.
+    /// Nobody has recorded it yet.
     Unrecorded(Error),
 }
 
@@ -65,7 +65,7 @@ impl From<Error> for LaunchError {
     }
 }
 
-/// Starts a recorder, with these variables and no others, and waits until its run has begun, or cannot. May wait for
+/// Starts a recorder, with these variables and no others, and waits until its run has started or failed. May wait for
 /// the disk.
 pub fn launch(
     program: &Path,
@@ -78,7 +78,7 @@ pub fn launch(
     let mut command = Command::new(program);
     command.env_clear().envs(variables.all().iter().map(|(name, value)| (name, value)));
     if let Some(directory) = &directory {
-        // Entered by its descriptor: the name may belong to another directory by now.
+        // By its descriptor: the name may belong to another directory by now.
         command.current_dir(path_of(directory));
     }
     command.arg0("mcpz").arg("record").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -89,19 +89,19 @@ pub fn launch(
         let mut stdout = recorder.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         stdout.read_to_end(&mut answer)
     })();
-    // The recorder itself goes on in another process by now.
+    // The recorder itself lives on in another process.
     let _ = recorder.wait();
     exchanged.map_err(Error::Resources)?;
     match decode(&answer) {
         Ok(Some((Launched::Begun, _))) => Ok(()),
         Ok(Some((Launched::Failed(reason), _))) => {
-            Err(LaunchError::Recorded(Error::NotBegun(reason)))
+            Err(LaunchError::Recorded(Error::RecorderFailed(reason)))
         }
         _ => Err(Error::NoRecorder.into()),
     }
 }
 
-/// What of a spawn fits into a launch, and the directory that is held open instead of named.
+/// Splits a spawn into what fits in a launch and the open directory, if it has one.
 pub fn enclose(spawn: Spawn) -> (Spawn<Attached>, Option<OwnedFd>) {
     let (mut spawn, handle) = spawn.split_directory();
     if handle.is_some() {

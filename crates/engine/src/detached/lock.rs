@@ -1,10 +1,12 @@
-//! How many detached jobs of an owner run at once, whichever servers start them.
+//! Limits how many detached jobs of an owner run at once, whichever servers start them.
 //!
 //!     mcpz/jobs/locks/OWNER-0, OWNER-1, … up to the limit       each locked by the recorder of a job
 //!
-//! There are as many files as there may be jobs, and a recorder locks one before its run begins. The kernel unlocks it
-//! when the recorder is gone, for whatever reason: nobody counts, nobody waits for a server that is stopped, and
-//! nothing has to be tidied up. The files are empty and stay for the next jobs.
+//! There are as many files as there may be jobs, and a recorder locks one before its run starts. The kernel releases
+//! the lock when the recorder is gone, for whatever reason. The files are empty and stay for the next jobs.
+//!
+//! Counting jobs would not do: without a lock the count is wrong whenever two servers count at once, and with one a
+//! stopped server keeps all others waiting.
 
 use std::fs::File;
 use std::io;
@@ -17,31 +19,31 @@ use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use tokio::time::sleep;
 
-use crate::control::private_folder;
+use crate::control::create_private_folder;
 
 /// The name of their folder.
 pub const LOCKS: &str = "locks";
 
-/// How long to wait for a lock: followers may hear that a job has ended before its recorder unlocks.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for a lock: followers may hear of a job's end before its recorder unlocks.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Between two tries.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// The pause between two attempts.
+const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// The right to run one detached job; to be held while it runs.
+/// The right to run one detached job. Hold it while the job runs.
 #[derive(Debug)]
 pub struct JobLock {
-    /// Nothing where files cannot be locked: the job runs all the same.
+    /// `None` where files cannot be locked. The job runs anyway.
     _locked: Option<File>,
 }
 
 impl JobLock {
-    /// One of the locks of an owner, if one of so many is free, or soon is.
+    /// Takes one of an owner's locks, if one is free now or soon.
     pub async fn take(jobs: &Path, owner_key: &str, limit: usize) -> Option<Self> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + LOCK_TIMEOUT;
         loop {
             match lock_one(jobs, owner_key, limit) {
-                Ok(None) if Instant::now() < until => sleep(LOOK_AGAIN).await,
+                Ok(None) if Instant::now() < until => sleep(RETRY_PAUSE).await,
                 Ok(locked) => return locked.map(|file| Self { _locked: Some(file) }),
                 Err(_) => return Some(Self { _locked: None }),
             }
@@ -51,8 +53,8 @@ impl JobLock {
 
 fn lock_one(jobs: &Path, owner_key: &str, limit: usize) -> io::Result<Option<File>> {
     let folder = jobs.join(LOCKS);
-    private_folder(&folder)?;
-    // The name of an owner can be anything.
+    create_private_folder(&folder)?;
+    // The name of an owner can contain anything.
     let owner = sha256(owner_key.as_bytes());
     let mut options = File::options();
     options.write(true).create(true).truncate(false).mode(0o600);
@@ -73,7 +75,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_owner_has_so_many_and_what_is_given_back_is_had_again() {
+    async fn each_owner_has_its_own_locks_and_released_ones_are_reused() {
         let folder = tempfile::tempdir().unwrap();
         let take = |owner_key, limit| JobLock::take(folder.path(), owner_key, limit);
         let (first, _second) = (take("stdio a/b", 2).await.unwrap(), take("stdio a/b", 2).await);
@@ -85,11 +87,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_is_about_to_be_given_back_is_waited_for() {
+    async fn a_lock_that_is_about_to_be_released_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
         let held = JobLock::take(folder.path(), "ann", 1).await.unwrap();
         let given = async {
-            sleep(2 * LOOK_AGAIN).await;
+            sleep(2 * RETRY_PAUSE).await;
             drop(held);
         };
         let (taken, ()) = tokio::join!(JobLock::take(folder.path(), "ann", 1), given);
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_place_for_locks_none_is_needed() {
+    async fn a_job_runs_without_a_lock_if_no_lock_file_can_be_made() {
         assert!(JobLock::take(Path::new("/dev/null/nowhere"), "ann", 1).await.is_some());
     }
 }

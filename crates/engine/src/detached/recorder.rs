@@ -1,4 +1,4 @@
-//! The life of a recorder.
+//! The recorder of one detached job, from its start until the end is on the disk.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -24,21 +24,20 @@ use crate::sandbox::{InnerAgent, Sandbox};
 use crate::settings::SandboxSettings;
 use crate::variables::Variables;
 
-/// How long those who follow may take to hear the end.
-const FAREWELL: Duration = Duration::from_secs(5);
+/// How long followers may take to receive the end.
+const FOLLOWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a recorder waits for room on a full disk. An end that is not on record by then is recorded as lost by the
-/// next server.
-const STAY: Duration = Duration::from_secs(24 * 3600);
+/// How long a recorder waits for room on a full disk. The next server records an end still missing by then as lost.
+const MAX_DISK_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// Between two attempts to write down the end.
-const TRY_AGAIN: Duration = Duration::from_secs(30);
+/// The pause between two attempts to write the end.
+const WRITE_INTERVAL: Duration = Duration::from_secs(30);
 
-/// Between two looks whether its folder is still there.
-const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// How often to check that its folder still exists.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Records one run, from its start until nothing of it is left, in a process that is independent of the one that
-/// started this one. `program` and `variables` are those of this process. Must be called while there is one thread.
+/// Records one run, from its start until none of its processes is left, in a process independent of the caller's.
+/// `program` and `variables` are those of this process. Call it while there is only one thread.
 pub fn record(program: PathBuf, variables: Variables) -> io::Result<()> {
     let InheritedStdio { mut input, mut output } = daemonize()?;
     let mut frame = Vec::new();
@@ -47,7 +46,7 @@ pub fn record(program: PathBuf, variables: Variables) -> io::Result<()> {
         return Err(io::ErrorKind::UnexpectedEof.into());
     };
     drop(frame);
-    // The runtime goes before the keeper's folders do, and the keeper with it.
+    // Dropped after the runtime: the keeper must be gone before its cgroups are removed.
     let (start, _groups) = match launch.sandbox.take() {
         None => {
             let (keep, groups) = OwnKeeper::fork(launch.limits)?;
@@ -65,18 +64,18 @@ pub fn record(program: PathBuf, variables: Variables) -> io::Result<()> {
         .build()?;
     runtime.block_on(async {
         match begin(launch, start, later.clone()).await {
-            Ok(begun) => {
-                // The caller may be gone; the job was to outlive it.
+            Ok(running) => {
+                // The server may be gone. The job is meant to outlive it.
                 let _ = answer(&mut output, &Launched::Begun);
                 drop(output);
-                begun.see_through(&later).await
+                running.finish(&later).await
             }
             Err(error) => answer(&mut output, &Launched::Failed(error.chain())),
         }
     })
 }
 
-/// Tells the waiting server that the run has begun, or why not.
+/// Tells the waiting server that the run has started, or why not.
 fn answer(mut output: impl Write, launched: &Launched) -> io::Result<()> {
     let mut frame = Vec::new();
     encode(launched, &mut frame).map_err(io::Error::other)?;
@@ -91,8 +90,8 @@ enum Start {
     Sandboxed { settings: Box<SandboxSettings>, program: PathBuf, variables: Variables },
 }
 
-/// A run that can be found, and asked for.
-struct Begun {
+/// A job that others can find and control.
+struct RunningJob {
     job: Arc<Job>,
     folder: JobFolder,
     socket: ControlSocket,
@@ -109,7 +108,7 @@ struct Ready {
     sandbox: Option<Arc<Sandbox>>,
 }
 
-async fn begin(mut launch: Launch, start: Start, later: Later) -> Result<Begun, Error> {
+async fn begin(mut launch: Launch, start: Start, later: Later) -> Result<RunningJob, Error> {
     launch.manifest.recorder = std::process::id() as i32;
     let secrets = Secrets::new(std::mem::take(&mut launch.secrets));
     let discretion = Discretion { commands: launch.log_commands, secrets: secrets.clone() };
@@ -127,7 +126,7 @@ async fn begin(mut launch: Launch, start: Start, later: Later) -> Result<Begun, 
     };
     let (limit, job) = (launch.limit, Arc::new(OnceLock::new()));
     let Ready { folder, lock, socket, process, sandbox } =
-        match get_ready(launch, start, &audit, &job).await {
+        match prepare(launch, start, &audit, &job).await {
             Ok(ready) => ready,
             Err(error) => {
                 recorded.end(Err(error.reason()));
@@ -146,15 +145,15 @@ async fn begin(mut launch: Launch, start: Start, later: Later) -> Result<Begun, 
     // The jobs live as long as the socket that serves them.
     let _ = job.set((jobs, added.clone()));
     added.started().await.map_err(Error::NotStarted)?;
-    // From now on it can be found, and asked for.
+    // From now on others can find it.
     folder.publish().map_err(|source| folder.error(source))?;
-    Ok(Begun { job: added, folder, socket, audit, lock })
+    Ok(RunningJob { job: added, folder, socket, audit, lock })
 }
 
-/// The job, once it runs. The table keeps it.
+/// The job, once it runs, and the table that keeps it.
 type Recorded = Arc<OnceLock<(Jobs, Arc<Job>)>>;
 
-async fn get_ready(
+async fn prepare(
     launch: Launch,
     start: Start,
     audit: &Audit,
@@ -165,7 +164,7 @@ async fn get_ready(
     let lock = JobLock::take(folder.jobs(), &folder.manifest.owner_key, launch.jobs).await;
     let lock = lock.ok_or(Error::TooManyJobs { limit: launch.jobs })?;
     folder.write_manifest().map_err(|source| folder.error(source))?;
-    // A server that runs below another one may use the sockets of its own jobs only.
+    // A server below another one may use only the sockets of its own jobs.
     let access = Access::new(audit.clone()).with_server(folder.manifest.server);
     let (owner, served): (Arc<str>, _) = (owner.into(), job.clone());
     let register = move || {
@@ -190,12 +189,12 @@ async fn get_ready(
     Ok(Ready { folder, lock, socket, process, sandbox })
 }
 
-impl Begun {
-    /// Waits until nothing is left of a job, and writes down what became of it. Servers that follow it are told as
-    /// well: while the disk is full, nobody else can find out.
-    async fn see_through(self, later: &Later) -> io::Result<()> {
+impl RunningJob {
+    /// Waits until none of the job's processes is left, and writes its end. Followers get the end as well: while the
+    /// disk is full, they cannot read it.
+    async fn finish(self, later: &Later) -> io::Result<()> {
         let Self { job, folder, socket, audit, lock } = self;
-        job.gone().await;
+        job.wait_until_gone().await;
         drop(lock);
         let mut end = JobEnd::of(&job);
         let newest = job.output.passing(Stream::Stdout);
@@ -203,28 +202,28 @@ impl Begun {
             end.lost += newest.len() as u64;
         }
         let mut written = folder.end(&end);
-        let _ = timeout(FAREWELL, socket.unfollowed()).await;
-        // The record of the end may be among what was put off.
+        let _ = timeout(FOLLOWER_TIMEOUT, socket.wait_until_unfollowed()).await;
+        // The record of the end may be among the deferred work.
         later.catch_up();
         let room = async {
             audit.caught_up().await;
             while written.as_ref().is_err_and(is_full) {
-                sleep(TRY_AGAIN).await;
+                sleep(WRITE_INTERVAL).await;
                 written = folder.end(&end);
             }
         };
         tokio::select! {
-            _ = timeout(STAY, room) => {}
-            () = is_removed(&folder.folder) => {}
+            _ = timeout(MAX_DISK_WAIT, room) => {}
+            () = wait_until_removed(&folder.folder) => {}
         }
         written
     }
 }
 
-/// Done when someone has removed a job's folder: nobody is interested in its end any more.
-async fn is_removed(folder: &Path) {
+/// Completes when someone has removed the job's folder: then nobody needs its end.
+async fn wait_until_removed(folder: &Path) {
     while folder.exists() {
-        sleep(LOOK_AGAIN).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 

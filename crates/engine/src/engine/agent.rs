@@ -1,4 +1,4 @@
-//! The agent that all clients share, and the one that serves the login shell.
+//! The agent that all clients share, and the one for the login shell.
 
 use std::sync::{MutexGuard, PoisonError};
 
@@ -8,18 +8,18 @@ use super::Engine;
 use crate::error::Error;
 use crate::settings::Settings;
 
-/// The agent, as far as there is one.
+/// Which agent is running.
 pub enum AgentState {
     NotNeededYet,
-    /// There is one for the login shell alone.
+    /// One that only serves the login shell.
     ForLogin(Link),
     Linked(Link),
-    /// The engine was closed: nothing is started any more.
+    /// The engine is closed: nothing starts any more.
     Closed,
 }
 
 impl Engine {
-    /// The agent: the one we have, or a new one if that was killed.
+    /// The current agent, or a new one if that was killed.
     pub(super) fn link(&self) -> Result<Link, Error> {
         let mut agent = self.lock_agent();
         match &*agent {
@@ -44,7 +44,7 @@ impl Engine {
         Ok(link)
     }
 
-    /// Makes room for the agent that serves commands, unless everything ends.
+    /// Makes way for the agent that serves commands, unless the engine is closed.
     pub(super) fn end_login(&self) -> Result<(), Error> {
         let mut agent = self.lock_agent();
         if let AgentState::Closed = *agent {

@@ -1,4 +1,4 @@
-//! The control socket of this process.
+//! The control socket of this process. It opens with the first job.
 
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -10,7 +10,7 @@ use crate::detached::JobsFolder;
 use crate::jobs::{Job, Jobs};
 
 impl Engine {
-    /// Lets other processes of the same user ask for the jobs of all clients. Needs a jobs folder.
+    /// Lets other processes of the same user manage the jobs of all clients. Needs a jobs folder.
     pub(super) fn open_control(&self) {
         let Some(jobs_folder) = self.jobs_folder() else { return };
         self.shared.opening_control.call_once(|| {
@@ -24,7 +24,7 @@ impl Engine {
             match opened {
                 Ok(folder) => drop(self.shared.control.set(folder)),
                 Err(error) => {
-                    tracing::warn!("nobody can ask for the jobs of this server: {error}");
+                    tracing::warn!("cannot open the control socket, so `mcpz jobs` does not list this server: {error}");
                 }
             }
             aside(move || jobs_folder.sweep());
@@ -44,7 +44,7 @@ impl Engine {
 }
 
 impl Shared {
-    /// The jobs of all clients, except those that have a socket of their own.
+    /// The jobs of all clients, except detached ones, whose recorders have their own sockets.
     fn all_jobs(&self) -> Vec<(Arc<str>, Arc<Job>)> {
         let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|(_, jobs)| jobs.strong_count() > 0);

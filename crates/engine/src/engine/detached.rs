@@ -1,4 +1,4 @@
-//! The jobs of a client, those that outlive this process among them.
+//! The jobs of a client, including those that outlive this process.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -24,7 +24,7 @@ use crate::request::{Origin, RunRequest};
 use crate::settings::Settings;
 
 impl Engine {
-    /// The jobs of a client, with those that were detached before, oldest first.
+    /// The jobs of a client with its earlier detached ones, oldest first.
     pub async fn jobs(&self, client: &Client) -> Vec<Arc<Job>> {
         if let Some(jobs_folder) = self.jobs_folder() {
             let key = client.owner.key().to_owned();
@@ -36,30 +36,30 @@ impl Engine {
             let found = found.await.unwrap_or_default();
             let runs: Vec<_> = found.iter().map(|job| job.manifest.run.as_str()).collect();
             client.jobs.forget_detached(&runs);
-            let mut meetings = JoinSet::new();
+            let mut lookups = JoinSet::new();
             for folder in found {
                 if let (job, true) = self.follow(client, folder) {
-                    meetings.spawn(async move { job.met().await });
+                    lookups.spawn(async move { job.wait_until_known().await });
                 }
             }
-            meetings.join_all().await;
+            lookups.join_all().await;
         }
         client.jobs.list()
     }
 
-    /// The job of this id, if the client has it.
+    /// The job with this id, if the client has it.
     pub async fn job(&self, client: &Client, id: &str) -> Option<Arc<Job>> {
         let known = match client.jobs.find(id) {
             Some(job) => Some(job),
             None => self.jobs(client).await.into_iter().find(|job| job.id() == id),
         };
         if let Some(job) = known.as_ref().filter(|job| job.is_detached()) {
-            job.loaded().await;
+            job.wait_until_loaded().await;
         }
         known
     }
 
-    /// Starts a command that goes on when its client, and this process, are gone.
+    /// Starts a command that outlives its client and this process.
     pub async fn start_detached(
         &self,
         client: &Client,
@@ -68,7 +68,7 @@ impl Engine {
     ) -> Result<Arc<Job>, Error> {
         self.ready().await;
         let started = self.detach(client, origin, request).await;
-        started.inspect_err(|error| self.note_not_run(error))
+        started.inspect_err(|error| self.log_not_run(error))
     }
 
     async fn detach(
@@ -79,12 +79,12 @@ impl Engine {
     ) -> Result<Arc<Job>, Error> {
         self.jobs(client).await;
         let reserved = self.reserve_job(client)?;
-        let command = self.shown(&request.command);
+        let command = self.masked_command(&request.command);
         let request = self.resolve(request);
-        let logged = self.line(client, origin, &request, &command);
+        let entry = self.log_entry(client, origin, &request, &command);
         let jobs_folder = self.jobs_folder().ok_or(Error::NoJobsFolder)?;
         let cleared = self.gate().clear(&client.owner, origin, request).await;
-        let (spawn, plan, recorded) = self.logged(logged, cleared)?.into_parts();
+        let (spawn, plan, recorded) = self.log_start(entry, cleared)?.into_parts();
         let manifest = Manifest {
             run: recorded.id().to_string(),
             owner_key: client.owner.key().to_owned(),
@@ -96,14 +96,15 @@ impl Engine {
             server: Identity::own(),
         };
         let (settings, environment) = (self.settings().clone(), self.environment().clone());
-        let begun =
-            aside(move || begin(&settings, &environment, &jobs_folder, manifest, spawn, plan));
-        match begun.await.unwrap_or(Err(Error::Closed.into())) {
+        let launched = aside(move || {
+            launch_recorder(&settings, &environment, &jobs_folder, manifest, spawn, plan)
+        });
+        match launched.await.unwrap_or(Err(Error::Closed.into())) {
             Ok(folder) => {
                 recorded.leave();
                 let (job, _) = self.follow(client, folder);
                 drop(reserved);
-                job.met().await;
+                job.wait_until_known().await;
                 Ok(job)
             }
             Err(LaunchError::Recorded(error)) => {
@@ -117,7 +118,7 @@ impl Engine {
         }
     }
 
-    /// Makes a detached run a job of its client; whether it was none before.
+    /// Makes a detached run a job of its client. Returns whether it is new.
     fn follow(&self, client: &Client, folder: JobFolder) -> (Arc<Job>, bool) {
         let known = client.jobs.list().into_iter().find(|job| *job.run == *folder.manifest.run);
         if let Some(known) = known {
@@ -127,13 +128,13 @@ impl Engine {
         let (name, started_at) = (folder.manifest.name(), folder.manifest.started_at);
         let job = client.jobs.add_detached(follow(folder, output), name, started_at);
         client.follow(&job.run, None, job.output.clone());
-        tokio::spawn(record_loss(self.shared.audit.clone(), job.ending()));
+        tokio::spawn(record_loss(self.shared.audit.clone(), job.watch_end()));
         (job, true)
     }
 }
 
-/// Keeps the jobs whose recorders let this server in. They refuse a server that is itself run by another one, unless it
-/// has started the job.
+/// Keeps the jobs whose recorders admit this server. A server that runs below another one is admitted only to the jobs
+/// it started itself.
 fn keep_admitted(found: &mut Vec<JobFolder>) {
     let own = Identity::own();
     let admitted = |job: &JobFolder| job.manifest.server == own;
@@ -142,7 +143,7 @@ fn keep_admitted(found: &mut Vec<JobFolder>) {
     }
 }
 
-/// Waits for the end of a job. If its recorder was killed, nobody else records that.
+/// Waits for the end of a job. If its recorder was killed, nobody else records the end.
 async fn record_loss(audit: Audit, mut end: watch::Receiver<EndState>) {
     let gone = end.wait_for(|end| end.survivors.is_some()).await;
     let lost = gone.is_ok_and(|end| {
@@ -155,7 +156,7 @@ async fn record_loss(audit: Audit, mut end: watch::Receiver<EndState>) {
 }
 
 /// Makes a folder for a job and starts its recorder.
-fn begin(
+fn launch_recorder(
     settings: &Settings,
     environment: &Environment,
     jobs_folder: &JobsFolder,
@@ -174,8 +175,9 @@ fn begin(
     })?;
     let (spawn, directory) = enclose(spawn);
     let mut limits = settings.limits;
+    // The job's cgroup is beside those of all owners, where an equal share would weigh as much as theirs together.
     limits.per_owner.cpu = limits.per_owner.cpu.for_detached();
-    let details = Launch {
+    let order = Launch {
         folder: folder.clone(),
         manifest,
         spawn,
@@ -191,7 +193,7 @@ fn begin(
         log_commands: settings.log_commands,
         sandbox: settings.sandbox.clone(),
     };
-    let launched = launch(&settings.agent, &environment.variables, &details, directory);
+    let launched = launch(&settings.agent, &environment.variables, &order, directory);
     if launched.is_err() {
         let _ = std::fs::remove_dir_all(&folder);
     }

@@ -1,4 +1,4 @@
-//! What the log says about a command that is about to run, or was refused.
+//! Logs commands that are about to run or were refused.
 
 use super::Engine;
 use crate::client::Client;
@@ -8,15 +8,15 @@ use crate::request::Origin;
 use crate::resolved::Resolved;
 
 impl Engine {
-    /// The line for a request, if the log takes it.
-    pub(super) fn line(
+    /// The log entry for a request, if the log is on.
+    pub(super) fn log_entry(
         &self,
         client: &Client,
         origin: &Origin,
         request: &Resolved,
         shown: &str,
-    ) -> Option<Executing> {
-        tracing::enabled!(tracing::Level::INFO).then(|| Executing {
+    ) -> Option<LogEntry> {
+        tracing::enabled!(tracing::Level::INFO).then(|| LogEntry {
             tool: origin.tool.clone(),
             owner: client.name().to_owned(),
             directory: request.directory.display().to_string(),
@@ -24,33 +24,33 @@ impl Engine {
         })
     }
 
-    /// Logs what is about to run, or was refused.
-    pub(super) fn logged(
+    /// Logs a request once it is decided.
+    pub(super) fn log_start(
         &self,
-        line: Option<Executing>,
+        entry: Option<LogEntry>,
         cleared: Result<Cleared, Error>,
     ) -> Result<Cleared, Error> {
-        if let Some(line) = line {
+        if let Some(entry) = entry {
             let run = cleared.as_ref().ok().map(|cleared| cleared.id().clone());
-            self.shared.later.add(move || line.log(run.as_deref()));
+            self.shared.later.add(move || entry.log(run.as_deref()));
         }
         cleared
     }
 }
 
 /// A command, for the log.
-pub struct Executing {
+pub struct LogEntry {
     tool: String,
     owner: String,
     directory: String,
-    /// Unless the log must not contain it.
+    /// `None` if the log must not contain commands.
     command: Option<String>,
 }
 
-impl Executing {
+impl LogEntry {
     fn log(self, run: Option<&str>) {
         let Self { tool, owner, directory, command } = self;
-        // Debug formatting leaves no control character.
+        // Debug formatting escapes control characters.
         let what =
             command.as_ref().map_or("a command".to_owned(), |command| format!("{command:?}"));
         tracing::info!(run, tool, owner, directory, command, "executing {what}");

@@ -1,6 +1,12 @@
-//! Asking a login shell for the environment of commands.
+//! Asks a login shell for the environment of commands.
 //!
-//! The shell has an agent of its own, which ends with everything the shell has started before the first command runs.
+//! The shell starts as a terminal would start it (`-l -i`), because nobody can know which of its startup files set
+//! `PATH`. It runs at home: in the working directory a model could have left files for it to load. It then executes a
+//! program of ours, which reports the variables on descriptor 62. `tcsh` closes descriptors it does not know, and
+//! cannot report.
+//!
+//! The shell has an agent of its own. That agent ends, with everything the shell started, before the agent for commands
+//! starts with the new variables.
 
 use mcpz_agent::{FIRST_OWNER, LinkError, MAX_FRAME, Spawn, decode};
 use mcpz_output::Output;
@@ -15,19 +21,19 @@ use crate::run::{Backing, Run};
 use crate::variables::Variables;
 
 impl Engine {
-    /// Waits until the environment of commands is known, and with it what is secret.
+    /// Waits until the environment of commands is known, and with it the secrets to mask.
     pub async fn ready(&self) {
         if self.ask_login() {
             self.shared.environment.wait().await;
         }
     }
 
-    /// Asks the login shell, unless it was asked. False if there is none to ask.
+    /// Asks the login shell once. Returns false if there is none to ask.
     pub(super) fn ask_login(&self) -> bool {
         let Some(login) = self.shared.settings.login.clone() else { return false };
         self.shared.asking_login.call_once(|| {
             let engine = self.clone();
-            // Not within a call: that may be cancelled while others wait, too.
+            // Not in the call that needs it: that may be cancelled while others wait.
             tokio::spawn(async move { engine.resolve_login(&login).await });
         });
         true
@@ -38,14 +44,14 @@ impl Engine {
         self.shared.settings.environment.secrets.replace(&environment.secrets);
         let _ = self.shared.environment.set(environment);
         if self.settings().sandbox.is_none() {
-            // The first command is told what stands in the way.
+            // If this fails, the first command reports why.
             let _ = self.link();
         }
     }
 
     async fn login_variables(&self, login: &Login) -> Result<Variables, Error> {
         let (spawn, plan, recorded) = self.gate().clear_login(login)?.into_parts();
-        let (directing, directed) = oneshot::channel();
+        let (send_pipes, pipes) = oneshot::channel();
         let spawned = self.link_for_login().and_then(|link| {
             let process = link.spawn(FIRST_OWNER, Spawn { controlled: true, ..spawn })?;
             Ok((link, process))
@@ -59,7 +65,7 @@ impl Engine {
         };
         let output = Output::new(self.shared.spill.account().quota(Some(0)));
         let backing = Backing {
-            directing: Some(directing),
+            extra_pipes: Some(send_pipes),
             closing: self.shared.closing.clone(),
             later: self.shared.later.clone(),
             ..Backing::default()
@@ -67,25 +73,25 @@ impl Engine {
         let shell = login.command.first().cloned().unwrap_or_default();
         let mut run = Run::start(process, shell.clone(), plan, recorded, output, backing);
         let listening = async {
-            let mut told = Vec::new();
-            if let Ok((_, answers)) = directed.await {
-                let answers = Receiver::from_owned_fd_unchecked(answers)?;
-                answers.take(2 * MAX_FRAME as u64).read_to_end(&mut told).await?;
+            let mut reported = Vec::new();
+            if let Ok((_, reports)) = pipes.await {
+                let reports = Receiver::from_owned_fd_unchecked(reports)?;
+                reports.take(2 * MAX_FRAME as u64).read_to_end(&mut reported).await?;
             }
-            Ok(told)
+            Ok(reported)
         };
-        // As long as any process could write, there may be more to read.
+        // Closing the agent ends every process that could still write, so that reading ends too.
         let ending = async {
             let outcome = run.outcome().await;
-            // Without its agent, what the shell ran was ended, and it may have gone on without it.
+            // If the agent died, so did programs the startup files ran, and the variables may be incomplete.
             let disturbed = link.is_closed();
             link.close().await;
             if disturbed { Err(LinkError::Gone.into()) } else { outcome }
         };
-        let (told, outcome) = tokio::join!(listening, ending);
+        let (reported, outcome) = tokio::join!(listening, ending);
         self.end_login()?;
         let end = outcome?.end;
-        match decode(&told.map_err(Error::Resources)?) {
+        match decode(&reported.map_err(Error::Resources)?) {
             Ok(Some((variables, _))) => Ok(variables),
             _ => Err(Error::Login { shell, end }),
         }

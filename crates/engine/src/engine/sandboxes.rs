@@ -9,10 +9,11 @@ use crate::error::Error;
 use crate::sandbox::{InnerAgent, Sandbox};
 
 impl Engine {
-    /// The sandbox of a client's commands: the one there is, if it still holds, or a new one.
+    /// The sandbox of a client's commands: the current one if it is intact, or a new one.
     pub(super) async fn sandbox(&self, client: &Client) -> Result<Arc<Sandbox>, Error> {
         let mut own = client.sandbox.lock().await;
-        if let Some(sandbox) = own.as_ref().filter(|sandbox| sandbox.holds()) {
+        let broken = own.as_ref().and_then(|sandbox| sandbox.broken());
+        if let (Some(sandbox), None) = (own.as_ref(), &broken) {
             return Ok(sandbox.clone());
         }
         let Some(settings) = &self.settings().sandbox else { return Err(Error::Closed) };
@@ -20,15 +21,11 @@ impl Engine {
         if self.is_closed() {
             return Err(Error::Closed);
         }
-        // Inside, the link of our own process would lead to another program.
+        // `/proc/self/exe` would be another program inside.
         let program: PathBuf = self.settings().agent.canonicalize().map_err(Error::Resources)?;
         let (variables, limits) = (&self.environment().variables, self.settings().limits);
         let inner = InnerAgent { program: &program, variables, limits };
-        let made = Sandbox::make(settings, &inner).await?;
-        if own.is_some() {
-            made.note_recreated();
-        }
-        let made = Arc::new(made);
+        let made = Arc::new(Sandbox::make(settings, &inner).await?.replacing(broken));
         let mut all = self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.strong_count() > 0);
         all.push(Arc::downgrade(&made));
@@ -36,7 +33,7 @@ impl Engine {
         Ok(own.insert(made).clone())
     }
 
-    /// All there are.
+    /// All that exist.
     pub(super) fn sandboxes(&self) -> Vec<Arc<Sandbox>> {
         let all = self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter_map(Weak::upgrade).collect()

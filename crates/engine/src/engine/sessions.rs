@@ -1,4 +1,4 @@
-//! Commands that the shell of a session carries out.
+//! Starts sessions, and commands in them.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use crate::run::{Accounting, Backing, Run};
 use crate::sessions::{Dialect, Queued, Session, SessionCommand};
 
 impl Engine {
-    /// Has a command carried out by the shell of a session, which is started if there is none of that name.
+    /// Runs a command in the shell of a session. Starts the shell if the session has none.
     pub(super) async fn start_in_session(
         &self,
         client: &Client,
@@ -24,20 +24,20 @@ impl Engine {
     ) -> Result<Run, Error> {
         let asked = Instant::now();
         let (session, queued) = self.session(client, origin, name, &request).await?;
-        let _use = session.job.begin_use();
+        let _in_use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
-        let (text, shown) = (text.clone(), self.shown(&request.command));
+        let (text, shown) = (text.clone(), self.masked_command(&request.command));
         let request = self.resolve(request);
-        let logged = self.line(client, origin, &request, &shown);
-        // Requests that come at the same time are judged behind this one.
-        let mut said = session.said().await;
-        let request = request.behind(said.text());
+        let entry = self.log_entry(client, origin, &request, &shown);
+        // Held while judging: concurrent requests wait, and are judged with this one in their history.
+        let mut history = session.history().await;
+        let request = request.behind(history.text());
         let cleared = self.gate().clear(&client.owner, origin, request).await;
-        let cleared = self.logged(logged, cleared)?;
+        let cleared = self.log_start(entry, cleared)?;
         if self.settings().policy.restricts() {
-            said.add(&text);
+            history.add(&text);
         }
-        drop(said);
+        drop(history);
         let turn = self.turn(client, &cleared).await;
         let (_, plan, recorded) = cleared.into_parts();
         let turn = match turn {
@@ -51,11 +51,11 @@ impl Engine {
         let accounting = Accounting::open(self.shared.stats.clone(), turn, asked, observer);
         let (output, later) = (client.new_output(), self.shared.later.clone());
         let command =
-            SessionCommand { session, _use, text, plan, recorded, output, accounting, later };
+            SessionCommand { session, _in_use, text, plan, recorded, output, accounting, later };
         Ok(command.start(queued, shown))
     }
 
-    /// The session of a name, started if there is none, and a place in its queue.
+    /// A session, started if necessary, and a place in its queue.
     async fn session(
         &self,
         client: &Client,
@@ -65,7 +65,7 @@ impl Engine {
     ) -> Result<(Arc<Session>, Queued), Error> {
         let begins = request.directory.is_some() || !request.environment.is_empty();
         let found = |session, queued| match begins {
-            true => Err(Error::SessionRuns { name: name.to_owned() }),
+            true => Err(Error::SessionAlreadyRuns { name: name.to_owned() }),
             false => Ok((session, queued)),
         };
         let slot = client.sessions.slot(name, self.settings().runs.sessions)?;
@@ -73,18 +73,18 @@ impl Engine {
         if let Some(session) = slot.session() {
             return found(session, queued);
         }
-        // Another call may be about to start it.
-        let turn = queued.turn().await?;
+        // Another call may be starting it.
+        let permit = queued.permit().await?;
         if let Some(session) = slot.session() {
-            return found(session, turn.into());
+            return found(session, permit.into());
         }
-        let session = self.begin_session(client, origin, name, request).await?;
+        let session = self.start_session(client, origin, name, request).await?;
         slot.set_session(session.clone());
-        Ok((session, turn.into()))
+        Ok((session, permit.into()))
     }
 
-    /// Starts the shell of a session. What it is told is judged; that it runs is recorded.
-    async fn begin_session(
+    /// Starts the shell of a session. The start is recorded; each command is judged later.
+    async fn start_session(
         &self,
         client: &Client,
         origin: &Origin,
@@ -111,9 +111,9 @@ impl Engine {
                 return Err(error);
             }
         };
-        let (directing, directed) = oneshot::channel();
+        let (send_pipes, pipes) = oneshot::channel();
         let sandbox = backing.sandbox.clone();
-        let backing = Backing { directing: Some(directing), ..backing };
+        let backing = Backing { extra_pipes: Some(send_pipes), ..backing };
         let command = format!("session {name}: {}", shell.display());
         let output = client.new_output();
         let mut run = Run::start(process, command, plan, recorded, output, backing);
@@ -121,13 +121,13 @@ impl Engine {
             let failed = run.outcome().await;
             return Err(failed.err().unwrap_or(Error::Closed));
         }
-        let ends = directed.await.map_err(|_| Error::Closed)?;
+        let pipes = pipes.await.map_err(|_| Error::Closed)?;
         self.open_control();
         let before = client.jobs.last_of_session(name);
         let job = client.jobs.add_session(run, name.to_owned());
-        let session = Session::new(name.to_owned(), job, dialect, ends, sandbox)?;
-        let session = Arc::new(session.in_place_of(before.as_deref()));
-        session.greet().await;
+        let session = Session::new(name.to_owned(), job, dialect, pipes, sandbox)?;
+        let session = Arc::new(session.replacing(before.as_deref()));
+        session.send_prelude().await;
         Ok(session)
     }
 }

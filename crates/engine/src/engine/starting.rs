@@ -1,4 +1,7 @@
 //! From a request to a run: cleared, counted, and started by the right agent.
+//!
+//! If the agent is killed before a keeper has read a command, the command has not begun, and a new agent starts it
+//! ([`Backing::restart`]).
 
 use std::time::Instant;
 
@@ -9,13 +12,13 @@ use super::Engine;
 use crate::client::Client;
 use crate::error::Error;
 use crate::gate::Cleared;
-use crate::observer::Waiting;
+use crate::observer::RunObserver;
 use crate::request::{Origin, RunRequest};
 use crate::run::{Accounting, Backing, Run};
 use crate::turns::Turn;
 
 impl Engine {
-    /// Starts a command with a process of its own.
+    /// Starts a command as a process of its own.
     pub(super) async fn start_alone(
         &self,
         client: &Client,
@@ -23,11 +26,11 @@ impl Engine {
         request: RunRequest,
     ) -> Result<Run, Error> {
         let asked = Instant::now();
-        let shown = self.shown(&request.command);
+        let shown = self.masked_command(&request.command);
         let request = self.resolve(request);
-        let logged = self.line(client, origin, &request, &shown);
+        let entry = self.log_entry(client, origin, &request, &shown);
         let cleared = self.gate().clear(&client.owner, origin, request).await;
-        let cleared = self.logged(logged, cleared)?;
+        let cleared = self.log_start(entry, cleared)?;
         let turn = self.turn(client, &cleared).await;
         let (spawn, mut plan, recorded) = cleared.into_parts();
         plan.description = plan.description.map(|text| self.mask(&text));
@@ -67,13 +70,13 @@ impl Engine {
     }
 
     /// The observer of a request, if it has one.
-    pub(super) fn observer(&self, origin: &Origin, shown: &str) -> Option<Waiting> {
+    pub(super) fn observer(&self, origin: &Origin, shown: &str) -> Option<RunObserver> {
         let observer = origin.observer.clone()?;
         let command = self.settings().log_commands.then(|| shown.to_owned());
-        Some(Waiting { observer, command })
+        Some(RunObserver { observer, command })
     }
 
-    /// Starts a process: by the agent all clients share or, in a sandbox, by the client's own.
+    /// Starts a process: through the shared agent or, in a sandbox, through the client's own.
     pub(super) async fn spawn(
         &self,
         client: &Client,
@@ -92,7 +95,7 @@ impl Engine {
         let mut tries = 0..2;
         loop {
             let sandbox = self.sandbox(client).await?;
-            // What the request sets itself comes last, and counts.
+            // Last, so that the request's own variables win.
             spawn.environment = sandbox.variables(run).into_iter().chain(own.clone()).collect();
             let unsent = match sandbox.link().send(FIRST_OWNER, SpawnFrame::new(spawn)?) {
                 Ok(process) => {
@@ -108,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// Sends a command to the agent or, if that was killed unnoticed, to the next one.
+    /// Sends a command to the agent, or to the next one if this one turns out to be dead.
     fn send(&self, owner: u64, letter: SpawnFrame) -> Result<Process, Error> {
         match self.link()?.send(owner, letter) {
             Ok(process) => Ok(process),

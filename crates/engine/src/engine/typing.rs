@@ -1,4 +1,4 @@
-//! What is typed into jobs is judged and put on record, and only then typed.
+//! Types into jobs: the policy judges the input and the audit trail records it before it is written.
 
 use mcpz_audit::Entered;
 use mcpz_policy::Scene;
@@ -11,7 +11,7 @@ use crate::request::Origin;
 use crate::settings::Settings;
 
 impl Engine {
-    /// Has something typed into a job, unless whatever reads it must not be told that.
+    /// Types into a job, unless the program that reads it must not get that input.
     pub async fn write(
         &self,
         client: &Client,
@@ -59,7 +59,7 @@ impl Engine {
             true => job.interpreters().await?,
             false => Vec::new(),
         };
-        let room = controls.reserve(bytes.len()).ok_or(Error::Unread)?;
+        let room = controls.reserve(bytes.len()).ok_or(Error::InputUnread)?;
         job.check_typing(policy, &scene, (typing, interpreters), |before| {
             self.shared.audit.start_typing(entered)?;
             if !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! How a job has ended, as other processes are told and as it is written to the disk.
+//! How a job ended, as sent to other processes and as written to the disk.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Job, State};
 use crate::outcome::End;
 
-/// What became of a job when nothing is left of it.
+/// The end of a job with no processes left.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobEnd {
     /// The first process.
@@ -17,19 +17,19 @@ pub struct JobEnd {
     /// The limit that ended it, if one did.
     #[serde(default)]
     pub limit: Option<Limit>,
-    /// Whether it ended because someone stopped it.
+    /// Whether someone stopped it.
     pub stopped: bool,
-    /// How long it took until nothing of it was left.
+    /// How long it took until none of its processes was left.
     pub took: Duration,
-    /// Processes that could not be ended.
+    /// Processes that could not be killed.
     pub survivors: Vec<i32>,
     /// Bytes of its output that were not kept.
     pub lost: u64,
-    /// What its sandbox has refused.
+    /// What its sandbox refused.
     pub refused: Vec<String>,
 }
 
-/// What became of a job's first process. Written as a `Result` would be, which older versions read.
+/// How a job's first process ended. Serialized like a `Result`, which is what older versions read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobOutcome {
     #[serde(rename = "Ok")]
@@ -63,7 +63,7 @@ impl JobEnd {
         }
     }
 
-    /// The end of a job that was lost with its recorder, after so long.
+    /// The end of a job that was lost with its recorder after `took`.
     pub(crate) fn lost(took: Duration) -> Self {
         Self {
             pid: None,

@@ -1,8 +1,8 @@
-//! Jobs nobody has any use for are ended.
+//! Ends jobs that nobody uses.
 //!
-//! A job is used while somebody waits for it or has a command carried out in its session, and when it
-//! is asked for or prints something. One timer for each job sleeps until the time could be over; a
-//! job that is used meanwhile is looked at again then, not before.
+//! A job is in use while someone waits for it or runs a command in its session, and at the moment it is looked up or
+//! prints something. Each job has one timer, which sleeps until the job could have expired and then checks when it was
+//! last used. Using a job costs nothing, and an idle job wakes nobody.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,75 +11,76 @@ use tokio::time::sleep;
 
 use super::{EndState, Job, STOP_GRACE};
 
-/// How a job is used.
+/// When a job was last used.
 #[derive(Debug)]
-pub struct Uses {
-    seen: Mutex<Seen>,
+pub struct IdleClock {
+    activity: Mutex<Activity>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct Activity {
     /// How many use it now.
-    now: usize,
+    users: usize,
     last: Instant,
-    /// How long nobody did, when it was ended for that.
+    /// How long it was idle, if that ended it.
     expired: Option<Duration>,
 }
 
-/// As long as there is this, a job is used.
+/// Keeps a job in use.
 #[derive(Debug)]
-pub struct Use(Arc<Job>);
+pub struct UseGuard(Arc<Job>);
 
-impl Drop for Use {
+impl Drop for UseGuard {
     fn drop(&mut self) {
-        let mut seen = self.0.uses.lock();
-        seen.now -= 1;
-        seen.last = Instant::now();
+        let mut activity = self.0.idle_clock.lock();
+        activity.users -= 1;
+        activity.last = Instant::now();
     }
 }
 
-impl Default for Uses {
+impl Default for IdleClock {
     fn default() -> Self {
-        let seen = Seen { now: 0, last: Instant::now(), expired: None };
-        Self { seen: Mutex::new(seen) }
+        let activity = Activity { users: 0, last: Instant::now(), expired: None };
+        Self { activity: Mutex::new(activity) }
     }
 }
 
-impl Uses {
-    fn lock(&self) -> MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+impl IdleClock {
+    fn lock(&self) -> MutexGuard<'_, Activity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Job {
-    /// Begins to use it.
-    pub fn begin_use(self: &Arc<Self>) -> Use {
-        self.uses.lock().now += 1;
-        Use(self.clone())
+    /// Marks it as in use.
+    pub fn begin_use(self: &Arc<Self>) -> UseGuard {
+        self.idle_clock.lock().users += 1;
+        UseGuard(self.clone())
     }
 
-    /// How long nobody used it, if that is why it was ended.
+    /// How long it was idle, if that ended it.
     pub fn expired(&self) -> Option<Duration> {
-        self.uses.lock().expired
+        self.idle_clock.lock().expired
     }
 
-    /// How long it may go on without being used, or `None` if that is over.
+    /// How much longer it may be idle, or `None` if its time is up.
     fn time_left(&self, limit: Duration) -> Option<Duration> {
-        let mut seen = self.uses.lock();
-        if seen.now > 0 {
+        let mut activity = self.idle_clock.lock();
+        if activity.users > 0 {
             return Some(limit);
         }
-        let last = self.output.last_arrival().map_or(seen.last, |printed| printed.max(seen.last));
+        let last =
+            self.output.last_arrival().map_or(activity.last, |printed| printed.max(activity.last));
         let left = limit.checked_sub(last.elapsed()).filter(|left| !left.is_zero());
         if left.is_none() {
-            seen.expired = Some(limit);
+            activity.expired = Some(limit);
         }
         left
     }
 }
 
-/// Ends a job with all it started when nobody has used it for so long.
-pub async fn end_unused(job: Arc<Job>, limit: Duration) {
+/// Ends a job and everything it started once nobody has used it for this long.
+pub async fn end_when_idle(job: Arc<Job>, limit: Duration) {
     let mut end = job.end.clone();
     while let Some(left) = job.time_left(limit) {
         let over =

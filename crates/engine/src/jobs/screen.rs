@@ -1,4 +1,4 @@
-//! What a job's terminal shows.
+//! What a job's terminal shows. It is drawn from the kept output, when someone looks.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,11 +6,11 @@ use mcpz_output::{Output, Screen, Shown, Stream};
 
 use crate::request::Size;
 
-/// How much of the output is drawn at a time, and at most after it was not looked at for long.
+/// How much output is drawn at a time, and at most after nobody has looked for long.
 const PIECE: usize = 64 << 10;
-const MOST: u64 = 1 << 20;
+const MAX_CATCH_UP: u64 = 1 << 20;
 
-/// The terminal of a job, drawn when somebody looks.
+/// The terminal of a job.
 #[derive(Debug)]
 pub struct Terminal {
     drawn: Mutex<Drawn>,
@@ -18,7 +18,7 @@ pub struct Terminal {
 
 struct Drawn {
     screen: Screen,
-    /// How much of the output is on it.
+    /// How much of the output is drawn.
     at: u64,
 }
 
@@ -34,8 +34,7 @@ impl Terminal {
         Self { drawn: Mutex::new(Drawn { screen, at: 0 }) }
     }
 
-    /// What it shows now, and the line the cursor is in, at the size it has by now. May wait for the
-    /// disk.
+    /// What it shows at its current size, and the line the cursor is in. May read from the disk.
     pub fn shown(&self, output: &Output, size: Option<Size>) -> (Shown, String) {
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(size) = size {
@@ -45,7 +44,7 @@ impl Terminal {
         (drawn.screen.shown(), drawn.screen.prompt_line())
     }
 
-    /// Whether it was not looked at since the last of the output came.
+    /// Whether output has arrived since someone last looked.
     pub fn is_behind(&self, output: &Output) -> bool {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         drawn.at < output.end(Stream::Stdout)
@@ -55,7 +54,7 @@ impl Terminal {
 impl Drawn {
     fn catch_up(&mut self, output: &Output) {
         let end = output.end(Stream::Stdout);
-        self.at = self.at.max(end.saturating_sub(MOST));
+        self.at = self.at.max(end.saturating_sub(MAX_CATCH_UP));
         while self.at < end
             && let Ok(piece) = output.read_on(Stream::Stdout, self.at, PIECE)
             && !piece.bytes.is_empty()

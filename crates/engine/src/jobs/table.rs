@@ -1,4 +1,7 @@
 //! The jobs of one owner.
+//!
+//! Ids count up (`job-1`): they are names within one owner, and short names cost a model fewer tokens. A job counts
+//! against the limit from the moment it is requested ([`Reserved`]).
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -6,19 +9,19 @@ use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::watch;
 
-use super::idle::end_unused;
+use super::idle::end_when_idle;
 use super::{EndState, Job, Kind, STOP_GRACE, State};
 use crate::outcome::{End, Outcome};
 use crate::run::{Handle, Life, Run};
 
-/// The most jobs of one owner that have ended and are remembered.
+/// How many ended jobs of one owner are remembered.
 const MAX_ENDED: usize = 50;
 
 /// The jobs of one owner.
 #[derive(Debug, Default)]
 pub struct Jobs {
     table: Mutex<Table>,
-    /// How long one may go on without being used.
+    /// How long a job may be idle.
     idle: Option<Duration>,
 }
 
@@ -30,12 +33,12 @@ struct Table {
     reserved: usize,
 }
 
-/// Room for a job that is being started; to be held until it was added.
+/// Room for a job that is being started. Hold it until the job is added.
 #[derive(Debug)]
 pub struct Reserved(Arc<Jobs>);
 
 impl Reserved {
-    /// None if as many run, or are about to, as may.
+    /// `None` if the limit is reached.
     pub(crate) fn take(jobs: &Arc<Jobs>, limit: usize) -> Option<Self> {
         let mut table = jobs.lock();
         if table.running() + table.reserved >= limit {
@@ -54,17 +57,17 @@ impl Drop for Reserved {
 }
 
 impl Jobs {
-    /// Jobs that are ended when they were not used for so long.
+    /// `idle` is how long a job may be unused before it is ended.
     pub fn new(idle: Option<Duration>) -> Self {
         Self { table: Mutex::default(), idle }
     }
 
-    /// Makes a job of a command that runs, unless what it left running is one already.
+    /// Makes a job of a running command, unless what it left behind is one already.
     pub(crate) fn add(&self, run: Run) -> Arc<Job> {
-        self.insert(Kind::Started, Ran::Running(run))
+        self.insert(Kind::Started, JobSource::Running(run))
     }
 
-    /// Makes a job of a command that goes on without us, unless it is one already.
+    /// Makes a job of a detached command, unless it is one already.
     pub(crate) fn add_detached(&self, run: Run, name: String, started_at: SystemTime) -> Arc<Job> {
         let (mut job, end) = Job::new(run.handle(), Kind::Detached, None);
         job.name = name;
@@ -76,52 +79,52 @@ impl Jobs {
             run.handle().controls().cancel();
             return known;
         }
-        table.insert(job, Ran::Running(run), end)
+        table.insert(job, JobSource::Running(run), end)
     }
 
-    /// Makes a job of the shell of a session.
+    /// Makes a job of a session's shell.
     pub(crate) fn add_session(&self, run: Run, name: String) -> Arc<Job> {
-        self.insert(Kind::Session(name), Ran::Running(run))
+        self.insert(Kind::Session(name), JobSource::Running(run))
     }
 
-    /// Makes a job of what a command has left running, unless the command is one.
+    /// Makes a job of what a command left running, unless the command is one.
     pub(crate) fn adopt(&self, handle: Handle, outcome: &Outcome) -> Arc<Job> {
-        self.insert(Kind::Adopted, Ran::Answered(handle, outcome.clone()))
+        self.insert(Kind::Adopted, JobSource::Answered(handle, outcome.clone()))
     }
 
-    fn insert(&self, kind: Kind, ran: Ran) -> Arc<Job> {
+    fn insert(&self, kind: Kind, source: JobSource) -> Arc<Job> {
         let mut table = self.lock();
-        if let Some(known) = table.of_run(&ran.handle().about.id) {
+        if let Some(known) = table.of_run(&source.handle().about.id) {
             return known;
         }
-        let (mut job, end) = Job::new(ran.handle(), kind, ran.outcome().cloned());
+        let (mut job, end) = Job::new(source.handle(), kind, source.outcome().cloned());
         job.name = format!("job-{}", table.made + 1);
-        let job = table.insert(job, ran, end);
+        let job = table.insert(job, source, end);
         if let Some(idle) = self.idle {
-            tokio::spawn(end_unused(job.clone(), idle));
+            tokio::spawn(end_when_idle(job.clone(), idle));
         }
         job
     }
 
-    /// The job of this name. Whoever looks for it has use for it.
+    /// The job with this id. Looking it up counts as use.
     pub fn find(&self, id: &str) -> Option<Arc<Job>> {
         let job = self.lock().jobs.values().find(|job| job.name == id).cloned()?;
         job.begin_use();
         Some(job)
     }
 
-    /// The last shell that a session of this name had.
+    /// The latest shell of a session.
     pub(crate) fn last_of_session(&self, name: &str) -> Option<Arc<Job>> {
         let of_session = |job: &&Arc<Job>| job.session() == Some(name);
         self.lock().jobs.values().rev().find(of_session).cloned()
     }
 
-    /// All of them, oldest first.
+    /// All jobs, oldest first.
     pub fn list(&self) -> Vec<Arc<Job>> {
         self.lock().jobs.values().cloned().collect()
     }
 
-    /// Lets go of detached ones that have ended and are not kept any more.
+    /// Forgets ended detached jobs that are no longer kept on the disk.
     pub(crate) fn forget_detached(&self, kept: &[&str]) {
         let gone = |job: &Job| {
             job.is_detached() && job.state() != State::Running && !kept.contains(&&*job.run)
@@ -135,7 +138,7 @@ impl Jobs {
         self.lock().running()
     }
 
-    /// Has all of them end that do not go on by themselves.
+    /// Ends all jobs except detached ones.
     pub fn stop_all(&self) {
         for job in self.list().iter().filter(|job| !job.is_detached()) {
             if job.state() == State::Running {
@@ -153,7 +156,7 @@ impl Jobs {
 impl Drop for Jobs {
     fn drop(&mut self) {
         self.stop_all();
-        // The others are only let go of.
+        // Detached jobs run on; only following them ends.
         self.list().iter().filter(|job| job.is_detached()).for_each(|job| job.controls.cancel());
     }
 }
@@ -167,18 +170,18 @@ impl Table {
         self.jobs.values().find(|job| &*job.run == id).cloned()
     }
 
-    fn insert(&mut self, job: Job, ran: Ran, end: watch::Sender<EndState>) -> Arc<Job> {
+    fn insert(&mut self, job: Job, source: JobSource, end: watch::Sender<EndState>) -> Arc<Job> {
         self.made += 1;
         let job = Arc::new(job);
         self.jobs.insert(self.made, job.clone());
         self.prune();
-        tokio::spawn(follow(ran, end, Arc::downgrade(&job), job.began));
+        tokio::spawn(follow(source, end, Arc::downgrade(&job), job.began));
         job
     }
 
-    /// Forgets the oldest of those that have ended, when there are too many.
+    /// Forgets the oldest ended jobs if there are too many.
     fn prune(&mut self) {
-        // Detached jobs are remembered on the disk.
+        // The disk remembers detached jobs.
         let over = |job: &Job| job.state() != State::Running && !job.is_detached();
         let ended = self.jobs.iter().filter(|(_, job)| over(job));
         let ended: Vec<_> = ended.map(|(number, _)| *number).collect();
@@ -188,15 +191,15 @@ impl Table {
     }
 }
 
-/// The run of a new job.
-enum Ran {
-    /// Its outcome is yet to come.
+/// What a new job is made of.
+enum JobSource {
+    /// A run without an outcome yet.
     Running(Run),
-    /// Only what its first process left behind is still there.
+    /// A run that was answered, of which some processes are left.
     Answered(Handle, Outcome),
 }
 
-impl Ran {
+impl JobSource {
     fn handle(&self) -> &Handle {
         match self {
             Self::Running(run) => run.handle(),
@@ -213,10 +216,15 @@ impl Ran {
 }
 
 /// Notes how a run ends.
-async fn follow(mut ran: Ran, end: watch::Sender<EndState>, job: Weak<Job>, began: Instant) {
-    let mut life = ran.handle().life();
-    let adopted = matches!(ran, Ran::Answered(..));
-    if let Ran::Running(run) = &mut ran {
+async fn follow(
+    mut source: JobSource,
+    end: watch::Sender<EndState>,
+    job: Weak<Job>,
+    began: Instant,
+) {
+    let mut life = source.handle().life();
+    let adopted = matches!(source, JobSource::Answered(..));
+    if let JobSource::Running(run) = &mut source {
         let outcome = run.outcome().await.map_err(Arc::new);
         let lasts = job.upgrade().is_some_and(|job| job.is_detached());
         end.send_modify(|end| {
@@ -224,13 +232,13 @@ async fn follow(mut ran: Ran, end: watch::Sender<EndState>, job: Weak<Job>, bega
             end.outcome = Some(outcome);
         });
     }
-    // The sender goes with the last process.
+    // The sender is dropped with the last process.
     while life.changed().await.is_ok() {}
     let Life { survivors, limit, lost, .. } = life.borrow().clone();
     end.send_modify(|end| {
         if let Some(Ok(outcome)) = &mut end.outcome {
             outcome.limit = outcome.limit.or(limit);
-            // The end of the command itself was told before.
+            // Only an adopted job has no other end than that of these processes.
             if lost && adopted {
                 outcome.end = End::Lost;
             }

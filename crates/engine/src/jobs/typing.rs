@@ -1,4 +1,7 @@
-//! What is typed for a shell or an interpreter is a program, and is judged like one.
+//! Judges what is typed into jobs: for a shell or an interpreter it is a program.
+//!
+//! All text typed so far is judged together, because the reader executes it as one program. So the engine must know all
+//! of it: once another server has typed into the job, nothing more can be judged. What people type does not count.
 
 use std::sync::PoisonError;
 
@@ -8,16 +11,16 @@ use mcpz_policy::{Judgement, Policy, Scene, Verdict, reads_programs};
 use super::{Job, State};
 use crate::error::Error;
 
-/// Stands behind a text that is judged as what a program reads.
+/// Ends the here-document in which typed text is judged.
 const END: &str = "MCPZ_END_OF_INPUT";
 
-/// What is typed: text, then keys, then that nothing more comes.
+/// What to type: text, then keys, then the end of input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Typing {
     pub text: String,
-    /// The keys by their names.
+    /// The names of the keys.
     pub keys: Vec<String>,
-    /// What a terminal sends for them.
+    /// The bytes a terminal sends for them.
     pub pressed: Vec<u8>,
     pub eof: bool,
 }
@@ -28,30 +31,30 @@ impl Typing {
         self.text.is_empty() && self.keys.is_empty() && !self.eof
     }
 
-    /// What is written for text and keys.
+    /// The bytes of text and keys.
     pub fn bytes(&self) -> Vec<u8> {
         [self.text.as_bytes(), &self.pressed].concat()
     }
 
-    /// Whether it is text and the ends of lines alone.
+    /// Whether it consists of text and the enter key only.
     fn is_plain(&self) -> bool {
         self.keys.iter().all(|key| key.eq_ignore_ascii_case("enter"))
     }
 }
 
-/// What was typed by us.
+/// What was typed through this engine.
 #[derive(Debug, Default)]
 pub struct Typed {
-    /// All of it that something takes for a program.
+    /// The part that an interpreter read.
     program: String,
-    /// How many bytes it was in all.
+    /// The number of bytes in total.
     sent: u64,
 }
 
 impl Job {
-    /// Refuses what one of these programs, which take what they read for a program, must not be told: what other
-    /// keys than enter do to them, nobody knows before. What is not refused is typed with `type_it`, behind as
-    /// much as must have been typed before, and counts from then on.
+    /// Refuses what the policy denies to one of these interpreters, and keys other than enter, whose effect nobody can
+    /// predict. Otherwise calls `type_it` with the number of bytes that must have been written before, and remembers
+    /// the text.
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
@@ -73,7 +76,7 @@ impl Job {
         let text = String::from_utf8_lossy(&bytes);
         let edits = |c: char| c.is_control() && !"\n\r".contains(c);
         if !typing.is_plain() || text.contains(edits) || text.contains(END) {
-            return Err(Error::Keys { program: readers.join(", ") });
+            return Err(Error::UnjudgeableKeys { program: readers.join(", ") });
         }
         let whole = format!("{}{}", typed.program, text.replace('\r', "\n"));
         for reader in readers {
@@ -83,20 +86,20 @@ impl Job {
                 return Err(Error::Refused(denial));
             }
         }
-        // What was not typed after all must not be what the next text is judged behind.
+        // Before it is remembered: text that was not typed must not precede the next one.
         type_it(Some(before))?;
         *typed = Typed { program: whole, sent: before + bytes.len() as u64 };
         Ok(())
     }
 
-    /// The names of its programs that read what is typed and take it for a program.
+    /// The names of its interpreters that read input as a program.
     pub(crate) async fn interpreters(&self) -> Result<Vec<String>, Error> {
         let readers = match self.controls.inspector().readers().await {
             Some(readers) => readers,
             None if self.state() != State::Running => Vec::new(),
-            None => return Err(Error::Unseen),
+            None => return Err(Error::ReadersUnknown),
         };
-        let taking = readers.into_iter().filter(|reader| !is_given_its_program(reader));
+        let taking = readers.into_iter().filter(|reader| !has_program_argument(reader));
         let mut names: Vec<_> =
             taking.map(|reader| reader.name).filter(|name| reads_programs(name)).collect();
         names.sort();
@@ -105,8 +108,8 @@ impl Job {
     }
 }
 
-/// Whether it was started with its program: `sh -c text`, `python3 file`.
-fn is_given_its_program(reader: &Reader) -> bool {
+/// Whether it got its program when it was started: `sh -c text`, `python3 file`.
+fn has_program_argument(reader: &Reader) -> bool {
     let mut arguments = reader.arguments.iter().filter(|word| !word.is_empty());
     let given = |word: &Vec<u8>| {
         matches!(word.as_slice(), b"-c" | b"-e" | b"-m") || !word.starts_with(b"-")

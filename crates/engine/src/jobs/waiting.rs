@@ -1,4 +1,7 @@
 //! Waiting for something to happen to a job.
+//!
+//! Waits subscribe to the output and the end of a job. Only for a port the kernel has to be polled, and only while
+//! someone waits for one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,26 +15,26 @@ use super::{Job, Place, State};
 use crate::error::Error;
 use crate::run::{Inspector, wait_for_prompt};
 
-/// How often it is looked whether somebody listens on a port: the kernel does not tell.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
+/// How often to check for a listening port; the kernel does not notify.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// How much text is looked through at a time.
-const AT_ONCE: usize = 256 << 10;
+/// How much text to search at a time.
+const SEARCH_SIZE: usize = 256 << 10;
 
-/// The most memory a pattern may take.
+/// How much memory a pattern may take.
 const MAX_PATTERN: usize = 10 << 20;
 
 /// What to wait for. The end of the job ends every wait.
 #[derive(Debug, Clone)]
 pub enum Condition {
     Exit,
-    /// Anything, in what comes after the place.
+    /// Any output after the given position.
     Output,
     /// No output for this long.
     Quiet(Duration),
-    /// A line that matches, in what comes after the place.
+    /// A matching line after the given position.
     Text(Regex),
-    /// Something of the job listens on this port.
+    /// A process of the job listens on this port.
     Port(u16),
 }
 
@@ -46,42 +49,42 @@ impl Condition {
 /// Why a wait is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Met {
-    /// What was waited for has happened; the line, if it was one.
+    /// The condition is met, with the line that met it if there is one.
     Yes(Option<String>),
-    /// The job has ended without it.
+    /// The job ended first.
     Ended,
-    /// It sits at its terminal and waits for somebody to type.
+    /// It waits at its terminal for someone to type.
     Asked,
     TimedOut,
 }
 
-/// Waits until something has happened to a job. `place` is where in its output to look from.
+/// Waits until something happens to a job. `place` is where in its output to start looking.
 pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: Instant) -> Met {
-    let _use = job.begin_use();
+    let _in_use = job.begin_use();
     let inspector = job.controls.inspector();
-    let happening = async {
+    let condition_met = async {
         match condition {
             Condition::Exit => std::future::pending().await,
             Condition::Output => {
-                text(job, None, place).await;
+                wait_for_text(job, None, place).await;
                 None
             }
-            Condition::Quiet(time) => quiet(job, *time).await,
-            Condition::Text(pattern) => Some(text(job, Some(pattern), place).await),
-            Condition::Port(port) => listening(&inspector, *port).await,
+            Condition::Quiet(time) => wait_for_silence(job, *time).await,
+            Condition::Text(pattern) => Some(wait_for_text(job, Some(pattern), place).await),
+            Condition::Port(port) => wait_for_port(&inspector, *port).await,
         }
     };
     let waited = async {
         tokio::select! {
             biased;
-            line = happening => Met::Yes(line),
-            () = ended(job) => Met::Ended,
+            line = condition_met => Met::Yes(line),
+            () = wait_for_end(job) => Met::Ended,
             () = wait_for_prompt(&job.output, &inspector), if job.has_terminal() => Met::Asked,
         }
     };
     match (timeout_at(until, waited).await, condition) {
         (Ok(Met::Ended), Condition::Exit) => Met::Yes(None),
-        // All that was printed before that counts.
+        // Everything printed before the end or the prompt counts.
         (Ok(met @ (Met::Ended | Met::Asked)), Condition::Text(pattern)) => {
             match matching_line(job, Some(pattern), &mut place.clone()).await {
                 Some(line) => Met::Yes(Some(line)),
@@ -93,13 +96,13 @@ pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: In
     }
 }
 
-async fn ended(job: &Job) {
+async fn wait_for_end(job: &Job) {
     let mut end = job.end.clone();
-    // Its sender lives until all is told.
+    // The sender lives until everything is known.
     while job.state() == State::Running && end.changed().await.is_ok() {}
 }
 
-async fn quiet(job: &Job, time: Duration) -> Option<String> {
+async fn wait_for_silence(job: &Job, time: Duration) -> Option<String> {
     let mut arrived = job.output.watch();
     loop {
         let until = Instant::now() + time;
@@ -115,8 +118,8 @@ async fn quiet(job: &Job, time: Duration) -> Option<String> {
     }
 }
 
-/// The first line behind a place that matches, or the first of all.
-async fn text(job: &Arc<Job>, pattern: Option<&Regex>, mut place: Place) -> String {
+/// Waits for the first line after a position that matches, or the first of all.
+async fn wait_for_text(job: &Arc<Job>, pattern: Option<&Regex>, mut place: Place) -> String {
     let mut arrived = job.output.watch();
     loop {
         arrived.mark_unchanged();
@@ -129,8 +132,7 @@ async fn text(job: &Arc<Job>, pattern: Option<&Regex>, mut place: Place) -> Stri
     }
 }
 
-/// The first line behind a place that matches. The place is moved to the last line that may yet
-/// grow.
+/// The first matching line after a position. Moves the position to the last line that may still grow.
 async fn matching_line(
     job: &Arc<Job>,
     pattern: Option<&Regex>,
@@ -144,7 +146,7 @@ async fn matching_line(
             .map(|stream| Reader::new(job.output.clone(), stream, job.view()).live());
         let line = search(&stdout, &matches, &mut next.stdout)
             .or_else(|| search(&stderr, &matches, &mut next.stderr))
-            .or_else(|| drawn(&job, &stdout, pattern.as_ref()));
+            .or_else(|| drawn_line(&job, &stdout, pattern.as_ref()));
         (line, next)
     });
     let (line, next) = searched.await.ok()?;
@@ -152,9 +154,9 @@ async fn matching_line(
     line
 }
 
-/// The first line that matches on the screen of a program that uses all of it, or anything that is new
-/// there.
-fn drawn(job: &Job, output: &Reader, pattern: Option<&Regex>) -> Option<String> {
+/// The first matching line on the screen of a full-screen program or, without a pattern, an empty line if anything is
+/// new there.
+fn drawn_line(job: &Job, output: &Reader, pattern: Option<&Regex>) -> Option<String> {
     if !job.has_terminal() || !output.draws().unwrap_or(false) {
         return None;
     }
@@ -166,11 +168,11 @@ fn drawn(job: &Job, output: &Reader, pattern: Option<&Regex>) -> Option<String> 
     }
 }
 
-/// The first line behind a point that matches.
+/// The first matching line after a point.
 fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut Point) -> Option<String> {
     let mut offset = reader.resume(&Filter::Everything, *from).ok()?;
     loop {
-        let request = PageRequest::bytes(offset, AT_ONCE);
+        let request = PageRequest::bytes(offset, SEARCH_SIZE);
         let page = reader.page(request).ok()?;
         let Data::Text(text) = &page.data else { return None };
         if let Some(line) = text.lines().find(|line| matches(line)) {
@@ -178,7 +180,7 @@ fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut Point) -> 
         }
         let whole = text.rfind('\n').map_or(0, |at| at + 1);
         let last = page.end >= page.total || text.is_empty();
-        // A line longer than a page is looked at in parts.
+        // A line longer than a page is searched in parts.
         let passed = if whole > 0 || last { whole } else { text.len() };
         offset = page.end - (text.len() - passed) as u64;
         *from = Point::at(offset);
@@ -188,11 +190,11 @@ fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut Point) -> 
     }
 }
 
-async fn listening(inspector: &Inspector, port: u16) -> Option<String> {
+async fn wait_for_port(inspector: &Inspector, port: u16) -> Option<String> {
     loop {
         if inspector.listens(port).await {
             return None;
         }
-        sleep(LOOK_AGAIN).await;
+        sleep(POLL_INTERVAL).await;
     }
 }

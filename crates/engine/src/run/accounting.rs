@@ -1,26 +1,31 @@
-//! What is counted of a run.
+//! Counts a run, and notifies its observer.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::observer::Waiting;
+use crate::observer::RunObserver;
 use crate::outcome::Outcome;
 use crate::stats::Stats;
 use crate::turns::Turn;
 
-/// What is counted of a run as long as somebody waits for it.
+/// Counts a run for as long as someone waits for it.
 pub struct Accounting {
     stats: Arc<Stats>,
     _turn: Turn,
     asked: Instant,
     began: Option<Instant>,
-    observer: Option<Waiting>,
+    observer: Option<RunObserver>,
 }
 
 impl Accounting {
-    pub fn open(stats: Arc<Stats>, turn: Turn, asked: Instant, observer: Option<Waiting>) -> Self {
+    pub fn open(
+        stats: Arc<Stats>,
+        turn: Turn,
+        asked: Instant,
+        observer: Option<RunObserver>,
+    ) -> Self {
         stats.running.fetch_add(1, Ordering::Relaxed);
         Self { stats, _turn: turn, asked, began: None, observer }
     }
@@ -38,9 +43,9 @@ impl Accounting {
         self.stats.total.note(self.asked.elapsed());
         if let Some(observer) = &self.observer {
             let wall = answer.as_ref().map_or(Duration::ZERO, |outcome| outcome.usage.wall);
-            // Of a short command all is heard at once, when it has ended.
+            // A short command reports its start and its end in one message.
             let heard = self.began.map_or(Duration::ZERO, |began| began.elapsed());
-            observer.tell(wall.max(heard), answer);
+            observer.notify(wall.max(heard), answer);
         }
     }
 }

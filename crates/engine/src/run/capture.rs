@@ -1,9 +1,18 @@
-//! Reads one of a run's pipes into its output, without the secrets in it.
+//! Reads one of a run's pipes into its output, with secrets masked.
 //!
-//! What fits in memory is kept by whoever polls. What has to go to disk is moved by a thread that
-//! may block, which reads on as long as the pipe has more, so that neither a slow disk nor a flood
-//! of output holds up anybody else. Meanwhile the runtime does not listen: it would wake up for every
-//! piece that somebody else reads.
+//!     pipe ─▶ MaskingBuffer ─▶ Output       in the task while it fits in memory, else on a thread
+//!
+//! Values of secret variables are replaced by their names before anything is kept, so every reader of the output is
+//! safe. What could be the beginning of a value is held back until more arrives or the pipe ends. Showing it when the
+//! command is answered could leak a value that a process left running completes later.
+//!
+//! Output that fits in memory is kept by the task that polls. What has to go to disk is moved by a thread that may
+//! block and reads on as long as the pipe has more, so neither a slow disk nor a flood of output delays anyone else.
+//! Meanwhile the thread takes the pipe away from the runtime, which would otherwise wake up for every write: 46,000
+//! times per gigabyte.
+//!
+//! The pipe of a command that ends within a millisecond is never registered with the runtime. It is read directly,
+//! because tokio's `try_read` reports "would block" until the runtime has polled the pipe once.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,58 +28,56 @@ use mcpz_output::{Output, Stream};
 
 const SMALL_READ: usize = 8 << 10;
 
-/// How much a pipe holds whose output is large: its writer and we take turns less often.
+/// The capacity of a pipe with much output: a larger one needs fewer switches between its writer and us.
 const LARGE_PIPE: usize = 1 << 20;
 
-/// How long a thread that has moved much waits for more before it comes back: such output comes with
-/// short breaks.
-const LULL: Duration = Duration::from_millis(2);
+/// How long a thread that has moved much waits for more, because large output comes with short breaks.
+const MAX_PAUSE: Duration = Duration::from_millis(2);
 
-/// How much a thread moves before it comes back, so that it does come back in a flood.
-const STINT: usize = 32 << 20;
+/// How much a thread moves before it returns, so that it does return in a flood.
+const MAX_MOVE: usize = 32 << 20;
 
-/// More than a terminal can hold that nobody has read: the kernel allows it 640 KiB, and 4 KiB to be
-/// read next.
-const MOST_IN_TERMINAL: usize = 1 << 20;
+/// More than a terminal can hold unread: the kernel allows 640 KiB, and 4 KiB to be read next.
+const MAX_IN_TERMINAL: usize = 1 << 20;
 
 pub struct Capture {
     stream: Stream,
     output: Output,
     state: State,
-    /// What was read to its end and is still to be closed.
-    spent: State,
-    intake: Intake,
+    /// A pipe at its end that is still to be closed.
+    retired: State,
+    buffer: MaskingBuffer,
     source: Source,
 }
 
-/// What the other end of a capture writes to.
+/// What the writer at the other end sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Pipe,
     Terminal,
 }
 
-/// What was read last, and what is to be kept of it.
+/// The bytes of the last read, and what to keep of them.
 #[derive(Default)]
-struct Intake {
+struct MaskingBuffer {
     masker: Masker,
-    buffer: Vec<u8>,
+    bytes: Vec<u8>,
     length: usize,
-    /// Whether the pipe was made to hold much.
+    /// Whether the pipe's capacity was raised.
     widened: bool,
 }
 
 enum State {
-    /// Nobody listens, or not any more: most commands have ended before that is worth it.
+    /// Not registered with the runtime: most commands end before that is worth it.
     New(OwnedFd),
     Open(Receiver),
-    /// A thread has the intake.
+    /// A thread has the buffer.
     Moving(Aside<Moved>),
     Closed,
 }
 
 struct Moved {
-    intake: Intake,
+    buffer: MaskingBuffer,
     bytes: usize,
     /// The pipe, unless it has ended.
     pipe: Option<OwnedFd>,
@@ -78,18 +85,18 @@ struct Moved {
 
 impl Capture {
     pub fn closed(stream: Stream, output: Output, masker: Masker) -> Self {
-        let intake = Intake { masker, ..Intake::default() };
-        let (state, spent) = (State::Closed, State::Closed);
-        Self { stream, output, state, spent, intake, source: Source::Pipe }
+        let buffer = MaskingBuffer { masker, ..MaskingBuffer::default() };
+        let (state, retired) = (State::Closed, State::Closed);
+        Self { stream, output, state, retired, buffer, source: Source::Pipe }
     }
 
-    /// Has what comes from `pipe` read, which must not block.
+    /// Starts to read `pipe`, which must be non-blocking.
     pub fn open(&mut self, pipe: OwnedFd, source: Source) {
         self.state = State::New(pipe);
         self.source = source;
     }
 
-    /// Makes the runtime listen.
+    /// Registers the pipe with the runtime.
     fn listen(&mut self) -> io::Result<()> {
         self.state = match std::mem::replace(&mut self.state, State::Closed) {
             State::New(pipe) => State::Open(Receiver::from_owned_fd_unchecked(pipe)?),
@@ -98,11 +105,11 @@ impl Capture {
         Ok(())
     }
 
-    /// Has what comes from now on kept elsewhere.
+    /// Redirects everything from now on to another output.
     pub async fn switch(&mut self, output: Output) {
         self.drain().await;
-        self.intake.finish();
-        self.intake.keep(&self.output, self.stream);
+        self.buffer.finish();
+        self.buffer.keep(&self.output, self.stream);
         self.output = output;
     }
 
@@ -110,18 +117,18 @@ impl Capture {
         !matches!(self.state, State::Closed)
     }
 
-    /// Waits for more and keeps it. Nothing is lost if it is dropped before it is done.
+    /// Waits for more and keeps it. Dropping the future loses nothing.
     pub async fn step(&mut self) -> io::Result<()> {
         self.listen()?;
         match &mut self.state {
             State::Closed | State::New(_) => std::future::pending().await,
             State::Moving(_) => {
-                self.finish_moving().await;
+                self.join_thread().await;
             }
             State::Open(pipe) => match pipe.readable().await {
                 Ok(()) => {
-                    let read = self.intake.read(|buffer| pipe.try_read(buffer), usize::MAX);
-                    self.take_in(read, usize::MAX);
+                    let read = self.buffer.read(|buffer| pipe.try_read(buffer), usize::MAX);
+                    self.handle_read(read, usize::MAX);
                 }
                 Err(_) => self.end(),
             },
@@ -129,16 +136,15 @@ impl Capture {
         Ok(())
     }
 
-    /// Keeps all that was written until now, and no more: a process that is still writing could
-    /// hold us forever.
+    /// Keeps everything written until now, and no more: a process that keeps writing would hold us forever.
     pub async fn drain(&mut self) {
         if let State::Moving(_) = self.state {
-            self.finish_moving().await;
+            self.join_thread().await;
         }
-        let mut left = self.most_waiting();
+        let mut left = self.max_unread();
         while left > 0 {
             let read = self.read_now(left);
-            let moved = self.finish_moving().await;
+            let moved = self.join_thread().await;
             if read == 0 {
                 break;
             }
@@ -146,12 +152,12 @@ impl Capture {
         }
     }
 
-    /// The most that was written and not read yet. A terminal only says how much of it is next in line;
-    /// that all was read shows when there is nothing, as reading waits for the kernel to hand it over.
-    fn most_waiting(&self) -> usize {
+    /// The most that is written and not read yet. A terminal only tells how much is next in line, 4,095 bytes at most.
+    /// Reading it until nothing is left is exact, because a read makes the kernel hand over what is on its way.
+    fn max_unread(&self) -> usize {
         match (self.source, self.pipe()) {
             (_, None) => 0,
-            (Source::Terminal, Some(_)) => MOST_IN_TERMINAL,
+            (Source::Terminal, Some(_)) => MAX_IN_TERMINAL,
             (Source::Pipe, Some(pipe)) => {
                 rustix::io::ioctl_fionread(pipe).map_or(0, |waiting| waiting as usize)
             }
@@ -166,25 +172,25 @@ impl Capture {
         }
     }
 
-    /// Drains and closes: whatever else is written, nobody will read it.
+    /// Drains and closes. Nobody reads what is written after that.
     pub async fn close(&mut self) {
         self.drain().await;
         self.end();
-        self.finish_moving().await;
+        self.join_thread().await;
     }
 
-    /// Reads once, at most `limit` bytes, whether or not the runtime listens. Returns how many.
+    /// Reads once, at most `limit` bytes, whether or not the pipe is registered. Returns how many.
     fn read_now(&mut self, limit: usize) -> usize {
         let read = match &self.state {
-            State::New(pipe) => self.intake.read(|buffer| read_now(pipe, buffer), limit),
-            State::Open(pipe) => self.intake.read(|buffer| read_now(pipe, buffer), limit),
+            State::New(pipe) => self.buffer.read(|buffer| read_now(pipe, buffer), limit),
+            State::Open(pipe) => self.buffer.read(|buffer| read_now(pipe, buffer), limit),
             State::Moving(_) | State::Closed => return 0,
         };
-        self.take_in(read, limit)
+        self.handle_read(read, limit)
     }
 
-    /// Sees to what was read, of at most `limit` bytes. Returns how much it was.
-    fn take_in(&mut self, read: io::Result<usize>, limit: usize) -> usize {
+    /// Handles the result of a read of at most `limit` bytes. Returns how many it was.
+    fn handle_read(&mut self, read: io::Result<usize>, limit: usize) -> usize {
         match read {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
             Ok(0) | Err(_) => {
@@ -192,36 +198,36 @@ impl Capture {
                 0
             }
             Ok(length) => {
-                self.keep(Some(STINT.min(limit - length)));
+                self.keep(Some(MAX_MOVE.min(limit - length)));
                 length
             }
         }
     }
 
-    /// Nothing more is read.
+    /// Stops reading.
     fn end(&mut self) {
         if let State::New(_) | State::Open(_) = self.state {
-            self.intake.finish();
+            self.buffer.finish();
             self.keep(None);
         }
     }
 
-    fn spend(&mut self) {
-        self.spent = std::mem::replace(&mut self.state, State::Closed);
+    fn retire(&mut self) {
+        self.retired = std::mem::replace(&mut self.state, State::Closed);
     }
 
-    /// What is left to be closed, which takes a moment.
-    pub fn take_spent(&mut self) -> impl Send + 'static {
-        std::mem::replace(&mut self.spent, State::Closed)
+    /// What is left to close, which takes a moment.
+    pub fn take_retired(&mut self) -> impl Send + 'static {
+        std::mem::replace(&mut self.retired, State::Closed)
     }
 
-    /// Keeps what was read. Where that takes a thread, it reads on for a stint, if there is one;
-    /// without, the channel is closed.
-    fn keep(&mut self, stint: Option<usize>) {
-        if self.output.has_room(self.stream, self.intake.shown().len()) {
-            self.intake.keep(&self.output, self.stream);
-            if stint.is_none() {
-                self.spend();
+    /// Keeps what was read. If that takes a thread, it reads on for `budget` bytes; without a budget, the pipe is
+    /// closed.
+    fn keep(&mut self, budget: Option<usize>) {
+        if self.output.has_room(self.stream, self.buffer.shown().len()) {
+            self.buffer.keep(&self.output, self.stream);
+            if budget.is_none() {
+                self.retire();
             }
             return;
         }
@@ -231,23 +237,23 @@ impl Capture {
             State::Moving(_) | State::Closed => None,
         };
         let (stream, output) = (self.stream, self.output.clone());
-        let intake = std::mem::take(&mut self.intake);
+        let buffer = std::mem::take(&mut self.buffer);
         self.state = State::Moving(aside(move || {
-            intake.keep(&output, stream);
-            match pipe.zip(stint) {
-                Some((pipe, stint)) => move_on(pipe, &output, stream, intake, stint),
-                None => Moved { intake, bytes: 0, pipe: None },
+            buffer.keep(&output, stream);
+            match pipe.zip(budget) {
+                Some((pipe, budget)) => copy_on_thread(pipe, &output, stream, buffer, budget),
+                None => Moved { buffer, bytes: 0, pipe: None },
             }
         }));
     }
 
-    /// Waits for the thread, if there is one, and returns how many bytes it has read.
-    async fn finish_moving(&mut self) -> usize {
+    /// Waits for the thread, if there is one. Returns how many bytes it has read.
+    async fn join_thread(&mut self) -> usize {
         let State::Moving(moving) = &mut self.state else { return 0 };
         let moved = moving.await;
         self.state = State::Closed;
-        let Ok(Moved { intake, bytes, pipe }) = moved else { return 0 };
-        self.intake = intake;
+        let Ok(Moved { buffer, bytes, pipe }) = moved else { return 0 };
+        self.buffer = buffer;
         if let Some(pipe) = pipe {
             self.state = State::New(pipe);
         }
@@ -255,19 +261,19 @@ impl Capture {
     }
 }
 
-impl Intake {
+impl MaskingBuffer {
     /// Reads once, at most `limit` bytes.
     fn read(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
         limit: usize,
     ) -> io::Result<usize> {
-        if self.buffer.is_empty() {
-            self.buffer.resize(SMALL_READ, 0);
+        if self.bytes.is_empty() {
+            self.bytes.resize(SMALL_READ, 0);
         }
-        let room = self.buffer.len().min(limit);
-        self.length = read(&mut self.buffer[..room])?;
-        self.masker.take(&self.buffer[..self.length]);
+        let room = self.bytes.len().min(limit);
+        self.length = read(&mut self.bytes[..room])?;
+        self.masker.take(&self.bytes[..self.length]);
         Ok(self.length)
     }
 
@@ -277,7 +283,7 @@ impl Intake {
     }
 
     fn shown(&self) -> &[u8] {
-        self.masker.shown(&self.buffer[..self.length])
+        self.masker.shown(&self.bytes[..self.length])
     }
 
     fn keep(&self, output: &Output, stream: Stream) {
@@ -287,28 +293,27 @@ impl Intake {
         }
     }
 
-    /// Reads and keeps while there is more, up to `stint` bytes. Returns how many, and whether the pipe
-    /// has ended.
-    fn take_all(
+    /// Reads and keeps while there is more, up to `budget` bytes. Returns how many, and whether the pipe has ended.
+    fn copy_available(
         &mut self,
         pipe: &OwnedFd,
         output: &Output,
         stream: Stream,
-        stint: usize,
+        budget: usize,
     ) -> (usize, bool) {
-        let (mut bytes, mut rested) = (0, 0);
-        while bytes < stint {
-            match self.read(|buffer| read_now(pipe, buffer), stint - bytes) {
+        let (mut bytes, mut paused_at) = (0, 0);
+        while bytes < budget {
+            match self.read(|buffer| read_now(pipe, buffer), budget - bytes) {
                 Ok(length @ 1..) => {
                     self.keep(output, stream);
                     bytes += length;
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    // Whoever writes little is left to the runtime: somebody may wait for us.
-                    if bytes - rested < LARGE_PIECE || !is_worth_another_look(pipe) {
+                    // The runtime serves writers of little output faster, and someone may wait for us.
+                    if bytes - paused_at < LARGE_PIECE || !has_more_soon(pipe) {
                         break;
                     }
-                    rested = bytes;
+                    paused_at = bytes;
                 }
                 Ok(0) | Err(_) => {
                     self.finish();
@@ -317,7 +322,7 @@ impl Intake {
                 }
             }
         }
-        // All of it is kept.
+        // Everything is kept.
         self.length = 0;
         (bytes, false)
     }
@@ -327,27 +332,27 @@ fn read_now(pipe: &impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut *buffer))?)
 }
 
-/// Waits a moment for more. Whether there is, or never will be.
-fn is_worth_another_look(pipe: &OwnedFd) -> bool {
-    let lull = Timespec::try_from(LULL).ok();
-    poll(&mut [PollFd::new(pipe, PollFlags::IN)], lull.as_ref()).is_ok_and(|ready| ready > 0)
+/// Waits briefly for more. Returns whether there is more, or the pipe has ended.
+fn has_more_soon(pipe: &OwnedFd) -> bool {
+    let pause = Timespec::try_from(MAX_PAUSE).ok();
+    poll(&mut [PollFd::new(pipe, PollFlags::IN)], pause.as_ref()).is_ok_and(|ready| ready > 0)
 }
 
-/// Goes on reading while there is more, up to `stint` bytes, and keeps it.
-fn move_on(
+/// Reads and keeps while there is more, up to `budget` bytes.
+fn copy_on_thread(
     pipe: OwnedFd,
     output: &Output,
     stream: Stream,
-    mut intake: Intake,
-    stint: usize,
+    mut buffer: MaskingBuffer,
+    budget: usize,
 ) -> Moved {
-    if !intake.widened {
-        // There is a limit for all pipes of a user; a small one does as well.
+    if !buffer.widened {
+        // All pipes of a user share a limit; a small pipe works, too.
         let _ = rustix::pipe::fcntl_setpipe_size(&pipe, LARGE_PIPE);
-        intake.widened = true;
+        buffer.widened = true;
     }
-    let small = std::mem::replace(&mut intake.buffer, output.quota().take_buffer());
-    let (bytes, ended) = intake.take_all(&pipe, output, stream, stint);
-    output.quota().give_buffer(std::mem::replace(&mut intake.buffer, small));
-    Moved { intake, bytes, pipe: (!ended).then_some(pipe) }
+    let small = std::mem::replace(&mut buffer.bytes, output.quota().take_buffer());
+    let (bytes, ended) = buffer.copy_available(&pipe, output, stream, budget);
+    output.quota().give_buffer(std::mem::replace(&mut buffer.bytes, small));
+    Moved { buffer, bytes, pipe: (!ended).then_some(pipe) }
 }

@@ -1,4 +1,4 @@
-//! Controlling a run while it goes on.
+//! Controls a run from outside its task.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::inspector::Inspector;
 use super::messages::{Action, Message};
 
-/// How much may wait to be read by a command before it is given no more.
+/// How much input may wait for a command to read it.
 const MAX_BACKLOG: usize = 1 << 20;
 
 /// Controls a run. Clones control the same one.
@@ -31,7 +31,7 @@ impl Controls {
         self.send(Message::Do(Action::Signal(signal)));
     }
 
-    /// Notes that it is told to end, by whatever comes next.
+    /// Notes that what ends it next is a stop.
     pub(crate) fn note_stop(&self) {
         self.send(Message::Do(Action::Stopping));
     }
@@ -41,8 +41,7 @@ impl Controls {
         self.send(Message::Do(Action::Stop { grace }));
     }
 
-    /// Room for so many bytes in what the command reads, unless it has not read what it was given
-    /// before.
+    /// Reserves room for input, unless too much of the earlier input is still unread.
     pub(crate) fn reserve(&self, length: usize) -> Option<Room<'_>> {
         let before = self.backlog.fetch_add(length, Ordering::Relaxed);
         let room = Room { controls: self, length };
@@ -53,43 +52,43 @@ impl Controls {
         self.send(Message::Do(Action::CloseInput));
     }
 
-    /// Asks about it, but does not keep it from being cancelled when nobody else wants it.
+    /// Asks about the run, without keeping it from being cancelled.
     pub fn inspector(&self) -> Inspector {
         Inspector::new(self.messages.downgrade())
     }
 
-    /// Has what it prints from now on kept in another output, once all it has printed is kept.
+    /// Redirects its output from now on, once everything printed before is kept.
     pub(crate) async fn switch(&self, output: Output) {
-        let (done, told) = oneshot::channel();
+        let (done, switched) = oneshot::channel();
         self.send(Message::Switch(output, done));
-        // A run that is over prints nothing any more.
-        let _ = told.await;
+        // A run that has ended prints nothing more.
+        let _ = switched.await;
     }
 
-    /// Lifts its deadline, as it has become a job.
+    /// Lifts its deadline, because it has become a job.
     pub(crate) fn become_job(&self) {
         self.send(Message::BecomeJob);
     }
 
-    /// Ends it for whoever waits.
+    /// Cancels it for its caller.
     pub(crate) fn cancel(&self) {
         self.send(Message::Cancel);
     }
 
     fn send(&self, message: Message) {
-        // A run that is over has no use for it.
+        // A run that has ended needs no message.
         let _ = self.messages.send(message);
     }
 }
 
-/// Room in what a command reads. It is given back unless it is used.
+/// Reserved room for input, given back unless it is used.
 pub(crate) struct Room<'a> {
     controls: &'a Controls,
     length: usize,
 }
 
 impl Room<'_> {
-    /// Has bytes written that fit in it. Whoever writes them gives the room back.
+    /// Writes bytes that fit in it. The writer gives the room back.
     pub fn write(mut self, bytes: Vec<u8>, person: bool, before: Option<u64>) {
         self.length -= bytes.len();
         self.controls.send(Message::Do(Action::Write { bytes, person, before }));

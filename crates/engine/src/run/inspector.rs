@@ -1,4 +1,8 @@
-//! Asks a run's keeper about its processes and its terminal while it goes on.
+//! Asks a run's keeper about its processes and its terminal while it runs.
+//!
+//! Everything there is to know about a live run comes from its keeper: which processes it has, which of them wait for
+//! input, ports, the terminal. A new question is a variant of [`Question`], its answer in the agent crate, and a method
+//! here.
 
 use std::time::Duration;
 
@@ -9,10 +13,10 @@ use tokio::time::timeout;
 use super::messages::Message;
 use crate::request::Size;
 
-/// How long a keeper may take to answer: somebody may have stopped it.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a keeper may take to answer. Someone may have stopped it.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Asks about one run, for as long as somebody else wants something of it. Clones are for the same.
+/// Asks about one run, without keeping it alive. Clones ask about the same run.
 #[derive(Debug, Clone)]
 pub struct Inspector {
     messages: mpsc::WeakUnboundedSender<Message>,
@@ -23,36 +27,36 @@ impl Inspector {
         Self { messages }
     }
 
-    /// The answer to a question; nothing if there is no run, or it takes too long.
+    /// The answer to a question, or `None` if the run has ended or the answer takes too long.
     pub(crate) async fn ask(&self, question: Question) -> Option<Answer> {
-        let (asked, told) = oneshot::channel();
-        self.messages.upgrade()?.send(Message::Look(question, asked)).ok()?;
-        timeout(PATIENCE, told).await.ok()?.ok()
+        let (reply, answer) = oneshot::channel();
+        self.messages.upgrade()?.send(Message::Look(question, reply)).ok()?;
+        timeout(ANSWER_TIMEOUT, answer).await.ok()?.ok()
     }
 
-    /// All its processes, by the numbers they know each other by.
+    /// All its processes, by their ids inside the run's PID namespace.
     pub async fn processes(&self) -> Vec<i32> {
         let seen = self.processes_seen(Question::Processes).await.unwrap_or_default();
         seen.iter().map(|process| process.pid).collect()
     }
 
-    /// What its first process has started and is still there, if anybody can tell.
+    /// The live processes that its first process has started, if that can be found out.
     pub(crate) async fn started(&self) -> Option<Vec<Identity>> {
         self.processes_seen(Question::Started).await
     }
 
-    /// Signals what its first process has started, except for these. False if that is nothing.
+    /// Signals what its first process has started, except these. Returns false if that is nothing.
     pub(crate) async fn signal_started(&self, signal: i32, except: &[Identity]) -> bool {
         let question = Question::Signal { signal, except: except.to_vec() };
         self.processes_seen(question).await.is_some_and(|signalled| !signalled.is_empty())
     }
 
-    /// Whether one of its processes waits for somebody to write something.
+    /// Whether one of its processes waits for input.
     pub async fn waits_for_input(&self) -> bool {
         self.is(Question::WaitsForInput).await == Some(true)
     }
 
-    /// The programs that read what is written to it, if anybody can tell.
+    /// The programs that read its input, if that can be found out.
     pub(crate) async fn readers(&self) -> Option<Vec<Reader>> {
         match self.ask(Question::Readers).await? {
             Answer::Readers(readers) => Some(readers),
@@ -65,13 +69,13 @@ impl Inspector {
         self.is(Question::Listens { port }).await == Some(true)
     }
 
-    /// Whether its terminal shows nothing of what is typed, as when it asks for a password. So it is if
-    /// nobody can tell: a secret must not be shown by mistake.
+    /// Whether its terminal does not echo input, as at a password prompt. True if that cannot be found out, because a
+    /// secret must not be shown by mistake.
     pub(crate) async fn hides_input(&self) -> bool {
         self.is(Question::HidesInput).await != Some(false)
     }
 
-    /// Gives its terminal another size, before this is done.
+    /// Resizes its terminal.
     pub(crate) async fn resize(&self, size: Size) {
         let Size { rows, columns } = size;
         self.ask(Question::Resize { rows, columns }).await;

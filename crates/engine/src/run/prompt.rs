@@ -1,4 +1,4 @@
-//! Noticing that a program asks for input.
+//! Notices that a program asks for input.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use super::Inspector;
 const SILENCE: Duration = Duration::from_millis(250);
 
 /// How long to wait before asking again about one that stays silent.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Done when a run is silent and waits for input.
+/// Completes when a run is silent and waits for input.
 pub async fn wait_for_prompt(output: &Output, inspector: &Inspector) {
     let mut arrived = output.watch();
     loop {
@@ -21,6 +21,6 @@ pub async fn wait_for_prompt(output: &Output, inspector: &Inspector) {
         if inspector.waits_for_input().await {
             return;
         }
-        let _ = timeout(LOOK_AGAIN, arrived.changed()).await;
+        let _ = timeout(RETRY_INTERVAL, arrived.changed()).await;
     }
 }

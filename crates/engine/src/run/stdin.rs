@@ -1,6 +1,6 @@
-//! Writes what a command reads, while it runs.
+//! Writes the input of a running command.
 //!
-//! A task of its own writes: a command that does not read holds up nobody else.
+//! A separate task writes, so a command that does not read delays nobody.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use tokio::task::AbortHandle;
 
 use crate::request::Input;
 
-/// The end of a terminal's input, where a program asks for lines.
+/// Ends the input of a terminal in line mode (ctrl-D).
 const END_OF_INPUT: u8 = 4;
 
 pub struct StdinWriter {
-    /// Nothing when nothing more is written.
+    /// `None` once no more input follows.
     bytes: Option<mpsc::UnboundedSender<Vec<u8>>>,
     is_terminal: bool,
     backlog: Arc<AtomicUsize>,
@@ -25,8 +25,8 @@ pub struct StdinWriter {
 }
 
 impl StdinWriter {
-    /// Writes the first bytes and, if there is a way for more, what is given later.
-    /// What is written is taken off the backlog.
+    /// Writes the first bytes and, if the command takes more input, what is added later. Written bytes are subtracted
+    /// from the backlog.
     pub fn start(
         pipe: OwnedFd,
         first: Vec<u8>,
@@ -38,7 +38,7 @@ impl StdinWriter {
         let (bytes, mut more) = mpsc::unbounded_channel::<Vec<u8>>();
         let left = backlog.clone();
         let writing = tokio::spawn(async move {
-            // A program that does not read all of its input is no failure.
+            // A program may end without reading all of its input.
             let mut written = pipe.write_all(&first).await;
             while written.is_ok()
                 && let Some(bytes) = more.recv().await
@@ -53,12 +53,12 @@ impl StdinWriter {
 
     pub fn write(&self, bytes: Vec<u8>) {
         if let Some(sender) = &self.bytes {
-            // Whoever does not read any more is not written to.
+            // The command may have stopped reading.
             let _ = sender.send(bytes);
         }
     }
 
-    /// Tells the command that nothing more comes.
+    /// Tells the command that no more input follows.
     pub fn close(&mut self) {
         match self.is_terminal {
             true => {

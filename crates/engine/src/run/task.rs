@@ -1,4 +1,10 @@
-//! The task that owns a run.
+//! The task that owns a run: its process, its pipes and its deadline.
+//!
+//!     keeper ─ ProcessEvent ─▶ RunTask ─▶ answer, once
+//!     others ─ Message ───▶    └─────▶ Life, Output, audit trail
+//!
+//! When the first process has ended, the task reads what is in the pipes by then, and no more, so that a child that
+//! keeps writing cannot hold up the answer.
 
 use std::collections::VecDeque;
 use std::io;
@@ -24,28 +30,28 @@ use crate::gate::Plan;
 use crate::outcome::{End, Outcome};
 use crate::request::{Input, Size};
 
-/// What a command is given to end by itself before it is killed.
+/// How long a command has to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// When the agent has not reported a tree gone this long after it should be, it never will.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// If the agent has not reported a tree gone this long after the grace, it never will.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub struct RunTask {
     process: Process,
     plan: Plan,
     backing: Backing,
     about: Arc<About>,
-    /// Until its end is on record, too.
+    /// Until the end is recorded, too.
     recorded: Option<Recorded>,
     stdout: Capture,
     stderr: Capture,
     stdin: Option<StdinWriter>,
-    /// Until someone was answered.
+    /// Until the caller has its answer.
     answer: Option<oneshot::Sender<Result<Outcome, Error>>>,
     life: watch::Sender<Life>,
     backlog: Arc<AtomicUsize>,
     sender: mpsc::WeakUnboundedSender<Message>,
-    /// The deadline; once the run was stopped, the end of our patience.
+    /// The deadline or, once the run is being stopped, the time to stop waiting for its end.
     timer: Option<Instant>,
     exit: Option<Exit>,
     /// Whether all of it is being ended.
@@ -53,7 +59,7 @@ pub struct RunTask {
     /// How it ended, if we ended it.
     stopped: Option<End>,
     /// Callers that wait for the keeper's answers, in order.
-    asked: VecDeque<oneshot::Sender<Answer>>,
+    callers: VecDeque<oneshot::Sender<Answer>>,
 }
 
 impl RunTask {
@@ -83,7 +89,7 @@ impl RunTask {
             exit: None,
             stopping: false,
             stopped: None,
-            asked: VecDeque::new(),
+            callers: VecDeque::new(),
         };
         tokio::spawn(task.run(messages));
     }
@@ -95,7 +101,7 @@ impl RunTask {
             tokio::select! {
                 biased;
                 happening = self.process.next() => {
-                    if self.happened(happening).await {
+                    if self.handle(happening).await {
                         return;
                     }
                 }
@@ -104,10 +110,10 @@ impl RunTask {
                         self.switch(output).await;
                         let _ = done.send(());
                     }
-                    Some(message) => self.obey(message),
+                    Some(message) => self.receive(message),
                     None => {
                         listening = false;
-                        self.obey(Message::Cancel);
+                        self.receive(Message::Cancel);
                     }
                 },
                 () = until(self.timer), if waiting => match self.stopping {
@@ -122,9 +128,9 @@ impl RunTask {
         }
     }
 
-    fn obey(&mut self, message: Message) {
+    fn receive(&mut self, message: Message) {
         match message {
-            // The caller was answered, and has what it wanted.
+            // The caller has its answer.
             Message::Cancel if self.answer.is_none() => {}
             Message::Cancel => self.stop(Some(End::Cancelled), GRACE),
             Message::Do(action) => self.perform(action),
@@ -135,14 +141,14 @@ impl RunTask {
                     (self.timer, self.plan.timeout) = (None, None);
                 }
             }
-            Message::Look(question, asked) => self.look(question, asked),
+            Message::Look(question, caller) => self.look(question, caller),
         }
     }
 
     fn perform(&mut self, action: Action) {
         match action {
             Action::Write { bytes, before: Some(before), .. } if before != self.written() => {
-                tracing::warn!("nothing is typed: somebody else has typed meanwhile");
+                tracing::warn!("input dropped: someone else typed into the job first");
                 self.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
             }
             Action::Write { bytes, person, .. } => {
@@ -166,15 +172,15 @@ impl RunTask {
         }
     }
 
-    /// Passes a question on. Before the start there is nothing to see.
-    fn look(&mut self, question: Question, asked: oneshot::Sender<Answer>) {
+    /// Passes a question on to the keeper. Before the start there is nothing to see.
+    fn look(&mut self, question: Question, caller: oneshot::Sender<Answer>) {
         if self.life.borrow().pid.is_none() {
             return;
         }
         if let Question::Resize { rows, columns } = question {
             self.life.send_modify(|life| life.size = Some(Size { rows, columns }));
         }
-        self.asked.push_back(asked);
+        self.callers.push_back(caller);
         self.process.ask(question);
     }
 
@@ -182,17 +188,17 @@ impl RunTask {
         self.life.borrow().written
     }
 
-    /// Deals with what happened. True when nothing more will.
-    async fn happened(&mut self, happening: ProcessEvent) -> bool {
+    /// Handles an event. Returns true if it was the last one.
+    async fn handle(&mut self, happening: ProcessEvent) -> bool {
         match happening {
-            ProcessEvent::NotStarted(letter) => self.start_again(letter).await,
+            ProcessEvent::NotStarted(letter) => self.restart(letter).await,
             ProcessEvent::Started(started) => {
                 self.started(started);
                 false
             }
             ProcessEvent::Answered(seen) => {
-                if let Some(asked) = self.asked.pop_front() {
-                    let _ = asked.send(seen);
+                if let Some(caller) = self.callers.pop_front() {
+                    let _ = caller.send(seen);
                 }
                 false
             }
@@ -203,14 +209,14 @@ impl RunTask {
                 true
             }
             ProcessEvent::Exited { exit, gone } => {
-                // What is left running may yet print the rest of what looks like a secret.
+                // What is left running may still print the rest of a secret.
                 match gone {
                     true => self.close().await,
                     false => self.drain().await,
                 }
                 let left = exit.left.clone();
                 self.exit = Some(exit);
-                // A run that is being stopped is over when all of it is.
+                // A run that is being stopped is over when the whole tree has ended.
                 if gone || !self.stopping {
                     self.answer_outcome(left);
                 }
@@ -237,8 +243,8 @@ impl RunTask {
         }
     }
 
-    /// Starts it once more, because its agent was killed before it did. True when nothing more will happen.
-    async fn start_again(&mut self, letter: SpawnFrame) -> bool {
+    /// Starts it once more, because its agent was killed before starting it. Returns true if that is over, too.
+    async fn restart(&mut self, letter: SpawnFrame) -> bool {
         match self.backing.restart.take().map(|start| start(letter)) {
             Some(Ok(process)) => {
                 self.process = process;
@@ -263,12 +269,12 @@ impl RunTask {
             self.stderr.open(stderr, source);
         }
         if !self.stopping {
-            // What it took to start is not the command's time.
+            // The time to start it does not count.
             self.timer = self.plan.timeout.map(|timeout| Instant::now() + timeout);
         }
         self.backing.accounting.iter_mut().for_each(Accounting::note_start);
-        if let (Some(direction), Some(waiting)) = (started.control, self.backing.directing.take()) {
-            let _ = waiting.send(direction);
+        if let (Some(pipes), Some(receiver)) = (started.control, self.backing.extra_pipes.take()) {
+            let _ = receiver.send(pipes);
         }
         if let Some(pipe) = started.stdin {
             let first = std::mem::take(&mut self.plan.stdin);
@@ -288,7 +294,7 @@ impl RunTask {
             self.stopping = true;
             self.stopped = why;
         }
-        self.timer = Some(Instant::now() + grace + PATIENCE);
+        self.timer = Some(Instant::now() + grace + STOP_TIMEOUT);
         self.process.kill(grace);
     }
 
@@ -298,8 +304,8 @@ impl RunTask {
 
     async fn close(&mut self) {
         tokio::join!(self.stdout.close(), self.stderr.close());
-        let spent = (self.stdout.take_spent(), self.stderr.take_spent());
-        self.backing.later.add(move || drop(spent));
+        let retired = (self.stdout.take_retired(), self.stderr.take_retired());
+        self.backing.later.add(move || drop(retired));
     }
 
     async fn switch(&mut self, output: Output) {
@@ -326,7 +332,7 @@ impl RunTask {
         self.answer_with(Ok(outcome));
     }
 
-    /// Makes a job of what the command has left running, and returns its id.
+    /// Makes a job of what the command left running, and returns its id.
     fn adopt(&mut self, outcome: &Outcome) -> Option<String> {
         if outcome.background.is_empty() || self.answer.is_none() {
             return None;
@@ -340,14 +346,14 @@ impl RunTask {
             Status::Code(code) => End::Exited(code),
             Status::Signal(signal) => End::Signalled(signal),
         });
-        // Nobody has measured what a lost run used.
+        // Nobody measured the usage of a lost run.
         let lost = || Usage { wall: self.about.began.elapsed(), ..Usage::default() };
         let usage = self.exit.as_ref().map_or_else(lost, |exit| exit.usage);
         let end = self.stopped.or(ended).unwrap_or(End::Lost);
         let end = match (end, self.backing.closing.get()) {
-            // When everything ends, keepers end their runs with a signal or without a word.
+            // When the engine closes, keepers end their runs with a signal, or without any report.
             (End::Lost | End::Signalled(_), Some(why)) => End::Closed(*why),
-            // However it reacted to being told to end.
+            // Its agent was killed, and the run ended for that, however the command reacted.
             (End::Exited(_) | End::Signalled(_), None) if self.process.is_orphaned() => End::Lost,
             (end, _) => end,
         };
@@ -359,7 +365,7 @@ impl RunTask {
         Outcome { id, end, limit, usage, output, background, warnings, refused, job, session }
     }
 
-    /// What the sandbox has refused.
+    /// What the sandbox refused.
     fn refused(&self, end: End) -> Vec<String> {
         let Some(sandbox) = &self.backing.sandbox else { return Vec::new() };
         sandbox.refused(&self.about.id, end, &self.about.output, &self.plan.directory)
@@ -368,7 +374,7 @@ impl RunTask {
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {
         match (self.recorded.take(), &answer) {
             (Some(recorded), Ok(outcome)) => {
-                // Neither the answer nor the next call waits for the disk.
+                // Later, so that neither the answer nor the next call waits for the disk.
                 let outcome = outcome.clone();
                 self.backing.later.add(move || recorded.end(Ok(outcome.ended())));
             }
@@ -396,7 +402,7 @@ fn log(run: &str, end: End, limit: Option<Limit>, wall: Duration) {
 impl Drop for RunTask {
     fn drop(&mut self) {
         self.about.output.finish();
-        // The server ends, and nobody is answered any more.
+        // The runtime shuts down, and nobody gets an answer any more.
         if let Some(recorded) = self.recorded.take() {
             recorded.end(Ok(self.outcome(Vec::new()).ended()));
         }

@@ -1,8 +1,8 @@
-//! What a command was refused by its sandbox, in words.
+//! What a sandbox refused a command, in words.
 //!
-//! The proxy says what it refuses. The kernel does not say which file it has kept from whom, but
-//! programs do: a line with one of the kernel's words and a path in it, where the path is one the
-//! sandbox keeps, is taken for such a refusal.
+//! The proxy reports each connection it refuses; without a network it refuses all of them, with a reason. The kernel
+//! does not say which file it refused, but programs do: a printed line that contains an error of the kernel and a path
+//! the sandbox covers counts as a refusal. This explains a failure. Nothing else depends on it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use std::sync::{Mutex, PoisonError};
 
 use mcpz_proxy::Refusal;
 
-/// The most that is told of one command.
-const MAX_TOLD: usize = 5;
+/// The most refusals reported for one command.
+const MAX_PER_RUN: usize = 5;
 
-/// The most commands whose refusals wait to be told.
-const MAX_LABELS: usize = 256;
+/// The most commands whose refusals wait to be reported.
+const MAX_RUNS: usize = 256;
 
-/// What the kernel says where a file is kept, as programs print it.
-const WORDS: &[&str] = &[
+/// How programs print the errors of a refused file.
+const ERROR_WORDS: &[&str] = &[
     "Permission denied",
     "Operation not permitted",
     "Read-only file system",
@@ -28,7 +28,7 @@ const WORDS: &[&str] = &[
     "EBUSY",
 ];
 
-/// What the proxy has refused, until it is told.
+/// What the proxy refused, until a run reports it.
 #[derive(Debug, Default)]
 pub struct Refusals {
     by_label: Mutex<HashMap<String, Vec<String>>>,
@@ -38,13 +38,13 @@ impl Refusals {
     pub fn note(&self, refusal: &Refusal) {
         let label = refusal.label.clone().unwrap_or_default();
         let mut by_label = self.by_label.lock().unwrap_or_else(PoisonError::into_inner);
-        if by_label.len() >= MAX_LABELS && !by_label.contains_key(&label) {
+        if by_label.len() >= MAX_RUNS && !by_label.contains_key(&label) {
             by_label.clear();
         }
-        let told = by_label.entry(label).or_default();
+        let refusals = by_label.entry(label).or_default();
         let text = format!("sandbox: {refusal}");
-        if told.len() < MAX_TOLD && !told.contains(&text) {
-            told.push(text);
+        if refusals.len() < MAX_PER_RUN && !refusals.contains(&text) {
+            refusals.push(text);
         }
     }
 
@@ -55,36 +55,35 @@ impl Refusals {
     }
 }
 
-/// What a command says it was kept from, of what `explain` knows to be kept.
+/// The files a command complains about, as far as `explain` knows them.
 pub fn files(
     printed: &str,
     directory: &Path,
     explain: impl Fn(&Path) -> Option<String>,
 ) -> Vec<String> {
-    let mut told = Vec::new();
-    let lines = printed.lines().filter(|line| WORDS.iter().any(|word| line.contains(word)));
+    let mut refusals = Vec::new();
+    let lines = printed.lines().filter(|line| ERROR_WORDS.iter().any(|word| line.contains(word)));
     for path in lines.flat_map(paths) {
         let explained = explain(&clean(&directory.join(path)));
-        if let Some(text) = explained.filter(|text| !told.contains(text))
-            && told.len() < MAX_TOLD
+        if let Some(text) = explained.filter(|text| !refusals.contains(text))
+            && refusals.len() < MAX_PER_RUN
         {
-            told.push(text);
+            refusals.push(text);
         }
     }
-    told
+    refusals
 }
 
-/// What may be a path in a line: words with a slash in them, or what stands in quotes or before a
-/// colon.
+/// What may be a path in a line: words with a slash, or the last word before the final colon.
 fn paths(line: &str) -> Vec<&str> {
     let separators = |c: char| c.is_whitespace() || "'\"`‘’“”:;,()[]".contains(c);
     let word = |word: &&str| !word.is_empty() && (word.contains('/') || word.starts_with('.'));
-    // The program that complains names itself first: `/bin/sh: 1: cannot create /etc/x: …`
-    let said = match line.split_once(": ") {
-        Some((program, said)) if said.contains(": ") && !program.contains(' ') => said,
+    // The program names itself first: `/bin/sh: 1: cannot create /etc/x: …`
+    let message = match line.split_once(": ") {
+        Some((program, message)) if message.contains(": ") && !program.contains(' ') => message,
         _ => line,
     };
-    let named: Vec<_> = said.split(separators).filter(word).collect();
+    let named: Vec<_> = message.split(separators).filter(word).collect();
     if !named.is_empty() {
         return named;
     }
@@ -113,7 +112,7 @@ fn clean(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn told(printed: &str) -> Vec<String> {
+    fn refused_in(printed: &str) -> Vec<String> {
         let kept = |path: &Path| (!path.starts_with("/proj")).then(|| path.display().to_string());
         files(printed, Path::new("/proj/sub"), kept)
     }
@@ -130,14 +129,14 @@ mod tests {
             "PermissionError: [Errno 13] Permission denied: '/etc/x'",
             "cat: ../../etc/x: Permission denied",
         ] {
-            assert_eq!(told(line), ["/etc/x"], "{line}");
+            assert_eq!(refused_in(line), ["/etc/x"], "{line}");
         }
     }
 
     #[test]
-    fn what_the_sandbox_does_not_keep_is_not_its_doing() {
+    fn a_path_the_sandbox_does_not_cover_is_not_a_refusal() {
         for line in ["cat: /proj/x: Permission denied", "/etc/x is fine", "x: Permission denied"] {
-            assert!(told(line).is_empty(), "{line}");
+            assert!(refused_in(line).is_empty(), "{line}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One command in a session, from its order to its answer.
+//! One command in a session, from its place in the queue to its report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::dialect::parse_answer;
-use super::{Line, Queued, Session};
+use super::dialect::parse_report;
+use super::{Pipes, Queued, Session};
 use crate::error::Error;
 use crate::gate::Plan;
-use crate::jobs::{State, Use};
+use crate::jobs::{State, UseGuard};
 use crate::outcome::{End, Outcome, SessionState};
 use crate::run::{Accounting, Action, Message, Run, TaskEnds, until};
 
-/// What a command is given to end by itself before it is killed.
+/// How long a command has to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long the shell may take to answer after its command was killed.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the shell may take to report after its command was killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between two looks while killing.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// The pause between two kills.
+const KILL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The longest answer: a code and a path.
-const MAX_ANSWER: usize = 8 << 10;
+/// The longest report: a code and a path.
+const MAX_REPORT: usize = 8 << 10;
 
 /// A command for the shell of a session.
 pub(crate) struct SessionCommand {
     pub session: Arc<Session>,
-    pub _use: Use,
+    pub _in_use: UseGuard,
     pub text: String,
     pub plan: Plan,
     pub recorded: Recorded,
@@ -45,68 +45,68 @@ pub(crate) struct SessionCommand {
     pub later: Later,
 }
 
-/// How an order came to its end.
-enum Answer {
-    Given {
+/// How a command ended.
+enum Report {
+    Done {
         code: i32,
         directory: PathBuf,
     },
-    /// The shell has ended.
-    Gone,
+    /// The shell ended with it.
+    ShellEnded,
 }
 
 impl SessionCommand {
-    /// Starts a task that carries it out when it is its turn.
+    /// Starts a task that runs it when it is its turn.
     pub fn start(self, queued: Queued, shown: String) -> Run {
         let (id, output) = (self.recorded.id().clone(), self.output.clone());
         let description = self.plan.description.clone();
         let (run, ends) = Run::new(id, shown, description, None, output);
         let TaskEnds { answer, messages, .. } = ends;
-        tokio::spawn(self.carry_out(queued, answer, messages));
+        tokio::spawn(self.run(queued, answer, messages));
         run
     }
 
-    async fn carry_out(
+    async fn run(
         self,
         queued: Queued,
         answer: oneshot::Sender<Result<Outcome, Error>>,
         mut messages: mpsc::UnboundedReceiver<Message>,
     ) {
         let session = self.session.clone();
-        let turn = tokio::select! {
+        let permit = tokio::select! {
             biased;
-            turn = queued.turn() => turn.ok(),
-            () = cancelled(&mut messages) => None,
+            permit = queued.permit() => permit.ok(),
+            () = wait_for_cancel(&mut messages) => None,
         };
         let alive = session.job.state() == State::Running;
-        let Some(turn) = turn.filter(|_| alive) else {
+        let Some(permit) = permit.filter(|_| alive) else {
             let error = if alive { Error::Cancelled } else { Error::SessionEnded };
             self.recorded.end(Err(error.reason()));
             let _ = answer.send(Err(error));
             return;
         };
-        let mut line = session.line.lock().await;
+        let mut pipes = session.pipes.lock().await;
         let began = Instant::now();
         let controls = session.job.controls();
         let inspector = controls.inspector();
         let ((), before) = tokio::join!(controls.switch(self.output.clone()), inspector.started());
-        let order = session.dialect.order(&self.text);
+        let command = session.dialect.encode(&self.text);
         let deadline = self.plan.timeout.map(|timeout| began + timeout);
         let after = self.plan.timeout.unwrap_or_default();
-        let answered = tokio::select! {
+        let reported = tokio::select! {
             biased;
-            answer = line.give(&session, &order) => Ok(answer),
-            () = cancelled(&mut messages) => Err(End::Cancelled),
+            report = pipes.run(&session, &command) => Ok(report),
+            () = wait_for_cancel(&mut messages) => Err(End::Cancelled),
             () = until(deadline) => Err(End::TimedOut { after }),
         };
-        let (given, stopped) = match answered {
-            Ok(answer) => (answer, None),
-            Err(end) => (line.interrupt(&session, before.as_deref()).await, Some(end)),
+        let (report, stopped) = match reported {
+            Ok(report) => (report, None),
+            Err(end) => (pipes.interrupt(&session, before.as_deref()).await, Some(end)),
         };
-        // All that was printed until the answer is the command's.
+        // Everything printed before the report belongs to the command.
         controls.switch(session.job.output.clone()).await;
-        drop((line, turn));
-        let outcome = self.outcome(given, stopped, began.elapsed());
+        drop((pipes, permit));
+        let outcome = self.outcome(report, stopped, began.elapsed());
         self.output.settle();
         self.output.finish();
         let (recorded, recorded_outcome) = (self.recorded, outcome.clone());
@@ -116,11 +116,11 @@ impl SessionCommand {
         let _ = answer.send(outcome);
     }
 
-    fn outcome(&self, given: Answer, stopped: Option<End>, wall: Duration) -> Outcome {
-        let ended = matches!(given, Answer::Gone);
-        let (end, limit, directory) = match given {
-            Answer::Given { code, directory } => (End::Exited(code), None, Some(directory)),
-            Answer::Gone => {
+    fn outcome(&self, report: Report, stopped: Option<End>, wall: Duration) -> Outcome {
+        let ended = matches!(report, Report::ShellEnded);
+        let (end, limit, directory) = match report {
+            Report::Done { code, directory } => (End::Exited(code), None, Some(directory)),
+            Report::ShellEnded => {
                 let shells = self.session.job.end().outcome.and_then(Result::ok);
                 let limit = shells.as_ref().and_then(|outcome| outcome.limit);
                 (shells.map_or(End::Lost, |outcome| outcome.end), limit, None)
@@ -144,41 +144,41 @@ impl SessionCommand {
     }
 }
 
-impl Line {
-    /// Gives an order and waits for the answer.
-    async fn give(&mut self, session: &Session, order: &[u8]) -> Answer {
-        match self.orders.write_all(order).await {
-            Ok(()) => self.answer(session).await,
+impl Pipes {
+    /// Sends a command and waits for the report.
+    async fn run(&mut self, session: &Session, command: &[u8]) -> Report {
+        match self.commands.write_all(command).await {
+            Ok(()) => self.report(session).await,
             Err(_) => session.end().await,
         }
     }
 
-    /// Waits for the answer to an order.
-    async fn answer(&mut self, session: &Session) -> Answer {
+    /// Waits for the report of a command.
+    async fn report(&mut self, session: &Session) -> Report {
         let mut bytes = Vec::new();
         tokio::select! {
             biased;
-            _ = self.answers.read_until(0, &mut bytes) => match parse_answer(&bytes) {
-                Some((code, directory)) if bytes.len() <= MAX_ANSWER => {
-                    Answer::Given { code, directory: directory.into() }
+            _ = self.reports.read_until(0, &mut bytes) => match parse_report(&bytes) {
+                Some((code, directory)) if bytes.len() <= MAX_REPORT => {
+                    Report::Done { code, directory: directory.into() }
                 }
                 _ => session.end().await,
             },
-            () = ended(session) => Answer::Gone,
+            () = wait_for_end(session) => Report::ShellEnded,
         }
     }
 
-    /// Ends what the shell has started since and, if it does not answer then, the shell.
-    async fn interrupt(&mut self, session: &Session, before: Option<&[Identity]>) -> Answer {
+    /// Ends what the shell has started since. If it still does not report, ends the shell.
+    async fn interrupt(&mut self, session: &Session, before: Option<&[Identity]>) -> Report {
         session.signal_commands(Signal::TERM, before).await;
-        if let Ok(answer) = timeout(GRACE, self.answer(session)).await {
-            return answer;
+        if let Ok(report) = timeout(GRACE, self.report(session)).await {
+            return report;
         }
-        let until = Instant::now() + PATIENCE;
-        // A shell that is busy by itself has nothing that could be ended.
+        let until = Instant::now() + KILL_TIMEOUT;
+        // A shell that is busy itself has started nothing to kill.
         while session.signal_commands(Signal::KILL, before).await && Instant::now() < until {
-            if let Ok(answer) = timeout(LOOK_AGAIN, self.answer(session)).await {
-                return answer;
+            if let Ok(report) = timeout(KILL_INTERVAL, self.report(session)).await {
+                return report;
             }
         }
         session.end().await
@@ -186,29 +186,29 @@ impl Line {
 }
 
 impl Session {
-    /// Sends a signal to all that the shell has started since. False if that is nothing, or nobody knows.
+    /// Signals everything the shell has started since. Returns false if that is nothing, or cannot be found out.
     async fn signal_commands(&self, signal: Signal, before: Option<&[Identity]>) -> bool {
         let Some(before) = before else { return false };
         self.job.controls().inspector().signal_started(signal.as_raw(), before).await
     }
 
-    /// Ends the shell with all it started.
-    async fn end(&self) -> Answer {
+    /// Ends the shell and everything it started.
+    async fn end(&self) -> Report {
         self.job.stop(None, Duration::ZERO).await;
-        Answer::Gone
+        Report::ShellEnded
     }
 }
 
-/// Done when the shell has ended, and what it printed is kept.
-async fn ended(session: &Session) {
-    let mut ending = session.job.ending();
+/// Completes when the shell has ended and its output is kept.
+async fn wait_for_end(session: &Session) {
+    let mut ending = session.job.watch_end();
     while session.job.state() == State::Running && ending.changed().await.is_ok() {}
-    // A shell that ends while its answer is under way has given it.
+    // A report may still be in the pipe when the shell's end is noticed.
     sleep(Duration::from_millis(5)).await;
 }
 
-/// Done when nobody wants the answer any more.
-async fn cancelled(messages: &mut mpsc::UnboundedReceiver<Message>) {
+/// Completes when the command is cancelled, or nobody waits for it any more.
+async fn wait_for_cancel(messages: &mut mpsc::UnboundedReceiver<Message>) {
     loop {
         match messages.recv().await {
             None | Some(Message::Cancel | Message::Do(Action::Stop { .. })) => return,

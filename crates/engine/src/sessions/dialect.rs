@@ -1,30 +1,35 @@
-//! How a shell is made to carry out orders.
+//! How each kind of shell takes commands from a pipe, and reports their end.
+//!
+//! `bash` and `zsh` read commands up to a NUL byte and `eval` them. `dash` has no `read -d`, so it sources a script
+//! that is still being written.
+//!
+//! Between commands `-x` and `-v` are off, so that our own code is not traced. A command whose session had them on
+//! turns them on again by itself. A trace that goes elsewhere, by `BASH_XTRACEFD`, still shows our code.
 
 use std::path::Path;
 
 use mcpz_agent::{CONTROL_FD, REPLY_FD};
 
-/// How a shell reads orders.
+/// How a shell reads commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// It can read up to a NUL: `bash`, `zsh`.
+    /// It can read up to a NUL byte: `bash`, `zsh`.
     Loop { zsh: bool },
-    /// It carries out a script while that is being written: `dash` and its kin.
+    /// It runs a script while that is being written: `dash` and the like.
     Script,
 }
 
-/// What is known before the first order: the last exit code, and how to trace again.
+/// Defines the variables of the driver: the last exit code, and what turns tracing on again.
 const PREPARE: &str = "_mcpz_c=0; _mcpz_o=; _mcpz_q() { return $_mcpz_c; }";
 
-/// Has the last exit code be the last one again, without a trap or `set -e` taking notice.
-const RECALL: &str = "{ _mcpz_q && :; } 2>/dev/null";
+/// Restores `$?` without triggering a trap or `set -e`.
+const RESTORE_STATUS: &str = "{ _mcpz_q && :; } 2>/dev/null";
 
-/// The answer: the exit code and the directory. Tracing is not to show it, and a function of that name
-/// is not to give it.
-const ANSWER: &str = r#"printf '%d %s\0' "$_mcpz_c" "$PWD" >"#;
+/// Reports the exit code and the directory. It must not appear in a trace, nor call a function named `printf`.
+const REPORT: &str = r#"printf '%d %s\0' "$_mcpz_c" "$PWD" >"#;
 
 impl Dialect {
-    /// The dialect of a shell, by what it really is.
+    /// The dialect of a shell, with links resolved.
     pub fn of(shell: &Path) -> Self {
         let real = std::fs::canonicalize(shell).unwrap_or_else(|_| shell.to_owned());
         match real.file_name().and_then(|name| name.to_str()).unwrap_or_default() {
@@ -44,11 +49,11 @@ impl Dialect {
             Self::Script => &[],
         };
         let driver = match self {
-            // The inner loop is for a `break` or `continue` that stands alone.
+            // The inner loop catches a `break` or `continue` outside of any loop.
             Self::Loop { .. } => format!(
                 "{PREPARE}; while {{ IFS= read -r -d '' -u {CONTROL_FD} _mcpz_t; }} 2>/dev/null; do \
-                 for _mcpz_l in 1; do {RECALL}; eval \"$_mcpz_o$_mcpz_t\"\ndone\n\
-                 {{ _mcpz_c=$?; {}; builtin {ANSWER}&{REPLY_FD}; }} 2>/dev/null; done",
+                 for _mcpz_l in 1; do {RESTORE_STATUS}; eval \"$_mcpz_o$_mcpz_t\"\ndone\n\
+                 {{ _mcpz_c=$?; {}; builtin {REPORT}&{REPLY_FD}; }} 2>/dev/null; done",
                 self.untrace()
             ),
             Self::Script => format!(". /dev/fd/{CONTROL_FD}"),
@@ -57,39 +62,40 @@ impl Dialect {
         [program].into_iter().chain(quiet).chain(["-c".to_owned(), driver, name]).collect()
     }
 
-    /// What has to be said before the first order.
-    pub fn greeting(self) -> String {
+    /// What the shell must read before the first command.
+    pub fn prelude(self) -> String {
         match self {
             Self::Loop { .. } => String::new(),
             Self::Script => format!("{PREPARE}\n"),
         }
     }
 
-    /// A command as it is given to the shell.
-    pub fn order(self, text: &str) -> Vec<u8> {
+    /// Encodes a command for the shell.
+    pub fn encode(self, text: &str) -> Vec<u8> {
         match self {
             Self::Loop { .. } => [text.as_bytes(), b"\0"].concat(),
-            // `command` keeps a mistake in the text from ending the shell. All of it is one line: what is
-            // read after the text would be shown if that turns `-v` on, and the text by itself is not.
+            // `command` keeps a syntax error in the text from ending the shell. Everything is on one line: if the text
+            // turns on `-v`, the shell would show the lines it reads after it. It does not show the text itself, so we
+            // print that.
             Self::Script => {
                 let quoted = text.replace('\'', r"'\''");
-                let order = format!(
+                let line = format!(
                     "_mcpz_t='{quoted}'; \
                      case $_mcpz_o in *' -v'*) command printf '%s\\n' \"$_mcpz_t\" >&2;; esac; \
-                     {RECALL}; command eval \"$_mcpz_o$_mcpz_t\"; {{ _mcpz_c=$?; {}; \
-                     command {ANSWER}/dev/fd/{REPLY_FD}; }} 2>/dev/null\n",
+                     {RESTORE_STATUS}; command eval \"$_mcpz_o$_mcpz_t\"; {{ _mcpz_c=$?; {}; \
+                     command {REPORT}/dev/fd/{REPLY_FD}; }} 2>/dev/null\n",
                     self.untrace()
                 );
-                order.into_bytes()
+                line.into_bytes()
             }
         }
     }
 
-    /// Turns tracing off after a command, and notes what turns it on again, unseen, before the next
-    /// one. A text that cannot be read does not get that far, and leaves the note as it is.
+    /// Turns tracing off after a command, and remembers how to turn it on again, untraced, before the next one. After a
+    /// syntax error this does not run, and what was remembered stays.
     fn untrace(self) -> String {
-        // `bash` shows each line of a text as it reads it: ours must be another one. Otherwise it is the
-        // same, so that lines are counted as they are.
+        // `bash` shows each line of a text as it reads it, so ours must be a line of its own. Otherwise it shares the
+        // first line, to keep line numbers right.
         let (builtin, after_both) = match self {
             Self::Loop { zsh: false } => ("builtin", "\n"),
             Self::Loop { zsh: true } => ("builtin", "; "),
@@ -100,7 +106,7 @@ impl Dialect {
                 format!("{{ _mcpz_o=; {builtin} set {options}; _mcpz_q && :; }} 2>/dev/null");
             format!("_mcpz_o='{again}{after}'; {builtin} set +vx")
         };
-        // The others read nothing of ours while they carry out orders.
+        // The others read none of our code between commands.
         let verbose = match self {
             Self::Loop { .. } => ":".to_owned(),
             Self::Script => note("-v", "; "),
@@ -110,9 +116,9 @@ impl Dialect {
     }
 }
 
-/// The exit code and the directory of an answer.
-pub fn parse_answer(answer: &[u8]) -> Option<(i32, String)> {
-    let text = String::from_utf8_lossy(answer.strip_suffix(b"\0")?);
+/// The exit code and the directory of a report.
+pub fn parse_report(report: &[u8]) -> Option<(i32, String)> {
+    let text = String::from_utf8_lossy(report.strip_suffix(b"\0")?);
     let (code, directory) = text.split_once(' ')?;
     Some((code.parse().ok()?, directory.to_owned()))
 }
@@ -122,10 +128,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_has_a_code_and_a_directory_that_may_have_blanks() {
-        assert_eq!(parse_answer(b"0 /a b\nc\0"), Some((0, "/a b\nc".to_owned())));
+    fn a_report_has_a_code_and_a_directory_that_may_have_blanks() {
+        assert_eq!(parse_report(b"0 /a b\nc\0"), Some((0, "/a b\nc".to_owned())));
         for garbage in [&b""[..], b"0 /a", b"x /a\0", b"\0"] {
-            assert_eq!(parse_answer(garbage), None);
+            assert_eq!(parse_report(garbage), None);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What stands under the name of a session: its shell, once somebody has begun it, and a queue.
+//! What the name of a session stands for: its shell, once someone has started it, and a queue.
 //!
-//! Whoever is first in the queue and finds no shell begins one; the others find it when it is their
-//! turn. So calls that come together share one shell, and it carries them out in the order they came.
+//! Calls join the queue as they arrive. The first one that finds no shell starts one; the others find it when it is
+//! their turn. So concurrent calls share one shell, which runs them in the order they came.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,11 +18,11 @@ pub(crate) struct Slot {
     session: Mutex<Option<Arc<Session>>>,
 }
 
-/// A place in the queue of a session, from when it is made. Dropped, it is given up.
-pub(crate) struct Queued(Pin<Box<dyn Future<Output = Result<Turn, Error>> + Send>>);
+/// A place in the queue of a session, taken when this is made and given up when it is dropped.
+pub(crate) struct Queued(Pin<Box<dyn Future<Output = Result<SessionPermit, Error>> + Send>>);
 
-/// The session carries out nobody else's order.
-pub(crate) struct Turn {
+/// The exclusive right to use a session's shell.
+pub(crate) struct SessionPermit {
     _permit: OwnedSemaphorePermit,
 }
 
@@ -33,17 +33,17 @@ impl Default for Slot {
 }
 
 impl Slot {
-    /// The shell, if there is one that carries out orders.
+    /// The shell, if one takes commands.
     pub fn session(&self) -> Option<Arc<Session>> {
         self.lock().clone().filter(|session| session.is_alive())
     }
 
-    /// Notes the shell, for as long as it lives: what is left of it holds descriptors.
+    /// Sets the shell, and removes it when it has ended: it holds descriptors.
     pub fn set_session(self: &Arc<Self>, session: Arc<Session>) {
         let (slot, job) = (Arc::downgrade(self), session.job.clone());
         *self.lock() = Some(session);
         tokio::spawn(async move {
-            job.gone().await;
+            job.wait_until_gone().await;
             if let Some(slot) = slot.upgrade() {
                 slot.lock().take_if(|session| !session.is_alive());
             }
@@ -56,30 +56,31 @@ impl Slot {
 
     /// Takes a place in the queue.
     pub fn queue(&self) -> Queued {
-        let permit = self.queue.clone().acquire_owned();
-        let turn = async { Ok(Turn { _permit: permit.await.map_err(|_| Error::Closed)? }) };
-        let mut turn: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(turn);
-        // A place is taken when it is first asked for.
-        match turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        let acquiring = self.queue.clone().acquire_owned();
+        let permit =
+            async { Ok(SessionPermit { _permit: acquiring.await.map_err(|_| Error::Closed)? }) };
+        let mut permit: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(permit);
+        // The semaphore queues a future when it is first polled.
+        match permit.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(ready) => Queued(Box::pin(std::future::ready(ready))),
-            Poll::Pending => Queued(turn),
+            Poll::Pending => Queued(permit),
         }
     }
 
-    /// Whether there is a shell, or somebody who waits for one.
+    /// Whether it has a shell, or someone waits for one.
     pub(super) fn is_used(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) > 1 || self.session().is_some()
     }
 }
 
 impl Queued {
-    pub async fn turn(self) -> Result<Turn, Error> {
+    pub async fn permit(self) -> Result<SessionPermit, Error> {
         self.0.await
     }
 }
 
-impl From<Turn> for Queued {
-    fn from(turn: Turn) -> Self {
-        Self(Box::pin(std::future::ready(Ok(turn))))
+impl From<SessionPermit> for Queued {
+    fn from(permit: SessionPermit) -> Self {
+        Self(Box::pin(std::future::ready(Ok(permit))))
     }
 }

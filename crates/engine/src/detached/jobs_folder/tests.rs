@@ -4,7 +4,7 @@ use mcpz_agent::Usage;
 use mcpz_output::NEWEST_KEPT;
 
 use super::super::Manifest;
-use super::super::job_folder::{OUTPUT, UNENDED, UNKEPT};
+use super::super::job_folder::{END_PART, NEWEST_PART, OUTPUT};
 use super::*;
 use crate::jobs::{JobEnd, JobOutcome};
 use crate::outcome::End;
@@ -44,7 +44,7 @@ fn at_most(total: u64) -> SpillSettings {
 }
 
 #[test]
-fn of_each_owners_jobs_the_newest_are_kept_whoever_has_the_oldest() {
+fn each_owner_keeps_its_newest_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = JobsFolder::new(folder.path());
     end(&add(&jobs, "ann", 0, 0));
@@ -56,12 +56,12 @@ fn of_each_owners_jobs_the_newest_are_kept_whoever_has_the_oldest() {
 }
 
 #[test]
-fn what_has_ended_makes_room_oldest_first_and_a_killed_recorder_counts() {
+fn ended_jobs_are_evicted_oldest_first_including_those_of_killed_recorders() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = JobsFolder::new(folder.path());
     let old = add(&jobs, "ann", 1, 100_000);
-    // Nobody serves its socket, and it has no end.
-    fs::remove_file(old.folder.join(UNENDED)).unwrap();
+    // Its recorder was killed: the socket is dead, and there is no end.
+    fs::remove_file(old.folder.join(END_PART)).unwrap();
     drop(std::os::unix::net::UnixListener::bind(old.folder.join("control")).unwrap());
     let new = add(&jobs, "ann", 2, 100_000);
     end(&new);
@@ -76,8 +76,8 @@ fn room_for_the_newest_output_is_reserved_and_given_back() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = JobsFolder::new(folder.path());
     let [kept, unneeded, killed] = [1, 2, 3].map(|number| add(&jobs, "ann", number, 0));
-    let reserved = |job: &JobFolder| fs::metadata(job.folder.join(UNKEPT)).is_ok();
-    let blocks = fs::metadata(kept.folder.join(UNKEPT)).unwrap().blocks();
+    let reserved = |job: &JobFolder| fs::metadata(job.folder.join(NEWEST_PART)).is_ok();
+    let blocks = fs::metadata(kept.folder.join(NEWEST_PART)).unwrap().blocks();
     assert!(blocks * 512 >= NEWEST_KEPT as u64, "{blocks}");
     kept.keep_newest(b"newest").unwrap();
     assert_eq!(kept.newest().unwrap(), b"newest");
@@ -90,7 +90,7 @@ fn room_for_the_newest_output_is_reserved_and_given_back() {
 }
 
 #[test]
-fn own_jobs_are_found_as_they_come_and_go_without_a_look_at_those_of_others() {
+fn an_owners_jobs_are_found_without_rereading_those_of_others() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = JobsFolder::new(folder.path());
     let own = |owner_key| {
@@ -100,15 +100,15 @@ fn own_jobs_are_found_as_they_come_and_go_without_a_look_at_those_of_others() {
     let first = add(&jobs, "ann", 1, 0);
     let strangers = add(&jobs, "bob", 1, 0);
     assert_eq!(own("ann"), ["ann0001"]);
-    // One that has not begun, and begins.
+    // A job that has not started yet, and one that has.
     let unbegun = jobs.add("ann0002").unwrap();
     assert_eq!(own("ann"), ["ann0001"]);
     fs::remove_dir_all(&unbegun).unwrap();
     add(&jobs, "ann", 2, 0);
     assert_eq!(own("ann"), ["ann0001", "ann0002"]);
-    std::thread::sleep(2 * COARSE);
+    std::thread::sleep(2 * CLOCK_TICK);
     assert_eq!(own("bob"), ["bob0001"]);
-    // Nobody reads it again.
+    // It is not read again.
     fs::write(strangers.folder.join(MANIFEST), "nonsense").unwrap();
     assert_eq!(own("ann"), ["ann0001", "ann0002"]);
     first.remove();
@@ -116,7 +116,7 @@ fn own_jobs_are_found_as_they_come_and_go_without_a_look_at_those_of_others() {
 }
 
 #[test]
-fn whoever_has_the_most_makes_room_and_nobody_for_who_has_too_much() {
+fn the_largest_owner_is_evicted_first_and_nobody_for_an_owner_over_its_quota() {
     let folder = tempfile::tempdir().unwrap();
     let jobs = JobsFolder::new(folder.path());
     let ann = add(&jobs, "ann", 1, 100_000);
