@@ -115,7 +115,8 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_its_path_and_what_it_should_be() {
         let schema = object(json!({"additionalProperties": false, "properties": {
-            "timeout": {"type": "integer"}, "size": {"type": "integer", "minimum": 1}, "args": {"type": "array", "items": {"type": "string"}},
+            "timeout": {"type": "integer"}, "size": {"type": "integer", "minimum": 1},
+            "args": {"type": "array", "items": {"type": "string"}},
             "env": {"type": "object", "additionalProperties": {"type": "string"}},
             "mode": {"type": "string", "enum": ["a", "b"]}, "on": {"type": "boolean"},
         }}));

@@ -1,7 +1,7 @@
 //! Answers calls that panic.
 //!
-//! The protocol's library runs each request in a task of its own, and sends nothing if the task panics: the client would
-//! wait for ever.
+//! The protocol's library runs each request in a task of its own, and sends nothing if the task panics: the client
+//! would wait for ever.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use rmcp::ErrorData;
 
 /// What the client reads. The reason is on stderr.
-pub const FAILED: &str = "the server failed to carry out this call; its log says more";
+pub const FAILED: &str = "the server failed to run this call; its log says why";
 
 #[derive(Debug, thiserror::Error)]
 #[error("{FAILED}")]

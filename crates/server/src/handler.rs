@@ -1,4 +1,4 @@
-//! What the server answers to each kind of request.
+//! Answers each kind of request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -25,15 +25,15 @@ use tokio_util::sync::CancellationToken;
 use crate::catch_panic::{CatchPanic, FAILED};
 use crate::memory::{PAGE, RequestMemory};
 use crate::message;
-use crate::subscriptions::{self, Followed, MAX_FOLLOWED, Subscriptions};
-use crate::tasks::{self, PATIENCE, Seen, Tasks, Work};
-use crate::telling::{Threshold, Voice};
+use crate::notifications::{LogThreshold, Notifier};
+use crate::subscriptions::{self, Follower, MAX_FOLLOWED, Subscriptions};
+use crate::tasks::{self, Answered, DEFAULT_WAIT, Tasks, Work};
 use crate::tool::{Call, FaceSettings, Tool, ToolSet};
-use crate::trace::{Spans, Traced};
+use crate::trace::{CallSpan, Spans};
 use crate::watcher::Watcher;
 use crate::{prompts, resources, task_methods};
 
-/// The name of whoever has started us and speaks over our standard input.
+/// The name of the client on standard input.
 const STDIO: &str = "stdio";
 
 /// The shell server. Clones share everything.
@@ -45,10 +45,10 @@ pub struct Shell {
     tools: Arc<ToolSet>,
     faces: Arc<FaceSettings>,
     streams: &'static [Stream],
-    /// What clients are told about the tools, once somebody asks.
+    /// The list of tools, made when a client first asks for it.
     definitions: Arc<OnceLock<Vec<rmcp::model::Tool>>>,
     calls: Arc<AtomicU64>,
-    threshold: Threshold,
+    log_threshold: LogThreshold,
     subscriptions: Arc<Subscriptions>,
     /// Where calls are traced, if they are.
     spans: Option<Arc<Spans>>,
@@ -66,29 +66,29 @@ impl Shell {
             streams: &[Stream::Stdout, Stream::Stderr],
             definitions: Arc::default(),
             calls: Arc::default(),
-            threshold: Threshold::default(),
+            log_threshold: LogThreshold::default(),
             subscriptions: Arc::default(),
             spans: None,
         }
     }
 
-    /// The same for somebody else.
+    /// The same shell for another owner.
     pub fn for_owner(&self, owner: Arc<Client>, tasks: Arc<Tasks>) -> Self {
-        let (threshold, subscriptions) = (Threshold::default(), Arc::default());
-        Self { owner, tasks, threshold, subscriptions, ..self.clone() }
+        let (log_threshold, subscriptions) = (LogThreshold::default(), Arc::default());
+        Self { owner, tasks, log_threshold, subscriptions, ..self.clone() }
     }
 
-    /// How many calls there were, of all clones.
+    /// How many calls all clones have answered.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Leaves out of all answers what commands write to stderr.
+    /// Leaves stderr out of all answers.
     pub fn without_stderr(self) -> Self {
         Self { streams: &[Stream::Stdout], ..self }
     }
 
-    /// Has all calls traced.
+    /// Traces all calls.
     pub fn traced(self, spans: Arc<Spans>) -> Self {
         Self { spans: Some(spans), ..self }
     }
@@ -108,13 +108,13 @@ impl Shell {
         observer: Option<Observer>,
     ) -> Watcher {
         let origin = Origin { tool: tool.name.to_owned(), client: client(context), observer };
-        let (voice, secrets) = (Voice::new(context), self.engine.environment().secrets.clone());
-        let teller = self.threshold.teller(context, voice.clone(), secrets);
-        Watcher::new(context, origin, (voice, teller), self.streams, self.faces.max_answer)
+        let (notifier, secrets) =
+            (Notifier::new(context), self.engine.environment().secrets.clone());
+        let log = self.log_threshold.log(context, notifier.clone(), secrets);
+        Watcher::new(context, origin, (notifier, log), self.streams, self.faces.max_answer)
     }
 
-    /// A call that can go on when nobody waits for it any more. It becomes a task then, so there is
-    /// no need for a job.
+    /// A call that can continue as a task. Its command need not become a job then.
     fn work(&self, tool: &'static Tool, arguments: JsonObject, mut watcher: Watcher) -> Work {
         let (cancelled, output) = (CancellationToken::new(), watcher.output.clone());
         watcher.cancelled = cancelled.clone();
@@ -144,13 +144,13 @@ impl Shell {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(spans) = &self.spans else { return self.answer(request, context, None).await };
-        let named = (&*request.name, self.tools.find(&request.name));
+        let tool = (&*request.name, self.tools.find(&request.name));
         let secrets = self.engine.environment().secrets.clone();
-        let traced = Traced::begin(spans, &context, named, secrets);
-        let observer = traced.as_ref().and_then(Traced::observer);
+        let span = CallSpan::begin(spans, &context, tool, secrets);
+        let observer = span.as_ref().and_then(CallSpan::observer);
         let answer = self.answer(request, context, observer).await;
-        if let Some(traced) = traced {
-            traced.answered(&answer);
+        if let Some(span) = span {
+            span.answered(&answer);
         }
         answer
     }
@@ -169,16 +169,16 @@ impl Shell {
         let arguments = request.arguments.unwrap_or_default();
         let watcher = self.watcher(tool, &context, observer);
         if tasks::declares(&context.meta)
-            && let Some(place) = self.tasks.place()
+            && let Some(slot) = self.tasks.slot()
         {
-            let patience = self.faces.background_after.unwrap_or(PATIENCE);
-            let voice = watcher.voice.clone();
+            let time = self.faces.background_after.unwrap_or(DEFAULT_WAIT);
+            let notifier = watcher.notifier.clone();
             let work = self.work(tool, arguments, watcher);
-            return Ok(match self.tasks.see_through(place, work, &context.ct, patience).await {
-                Seen::Done(answer) => answer.into(),
-                Seen::GoesOn(task) => {
+            return Ok(match self.tasks.answer(slot, work, &context.ct, time).await {
+                Answered::Now(answer) => answer.into(),
+                Answered::Later(task) => {
                     // Nothing about a call may follow its answer.
-                    voice.fall_silent().await;
+                    notifier.silence().await;
                     task.handle().into()
                 }
             });
@@ -234,8 +234,7 @@ impl ServerHandler for Shell {
         self.definitions().iter().find(|tool| tool.name == name).cloned()
     }
 
-    /// On the heap: a task that holds all a call may need is moved several times before it runs, and
-    /// once it is done.
+    /// Boxed (in `CatchPanic`), because the future is large and would be moved several times before and after it runs.
     fn call_tool(
         &self,
         request: CallToolRequestParams,
@@ -249,7 +248,7 @@ impl ServerHandler for Shell {
         self.engine.warm_up_for(&self.owner);
     }
 
-    /// Some clients leave the prefix off: `initialized`.
+    /// Some clients send `initialized` without its prefix.
     async fn on_custom_notification(
         &self,
         notification: CustomNotification,
@@ -260,14 +259,13 @@ impl ServerHandler for Shell {
         }
     }
 
-    /// Requests about tasks, and those that fit no known form: of a method there is not, or with
-    /// parameters it does not take.
+    /// Answers requests about tasks, and those the library cannot read: an unknown method, or wrong parameters.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if task_methods::is_asked(&request, &context.meta) {
+        if task_methods::is_about_tasks(&request, &context.meta) {
             return CatchPanic::new(task_methods::answer(
                 request,
                 context,
@@ -316,7 +314,7 @@ impl ServerHandler for Shell {
         request: SetLevelRequestParams,
         _: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.threshold.set(request.level);
+        self.log_threshold.set(request.level);
         Ok(())
     }
 
@@ -327,7 +325,7 @@ impl ServerHandler for Shell {
     ) -> Result<(), ErrorData> {
         let uri = request.uri;
         let Some(output) = subscriptions::find(&self.owner, &uri) else {
-            return Err(resources::not_there(&uri));
+            return Err(resources::not_found(&uri));
         };
         let Some(over) = self.subscriptions.add(&uri) else {
             let text = format!("at most {MAX_FOLLOWED} outputs can be followed at once");
@@ -335,10 +333,10 @@ impl ServerHandler for Shell {
         };
         let (peer, subscriptions) = (context.peer, Arc::downgrade(&self.subscriptions));
         tokio::spawn(over.run_until_cancelled_owned(async move {
-            let mut followed = Followed::new(output);
-            while let Some(()) = followed.changed().await {
-                let news = ResourceUpdatedNotificationParam::new(&*uri);
-                if peer.notify_resource_updated(news).await.is_err() {
+            let mut follower = Follower::new(output);
+            while let Some(()) = follower.changed().await {
+                let updated = ResourceUpdatedNotificationParam::new(&*uri);
+                if peer.notify_resource_updated(updated).await.is_err() {
                     break;
                 }
             }
@@ -362,7 +360,7 @@ impl ServerHandler for Shell {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        Some(subscriptions::accept(&self.owner, requested))
+        Some(subscriptions::accepted_filter(&self.owner, requested))
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -376,7 +374,7 @@ impl ServerHandler for Shell {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        Ok(ListResourcesResult::with_all_items(resources::list(&self.owner)))
+        Ok(ListResourcesResult::with_all_items(resources::list(&self.owner).await))
     }
 
     async fn read_resource(
@@ -402,9 +400,9 @@ impl ServerHandler for Shell {
     }
 }
 
-/// The client's name and version, as it gives them: with each request, or in the handshake.
+/// The name and version of the client, from the request or from the handshake.
 fn client(context: &RequestContext<RoleServer>) -> Option<String> {
-    let shaken = || Some(context.peer.peer_info()?.client_info.clone());
-    let client = context.meta.client_info().or_else(shaken)?;
+    let in_handshake = || Some(context.peer.peer_info()?.client_info.clone());
+    let client = context.meta.client_info().or_else(in_handshake)?;
     (!client.name.is_empty()).then(|| format!("{}/{}", client.name, client.version))
 }

@@ -1,6 +1,11 @@
-//! The engine's faces in the Model Context Protocol, and the transports they are served on.
+//! The MCP server: transports (stdio, HTTP), and tools that translate the protocol's calls into calls of the engine.
 //!
-//! A face translates; the engine decides.
+//!     client ─▶ stdio ─┐                            ┌─▶ tool ─▶ watcher ─▶ engine
+//!     clients ─▶ http ─┴─▶ service loop ─▶ handler ─┼─▶ tasks
+//!                                                   └─▶ resources, subscriptions, prompts
+//!
+//! A tool translates and the engine decides: nothing here starts a process, judges a command or reads a setting. One
+//! thread serves everybody, so nothing here blocks it either (`blocking.rs`).
 
 mod arguments;
 mod blocking;
@@ -11,6 +16,7 @@ mod http;
 mod lines;
 mod memory;
 mod message;
+mod notifications;
 mod output_uri;
 mod prompts;
 mod resources;
@@ -20,7 +26,6 @@ mod stdio;
 mod subscriptions;
 mod task_methods;
 mod tasks;
-mod telling;
 mod tenants;
 mod tool;
 mod trace;
@@ -39,4 +44,4 @@ pub use tenants::Tenants;
 pub use tool::{
     ExecuteSettings, FaceSettings, ShellSettings, TOOLS, Timeout, Tool, ToolSet, UnknownTool,
 };
-pub use trace::{Attribute, Kind, Place, Span, Spans};
+pub use trace::{Attribute, Kind, Span, SpanIds, Spans};

@@ -155,9 +155,9 @@ fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
 }
 
 /// Reads the requests that are not left to the library: tool calls, because the library tries every other kind of
-/// message first, which takes longer than everything else we do for a call; and requests about tasks, because the library
-/// offers tasks to clients of all revisions or to none. Everything else, and whatever does not quite fit, is left to code
-/// that can say what is wrong.
+/// message first, which takes longer than everything else we do for a call; and requests about tasks, because the
+/// library offers tasks to clients of all revisions or to none. Everything else, and whatever does not quite fit, is
+/// left to code that can say what is wrong.
 fn read_directly(bytes: &[u8]) -> Option<Message> {
     #[derive(Deserialize)]
     struct Head<'a> {
@@ -171,8 +171,8 @@ fn read_directly(bytes: &[u8]) -> Option<Message> {
         "tools/call" => ClientRequest::CallToolRequest(serde_json::from_slice(bytes).ok()?),
         "tasks/get" | "tasks/update" | "tasks/cancel" | "subscriptions/listen" => {
             let request: CustomRequest = serde_json::from_slice(bytes).ok()?;
-            let asked = task_methods::is_asked(&request, request.get_meta());
-            ClientRequest::CustomRequest(asked.then_some(request)?)
+            let ours = task_methods::is_about_tasks(&request, request.get_meta());
+            ClientRequest::CustomRequest(ours.then_some(request)?)
         }
         _ => return None,
     };

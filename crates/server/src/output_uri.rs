@@ -61,8 +61,8 @@ impl FromStr for OutputUri {
     }
 }
 
-/// A place in an output: `bytes:N`, or `bytes:N@exec-ID` if it must say which output. `bytes:N+M@exec-ID` also has a place
-/// in stderr.
+/// A place in an output: `bytes:N`, or `bytes:N@exec-ID` if it must say which output. `bytes:N+M@exec-ID` also has a
+/// place in stderr.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Cursor {
     pub offset: u64,

@@ -1,11 +1,11 @@
-//! Prompts: beginnings of conversations that people choose from a list.
+//! Prompts: ways to begin a conversation, which people choose from a list.
 
 use rmcp::model::{
     ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role,
 };
 use serde_json::Value;
 
-/// A prompt, and what it says when its arguments are filled in.
+/// A prompt. Its text has `{}` where the argument goes.
 struct Template {
     name: &'static str,
     title: &'static str,
@@ -24,7 +24,7 @@ const TEMPLATES: [Template; 3] = [
         about_argument: "The command that fails",
         text: "Run this command and find out why it fails:\n\n    {}\n\nRead all of its output; if it \
                was cut, look through the rest with grep before you run anything again. Name the \
-               cause, show the lines that prove it, and say what would mend it. Change nothing \
+               cause, show the lines that prove it, and say what would fix it. Change nothing \
                without asking.",
     },
     Template {

@@ -1,9 +1,10 @@
-//! Kept outputs as resources, for their owner.
+//! Kept outputs, as resources for their owner.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use mcpz_engine::{Client, Found};
 use mcpz_output::{Data, Error, PageRequest, Reader, Stream, View, mime};
+use mcpz_runtime::aside;
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
@@ -13,13 +14,14 @@ use tokio_util::sync::CancellationToken;
 use crate::blocking::run_blocking;
 use crate::output_uri::OutputUri;
 
-/// How much of a resource is given at once; the rest is for `read_file_chunk`.
+/// How many bytes of a resource an answer has; `read_file_chunk` reads the rest.
 const MAX_READ: usize = 1 << 20;
 
-/// Everything the owner can read.
-pub fn list(owner: &Client) -> Vec<Resource> {
-    let outputs = owner.list().into_iter();
-    outputs.flat_map(|(id, found)| resources(&id, &found)).collect()
+/// Everything the owner can read. Looking into hundreds of outputs for their types takes a while.
+pub async fn list(owner: &Client) -> Vec<Resource> {
+    let outputs = owner.list();
+    let list = move || outputs.iter().flat_map(|(id, found)| resources(id, found)).collect();
+    aside(list).await.unwrap_or_default()
 }
 
 fn resources(id: &str, found: &Found) -> Vec<Resource> {
@@ -43,13 +45,13 @@ pub fn template() -> ResourceTemplate {
         .with_description("What a command printed: stream is out or err")
 }
 
-/// The answer to what is not there, or not one's own.
-pub fn not_there(uri: &str) -> ErrorData {
+/// The same answer whether an output does not exist or belongs to somebody else.
+pub fn not_found(uri: &str) -> ErrorData {
     let text = format!("there is no kept output {uri}");
     ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
 }
 
-/// The beginning of an output, and how much there is.
+/// The beginning of an output, and its length.
 pub async fn read(
     owner: &Client,
     uri: &str,
@@ -62,7 +64,7 @@ pub async fn read(
         Some((output, named.stream))
     });
     let Some((output, stream)) = kept else {
-        return Err(not_there(uri));
+        return Err(not_found(uri));
     };
     let kind = mime(&output, stream);
     let reader = Reader::new(output, stream, View::default());

@@ -1,4 +1,4 @@
-//! Serving a client from its first word to its last.
+//! Serves clients: one on standard input and output, or one on any other transport.
 
 use std::io;
 use std::time::Duration;
@@ -12,12 +12,11 @@ use crate::handler::Shell;
 use crate::memory::{Memory, MemoryLimits};
 use crate::stdio::Stdio;
 
-/// How long answers that are under way may take once all commands have ended.
+/// How long answers may take to be written once all commands have ended.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Serves standard input and output until the client closes them or `shutdown` is done. What the
-/// client asked for may take `finish_time` longer than its input. Nothing that was started is left
-/// when this returns.
+/// Serves standard input and output until the client closes them or `shutdown` is done. Requests may take `finish_time`
+/// longer than the input. No process is left when this returns.
 pub async fn serve_stdio(
     shell: Shell,
     finish_time: Duration,
@@ -28,7 +27,7 @@ pub async fn serve_stdio(
     let closed = stdio.closed();
     let engine = shell.engine().clone();
     let mut session = tokio::spawn(async move {
-        // A conversation that never began has nothing to say.
+        // A conversation that never began has no answers to wait for.
         if let Ok(running) = serve(shell, stdio).await {
             let _ = running.waiting().await;
         }
@@ -36,7 +35,7 @@ pub async fn serve_stdio(
     tokio::select! {
         () = closed.cancelled() => {
             engine.close(Closing::ClientLeft).await;
-            // The commands are gone, so what is still to be said is said at once.
+            // The commands are gone, so their answers are ready at once.
             let _ = tokio::time::timeout(LAST_WORDS, session).await;
         }
         _ = &mut session => engine.close(Closing::ClientLeft).await,

@@ -143,8 +143,8 @@ impl Stdio {
         Ok(self.opened)
     }
 
-    /// Waits until the client has everything. When that takes too long, the server ends the commands (see `closed`), and
-    /// their requests are answered then.
+    /// Waits until the client has everything. When that takes too long, the server ends the commands (see `closed`),
+    /// and their requests are answered then.
     async fn finish(&self, by: Instant) {
         let Writer { outstanding, closed, .. } = &self.writer;
         tokio::select! {

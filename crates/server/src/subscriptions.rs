@@ -1,4 +1,4 @@
-//! Tells clients that an output they follow has grown or come to its end, or a task to its own.
+//! Notifies clients when an output they follow has grown or ended, and when a task has ended.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,33 +20,33 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::output_uri::OutputUri;
 use crate::tasks::Task;
 
-/// The least time between two words about the same output.
-const PACE: Duration = Duration::from_millis(500);
+/// The least time between two notifications about the same output.
+const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The most outputs a client may follow at once.
 pub const MAX_FOLLOWED: usize = 64;
 
-/// The output a URI names, if it is the owner's.
+/// The output a URI names, if it belongs to the owner.
 pub fn find(owner: &Client, uri: &str) -> Option<Output> {
     let uri: OutputUri = uri.parse().ok()?;
     Some(owner.find(&uri.id)?.output)
 }
 
-/// One output that is followed.
-pub struct Followed {
+/// An output that a client follows.
+pub struct Follower {
     output: Output,
     arrived: watch::Receiver<u64>,
     seen: u64,
     ended: bool,
 }
 
-impl Followed {
+impl Follower {
     pub fn new(output: Output) -> Self {
         let (arrived, seen, ended) = (output.watch(), output.length(), output.is_finished());
         Self { output, arrived, seen, ended }
     }
 
-    /// Waits until there is more, or it has ended. `None` when nothing will change any more.
+    /// Waits until there is more, or the output has ended. `None` when nothing will change any more.
     pub async fn changed(&mut self) -> Option<()> {
         loop {
             if self.ended {
@@ -55,7 +55,7 @@ impl Followed {
             if self.arrived.changed().await.is_err() {
                 return None;
             }
-            sleep(PACE).await;
+            sleep(INTERVAL).await;
             self.arrived.mark_unchanged();
             let length = self.output.length();
             self.ended = self.output.is_finished();
@@ -67,16 +67,16 @@ impl Followed {
     }
 }
 
-/// What of what somebody wants to listen to can be listened to.
-pub fn accept(owner: &Client, requested: &SubscriptionFilter) -> SubscriptionFilter {
-    let there = |uri: &&String| find(owner, uri).is_some();
-    let uris = requested.resource_subscriptions.iter().flatten().filter(there);
+/// The part of a filter that names outputs of the owner.
+pub fn accepted_filter(owner: &Client, requested: &SubscriptionFilter) -> SubscriptionFilter {
+    let exists = |uri: &&String| find(owner, uri).is_some();
+    let uris = requested.resource_subscriptions.iter().flatten().filter(exists);
     let mut accepted = SubscriptionFilter::new();
     accepted.resource_subscriptions = Some(uris.take(MAX_FOLLOWED).cloned().collect());
     requested.intersection(&accepted)
 }
 
-/// Tells what happens to outputs and tasks until nobody listens any more.
+/// Notifies of changes to outputs and tasks until the client stops listening.
 pub async fn listen(
     context: &RequestContext<RoleServer>,
     owner: &Client,
@@ -87,15 +87,15 @@ pub async fn listen(
     let mut followers = JoinSet::new();
     for uri in uris {
         let Some(output) = find(owner, &uri) else { continue };
-        followers.spawn(listener.clone().tell_of_output(uri, output));
+        followers.spawn(listener.clone().follow_output(uri, output));
     }
     for task in tasks {
-        followers.spawn(listener.clone().tell_of_task(task));
+        followers.spawn(listener.clone().follow_task(task));
     }
     context.ct.cancelled().await;
 }
 
-/// Whoever listens, by the request they do it with.
+/// A client that listens, and the request it listens with.
 #[derive(Clone)]
 struct Listener {
     peer: Peer<RoleServer>,
@@ -103,37 +103,37 @@ struct Listener {
 }
 
 impl Listener {
-    async fn tell_of_output(self, uri: String, output: Output) {
-        let mut followed = Followed::new(output);
-        while let Some(()) = followed.changed().await {
-            let news = ResourceUpdatedNotificationParam::new(&*uri);
-            let news = ResourceUpdatedNotification::new(news);
-            if !self.tell(ServerNotification::ResourceUpdatedNotification(news)).await {
+    async fn follow_output(self, uri: String, output: Output) {
+        let mut follower = Follower::new(output);
+        while let Some(()) = follower.changed().await {
+            let params = ResourceUpdatedNotificationParam::new(&*uri);
+            let updated = ResourceUpdatedNotification::new(params);
+            if !self.notify(ServerNotification::ResourceUpdatedNotification(updated)).await {
                 return;
             }
         }
     }
 
-    async fn tell_of_task(self, task: Arc<Task>) {
-        let news = TaskStatusNotification::new(task.ended().await.into());
-        self.tell(ServerNotification::TaskStatusNotification(news)).await;
+    async fn follow_task(self, task: Arc<Task>) {
+        let ended = TaskStatusNotification::new(task.ended().await.into());
+        self.notify(ServerNotification::TaskStatusNotification(ended)).await;
     }
 
-    async fn tell(&self, mut news: ServerNotification) -> bool {
-        news.get_meta_mut().set_subscription_id(self.id.clone());
-        self.peer.send_notification(news).await.is_ok()
+    /// False if the client has left.
+    async fn notify(&self, mut notification: ServerNotification) -> bool {
+        notification.get_meta_mut().set_subscription_id(self.id.clone());
+        self.peer.send_notification(notification).await.is_ok()
     }
 }
 
-/// What a client in a session follows, by URI.
+/// The outputs that a client in a session follows, by URI.
 #[derive(Default)]
 pub struct Subscriptions {
     by_uri: Mutex<HashMap<String, DropGuard>>,
 }
 
 impl Subscriptions {
-    /// Notes that a URI is followed; returns what tells when it is not any more, or nothing if too
-    /// many are.
+    /// Adds a URI. Returns a token that is cancelled when it is removed, or nothing if there are too many.
     pub fn add(self: &Arc<Self>, uri: &str) -> Option<CancellationToken> {
         let mut by_uri = self.by_uri.lock().unwrap_or_else(PoisonError::into_inner);
         if by_uri.len() >= MAX_FOLLOWED && !by_uri.contains_key(uri) {

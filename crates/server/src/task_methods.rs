@@ -1,4 +1,4 @@
-//! What can be asked about tasks.
+//! Answers requests about tasks.
 
 use mcpz_engine::Client;
 use rmcp::RoleServer;
@@ -16,7 +16,7 @@ use crate::subscriptions::{self, MAX_FOLLOWED};
 use crate::tasks::{Tasks, declares, is_newest};
 
 /// Whether a request is about tasks, in a revision that has them.
-pub fn is_asked(request: &CustomRequest, meta: &RequestMetaObject) -> bool {
+pub fn is_about_tasks(request: &CustomRequest, meta: &RequestMetaObject) -> bool {
     let listens_to_tasks = |params: &Value| params.pointer("/notifications/taskIds").is_some();
     let about_tasks = match request.method.as_str() {
         "tasks/get" | "tasks/update" | "tasks/cancel" => true,
@@ -26,7 +26,7 @@ pub fn is_asked(request: &CustomRequest, meta: &RequestMetaObject) -> bool {
     about_tasks && is_newest(meta)
 }
 
-/// Answers a request that is about tasks.
+/// Answers a request for which [`is_about_tasks`] holds.
 pub async fn answer(
     request: CustomRequest,
     context: RequestContext<RoleServer>,
@@ -40,13 +40,13 @@ pub async fn answer(
     if request.method == "subscriptions/listen" {
         return listen(params(&request)?, context, tasks, owner).await;
     }
-    let Named { task_id } = params(&request)?;
+    let TaskParams { task_id } = params(&request)?;
     let missing = || ErrorData::invalid_params(format!("there is no task {task_id}"), None);
     let task = tasks.find(&task_id).ok_or_else(missing)?;
     if request.method == "tasks/get" {
-        return result(&GetTaskResult::new(task.told()));
+        return result(&GetTaskResult::new(task.status()));
     }
-    // No task asks its client for anything: an update answers nothing that was asked.
+    // Tasks ask their client for nothing, so there is nothing that an update could answer.
     if request.method == "tasks/cancel" {
         task.cancel();
     }
@@ -55,12 +55,12 @@ pub async fn answer(
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct TaskParams {
     task_id: String,
 }
 
 #[derive(Deserialize)]
-struct Listen {
+struct ListenParams {
     notifications: Filter,
 }
 
@@ -72,16 +72,16 @@ struct Filter {
     others: SubscriptionFilter,
 }
 
-/// Tells how tasks end, and what else is listened to, until nobody listens any more.
+/// Notifies of the ends of tasks, and of everything else the client listens to, until it stops listening.
 async fn listen(
-    Listen { notifications }: Listen,
+    ListenParams { notifications }: ListenParams,
     context: RequestContext<RoleServer>,
     tasks: &Tasks,
     owner: &Client,
 ) -> Result<CustomResult, ErrorData> {
     let ids = notifications.task_ids.iter();
     let followed: Vec<_> = ids.filter_map(|id| tasks.find(id)).take(MAX_FOLLOWED).collect();
-    let accepted = subscriptions::accept(owner, &notifications.others);
+    let accepted = subscriptions::accepted_filter(owner, &notifications.others);
     let uris = accepted.resource_subscriptions.clone().unwrap_or_default();
     let mut filter = json!(accepted);
     filter["taskIds"] = followed.iter().map(|task| task.id()).collect();
@@ -91,8 +91,8 @@ async fn listen(
     );
     let mut acknowledged = ServerNotification::CustomNotification(acknowledged);
     acknowledged.get_meta_mut().set_subscription_id(context.id.clone());
-    let told = context.peer.send_notification(acknowledged).await;
-    told.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+    let sent = context.peer.send_notification(acknowledged).await;
+    sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
     subscriptions::listen(&context, owner, uris, followed).await;
     result(&SubscriptionsListenResult::complete(context.id))
 }

@@ -1,11 +1,10 @@
-//! Calls that go on after they were answered: the extension `io.modelcontextprotocol/tasks`.
+//! Calls that continue after they were answered: the extension `io.modelcontextprotocol/tasks`.
 //!
 //!     tools/call ─▶ work ─┬─ done in time ─▶ its answer
-//!                         └─ goes on ──────▶ a handle;  tasks/get ─▶ how it is, at last its answer
+//!                         └─ continues ────▶ a handle;  tasks/get ─▶ its status, in the end its answer
 //!
-//! Only a request that declares the extension is ever answered with a handle. A task comes to exactly
-//! what the call would have been answered with, and is found by its owner alone, under an id nobody
-//! can guess.
+//! Only a request that declares the extension is ever answered with a handle. A task ends with exactly the answer that
+//! the call would have had. Only its owner finds it, under an id nobody can guess.
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -24,25 +23,25 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// How long a call is waited for before it becomes a task, unless it is set when it becomes a job.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+/// When a call becomes a task, unless the settings say when a command becomes a job.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(2);
 
-/// The most calls of one owner that may be tasks at once; others are waited for.
+/// The most running tasks of one owner. Further calls are answered when they are done.
 const MAX_RUNNING: usize = 64;
 
-/// The most tasks of one owner that have ended and are remembered.
+/// The most ended tasks of one owner that are remembered.
 const MAX_ENDED: usize = 50;
 
-/// The least and the most time between two questions how a task is.
+/// The shortest and the longest time between two polls that a task asks for.
 const SHORT_POLL: Duration = Duration::from_millis(500);
 const LONG_POLL: Duration = Duration::from_secs(5);
 
-/// Whether a request is of a revision that has the extension.
+/// Whether the revision of a request has the extension.
 pub fn is_newest(meta: &RequestMetaObject) -> bool {
     meta.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28)
 }
 
-/// Whether a request declares the extension, itself: what was declared before does not count.
+/// Whether a request itself declares the extension. What an earlier one declared does not count.
 pub fn declares(meta: &RequestMetaObject) -> bool {
     is_newest(meta) && meta.client_capabilities().is_some_and(|client| client.supports_tasks())
 }
@@ -52,32 +51,33 @@ pub fn declares(meta: &RequestMetaObject) -> bool {
 pub struct Tasks {
     /// Oldest first.
     all: Mutex<Vec<Arc<Task>>>,
-    places: Arc<Semaphore>,
-    /// How long a task is remembered when it has ended.
+    slots: Arc<Semaphore>,
+    /// How long an ended task is remembered.
     keep_time: Duration,
 }
 
-/// What a call may need to go on as a task.
-pub struct Place {
+/// What a call needs to become a task.
+pub struct TaskSlot {
     id: String,
     _permit: OwnedSemaphorePermit,
 }
 
-/// A call that is carried out.
+/// A call that is running.
 pub struct Work {
     pub call: Pin<Box<dyn Future<Output = CallToolResult> + Send>>,
     /// Cancels the call.
     pub cancelled: CancellationToken,
-    /// What its command prints, once it does.
+    /// What its command prints, once it runs.
     pub output: Arc<OnceLock<Output>>,
     pub streams: &'static [Stream],
 }
 
-/// A call that was waited for.
+/// How a call is answered.
 #[derive(Debug)]
-pub enum Seen {
-    Done(CallToolResult),
-    GoesOn(Arc<Task>),
+pub enum Answered {
+    Now(CallToolResult),
+    /// With a handle, for it continues as a task.
+    Later(Arc<Task>),
 }
 
 #[derive(Debug)]
@@ -88,12 +88,12 @@ pub struct Task {
     cancelled: CancellationToken,
     output: Arc<OnceLock<Output>>,
     streams: &'static [Stream],
-    end: watch::Receiver<Option<Ended>>,
+    end: watch::Receiver<Option<TaskEnd>>,
     keep_time: Duration,
 }
 
 #[derive(Debug, Clone)]
-struct Ended {
+struct TaskEnd {
     payload: TaskPayload,
     at: SystemTime,
     took: Duration,
@@ -101,40 +101,41 @@ struct Ended {
 
 impl Tasks {
     pub fn new(keep_time: Duration) -> Self {
-        Self { all: Mutex::default(), places: Arc::new(Semaphore::new(MAX_RUNNING)), keep_time }
+        Self { all: Mutex::default(), slots: Arc::new(Semaphore::new(MAX_RUNNING)), keep_time }
     }
 
-    /// A place for a call that may become a task, if there is one.
-    pub fn place(&self) -> Option<Place> {
-        let permit = self.places.clone().try_acquire_owned().ok()?;
-        Some(Place { id: random_name().ok()?, _permit: permit })
+    /// A slot for a call that may become a task, if one is free.
+    pub fn slot(&self) -> Option<TaskSlot> {
+        let permit = self.slots.clone().try_acquire_owned().ok()?;
+        Some(TaskSlot { id: random_name().ok()?, _permit: permit })
     }
 
-    /// Waits for a call until it is done, or for so long; then it goes on as a task.
-    pub async fn see_through(
+    /// Waits until a call is done, for `time` at most; then the call becomes a task. Until then,
+    /// `asked` cancels it.
+    pub async fn answer(
         self: &Arc<Self>,
-        place: Place,
+        slot: TaskSlot,
         mut work: Work,
         asked: &CancellationToken,
-        patience: Duration,
-    ) -> Seen {
-        let mut patience = pin!(sleep(patience));
+        time: Duration,
+    ) -> Answered {
+        let mut time = pin!(sleep(time));
         loop {
             let wanted = !work.cancelled.is_cancelled();
             tokio::select! {
                 biased;
-                answer = &mut work.call => return Seen::Done(answer),
+                answer = &mut work.call => return Answered::Now(answer),
                 () = asked.cancelled(), if wanted => work.cancelled.cancel(),
-                () = &mut patience, if wanted => break,
+                () = &mut time, if wanted => break,
             }
         }
-        Seen::GoesOn(self.go_on(place, work))
+        Answered::Later(self.add(slot, work))
     }
 
-    fn go_on(self: &Arc<Self>, place: Place, work: Work) -> Arc<Task> {
+    fn add(self: &Arc<Self>, slot: TaskSlot, work: Work) -> Arc<Task> {
         let (ending, end) = watch::channel(None);
         let task = Arc::new(Task {
-            id: place.id.clone(),
+            id: slot.id.clone(),
             began: Instant::now(),
             began_at: SystemTime::now(),
             cancelled: work.cancelled,
@@ -146,12 +147,12 @@ impl Tasks {
         self.insert(task.clone());
         let (tasks, followed) = (Arc::downgrade(self), task.clone());
         tokio::spawn(async move {
-            // A call that panics fails by itself.
+            // In a task of its own, so that a panic ends only the call.
             let answer = tokio::spawn(work.call).await.ok();
-            drop(place);
+            drop(slot);
             ending.send_replace(Some(followed.ended_with(answer)));
             let (id, time) = (followed.id.clone(), followed.keep_time);
-            // Whoever forgets it earlier has its answer gone, too.
+            // If it is forgotten earlier, its answer must go with it.
             drop(followed);
             sleep(time).await;
             if let Some(tasks) = tasks.upgrade() {
@@ -164,9 +165,9 @@ impl Tasks {
     fn insert(&self, task: Arc<Task>) {
         let mut all = self.lock();
         all.push(task);
-        let ended = all.iter().filter(|task| task.is_over()).count();
+        let ended = all.iter().filter(|task| task.has_ended()).count();
         if ended > MAX_ENDED
-            && let Some(oldest) = all.iter().position(|task| task.is_over())
+            && let Some(oldest) = all.iter().position(|task| task.has_ended())
         {
             all.remove(oldest);
         }
@@ -180,7 +181,7 @@ impl Tasks {
         self.lock().is_empty()
     }
 
-    /// Has all of them end.
+    /// Cancels every task.
     pub fn cancel_all(&self) {
         for task in self.lock().iter() {
             task.cancelled.cancel();
@@ -197,46 +198,45 @@ impl Task {
         &self.id
     }
 
-    /// Ends it, with all its command has started. What has ended stays as it is.
+    /// Ends it, with everything its command started. A task that has ended stays as it is.
     pub fn cancel(&self) {
         self.cancelled.cancel();
     }
 
-    /// What a call is answered with that goes on.
+    /// The answer of a call that becomes this task.
     pub fn handle(&self) -> CreateTaskResult {
-        CreateTaskResult::new(self.told().task)
+        CreateTaskResult::new(self.status().task)
     }
 
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.end.borrow().is_some()
     }
 
-    /// How it is when it has ended.
+    /// Its status once it has ended.
     pub async fn ended(&self) -> DetailedTask {
-        // Its sender lives until there is an end.
+        // The sender lives until there is an end.
         let _ = self.end.clone().wait_for(Option::is_some).await;
-        self.told()
+        self.status()
     }
 
-    /// How it is now.
-    pub fn told(&self) -> DetailedTask {
+    pub fn status(&self) -> DetailedTask {
         let ended = self.end.borrow().clone();
         let age = ended.as_ref().map_or_else(|| self.began.elapsed(), |ended| ended.took);
         let updated_at = ended.as_ref().map_or(self.began_at, |ended| ended.at);
-        // While it runs it is not forgotten.
+        // A running task is not forgotten.
         let ttl = ended.as_ref().map(|ended| ended.took + self.keep_time);
         let payload = ended.map_or(TaskPayload::Working, |ended| ended.payload);
         let times = (rfc3339(self.began_at), rfc3339(updated_at));
         let mut task = rmcp::model::Task::new(&*self.id, payload.status(), times.0, times.1);
         task.status_message = self.message(&payload);
         task.ttl_ms = ttl.map(|ttl| ttl.as_millis() as u64);
-        // So the answer is late by a tenth at most.
+        // So the client learns of the end late by a tenth at most.
         let poll = (age / 10).clamp(SHORT_POLL, LONG_POLL);
         task.poll_interval_ms = Some(poll.as_millis() as u64);
         DetailedTask::new(task, payload)
     }
 
-    /// What its command printed last, or why there is no answer.
+    /// What its command printed last, or why it failed.
     fn message(&self, payload: &TaskPayload) -> Option<String> {
         match payload {
             TaskPayload::Working => {
@@ -248,7 +248,7 @@ impl Task {
         }
     }
 
-    fn ended_with(&self, answer: Option<CallToolResult>) -> Ended {
+    fn ended_with(&self, answer: Option<CallToolResult>) -> TaskEnd {
         let payload = match answer {
             Some(_) if self.cancelled.is_cancelled() => TaskPayload::Cancelled,
             Some(answer) => TaskPayload::Completed { result: object(&answer) },
@@ -257,7 +257,7 @@ impl Task {
                 TaskPayload::Failed { error: object(&error) }
             }
         };
-        Ended { payload, at: SystemTime::now(), took: self.began.elapsed() }
+        TaskEnd { payload, at: SystemTime::now(), took: self.began.elapsed() }
     }
 }
 
@@ -276,13 +276,13 @@ mod tests {
         Arc::new(Tasks::new(Duration::from_secs(60)))
     }
 
-    fn go_on(
+    fn start(
         tasks: &Arc<Tasks>,
         call: impl Future<Output = CallToolResult> + Send + 'static,
     ) -> Arc<Task> {
         let (cancelled, output) = (CancellationToken::new(), Arc::default());
         let work = Work { call: Box::pin(call), cancelled, output, streams: &[Stream::Stdout] };
-        tasks.go_on(tasks.place().unwrap(), work)
+        tasks.add(tasks.slot().unwrap(), work)
     }
 
     async fn done() -> CallToolResult {
@@ -291,29 +291,29 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_that_panics_is_a_task_that_failed() {
-        let task = go_on(&tasks(), async { panic!("as it may") });
-        let told = task.ended().await;
+        let task = start(&tasks(), async { panic!("as it may") });
+        let status = task.ended().await;
         let message = Some("the call broke off".to_owned());
-        assert_eq!(told.task.status_message, message);
-        let TaskPayload::Failed { error } = told.payload else { panic!("{told:?}") };
+        assert_eq!(status.task.status_message, message);
+        let TaskPayload::Failed { error } = status.payload else { panic!("{status:?}") };
         assert_eq!(error["code"], -32603);
     }
 
     #[tokio::test]
     async fn so_many_calls_may_be_tasks_and_others_when_they_have_ended() {
         let tasks = tasks();
-        let places: Vec<_> = (0..MAX_RUNNING).filter_map(|_| tasks.place()).collect();
-        assert_eq!((places.len(), tasks.place().is_none()), (MAX_RUNNING, true));
-        drop(places);
-        go_on(&tasks, done()).ended().await;
-        assert_eq!((0..MAX_RUNNING).filter_map(|_| tasks.place()).count(), MAX_RUNNING);
+        let slots: Vec<_> = (0..MAX_RUNNING).filter_map(|_| tasks.slot()).collect();
+        assert_eq!((slots.len(), tasks.slot().is_none()), (MAX_RUNNING, true));
+        drop(slots);
+        start(&tasks, done()).ended().await;
+        assert_eq!((0..MAX_RUNNING).filter_map(|_| tasks.slot()).count(), MAX_RUNNING);
     }
 
     #[tokio::test]
     async fn what_has_ended_is_remembered_for_a_time() {
         let hasty = Arc::new(Tasks::new(Duration::ZERO));
-        let running = go_on(&hasty, std::future::pending());
-        let ended = go_on(&hasty, done());
+        let running = start(&hasty, std::future::pending());
+        let ended = start(&hasty, done());
         ended.ended().await;
         while hasty.find(&ended.id).is_some() {
             tokio::task::yield_now().await;
@@ -324,14 +324,14 @@ mod tests {
     #[tokio::test]
     async fn of_many_that_have_ended_the_oldest_is_forgotten() {
         let tasks = tasks();
-        let running = go_on(&tasks, std::future::pending());
-        let first = go_on(&tasks, done());
+        let running = start(&tasks, std::future::pending());
+        let first = start(&tasks, done());
         first.ended().await;
         for _ in 0..MAX_ENDED {
             assert!(tasks.find(&first.id).is_some());
-            go_on(&tasks, done()).ended().await;
+            start(&tasks, done()).ended().await;
         }
-        go_on(&tasks, done());
+        start(&tasks, done());
         assert!(tasks.find(&first.id).is_none() && tasks.find(&running.id).is_some());
     }
 }

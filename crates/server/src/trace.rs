@@ -1,12 +1,11 @@
 //! Traces: a span for each call, and one below it for each command that it runs.
 //!
-//!     tools/call ─▶ Traced ──────────────┬─▶ Spans ─▶ whoever sends them
+//!     tools/call ─▶ CallSpan ────────────┬─▶ Spans ─▶ exporter
 //!                     └─ observer ─▶ run ─┘
 //!
-//! Names and attributes are those of OpenTelemetry's conventions for the Model Context Protocol, as far
-//! as there are any.
+//! Names and attributes follow OpenTelemetry's conventions for the Model Context Protocol where there are any.
 
-mod context;
+mod ids;
 mod run;
 mod spans;
 
@@ -19,40 +18,40 @@ use rmcp::RoleServer;
 use rmcp::model::{CallToolResponse, ErrorData};
 use rmcp::service::RequestContext;
 
-pub use context::{Carried, Place};
+pub use ids::{HttpOrigin, SpanIds};
 pub use spans::{Attribute, Kind, Span, Spans};
 
 use crate::tool::Tool;
 
 const METHOD: &str = "tools/call";
 
-/// A call that is traced. Its span is noted when it was answered, or given up.
-pub struct Traced {
+/// The span of a call. It is recorded when the call is answered or dropped.
+pub struct CallSpan {
     spans: Arc<Spans>,
     secrets: Secrets,
     span: Option<Span>,
 }
 
-impl Traced {
-    /// Begins the span of a call, unless its caller does not want it traced.
+impl CallSpan {
+    /// Begins a span, unless the caller does not want the call traced.
     pub fn begin(
         spans: &Arc<Spans>,
         context: &RequestContext<RoleServer>,
         (name, tool): (&str, Option<&Tool>),
         secrets: Secrets,
     ) -> Option<Self> {
-        let carried = context.extensions.get::<Carried>();
+        let origin = context.extensions.get::<HttpOrigin>();
         let meta = context.meta.get_traceparent().map(|parent| {
             let state = context.meta.get_tracestate().unwrap_or_default();
-            Place::read(parent, state)
+            SpanIds::read(parent, state)
         });
-        let caller = meta.unwrap_or_else(|| carried.and_then(|carried| carried.caller.clone()));
+        let caller = meta.unwrap_or_else(|| origin.and_then(|origin| origin.caller.clone()));
         if caller.as_ref().is_some_and(|caller| !caller.sampled) {
             return None;
         }
         let name = secrets.mask(name);
         let mut span = Span::begin(Kind::Server, caller.as_ref())?;
-        // What a client makes up is no name to count by.
+        // A name that a client made up must not become the name of a span: backends group by it.
         span.name = tool.map_or(METHOD.into(), |tool| format!("{METHOD} {}", tool.name).into());
         span.add("mcp.method.name", METHOD);
         span.add("gen_ai.operation.name", "execute_tool");
@@ -61,10 +60,10 @@ impl Traced {
         if let Some(version) = context.protocol_version() {
             span.add("mcp.protocol.version", version.as_str());
         }
-        if let Some(session) = carried.and_then(|carried| carried.session.as_deref()) {
+        if let Some(session) = origin.and_then(|origin| origin.session.as_deref()) {
             span.add("mcp.session.id", session);
         }
-        match carried {
+        match origin {
             Some(_) => {
                 span.add("network.transport", "tcp");
                 span.add("network.protocol.name", "http");
@@ -74,11 +73,11 @@ impl Traced {
         Some(Self { spans: spans.clone(), secrets, span: Some(span) })
     }
 
-    /// Notes the commands the call runs, also those that go on when it was answered.
+    /// Records the commands of the call, also those that end after it.
     pub fn observer(&self) -> Option<Observer> {
-        let (spans, place) = (self.spans.clone(), self.span.as_ref()?.place.clone());
+        let (spans, ids) = (self.spans.clone(), self.span.as_ref()?.ids.clone());
         Some(Arc::new(move |account| {
-            if let Some(span) = run::span(&place, account) {
+            if let Some(span) = run::span(&ids, account) {
                 spans.add(span);
             }
         }))
@@ -102,7 +101,7 @@ impl Traced {
     }
 }
 
-impl Drop for Traced {
+impl Drop for CallSpan {
     fn drop(&mut self) {
         if let Some(mut span) = self.span.take() {
             span.fail("cancelled", "");

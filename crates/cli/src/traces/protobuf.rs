@@ -30,9 +30,9 @@ pub fn encode(resource: &[(String, String)], spans: &[Span]) -> Vec<u8> {
 
 fn write_span(message: Message, span: &Span) -> Message {
     let message = message
-        .bytes(1, &span.place.trace.to_be_bytes())
-        .bytes(2, &span.place.span.to_be_bytes())
-        .text(3, &span.place.state);
+        .bytes(1, &span.ids.trace.to_be_bytes())
+        .bytes(2, &span.ids.span.to_be_bytes())
+        .text(3, &span.ids.state);
     let message = match span.parent {
         Some(parent) => message.bytes(4, &parent.to_be_bytes()),
         None => message,

@@ -34,7 +34,7 @@ use super::{Backend, HttpSettings, stateless};
 use crate::lines::Line;
 use crate::memory::{Account, Direction, Memory, RequestMemory, Reservation};
 use crate::message::{self, Fault, Message};
-use crate::trace::Carried;
+use crate::trace::HttpOrigin;
 
 /// An answer that takes longer, or has notifications before it, is sent as events: these can be resumed, and keep the
 /// connection alive.
@@ -156,10 +156,10 @@ impl<R: Backend> Endpoint<R> {
         let era = Era::of(&head.headers, first);
         if self.backend.is_traced() {
             let session = headers::text(&head.headers, &SESSION_ID);
-            let carried = Carried::read(&head.headers, session.filter(|_| era == Era::Sessions));
+            let origin = HttpOrigin::read(&head.headers, session.filter(|_| era == Era::Sessions));
             for message in &mut messages {
                 if let JsonRpcMessage::Request(request) = message {
-                    request.request.extensions_mut().insert(carried.clone());
+                    request.request.extensions_mut().insert(origin.clone());
                 }
             }
         }
@@ -383,8 +383,8 @@ fn no_batches() -> Refusal {
     Fault::new(ErrorData::invalid_request(text, None), None).into()
 }
 
-/// Events that can be resumed. From revision 2025-11-25 on, the first event only says where the stream begins, so that a
-/// client can resume it before any message came.
+/// Events that can be resumed. From revision 2025-11-25 on, the first event only says where the stream begins, so
+/// that a client can resume it before any message came.
 fn session_events(
     session: &Session,
     number: u64,

@@ -1,7 +1,7 @@
 //! Verifies tokens of an authorization server: signed with one of its keys, issued for this server, not expired.
 //!
-//! The keys come from a source that is fetched again when a token names an unknown key, but not often: made-up key names
-//! must not make us fetch without end.
+//! The keys come from a source that is fetched again when a token names an unknown key, but not often: made-up key
+//! names must not make us fetch without end.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

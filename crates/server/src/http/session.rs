@@ -1,8 +1,8 @@
 //! Sessions: conversations over many requests, up to revision 2025-11-25.
 //!
 //! A session has a service loop of its own, as a client on stdio has, but only while there is something to do: a loop
-//! takes tens of kilobytes, an idle session hardly any. What the loop sends goes to streams, one for each request and one
-//! for messages that belong to none; responses read from those. So a lost connection loses nothing: the client
+//! takes tens of kilobytes, an idle session hardly any. What the loop sends goes to streams, one for each request and
+//! one for messages that belong to none; responses read from those. So a lost connection loses nothing: the client
 //! continues from another where it was.
 //!
 //!     request ─▶ Router (inbox) ─▶ service loop ─▶ Router ─┬▶ stream of the request
@@ -184,8 +184,8 @@ impl Sessions {
             .then_some(session)
     }
 
-    /// Makes room for one more session of a principal: at the limit, ends the one that has been unused the longest. False
-    /// if all are in use.
+    /// Makes room for one more session of a principal: at the limit, ends the one that has been unused the longest.
+    /// False if all are in use.
     pub fn make_room(&self, principal: &Principal, limit: usize) -> bool {
         let own = {
             let table = self.lock();

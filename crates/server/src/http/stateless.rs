@@ -1,5 +1,5 @@
-//! Requests without a session, from revision 2026-07-28 on: each has a service loop of its own, for as long as its client
-//! waits for the answer.
+//! Requests without a session, from revision 2026-07-28 on: each has a service loop of its own, for as long as its
+//! client waits for the answer.
 
 use std::io;
 use std::sync::Arc;

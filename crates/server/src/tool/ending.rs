@@ -140,6 +140,6 @@ pub fn why_closed(why: Closing) -> &'static str {
             "the client closed its input before this command had ended, so the server is ending, and \
              the command with it; `--finish-time` gives commands longer"
         }
-        Closing::Told => "the server was told to end, and the command with it",
+        Closing::Told => "the server is shutting down, and ended the command",
     }
 }

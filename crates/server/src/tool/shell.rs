@@ -255,7 +255,7 @@ fn longer(after: Duration, settings: &ShellSettings) -> String {
             "Pass a larger `timeout` (up to {}), or run it in the background with `&`",
             in_seconds(max)
         ),
-        false => "Run it in the background with `&`: there is no larger `timeout`".into(),
+        false => "Run it in the background with `&`: this is the largest `timeout`".into(),
     }
 }
 

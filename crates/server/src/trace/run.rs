@@ -1,13 +1,13 @@
-//! The span of a command that was run.
+//! The span of a command.
 
 use std::time::SystemTime;
 
 use mcpz_engine::{End, Finished, Outcome, signal_name};
 
-use super::{Attribute, Kind, Place, Span};
+use super::{Attribute, Kind, Span, SpanIds};
 
-/// What there is to note of a run below a call, now that it has ended.
-pub fn span(call: &Place, account: &Finished<'_>) -> Option<Span> {
+/// The span of a run that has ended, below the span of its call.
+pub fn span(call: &SpanIds, account: &Finished<'_>) -> Option<Span> {
     let mut span = Span::begin(Kind::Client, Some(call))?;
     span.name = "run command".into();
     span.end = SystemTime::now();

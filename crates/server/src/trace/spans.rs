@@ -1,4 +1,4 @@
-//! Spans, and where they wait for whoever sends them.
+//! Spans, and the queue in which they wait for the exporter.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -9,23 +9,23 @@ use std::time::{Duration, SystemTime};
 use mcpz_runtime::random_bits;
 use tokio::sync::Notify;
 
-use super::Place;
+use super::SpanIds;
 
 /// The longest text of an attribute, in bytes.
 const MAX_TEXT: usize = 1024;
 
-/// What was done, from when to when.
+/// Something that was done, from when to when.
 #[derive(Debug, Clone)]
 pub struct Span {
     pub name: Cow<'static, str>,
     pub kind: Kind,
-    pub place: Place,
-    /// The span above.
+    pub ids: SpanIds,
+    /// The id of the span above.
     pub parent: Option<u64>,
     pub start: SystemTime,
     pub end: SystemTime,
     pub attributes: Vec<(&'static str, Attribute)>,
-    /// What there is to say about it, if it failed.
+    /// Why it failed, if it did.
     pub failure: Option<String>,
 }
 
@@ -50,21 +50,24 @@ impl<T: Into<String>> From<T> for Attribute {
 }
 
 impl Span {
-    /// One that begins now, below another or at the top of a new trace.
-    pub(super) fn begin(kind: Kind, above: Option<&Place>) -> Option<Self> {
+    /// A span that begins now, below another or at the top of a new trace.
+    pub(super) fn begin(kind: Kind, above: Option<&SpanIds>) -> Option<Self> {
         let (ids, now) = (random_bits().ok()?, SystemTime::now());
-        // None is all zeros.
+        // An id must not be all zeros.
         let span = (ids as u64) | 1;
-        let place = match above {
-            Some(above) => Place { span, ..above.clone() },
-            None => {
-                Place { trace: random_bits().ok()? | 1, span, state: String::new(), sampled: true }
-            }
+        let ids = match above {
+            Some(above) => SpanIds { span, ..above.clone() },
+            None => SpanIds {
+                trace: random_bits().ok()? | 1,
+                span,
+                state: String::new(),
+                sampled: true,
+            },
         };
         Some(Self {
             name: Cow::Borrowed(""),
             kind,
-            place,
+            ids,
             parent: above.map(|above| above.span),
             start: now,
             end: now,
@@ -88,13 +91,13 @@ fn cut(mut text: String) -> String {
         let end = text.floor_char_boundary(MAX_TEXT);
         text.truncate(end);
         text.push('…');
-        // Many may wait.
+        // Many may wait in the queue.
         text.shrink_to_fit();
     }
     text
 }
 
-/// Spans that wait to be sent. Adding one never waits: when there are too many, it is dropped.
+/// Spans that wait for the exporter. Adding one never waits: when there are too many, it is dropped.
 #[derive(Debug, Default)]
 pub struct Spans {
     waiting: Mutex<VecDeque<Span>>,
@@ -103,7 +106,7 @@ pub struct Spans {
 }
 
 impl Spans {
-    /// How many are sent together.
+    /// How many are exported together.
     pub const BATCH: usize = 512;
 
     /// How many may wait.
@@ -116,18 +119,18 @@ impl Spans {
             return;
         }
         waiting.push_back(span);
-        // In between nobody is woken: that would cost more than the span.
+        // Waking the exporter more often would cost more than the span.
         if waiting.len() == 1 || waiting.len() == Self::BATCH {
             self.arrived.notify_one();
         }
     }
 
-    /// Done when there are some, and again when there are enough for a batch.
+    /// Waits until there are some, and the next time until there are enough for a batch.
     pub async fn arrived(&self) {
         self.arrived.notified().await;
     }
 
-    /// The oldest of those that wait, at most a batch.
+    /// Takes the oldest spans, at most a batch.
     pub fn take(&self) -> Vec<Span> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let length = waiting.len().min(Self::BATCH);
@@ -138,12 +141,12 @@ impl Spans {
         batch
     }
 
-    /// Counts what nobody will send.
+    /// Counts spans that will not be exported.
     pub fn drop_more(&self, count: usize) {
         self.dropped.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    /// How many were dropped since this was last asked.
+    /// How many were dropped since the last call.
     pub fn take_dropped(&self) -> u64 {
         self.dropped.swap(0, Ordering::Relaxed)
     }
@@ -164,14 +167,14 @@ mod tests {
     fn as_many_wait_as_may_and_the_rest_is_counted() {
         let (spans, span) = (Spans::default(), Span::begin(Kind::Server, None).unwrap());
         for number in 0..Spans::MOST as u64 + 3 {
-            let place = Place { span: number + 1, ..span.place.clone() };
-            spans.add(Span { place, ..span.clone() });
+            let ids = SpanIds { span: number + 1, ..span.ids.clone() };
+            spans.add(Span { ids, ..span.clone() });
         }
         assert_eq!((spans.take_dropped(), spans.take_dropped()), (3, 0));
         let mut taken = Vec::new();
         while let batch @ [_, ..] = &spans.take()[..] {
             assert!(batch.len() <= Spans::BATCH);
-            taken.extend(batch.iter().map(|span| span.place.span));
+            taken.extend(batch.iter().map(|span| span.ids.span));
         }
         assert!(taken.iter().copied().eq(1..=Spans::MOST as u64));
     }

@@ -40,8 +40,8 @@ pub struct Routes {
     pub lasting: bool,
     next: u64,
     pub streams: BTreeMap<u64, Arc<EventStream>>,
-    /// Requests without an answer. The id of a cancelled one stays in use while the same service loop runs: the loop could
-    /// mistake an old answer for a new one.
+    /// Requests without an answer. The id of a cancelled one stays in use while the same service loop runs: the loop
+    /// could mistake an old answer for a new one.
     pub requests: HashMap<RequestId, Route>,
     tokens: HashMap<ProgressToken, u64>,
 }

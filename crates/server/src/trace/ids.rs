@@ -1,29 +1,29 @@
-//! Where in a trace something belongs: what callers say of it, in the form of W3C Trace Context.
+//! The ids of spans, which callers pass on in the form of W3C Trace Context.
 
 use http::HeaderMap;
 
-/// The longest list of what others have to say about a trace.
+/// The longest `tracestate` that is passed on.
 const MAX_STATE: usize = 512;
 
-/// A span, as those below it know it.
+/// What identifies a span for the spans below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SpanIds {
     pub trace: u128,
     pub span: u64,
     pub state: String,
-    /// Whether whoever began the trace wants it noted.
+    /// Whether the caller wants the trace recorded.
     pub sampled: bool,
 }
 
-impl Place {
-    /// Reads a `traceparent`, with the `tracestate` that goes along.
+impl SpanIds {
+    /// Reads a `traceparent` and its `tracestate`.
     pub fn read(parent: &str, state: &str) -> Option<Self> {
         let mut parts = parent.split('-');
         let version = hexadecimal(parts.next()?, 2)?;
         let trace = hexadecimal(parts.next()?, 32)?;
         let span = hexadecimal(parts.next()?, 16)?;
         let flags = hexadecimal(parts.next()?, 2)?;
-        // Later versions may have more.
+        // Later versions may have more parts.
         if version == 0xff || version == 0 && parts.next().is_some() || trace == 0 || span == 0 {
             return None;
         }
@@ -44,18 +44,18 @@ fn hexadecimal(text: &str, digits: usize) -> Option<u128> {
     fits.then(|| u128::from_str_radix(text, 16).ok()).flatten()
 }
 
-/// What a message over HTTP has from the request it came in.
+/// What a message knows of the HTTP request it came in.
 #[derive(Debug, Clone, Default)]
-pub struct Carried {
+pub struct HttpOrigin {
     pub session: Option<String>,
-    pub caller: Option<Place>,
+    pub caller: Option<SpanIds>,
 }
 
-impl Carried {
+impl HttpOrigin {
     pub fn read(headers: &HeaderMap, session: Option<&str>) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let state = text("tracestate").unwrap_or_default();
-        let caller = text("traceparent").and_then(|parent| Place::read(parent, state));
+        let caller = text("traceparent").and_then(|parent| SpanIds::read(parent, state));
         Self { session: session.map(str::to_owned), caller }
     }
 }
@@ -67,19 +67,16 @@ mod tests {
     #[test]
     fn a_caller_is_read_as_the_standard_has_it() {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        let place = Place::read(parent, "a=b").unwrap();
-        assert_eq!(place.trace, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
-        assert_eq!(
-            (place.span, place.state.as_str(), place.sampled),
-            (0xf0_67aa_0ba9_02b7, "a=b", true)
-        );
+        let ids = SpanIds::read(parent, "a=b").unwrap();
+        assert_eq!(ids.trace, 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736);
+        assert_eq!((ids.span, ids.state.as_str(), ids.sampled), (0xf0_67aa_0ba9_02b7, "a=b", true));
         let later = format!("cc-{}-more", &parent[3..]);
-        assert_eq!(Place::read(&later, "\n"), Some(Place { state: String::new(), ..place }));
-        assert!(!Place::read(&parent.replace("-01", "-02"), "").unwrap().sampled);
+        assert_eq!(SpanIds::read(&later, "\n"), Some(SpanIds { state: String::new(), ..ids }));
+        assert!(!SpanIds::read(&parent.replace("-01", "-02"), "").unwrap().sampled);
     }
 
     #[test]
-    fn what_is_no_caller_is_none() {
+    fn other_texts_are_not_a_caller() {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         for text in [
             "",
@@ -92,7 +89,7 @@ mod tests {
             &parent[1..],
             &parent.replace('b', "+"),
         ] {
-            assert_eq!(Place::read(text, ""), None, "{text}");
+            assert_eq!(SpanIds::read(text, ""), None, "{text}");
         }
     }
 }

@@ -1,4 +1,6 @@
-//! What the server tells a client about its work, if the client wants to know.
+//! What a client hears of a request before its answer: progress, and log messages if it wants them.
+//!
+//! Nothing about a call may follow its answer, nor may a client read progress together with it (see `watcher.rs`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,115 +18,113 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 /// The least time between the last progress and the answer.
-const APART: Duration = Duration::from_millis(20);
+const PROGRESS_GAP: Duration = Duration::from_millis(20);
 
-/// The least serious messages a client wants; none until it says so.
+/// The least severe log messages a client wants; none until it says so.
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
 #[derive(Debug, Clone, Default)]
-pub struct Threshold(Arc<Mutex<Option<LoggingLevel>>>);
+pub struct LogThreshold(Arc<Mutex<Option<LoggingLevel>>>);
 
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
-impl Threshold {
+impl LogThreshold {
     pub fn set(&self, level: LoggingLevel) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
     }
 
-    /// Whom to tell about one request: a request that stands alone says itself what it wants.
-    pub fn teller(
+    /// The log of one request. A stateless request sets its own threshold.
+    pub fn log(
         &self,
         context: &RequestContext<RoleServer>,
-        voice: Voice,
+        notifier: Notifier,
         secrets: Secrets,
-    ) -> Teller {
+    ) -> ClientLog {
         let own = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let least = context.meta.log_level().or(own);
-        Teller { voice, request: context.id.clone(), least, secrets }
+        ClientLog { notifier, request: context.id.clone(), least, secrets }
     }
 }
 
-/// What a client hears of a request until it is answered. Clones are for the same.
+/// Sends the notifications of one request, until it is answered. Clones share it.
 #[derive(Clone)]
-pub struct Voice {
+pub struct Notifier {
     peer: Peer<RoleServer>,
-    said: Arc<tokio::sync::Mutex<Said>>,
+    state: Arc<tokio::sync::Mutex<State>>,
 }
 
 #[derive(Default)]
-struct Said {
-    /// Whether nothing more is said.
-    silent: bool,
-    /// When the last progress was.
-    progress: Option<Instant>,
+struct State {
+    silenced: bool,
+    last_progress: Option<Instant>,
 }
 
-impl Voice {
+impl Notifier {
     pub fn new(context: &RequestContext<RoleServer>) -> Self {
-        Self { peer: context.peer.clone(), said: Arc::default() }
+        Self { peer: context.peer.clone(), state: Arc::default() }
     }
 
-    pub async fn say(&self, news: ServerNotification) {
-        let mut said = self.said.lock().await;
-        if said.silent {
+    pub async fn send(&self, notification: ServerNotification) {
+        let mut state = self.state.lock().await;
+        if state.silenced {
             return;
         }
-        let progress = matches!(news, ServerNotification::ProgressNotification(_));
-        // A client that cannot be told has left, which its own stream will tell.
-        let _ = self.peer.send_notification(news).await;
-        if progress {
-            said.progress = Some(Instant::now());
+        let is_progress = matches!(notification, ServerNotification::ProgressNotification(_));
+        // If this fails the client has left, which the transport finds out by itself.
+        let _ = self.peer.send_notification(notification).await;
+        if is_progress {
+            state.last_progress = Some(Instant::now());
         }
     }
 
-    /// Says no more, once what is being said is said. Afterwards it is time for the answer.
-    pub async fn fall_silent(&self) {
-        self.said.lock().await.silent = true;
-        self.stand_apart().await;
+    /// Waits for a notification that is being sent, and sends no more. Afterwards the answer may be sent.
+    pub async fn silence(&self) {
+        self.state.lock().await.silenced = true;
+        self.wait_after_progress().await;
     }
 
-    /// Waits until nobody reads the last progress together with what comes next.
-    pub async fn stand_apart(&self) {
-        let progress = self.said.lock().await.progress;
-        if let Some(told) = progress {
-            sleep_until(told + APART).await;
+    /// Waits until a client cannot read the last progress together with what comes next.
+    pub async fn wait_after_progress(&self) {
+        let progress = self.state.lock().await.last_progress;
+        if let Some(sent) = progress {
+            sleep_until(sent + PROGRESS_GAP).await;
         }
     }
 }
 
+/// Log messages for the client about one request.
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
-pub struct Teller {
-    voice: Voice,
-    /// What it is about: over HTTP, what is told comes with its answer.
+pub struct ClientLog {
+    notifier: Notifier,
+    /// Over HTTP, a message about a request comes on the same stream as its answer.
     request: RequestId,
     least: Option<LoggingLevel>,
-    /// What is not told.
     secrets: Secrets,
 }
 
 #[expect(deprecated, reason = "clients of all revisions but the newest have logging")]
-impl Teller {
-    async fn tell(&self, level: LoggingLevel, text: String) {
+impl ClientLog {
+    async fn log(&self, level: LoggingLevel, text: String) {
         if self.least.is_none_or(|least| severity(level) < severity(least)) {
             return;
         }
         let message = LoggingMessageNotificationParam::new(level, json!(text));
         let mut message = LoggingMessageNotification::new(message);
         message.extensions.insert(OriginatingRequestId(self.request.clone()));
-        self.voice.say(ServerNotification::LoggingMessageNotification(message)).await;
+        self.notifier.send(ServerNotification::LoggingMessageNotification(message)).await;
     }
 
-    /// Tells why a command did not run.
-    pub async fn tell_error(&self, error: &Error) {
-        self.tell(LoggingLevel::Warning, self.secrets.mask(&error.chain()).into()).await;
+    /// Logs why a command did not run.
+    pub async fn log_error(&self, error: &Error) {
+        self.log(LoggingLevel::Warning, self.secrets.mask(&error.chain()).into()).await;
     }
 
-    /// Tells what became of a command, as far as it is worth telling.
-    pub async fn tell_outcome(&self, outcome: &Result<Outcome, Error>) {
+    /// Logs how a command ended, and what is remarkable about it.
+    pub async fn log_outcome(&self, outcome: &Result<Outcome, Error>) {
         let outcome = match outcome {
-            Err(error) => return self.tell_error(error).await,
+            Err(error) => return self.log_error(error).await,
             Ok(outcome) => outcome,
         };
         if let Some(limit) = outcome.limit {
-            self.tell(LoggingLevel::Warning, limit.to_string()).await;
+            self.log(LoggingLevel::Warning, limit.to_string()).await;
         }
         let (level, text) = match outcome.end {
             End::Exited(code) => (LoggingLevel::Debug, format!("the command exited with {code}")),
@@ -140,14 +140,14 @@ impl Teller {
             End::Lost => (LoggingLevel::Error, "the command was lost".to_owned()),
             End::Closed(_) => (LoggingLevel::Info, "the command ended with the server".to_owned()),
         };
-        self.tell(level, text).await;
+        self.log(level, text).await;
         if !outcome.background.is_empty() {
             let text = format!("processes are still running: {:?}", outcome.background);
-            self.tell(LoggingLevel::Notice, text).await;
+            self.log(LoggingLevel::Notice, text).await;
         }
         if outcome.output.lost() > 0 {
             let text = format!("{} bytes of output could not be kept", outcome.output.lost());
-            self.tell(LoggingLevel::Warning, text).await;
+            self.log(LoggingLevel::Warning, text).await;
         }
     }
 }
