@@ -231,11 +231,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a command and all it runs.
     pub fn call(&mut self, call: &Call<'_>) -> Ruling {
-        if call.wrappers > MAX_WRAPPERS {
-            return Err(
-                self.deny(call.span(), Why::NotUnderstood { what: "it is nested too deep" })
-            );
-        }
+        self.is_shallow(call)?;
         let name = Name::of(call.words);
         self.denied_as(&name, call.words)?;
         self.allowed(&name, call.words)?;
@@ -244,6 +240,15 @@ impl<'a> Judge<'a> {
             self.enter(call.arguments());
         }
         tools::look(self, &name, call)
+    }
+
+    fn is_shallow(&self, call: &Call<'_>) -> Ruling {
+        match call.wrappers > MAX_WRAPPERS {
+            true => {
+                Err(self.deny(call.span(), Why::NotUnderstood { what: "it is nested too deep" }))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Refuses what a rule denies, or may deny.
@@ -312,6 +317,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a command that a program runs for its own purposes: no rule has to allow it.
     pub fn run_by(&mut self, call: &Call<'_>) -> Ruling {
+        self.is_shallow(call)?;
         self.denied(call.words)?;
         match call.name() {
             Some(name) => self.elsewhere(|judge| tools::look(judge, &name, call)),

@@ -2,7 +2,7 @@
 //! become code.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use crate::rule::base_name;
@@ -12,7 +12,7 @@ use crate::words::Words;
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     /// All the values a variable may have had.
-    values: HashMap<String, Vec<Value>>,
+    values: HashMap<String, BTreeSet<Value>>,
     /// Base names of files that were written; `None` if only the run will know which.
     written: Vec<Option<String>>,
     /// Texts that are code if something evaluates them.
@@ -28,7 +28,7 @@ pub struct Knowledge {
 }
 
 /// What a variable may hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Text(String),
     /// Something that is certainly no option of a program.
@@ -68,27 +68,20 @@ impl Knowledge {
         self.evaluates |= script.evaluates;
         self.suspects.append(&mut script.suspects);
         for name in &script.descriptors {
-            self.values.entry(name.clone()).or_default().push(Value::Descriptor);
+            self.values.entry(name.clone()).or_default().insert(Value::Descriptor);
         }
         for (name, value) in script.values() {
             self.evaluates |= NUMBERS.has(name);
             let value = value.map_or(Value::Unknown, |word| self.value_of(script, word));
-            let values = self.values.entry(name.to_owned()).or_default();
-            if !values.contains(&value) {
-                values.push(value);
-                self.has_changed |= !outermost;
-            }
+            let is_new = self.values.entry(name.to_owned()).or_default().insert(value);
+            self.has_changed |= is_new && !outermost;
         }
     }
 
     /// Notes a value of a variable, or that only the run will know it.
     pub fn note(&mut self, name: &str, value: Option<String>) {
         let value = value.map_or(Value::Unknown, Value::Text);
-        let values = self.values.entry(name.to_owned()).or_default();
-        if !values.contains(&value) {
-            values.push(value);
-            self.has_changed = true;
-        }
+        self.has_changed |= self.values.entry(name.to_owned()).or_default().insert(value);
     }
 
     pub fn note_written(&mut self, file: &Word) {
@@ -143,12 +136,11 @@ impl Knowledge {
 
     /// What a variable's value begins with; `None` if it may be empty.
     fn beginning_of(&self, name: &str) -> Option<Beginning> {
-        if is_shells_own(name) || !self.values_of(name).iter().all(Value::is_no_option) {
+        if is_shells_own(name) || !self.values_of(name).all(Value::is_no_option) {
             return Some(Beginning::Option);
         }
         let certain = |value: &Value| matches!(value, Value::Text(_));
-        let values = self.values_of(name);
-        (!values.is_empty() && values.iter().all(certain)).then_some(Beginning::Other)
+        (self.has_values(name) && self.values_of(name).all(certain)).then_some(Beginning::Other)
     }
 
     /// Whether all that commands print is names and numbers, none of which begins with a dash.
@@ -161,8 +153,8 @@ impl Knowledge {
     pub fn is_descriptor(&self, word: &Word) -> bool {
         match word.pieces.as_slice() {
             [Piece::Unknown { origin: Origin::Variable(name), .. }] => {
-                let values = self.values_of(name);
-                !values.is_empty() && values.iter().all(|value| *value == Value::Descriptor)
+                self.has_values(name)
+                    && self.values_of(name).all(|value| *value == Value::Descriptor)
             }
             _ => false,
         }
@@ -173,9 +165,10 @@ impl Knowledge {
     pub fn settled<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
         let is_settled = |piece: &Piece| match piece {
             Piece::Unknown { splits: true, origin: origin @ Origin::Variable(name) } => {
-                let values = self.values_of(name);
                 let empty = |value: &Value| *value == Value::Text(String::new());
-                !values.is_empty() && !values.iter().any(empty) && self.is_one_word(origin)
+                self.has_values(name)
+                    && !self.values_of(name).any(empty)
+                    && self.is_one_word(origin)
             }
             _ => false,
         };
@@ -207,8 +200,8 @@ impl Knowledge {
             }
             [Piece::Unknown { origin: Origin::Variable(name), .. }]
                 if !is_shells_own(name)
-                    && !self.values_of(name).is_empty()
-                    && self.values_of(name).iter().all(Value::is_no_option)
+                    && self.has_values(name)
+                    && self.values_of(name).all(Value::is_no_option)
                     && !self.values.contains_key("IFS") =>
             {
                 Value::NoOption
@@ -217,8 +210,12 @@ impl Knowledge {
         }
     }
 
-    fn values_of(&self, name: &str) -> &[Value] {
-        self.values.get(name).map(Vec::as_slice).unwrap_or_default()
+    fn values_of(&self, name: &str) -> impl Iterator<Item = &Value> {
+        self.values.get(name).into_iter().flatten()
+    }
+
+    fn has_values(&self, name: &str) -> bool {
+        self.values_of(name).next().is_some()
     }
 
     /// Whether something is one word although the shell would split it.
@@ -229,7 +226,7 @@ impl Knowledge {
             Origin::Pipe | Origin::Listed | Origin::Number => true,
             Origin::Variable(name) => {
                 let splits_otherwise = self.values.contains_key("IFS");
-                !splits_otherwise && !is_shells_own(name) && self.values_of(name).iter().all(plain)
+                !splits_otherwise && !is_shells_own(name) && self.values_of(name).all(plain)
             }
             Origin::Commands(_) | Origin::Other => false,
         }
@@ -243,10 +240,11 @@ impl Knowledge {
                 Piece::Text { text, .. } => Some(text.clone()),
                 Piece::Unknown { origin: Origin::Number, .. } => Some("1".to_owned()),
                 Piece::Unknown { origin: Origin::Variable(name), .. } => {
-                    match self.values_of(name) {
+                    let mut values = self.values_of(name);
+                    match (values.next(), values.next()) {
                         _ if is_shells_own(name) => None,
-                        [] => Some(unset.to_owned()),
-                        [Value::Text(text)] => Some(text.clone()),
+                        (None, _) => Some(unset.to_owned()),
+                        (Some(Value::Text(text)), None) => Some(text.clone()),
                         _ => None,
                     }
                 }

@@ -344,45 +344,50 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
 }
 
 /// Whether the arguments that are no options begin with the given words. An option we do not know
-/// may have a value or not, so both are tried.
+/// may have a value or not, so both are tried: all places to go on from are followed at once, as one
+/// after the other takes twice as long with every such option.
 fn has_places(places: &[&String], program: &str, words: &[Word]) -> Match {
-    let Some((first, later)) = places.split_first() else { return Match::Yes };
-    let mut at = 0;
+    let mut starts = vec![false; words.len() + 2];
+    starts[0] = true;
     let mut best = Match::No;
-    while let Some(word) = words.get(at) {
-        let Some(text) = word.data() else {
-            let option = word.beginning().starts_with('-') && word.is_one();
-            if option {
-                at += 1;
+    for place in places {
+        let mut behind = vec![false; words.len() + 2];
+        for (at, word) in words.iter().enumerate() {
+            if !starts[at] {
                 continue;
             }
-            return best.max(Match::Maybe);
-        };
-        if word.literal().is_none() && !text.starts_with('-') {
-            // The shell may make anything of a pattern.
-            return best.max(Match::Maybe);
-        }
-        if !text.starts_with('-') || text == "-" {
-            let given = options::whole_name(program, &text.to_lowercase(), first);
-            if glob(&first.to_lowercase(), &given) {
-                best = best.max(has_places(later, program, &words[at + 1..]));
+            let Some(text) = word.data() else {
+                match word.beginning().starts_with('-') && word.is_one() {
+                    true => starts[at + 1] = true,
+                    false => best = Match::Maybe,
+                }
+                continue;
+            };
+            if word.literal().is_none() && !text.starts_with('-') {
+                // The shell may make anything of a pattern.
+                best = Match::Maybe;
+                continue;
             }
-            return best;
-        }
-        match options::meaning(program, &text) {
-            Meaning::Flag => at += 1,
-            Meaning::Valued if words.get(at + 1).is_some_and(|value| !value.is_one()) => {
-                return best.max(Match::Maybe);
+            if !text.starts_with('-') || text == "-" {
+                let given = options::whole_name(program, &text.to_lowercase(), place);
+                behind[at + 1] |= glob(&place.to_lowercase(), &given);
+                continue;
             }
-            Meaning::Valued => at += 2,
-            Meaning::Unknown => {
-                let rest = words.get(at + 2..).unwrap_or_default();
-                best = best.max(has_places(places, program, rest));
-                at += 1;
+            match options::meaning(program, &text) {
+                Meaning::Flag => starts[at + 1] = true,
+                Meaning::Valued if words.get(at + 1).is_some_and(|value| !value.is_one()) => {
+                    best = Match::Maybe;
+                }
+                Meaning::Valued => starts[at + 2] = true,
+                Meaning::Unknown => {
+                    starts[at + 1] = true;
+                    starts[at + 2] = true;
+                }
             }
         }
+        starts = behind;
     }
-    best
+    if starts.contains(&true) { Match::Yes } else { best }
 }
 
 /// Whether a text matches a pattern in which `*` stands for any number of characters.

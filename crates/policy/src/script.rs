@@ -59,8 +59,8 @@ pub struct Script {
     pub counted: Vec<(String, Span)>,
     /// Variables that hold the number of a descriptor.
     pub descriptors: Vec<String>,
-    /// The words of loops, by the name of the variable.
-    loops: Vec<(String, Word)>,
+    /// The variables of loops, each with the words it takes.
+    loops: Vec<(String, Vec<Word>)>,
     /// Texts that are code if something evaluates them: `'a[$(rm x)]'`.
     pub suspects: Vec<(String, Span)>,
     /// Whether something evaluates text: arithmetic, subscripts, `[[ -v`.
@@ -189,8 +189,13 @@ impl Script {
             let whole = Some(&assignment.value).filter(|_| !assignment.appends);
             (assignment.name.as_str(), whole)
         });
-        let looped = self.loops.iter().map(|(name, word)| (name.as_str(), Some(word)));
-        let is_loop = |name: &str| self.loops.iter().any(|(looped, _)| looped == name);
+        let looped = self
+            .loops
+            .iter()
+            .flat_map(|(name, words)| words.iter().map(move |word| (name.as_str(), Some(word))));
+        let is_loop = |name: &str| {
+            self.loops.iter().any(|(looped, words)| looped == name && !words.is_empty())
+        };
         let set = self.set.iter().filter(move |(name, _)| !is_loop(name));
         assigned.chain(looped).chain(set.map(|(name, _)| (name.as_str(), None)))
     }

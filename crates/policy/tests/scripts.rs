@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::time::{Duration, Instant};
+
 use mcpz_policy::{Policy, Threats, Verdict};
 use proptest::prelude::*;
 use support::{all_allowed, all_denied, allow, deny, is_allowed, judge};
@@ -292,6 +294,31 @@ fn limits_are_kept() {
     assert!(!is_allowed(&policy, &format!("{}ls", "env ".repeat(9))), "wrappers");
     // Each of these has to be read twice.
     assert!(!is_allowed(&policy, &format!("{}ls", "$((".repeat(200))));
+}
+
+#[test]
+fn no_text_takes_long_to_judge() {
+    let many = |count: usize, text: fn(usize) -> String| (0..count).map(text).collect::<String>();
+    let allowed = [
+        format!("git {} status", "-z ".repeat(20_000)),
+        format!("git {} status", "-z status ".repeat(5_000)),
+        format!("echo {{{}", "a".repeat(60_000)),
+        format!("ls {{{}}}> f", "a".repeat(60_000)),
+        format!("echo $(( $x {} ))", " ".repeat(60_000)),
+        format!("for x in {}; do echo $x; done", many(11_000, |n| format!("{n} "))),
+        format!("export {}", many(8_000, |n| format!("x={n} "))),
+        format!("env {} ls", "- ".repeat(30_000)),
+    ];
+    let denied = [format!("{}ls", "npx ".repeat(16_000)), format!("{}ls", "uv run ".repeat(9_000))];
+    let policy = deny("git push,git remote add,zzz");
+    for (texts, expected) in [(&allowed[..], true), (&denied[..], false)] {
+        for text in texts {
+            let start = Instant::now();
+            assert_eq!(is_allowed(&policy, text), expected, "{}", &text[..40]);
+            assert!(start.elapsed() < Duration::from_secs(5), "{}", &text[..40]);
+        }
+    }
+    assert!(is_allowed(&policy, &format!("{}ls", "npx ".repeat(8))));
 }
 
 #[test]

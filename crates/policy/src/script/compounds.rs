@@ -101,14 +101,15 @@ impl Reader<'_> {
             self.script.set.push((text.to_owned(), name.span.clone()));
             self.gaps()?;
             if self.take_word("in")? {
+                let mut words = Vec::new();
                 loop {
                     self.blanks()?;
                     if let Some(b';' | b'\n') = self.peek() {
                         break;
                     }
-                    let word = self.word(Place::Command)?;
-                    self.script.loops.push((text.to_owned(), word));
+                    words.push(self.word(Place::Command)?);
                 }
+                self.script.loops.push((text.to_owned(), words));
             }
             self.take(b';')?;
         }

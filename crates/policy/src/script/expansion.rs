@@ -304,10 +304,7 @@ impl Reader<'_> {
 
     /// What only the run will know must not be the name of what gets a value.
     fn no_assignment(&mut self) -> Result<(), Trouble> {
-        let mut at = 0;
-        while let Some(b' ' | b'\t') = self.ahead(at) {
-            at += 1;
-        }
+        let at = self.run_ahead(0, |byte| matches!(byte, b' ' | b'\t')).len();
         let next = [self.ahead(at), self.ahead(at + 1), self.ahead(at + 2)].map(|b| b.unwrap_or(0));
         let assigns = match next {
             [b'=', second, _] => second != b'=',

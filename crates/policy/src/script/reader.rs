@@ -101,6 +101,22 @@ impl<'a> Reader<'a> {
         byte
     }
 
+    /// The bytes that are as they should be from the one `count` after the place on.
+    pub(super) fn run_ahead(&mut self, count: usize, is_part: impl Fn(u8) -> bool) -> String {
+        let start = self.at;
+        for _ in 0..count {
+            self.peek();
+            self.at = (self.at + 1).min(self.text.len());
+        }
+        let mut run = String::new();
+        while let Some(byte) = self.peek().filter(|byte| is_part(*byte)) {
+            run.push(char::from(byte));
+            self.at += 1;
+        }
+        self.at = start;
+        run
+    }
+
     /// Goes one byte on.
     pub(super) fn advance(&mut self) -> Result<(), Trouble> {
         self.at = (self.at + 1).min(self.text.len());

@@ -32,16 +32,11 @@ impl Reader<'_> {
             descriptor = Some(descriptor.unwrap_or(0) * 10 + u32::from(byte - b'0'));
             digits += 1;
         }
-        let mut prefix = digits;
+        let (mut prefix, mut name) = (digits, String::new());
         if digits == 0 && self.is_bash() && self.peek() == Some(b'{') {
-            prefix = 1;
-            while self
-                .ahead(prefix)
-                .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-            {
-                prefix += 1;
-            }
-            prefix = if self.ahead(prefix) == Some(b'}') { prefix + 1 } else { 0 };
+            name = self.run_ahead(1, |byte| byte.is_ascii_alphanumeric() || byte == b'_');
+            let closes = self.ahead(name.len() + 1) == Some(b'}');
+            prefix = if closes { name.len() + 2 } else { 0 };
         }
         let both = prefix == 0 && self.peek() == Some(b'&') && self.ahead(1) == Some(b'>');
         if both && !self.is_bash() {
@@ -53,7 +48,9 @@ impl Reader<'_> {
             return Ok(None);
         }
         if prefix > digits {
-            self.named_descriptor(prefix)?;
+            // `{name}>`: the variable gets the number.
+            self.script.counted.push((name.clone(), self.span(self.at)));
+            self.script.descriptors.push(name);
         }
         for _ in 0..prefix {
             self.peek();
@@ -61,16 +58,6 @@ impl Reader<'_> {
         }
         let way = self.way()?;
         Ok(Some(Redirect { descriptor, way, span: self.span(start) }))
-    }
-
-    /// `{name}>`: the variable gets the number.
-    fn named_descriptor(&mut self, length: usize) -> Result<(), Trouble> {
-        let name: String =
-            (1..length - 1).filter_map(|at| self.ahead(at)).map(char::from).collect();
-        let span = self.span(self.at);
-        self.script.counted.push((name.clone(), span));
-        self.script.descriptors.push(name);
-        Ok(())
     }
 
     fn way(&mut self) -> Result<Way, Trouble> {

@@ -300,10 +300,13 @@ fn command_behind(
     rest: &[Word],
 ) -> Ruling {
     let mut rest = rest;
-    while let Some(assignment) = rest.first().filter(|_| wrapper.sets).and_then(setting) {
-        let (variable, value) = assignment;
-        judge.knowledge.note(&variable, value.data().map(Cow::into_owned));
-        judge.variable(&variable, Some(&value), &value.span)?;
+    while let Some(first) = rest.first().filter(|_| wrapper.sets) {
+        if let Some((variable, value)) = setting(first) {
+            judge.knowledge.note(&variable, value.data().map(Cow::into_owned));
+            judge.variable(&variable, Some(&value), &value.span)?;
+        } else if name != "env" || first.literal().as_deref() != Some("-") {
+            break;
+        }
         rest = &rest[1..];
     }
     let before = rest.iter().take(wrapper.before).find(|word| word.literal().is_none());
@@ -314,9 +317,6 @@ fn command_behind(
     rest = rest.get(wrapper.before..).unwrap_or_default();
     let Some(first) = rest.first() else { return Ok(()) };
     let option = first.literal().filter(|text| text.starts_with('-'));
-    if name == "env" && option.as_deref() == Some("-") {
-        return command_behind(judge, wrapper, name, call, &rest[1..]);
-    }
     if name == "flock" && option.as_deref().is_some_and(|text| ["-c", "--command"].contains(&text))
     {
         return match rest.get(1) {
