@@ -2,8 +2,8 @@
 
 use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
-use crate::paths::Places;
-use crate::rule::{Match, Name, base_name};
+use crate::paths::{Places, base_name};
+use crate::rule::{Match, Name};
 use crate::script::{MAX_COMMANDS, Redirect, Script, Shell, Simple, Span, Trouble, Way, Word};
 use crate::threats::{self, Threat};
 use crate::variables::{Effect, effect};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
-use crate::rule::base_name;
+use crate::paths::base_name;
 use crate::script::{Origin, Piece, Script, Span, Word};
 use crate::words::Words;
 
@@ -37,15 +37,6 @@ enum Value {
     Descriptor,
     Unknown,
 }
-
-/// Commands that print names of files, numbers and the like, unless they are given a form.
-const LISTING: Words = Words("docker fd find kubectl ls nproc pwd readlink realpath wc which");
-
-/// Sub-commands of git that do.
-const GIT: Words = Words("branch describe ls-files merge-base remote rev-list rev-parse tag");
-
-/// Commands that print some of what they read.
-const CHOOSING: Words = Words("grep head rg sort tail uniq");
 
 /// Variables the shell itself sets, to what a request has said.
 const SHELLS_OWN: Words =
@@ -146,7 +137,7 @@ impl Knowledge {
     /// Whether all that commands print is names and numbers, none of which begins with a dash.
     pub fn lists(&self, script: &Script, commands: Range<usize>) -> bool {
         let odd = |name: &Option<String>| name.as_ref().is_none_or(|name| name.starts_with('-'));
-        !self.written.iter().any(odd) && lists(script, commands)
+        !self.written.iter().any(odd) && script.lists(commands)
     }
 
     /// Whether a word is the number of a file that was opened before.
@@ -194,7 +185,7 @@ impl Knowledge {
         match word.pieces.as_slice() {
             [Piece::Unknown { origin: Origin::Number, .. }] => Value::Text("1".to_owned()),
             [Piece::Unknown { origin: Origin::Commands(commands), .. }]
-                if lists(script, commands.clone()) =>
+                if script.lists(commands.clone()) =>
             {
                 Value::NoOption
             }
@@ -269,37 +260,6 @@ enum Beginning {
 
 fn is_shells_own(name: &str) -> bool {
     SHELLS_OWN.has(name) || name.starts_with("BASH")
-}
-
-/// Whether a function of this name would be taken for a command that lists.
-pub fn is_listing(name: &str) -> bool {
-    let counts = ["git", "nproc", "getconf"].contains(&name);
-    counts || LISTING.has(name) || CHOOSING.has(name)
-}
-
-fn lists(script: &Script, commands: Range<usize>) -> bool {
-    let names_files = |text: &Cow<'_, str>| {
-        let letters = text.strip_prefix('-').is_some_and(|letters| letters.contains('l'));
-        text == "--files" || text.starts_with("--files-with") || letters
-    };
-    let lists = |at: usize| {
-        let command = &script.commands[at];
-        let words: Option<Vec<_>> = command.words.iter().map(Word::data).collect();
-        // A form makes them print anything.
-        let Some(words) =
-            words.filter(|words| !words.concat().contains(['%', '{', '+', '=', '\\']))
-        else {
-            return false;
-        };
-        let second = words.get(1).map(AsRef::as_ref).unwrap_or_default();
-        match words.first().map(AsRef::as_ref).unwrap_or_default() {
-            "git" if second == "diff" => words.iter().any(|word| word == "--name-only"),
-            "git" => GIT.has(second),
-            name if CHOOSING.has(name) => command.piped || words.iter().any(names_files),
-            name => LISTING.has(name),
-        }
-    };
-    !commands.is_empty() && commands.into_iter().all(lists)
 }
 
 impl Value {

@@ -122,7 +122,7 @@ impl Policy {
         if !self.restricts() && (self.threats == Threats::Off || !threats::may_be_in(text)) {
             return Judgement { verdict: Verdict::Allow, threats: Vec::new(), rules: Vec::new() };
         }
-        let language = match rule::base_name(shell) {
+        let language = match paths::base_name(shell) {
             "bash" => Some(Shell::Bash),
             "sh" | "dash" | "ash" => Some(Shell::Sh),
             _ => None,

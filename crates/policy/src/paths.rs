@@ -95,6 +95,11 @@ impl Places {
     }
 }
 
+/// What a path ends with.
+pub fn base_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
 /// A path without `.`, `..` and doubled slashes.
 fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();

@@ -10,6 +10,7 @@ use std::fmt;
 use regex::Regex;
 
 use crate::options::{self, Meaning};
+use crate::paths::base_name;
 use crate::script::Word;
 use crate::words::Words;
 
@@ -216,11 +217,6 @@ impl fmt::Display for Rule {
 /// `/usr/bin/` is a path; a regular expression has something a path does not.
 fn is_regex_sign(character: char) -> bool {
     "^$.*+?()[]{}|\\ ".contains(character)
-}
-
-/// What a path ends with.
-pub fn base_name(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
 fn allowed_name(pattern: &str, name: &str) -> bool {

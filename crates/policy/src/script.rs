@@ -9,6 +9,7 @@ mod compounds;
 mod documents;
 mod expansion;
 mod grammar;
+mod listing;
 mod reader;
 mod redirects;
 mod words;
@@ -128,14 +129,6 @@ pub enum Origin {
     Listed,
     Number,
     Other,
-}
-
-impl Simple {
-    /// Whether all it prints is a number.
-    fn counts(&self) -> bool {
-        let name = self.words.first().and_then(Word::literal).unwrap_or_default();
-        name == "nproc" || name == "getconf"
-    }
 }
 
 impl Origin {

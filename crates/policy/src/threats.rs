@@ -122,7 +122,7 @@ impl<'a> Seen<'a> {
     fn new(command: &'a Simple) -> Self {
         let literal = command.words.first().and_then(Word::literal).unwrap_or_default();
         let texts = command.words.iter().map(known).collect();
-        Self { command, name: crate::rule::base_name(&literal).to_owned(), texts }
+        Self { command, name: crate::paths::base_name(&literal).to_owned(), texts }
     }
 
     fn is(&self, names: &[&str]) -> bool {

@@ -1,6 +1,7 @@
 //! Commands that hold others: groups, loops, conditions, functions.
 
 use super::grammar::{Kind, Until};
+use super::listing::is_listing;
 use super::reader::{Reader, is_meta, is_name};
 use super::words::Place;
 use super::{Trouble, Word};
@@ -244,7 +245,7 @@ impl Reader<'_> {
                 what: "this is no name for a function",
             });
         };
-        if crate::knowledge::is_listing(&text) {
+        if is_listing(&text) {
             let what = "a function in place of a command";
             return Err(Trouble { span: name.span.clone(), what });
         }

@@ -1,0 +1,61 @@
+//! Commands whose output is known to be names of files, numbers and the like.
+//!
+//! What they print cannot be taken for an option, so it may become an argument. A function of the same
+//! name would break that promise, so the grammar refuses to define one.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{Script, Simple, Word};
+use crate::words::Words;
+
+/// Commands that list, unless they are given a format.
+const LISTING: Words = Words("docker fd find kubectl ls nproc pwd readlink realpath wc which");
+
+/// Sub-commands of git that list.
+const GIT: Words = Words("branch describe ls-files merge-base remote rev-list rev-parse tag");
+
+/// Commands that print some of the lines they read.
+const CHOOSING: Words = Words("grep head rg sort tail uniq");
+
+/// Whether a function of this name would be taken for a command that lists.
+pub(super) fn is_listing(name: &str) -> bool {
+    let counts = ["git", "nproc", "getconf"].contains(&name);
+    counts || LISTING.has(name) || CHOOSING.has(name)
+}
+
+impl Simple {
+    /// Whether all it prints is a number.
+    pub(super) fn counts(&self) -> bool {
+        let name = self.words.first().and_then(Word::literal).unwrap_or_default();
+        name == "nproc" || name == "getconf"
+    }
+
+    fn lists(&self) -> bool {
+        let words: Option<Vec<_>> = self.words.iter().map(Word::data).collect();
+        // A format makes them print anything.
+        let Some(words) =
+            words.filter(|words| !words.concat().contains(['%', '{', '+', '=', '\\']))
+        else {
+            return false;
+        };
+        let names_files = |text: &Cow<'_, str>| {
+            let letters = text.strip_prefix('-').is_some_and(|letters| letters.contains('l'));
+            text == "--files" || text.starts_with("--files-with") || letters
+        };
+        let second = words.get(1).map(AsRef::as_ref).unwrap_or_default();
+        match words.first().map(AsRef::as_ref).unwrap_or_default() {
+            "git" if second == "diff" => words.iter().any(|word| word == "--name-only"),
+            "git" => GIT.has(second),
+            name if CHOOSING.has(name) => self.piped || words.iter().any(names_files),
+            name => LISTING.has(name),
+        }
+    }
+}
+
+impl Script {
+    /// Whether each of these commands lists, and there is one.
+    pub fn lists(&self, commands: Range<usize>) -> bool {
+        !commands.is_empty() && self.commands[commands].iter().all(Simple::lists)
+    }
+}
