@@ -23,7 +23,7 @@ pub enum Why {
     /// What runs is known only when it runs, and could be something that may not.
     Unresolved { what: &'static str },
     /// The program can be made to run others this way, which cannot be judged.
-    Hides { what: &'static str },
+    Opaque { what: &'static str },
     /// The variable changes what programs run.
     Variable { name: String },
     /// The file is not where files may be written.
@@ -33,7 +33,7 @@ pub enum Why {
     /// The text is not understood.
     NotUnderstood { what: &'static str },
     /// There is no command in it.
-    Nothing,
+    Empty,
     /// The shell is not one whose language is understood.
     Shell { shell: String },
     /// It looks like an attack.
@@ -72,7 +72,7 @@ impl fmt::Display for Denial {
             Why::Unresolved { what } => {
                 write!(f, "is not known before it runs ({what}); write out what is to run")
             }
-            Why::Hides { what } => {
+            Why::Opaque { what } => {
                 write!(f, "could run any command ({what}), which cannot be judged")
             }
             Why::Variable { name } => {
@@ -83,7 +83,7 @@ impl fmt::Display for Denial {
             }
             Why::Network => f.write_str("opens a network connection"),
             Why::NotUnderstood { what } => write!(f, "is not understood: {what}"),
-            Why::Nothing => f.write_str("there is no command in it"),
+            Why::Empty => f.write_str("there is no command in it"),
             Why::Shell { shell } => {
                 write!(f, "commands for `{shell}` cannot be judged; use sh or bash")
             }

@@ -2,13 +2,15 @@
 
 use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
-use crate::paths::{Places, base_name};
-use crate::rule::{Match, Name};
-use crate::script::{MAX_COMMANDS, Redirect, Script, Shell, Simple, Span, Trouble, Way, Word};
+use crate::names::Names;
+use crate::paths::{WorkingDirectories, base_name};
+use crate::rule::{CommandName, Match};
+use crate::script::{
+    MAX_COMMANDS, ParseError, Redirect, RedirectKind, Script, Shell, SimpleCommand, Span, Word,
+};
 use crate::threats::{self, Threat};
 use crate::variables::{Effect, effect};
-use crate::words::Words;
-use crate::{Policy, Scene, Unresolved, tools};
+use crate::{Policy, Scene, Unresolved, programs};
 
 /// How many commands may start one another before we stop looking.
 const MAX_WRAPPERS: u32 = 8;
@@ -27,7 +29,7 @@ pub struct Judge<'a> {
     pub shell: Shell,
     commands: usize,
     texts: u32,
-    pub places: Places,
+    pub directories: WorkingDirectories,
     pub knowledge: Knowledge,
     /// Functions that are defined for sure where the text is that is being judged.
     functions: Vec<String>,
@@ -67,8 +69,8 @@ impl Call<'_> {
         match word.literal() {
             Some(name) => Some(base_name(&name).to_owned()),
             None => {
-                let end = word.end();
-                let base = end.rsplit_once('/').filter(|_| word.is_one())?.1;
+                let end = word.suffix();
+                let base = end.rsplit_once('/').filter(|_| word.is_single())?.1;
                 Some(base.to_owned())
             }
         }
@@ -94,7 +96,7 @@ impl<'a> Judge<'a> {
             shell: Shell::Sh,
             commands: 0,
             texts: 0,
-            places: Places::new(scene.directory, scene.home),
+            directories: WorkingDirectories::new(scene.directory, scene.home),
             knowledge: Knowledge::new(scene.variables),
             functions: Vec::new(),
             threats: Vec::new(),
@@ -115,13 +117,13 @@ impl<'a> Judge<'a> {
     /// Judges the whole of a text that was sent.
     pub fn whole(&mut self, text: &str, shell: Shell) -> Ruling {
         self.look(text, shell)?;
-        let moved = self.places.have_changed() && !self.policy.write_dirs.is_empty();
-        if !self.knowledge.is_out_of_order || !(moved || self.knowledge.has_changed) {
+        let moved = self.directories.have_changed() && !self.policy.write_dirs.is_empty();
+        if !self.knowledge.runs_out_of_order || !(moved || self.knowledge.has_changed) {
             return Ok(());
         }
         // Something runs later than it stands there, with what was learned since.
-        let (places, knowledge) = (self.places.clone(), self.knowledge.clone());
-        *self = Self { places, knowledge, ..Self::new(self.policy, self.scene, self.text) };
+        let (directories, knowledge) = (self.directories.clone(), self.knowledge.clone());
+        *self = Self { directories, knowledge, ..Self::new(self.policy, self.scene, self.text) };
         self.look(text, shell)
     }
 
@@ -147,12 +149,12 @@ impl<'a> Judge<'a> {
         if inert {
             return self.unresolved(span.clone(), "a text that could become code");
         }
-        let read = Script::evaluated(text, Shell::Bash, span.clone());
-        let script = read.map_err(|trouble| self.not_understood(trouble))?;
+        let read = Script::parse_evaluated(text, Shell::Bash, span.clone());
+        let script = read.map_err(|error| self.not_understood(error))?;
         self.all_of(&script)
     }
 
-    fn not_understood(&self, Trouble { span, what }: Trouble) -> Denial {
+    fn not_understood(&self, ParseError { span, what }: ParseError) -> Denial {
         self.deny(span, Why::NotUnderstood { what })
     }
 
@@ -164,8 +166,8 @@ impl<'a> Judge<'a> {
     /// Judges a text for a shell.
     pub fn script(&mut self, text: &str, shell: Shell, within: Option<Span>) -> Ruling {
         let whole = within.clone().unwrap_or(0..text.len());
-        let read = Script::read(text, shell, within);
-        let mut script = read.map_err(|trouble| self.not_understood(trouble))?;
+        let read = Script::parse(text, shell, within);
+        let mut script = read.map_err(|error| self.not_understood(error))?;
         self.commands += script.commands.len();
         self.texts += 1;
         if self.commands > MAX_COMMANDS {
@@ -187,7 +189,7 @@ impl<'a> Judge<'a> {
     }
 
     fn all_of(&mut self, script: &Script) -> Ruling {
-        for (name, span) in script.set.iter().chain(&script.counted) {
+        for (name, span) in script.set_variables.iter().chain(&script.arithmetic_variables) {
             self.variable(name, None, span)?;
         }
         for (at, command) in script.commands.iter().enumerate() {
@@ -196,14 +198,14 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn command(&mut self, script: &Script, at: usize, command: &Simple) -> Ruling {
+    fn command(&mut self, script: &Script, at: usize, command: &SimpleCommand) -> Ruling {
         for assignment in &command.assignments {
             self.variable(&assignment.name, Some(&assignment.value), &assignment.value.span)?;
         }
         for redirect in &command.redirects {
             self.redirect(redirect)?;
         }
-        self.knowledge.is_out_of_order |= command.repeats;
+        self.knowledge.runs_out_of_order |= command.repeats;
         let Some(first) = command.words.first() else { return Ok(()) };
         let name = first.literal().unwrap_or_default();
         for (function, from) in &script.functions {
@@ -212,7 +214,7 @@ impl<'a> Judge<'a> {
             }
         }
         let defined = self.functions.iter().any(|defined| *defined == name) && !SPECIAL.has(&name);
-        if defined && !self.knowledge.unsets && !unsets(script) {
+        if defined && !self.knowledge.unsets_functions && !unsets(script) {
             // Its body was judged where it stands.
             return self.denied(&command.words);
         }
@@ -220,26 +222,26 @@ impl<'a> Judge<'a> {
         let listed =
             command.piped && before.clone().all(|at| self.knowledge.lists(script, at..at + 1));
         let input = match script.input(command) {
-            Some(word) => word.data().map_or(Input::Unknown, |text| Input::Text(text.into())),
+            Some(word) => word.text().map_or(Input::Unknown, |text| Input::Text(text.into())),
             None if command.piped => Input::Unknown,
             None if self.is_typed() => Input::Typed,
             None => Input::Other,
         };
-        let words = self.knowledge.settled(&command.words);
+        let words = self.knowledge.with_single_words(&command.words);
         self.call(&Call { words: &words, input, listed, wrappers: 0 })
     }
 
     /// Judges a command and all it runs.
     pub fn call(&mut self, call: &Call<'_>) -> Ruling {
         self.is_shallow(call)?;
-        let name = Name::of(call.words);
+        let name = CommandName::of(call.words);
         self.denied_as(&name, call.words)?;
         self.allowed(&name, call.words)?;
         let Some(name) = call.name() else { return Ok(()) };
         if ["cd", "pushd", "popd"].contains(&name.as_str()) {
             self.enter(call.arguments());
         }
-        tools::look(self, &name, call)
+        programs::inspect(self, &name, call)
     }
 
     fn is_shallow(&self, call: &Call<'_>) -> Ruling {
@@ -253,10 +255,10 @@ impl<'a> Judge<'a> {
 
     /// Refuses what a rule denies, or may deny.
     pub fn denied(&self, words: &[Word]) -> Ruling {
-        self.denied_as(&Name::of(words), words)
+        self.denied_as(&CommandName::of(words), words)
     }
 
-    fn denied_as(&self, name: &Name<'_>, words: &[Word]) -> Ruling {
+    fn denied_as(&self, name: &CommandName<'_>, words: &[Word]) -> Ruling {
         let span = span_of(words);
         for rule in &self.policy.deny {
             match rule.matches(name, words) {
@@ -276,7 +278,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn allowed(&mut self, name: &Name<'_>, words: &[Word]) -> Ruling {
+    fn allowed(&mut self, name: &CommandName<'_>, words: &[Word]) -> Ruling {
         let allow = &self.policy.allow;
         if let Some(at) = allow.iter().position(|rule| rule.allows(name, words)) {
             if !self.needed.contains(&at) {
@@ -301,7 +303,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a text that something takes for a script, if it is known.
     pub fn text(&mut self, word: &Word, shell: Shell) -> Ruling {
-        match word.data() {
+        match word.text() {
             Some(text) => self.script(&text, shell, Some(word.span.clone())),
             None => self.unresolved(word.span.clone(), "a text that becomes a script"),
         }
@@ -320,7 +322,7 @@ impl<'a> Judge<'a> {
         self.is_shallow(call)?;
         self.denied(call.words)?;
         match call.name() {
-            Some(name) => self.elsewhere(|judge| tools::look(judge, &name, call)),
+            Some(name) => self.elsewhere(|judge| programs::inspect(judge, &name, call)),
             None => self.unresolved(call.span(), "its name"),
         }
     }
@@ -334,16 +336,16 @@ impl<'a> Judge<'a> {
     }
 
     /// Refuses what could run anything.
-    pub fn hides(&self, span: Span, what: &'static str) -> Ruling {
+    pub fn opaque(&self, span: Span, what: &'static str) -> Ruling {
         match self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty() {
             true => Ok(()),
-            false => Err(self.deny(span, Why::Hides { what })),
+            false => Err(self.deny(span, Why::Opaque { what })),
         }
     }
 
     /// Judges a variable that gets a value.
     pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
-        let known = value.and_then(Word::data);
+        let known = value.and_then(Word::text);
         let open = self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty();
         match (effect(name, known.as_deref()), value) {
             (Effect::Harmless, _) => Ok(()),
@@ -360,20 +362,22 @@ impl<'a> Judge<'a> {
     }
 
     fn redirect(&mut self, redirect: &Redirect) -> Ruling {
-        let (word, writes) = match &redirect.way {
-            Way::Read(word) => (word, false),
-            Way::Write(word) => (word, true),
-            Way::Copy(word) => (word, !is_descriptor(word) && !self.knowledge.is_descriptor(word)),
-            Way::Text(_) | Way::Document(_) => return Ok(()),
+        let (word, writes) = match &redirect.kind {
+            RedirectKind::Read(word) => (word, false),
+            RedirectKind::Write(word) => (word, true),
+            RedirectKind::Duplicate(word) => {
+                (word, !is_descriptor(word) && !self.knowledge.is_descriptor(word))
+            }
+            RedirectKind::HereString(_) | RedirectKind::HereDocument(_) => return Ok(()),
         };
         let folders = &self.policy.write_dirs;
-        let text = word.data().unwrap_or_default();
+        let text = word.text().unwrap_or_default();
         if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
             return Err(self.deny(redirect.span.clone(), Why::Network));
         }
-        if let (Way::Copy(_), true) = (&redirect.way, writes) {
+        if let (RedirectKind::Duplicate(_), true) = (&redirect.kind, writes) {
             // Bash expands such a name twice.
-            self.knowledge.evaluates |= word.data().is_none();
+            self.knowledge.evaluates |= word.text().is_none();
             if text.contains(['$', '`']) {
                 self.evaluate(&text, &word.span)?;
             }
@@ -381,15 +385,15 @@ impl<'a> Judge<'a> {
         if !writes || word.is_pipe() {
             return Ok(());
         }
-        self.knowledge.note_written(word);
-        match folders.is_empty() || self.places.is_within(word, folders) {
+        self.knowledge.add_written_file(word);
+        match folders.is_empty() || self.directories.is_within(word, folders) {
             true => Ok(()),
             false => Err(self.writes(redirect.span.clone(), word)),
         }
     }
 
     fn writes(&self, span: Span, word: &Word) -> Denial {
-        let path = word.data().unwrap_or("a file only the run will know".into());
+        let path = word.text().unwrap_or("a file only the run will know".into());
         self.deny(span, Why::Writes { path: path.into() })
     }
 
@@ -398,9 +402,9 @@ impl<'a> Judge<'a> {
         if word.is_pipe() {
             return Ok(());
         }
-        self.knowledge.note_written(word);
+        self.knowledge.add_written_file(word);
         let folders = &self.policy.write_dirs;
-        let inside = |word: &Word| self.places.is_within(word, folders);
+        let inside = |word: &Word| self.directories.is_within(word, folders);
         match folders.is_empty() || word.alternatives().iter().all(inside) {
             true => Ok(()),
             false => Err(self.writes(word.span.clone(), word)),
@@ -413,9 +417,9 @@ impl<'a> Judge<'a> {
         if self.policy.allow.is_empty() || !self.policy.write_dirs.is_empty() {
             return self.file(word);
         }
-        self.knowledge.note_written(word);
+        self.knowledge.add_written_file(word);
         let here = [self.scene.directory.to_owned()];
-        match self.places.is_within(word, &here) {
+        match self.directories.is_within(word, &here) {
             true => Ok(()),
             false => Err(self.writes(word.span.clone(), word)),
         }
@@ -429,10 +433,10 @@ impl<'a> Judge<'a> {
     /// Notes a `cd`.
     fn enter(&mut self, arguments: &[Word]) {
         let is_target =
-            |word: &&Word| word.data().is_none_or(|text| !text.starts_with('-') || text == "-");
+            |word: &&Word| word.text().is_none_or(|text| !text.starts_with('-') || text == "-");
         let target = arguments.iter().find(is_target);
         // In a loop it may come again and again.
-        self.places.enter(target, self.knowledge.is_out_of_order);
+        self.directories.enter(target, self.knowledge.runs_out_of_order);
     }
 }
 
@@ -440,10 +444,10 @@ impl<'a> Judge<'a> {
 const INDIRECT: [char; 10] = ['<', '>', '|', '&', ';', '(', '{', '$', '`', '\n'];
 
 /// Commands that are harmless wherever a variable names them: they show, compile, or do nothing.
-const KNOWN: Words = Words("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
+const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
 
 /// Builtins that come before functions in some modes.
-const SPECIAL: Words = Words(
+const SPECIAL: Names = Names(
     ". : break continue eval exec exit export readonly return set shift source times trap unset \
      command builtin",
 );
@@ -451,11 +455,11 @@ const SPECIAL: Words = Words(
 /// Whether a function may be gone again when it is called.
 fn unsets(script: &Script) -> bool {
     let mut words = script.commands.iter().flat_map(|command| &command.words);
-    words.any(|word| word.data().is_some_and(|text| text.contains("unset")))
+    words.any(|word| word.text().is_some_and(|text| text.contains("unset")))
 }
 
 fn is_descriptor(word: &Word) -> bool {
-    let text = word.data().unwrap_or_default();
+    let text = word.text().unwrap_or_default();
     text == "-"
         || (!text.is_empty() && text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()))
 }

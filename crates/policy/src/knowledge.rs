@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
+use crate::names::Names;
 use crate::paths::base_name;
 use crate::script::{Origin, Piece, Script, Span, Word};
-use crate::words::Words;
 
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
@@ -20,11 +20,11 @@ pub struct Knowledge {
     /// Whether something evaluates text.
     pub evaluates: bool,
     /// Whether something may run later than it stands there: in a loop, a function, a trap.
-    pub is_out_of_order: bool,
+    pub runs_out_of_order: bool,
     /// Whether something was learned only when it was reached.
     pub has_changed: bool,
     /// Whether functions may be gone again.
-    pub unsets: bool,
+    pub unsets_functions: bool,
 }
 
 /// What a variable may hold.
@@ -32,24 +32,24 @@ pub struct Knowledge {
 enum Value {
     Text(String),
     /// Something that is certainly no option of a program.
-    NoOption,
+    NotAnOption,
     /// The number of an open file.
     Descriptor,
     Unknown,
 }
 
 /// Variables the shell itself sets, to what a request has said.
-const SHELLS_OWN: Words =
-    Words("_ COMP_LINE COMP_WORDS COPROC DIRSTACK FUNCNAME MAPFILE OPTARG REPLY");
+const SET_BY_SHELL: Names =
+    Names("_ COMP_LINE COMP_WORDS COPROC DIRSTACK FUNCNAME MAPFILE OPTARG REPLY");
 
 /// Variables of the shell whose values are evaluated.
-const NUMBERS: Words = Words("EPOCHSECONDS HISTCMD LINENO OPTIND RANDOM SECONDS SRANDOM");
+const NUMBERS: Names = Names("EPOCHSECONDS HISTCMD LINENO OPTIND RANDOM SECONDS SRANDOM");
 
 impl Knowledge {
     pub fn new(variables: &[(String, String)]) -> Self {
         let mut knowledge = Self::default();
         for (name, value) in variables {
-            knowledge.note(name, Some(value.clone()));
+            knowledge.add_value(name, Some(value.clone()));
         }
         knowledge
     }
@@ -58,7 +58,7 @@ impl Knowledge {
     pub fn learn(&mut self, script: &mut Script, outermost: bool) {
         self.evaluates |= script.evaluates;
         self.suspects.append(&mut script.suspects);
-        for name in &script.descriptors {
+        for name in &script.descriptor_variables {
             self.values.entry(name.clone()).or_default().insert(Value::Descriptor);
         }
         for (name, value) in script.values() {
@@ -70,14 +70,14 @@ impl Knowledge {
     }
 
     /// Notes a value of a variable, or that only the run will know it.
-    pub fn note(&mut self, name: &str, value: Option<String>) {
+    pub fn add_value(&mut self, name: &str, value: Option<String>) {
         let value = value.map_or(Value::Unknown, Value::Text);
         self.has_changed |= self.values.entry(name.to_owned()).or_default().insert(value);
     }
 
-    pub fn note_written(&mut self, file: &Word) {
+    pub fn add_written_file(&mut self, file: &Word) {
         self.has_changed = true;
-        self.written.push(file.data().map(|path| base_name(&path).to_owned()));
+        self.written.push(file.text().map(|path| base_name(&path).to_owned()));
     }
 
     /// Whether a file may be one that the request wrote itself.
@@ -127,7 +127,7 @@ impl Knowledge {
 
     /// What a variable's value begins with; `None` if it may be empty.
     fn beginning_of(&self, name: &str) -> Option<Beginning> {
-        if is_shells_own(name) || !self.values_of(name).all(Value::is_no_option) {
+        if is_set_by_shell(name) || !self.values_of(name).all(Value::cannot_be_option) {
             return Some(Beginning::Option);
         }
         let certain = |value: &Value| matches!(value, Value::Text(_));
@@ -153,7 +153,7 @@ impl Knowledge {
 
     /// The words, with what is certainly one word in them marked as such: a variable whose values are
     /// all known.
-    pub fn settled<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
+    pub fn with_single_words<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
         let is_settled = |piece: &Piece| match piece {
             Piece::Unknown { splits: true, origin: origin @ Origin::Variable(name) } => {
                 let empty = |value: &Value| *value == Value::Text(String::new());
@@ -175,27 +175,27 @@ impl Knowledge {
     }
 
     fn value_of(&self, script: &Script, word: &Word) -> Value {
-        if let Some(text) = word.data() {
+        if let Some(text) = word.text() {
             return Value::Text(text.into());
         }
-        let beginning = word.beginning();
+        let beginning = word.prefix();
         if !beginning.is_empty() && !beginning.starts_with('-') {
-            return Value::NoOption;
+            return Value::NotAnOption;
         }
         match word.pieces.as_slice() {
             [Piece::Unknown { origin: Origin::Number, .. }] => Value::Text("1".to_owned()),
             [Piece::Unknown { origin: Origin::Commands(commands), .. }]
                 if script.lists(commands.clone()) =>
             {
-                Value::NoOption
+                Value::NotAnOption
             }
             [Piece::Unknown { origin: Origin::Variable(name), .. }]
-                if !is_shells_own(name)
+                if !is_set_by_shell(name)
                     && self.has_values(name)
-                    && self.values_of(name).all(Value::is_no_option)
+                    && self.values_of(name).all(Value::cannot_be_option)
                     && !self.values.contains_key("IFS") =>
             {
-                Value::NoOption
+                Value::NotAnOption
             }
             _ => Value::Unknown,
         }
@@ -217,7 +217,7 @@ impl Knowledge {
             Origin::Pipe | Origin::Listed | Origin::Number => true,
             Origin::Variable(name) => {
                 let splits_otherwise = self.values.contains_key("IFS");
-                !splits_otherwise && !is_shells_own(name) && self.values_of(name).all(plain)
+                !splits_otherwise && !is_set_by_shell(name) && self.values_of(name).all(plain)
             }
             Origin::Commands(_) | Origin::Other => false,
         }
@@ -225,7 +225,7 @@ impl Knowledge {
 
     /// What a word's text may be, with the values that are known in it. One that the request did not
     /// set is a number, or nothing. None at all if something else is in it.
-    pub fn texts_of(&self, word: &Word) -> Vec<String> {
+    pub fn possible_texts(&self, word: &Word) -> Vec<String> {
         let with = |unset: &str| -> Option<String> {
             let pieces = word.pieces.iter().map(|piece| match piece {
                 Piece::Text { text, .. } => Some(text.clone()),
@@ -233,7 +233,7 @@ impl Knowledge {
                 Piece::Unknown { origin: Origin::Variable(name), .. } => {
                     let mut values = self.values_of(name);
                     match (values.next(), values.next()) {
-                        _ if is_shells_own(name) => None,
+                        _ if is_set_by_shell(name) => None,
                         (None, _) => Some(unset.to_owned()),
                         (Some(Value::Text(text)), None) => Some(text.clone()),
                         _ => None,
@@ -258,18 +258,18 @@ enum Beginning {
     Other,
 }
 
-fn is_shells_own(name: &str) -> bool {
-    SHELLS_OWN.has(name) || name.starts_with("BASH")
+fn is_set_by_shell(name: &str) -> bool {
+    SET_BY_SHELL.has(name) || name.starts_with("BASH")
 }
 
 impl Value {
-    fn is_no_option(&self) -> bool {
+    fn cannot_be_option(&self) -> bool {
         match self {
             Self::Text(text) => {
                 let mut words = text.split_whitespace();
                 !text.is_empty() && words.all(|word| !word.starts_with('-'))
             }
-            Self::NoOption | Self::Descriptor => true,
+            Self::NotAnOption | Self::Descriptor => true,
             Self::Unknown => false,
         }
     }

@@ -13,14 +13,14 @@
 mod denial;
 mod judge;
 mod knowledge;
-mod options;
+mod names;
 mod paths;
+mod programs;
 mod rule;
 mod script;
+mod subcommands;
 mod threats;
-mod tools;
 mod variables;
-mod words;
 
 pub use denial::{Denial, Why};
 pub use rule::{Rule, RuleError, glob};
@@ -70,12 +70,12 @@ pub struct Scene<'a> {
 
 /// Whether a program takes what it reads for a program: a shell, an interpreter.
 pub fn reads_programs(name: &str) -> bool {
-    SHELLS.has(name) || tools::runs_anything(name)
+    SHELLS.has(name) || programs::runs_anything(name)
 }
 
 /// The shells there are.
-const SHELLS: words::Words =
-    words::Words("sh bash dash ash rbash zsh fish ksh mksh csh tcsh pwsh nu elvish xonsh");
+const SHELLS: names::Names =
+    names::Names("sh bash dash ash rbash zsh fish ksh mksh csh tcsh pwsh nu elvish xonsh");
 
 /// What was decided, and what there is to be warned of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl Policy {
         let mut judge = Judge::new(self, scene, text);
         let is_comment = |line: &str| line.trim().is_empty() || line.trim().starts_with('#');
         let ruling = match text.lines().all(is_comment) {
-            true => Err(judge.deny(0..0, Why::Nothing)),
+            true => Err(judge.deny(0..0, Why::Empty)),
             false => judge.whole(text, language),
         };
         let ruling = ruling.and_then(|()| environment(&mut judge, scene));
@@ -155,7 +155,7 @@ impl Policy {
         });
         let words: Vec<_> = spans.collect();
         let ruling = match words.is_empty() {
-            true => Err(judge.deny(0..0, Why::Nothing)),
+            true => Err(judge.deny(0..0, Why::Empty)),
             false => {
                 judge.call(&Call { words: &words, input: Input::Other, listed: false, wrappers: 0 })
             }
@@ -181,7 +181,7 @@ impl Policy {
     /// Programs on the allow list that can run any other, so that the list means little.
     pub fn open_doors(&self) -> Vec<&str> {
         let programs = self.allow.iter().filter_map(Rule::program);
-        programs.filter(|name| tools::runs_anything(name)).collect()
+        programs.filter(|name| programs::runs_anything(name)).collect()
     }
 }
 

@@ -1,15 +1,15 @@
 //! Where files are, by their names alone: no file system is looked at.
 
+use crate::names::Names;
 use crate::script::Word;
-use crate::words::Words;
 
 /// Files everybody may write.
-const DEVICES: Words =
-    Words("/dev/null /dev/zero /dev/full /dev/tty /dev/stdout /dev/stderr /dev/stdin");
+const DEVICES: Names =
+    Names("/dev/null /dev/zero /dev/full /dev/tty /dev/stdout /dev/stderr /dev/stdin");
 
 /// The directories a command may run in, as far as the script has told.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct WorkingDirectories {
     /// `None` if only the run will know.
     directories: Option<Vec<String>>,
     /// Where the request runs.
@@ -17,10 +17,10 @@ pub struct Places {
     home: Option<String>,
 }
 
-impl Places {
+impl WorkingDirectories {
     pub fn new(directory: &str, home: Option<&str>) -> Self {
-        let base = normal(directory);
-        Self { directories: Some(vec![base.clone()]), base, home: home.map(normal) }
+        let base = normalized(directory);
+        Self { directories: Some(vec![base.clone()]), base, home: home.map(normalized) }
     }
 
     /// Notes a `cd`: from here on, it may have happened or not.
@@ -34,11 +34,11 @@ impl Places {
             return;
         };
         // Back to where it was, which is known unless it was never left.
-        let back = target.data().as_deref() == Some("-");
+        let back = target.text().as_deref() == Some("-");
         if back && self.directories.as_ref().is_some_and(|directories| directories.len() > 1) {
             return;
         }
-        let upward = target.data().is_none_or(|text| again && text.contains(".."));
+        let upward = target.text().is_none_or(|text| again && text.contains(".."));
         let found = self.resolve(target).filter(|_| !upward && !back);
         match (&mut self.directories, found) {
             (Some(directories), Some(found)) if directories.len() < 64 => {
@@ -62,17 +62,22 @@ impl Places {
 
     /// What a word names, for each directory it may be relative to; `None` if that is not known.
     pub fn resolve(&self, word: &Word) -> Option<Vec<String>> {
-        let text = word.data()?;
-        if let Some(rest) = text.strip_prefix('~').filter(|_| word.begins_with_tilde()) {
+        let text = word.text()?;
+        if let Some(rest) = text.strip_prefix('~').filter(|_| word.starts_with_tilde()) {
             let rest = rest.strip_prefix('/').or(rest.is_empty().then_some(""))?;
-            return Some(vec![normal(&format!("{}/{rest}", self.home.as_ref()?))]);
+            return Some(vec![normalized(&format!("{}/{rest}", self.home.as_ref()?))]);
         }
         word.literal()?;
         if text.starts_with('/') {
-            return Some(vec![normal(&text)]);
+            return Some(vec![normalized(&text)]);
         }
         let directories = self.directories.as_ref()?;
-        Some(directories.iter().map(|directory| normal(&format!("{directory}/{text}"))).collect())
+        Some(
+            directories
+                .iter()
+                .map(|directory| normalized(&format!("{directory}/{text}")))
+                .collect(),
+        )
     }
 
     /// Whether a word certainly names a file in one of the folders, or one that everybody may write.
@@ -80,8 +85,8 @@ impl Places {
         let inside = |path: &String| {
             let folder = |folder: &String| {
                 let folder = match folder.starts_with('/') {
-                    true => normal(folder),
-                    false => normal(&format!("{}/{folder}", self.base)),
+                    true => normalized(folder),
+                    false => normalized(&format!("{}/{folder}", self.base)),
                 };
                 let rest = path.strip_prefix(&folder);
                 folder == "/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -101,7 +106,7 @@ pub fn base_name(path: &str) -> &str {
 }
 
 /// A path without `.`, `..` and doubled slashes.
-fn normal(path: &str) -> String {
+fn normalized(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {
@@ -123,7 +128,7 @@ mod tests {
     fn a_path_is_made_plain() {
         for (path, plain) in [("/a/../b//c/.", "/b/c"), ("/", "/"), ("/../..", "/"), ("/a/", "/a")]
         {
-            assert_eq!(normal(path), plain);
+            assert_eq!(normalized(path), plain);
         }
     }
 }

@@ -9,10 +9,10 @@ use std::fmt;
 
 use regex::Regex;
 
-use crate::options::{self, Meaning};
+use crate::names::Names;
 use crate::paths::base_name;
-use crate::script::Word;
-use crate::words::Words;
+use crate::script::{Script, Shell, Word};
+use crate::subcommands::{self, OptionKind};
 
 #[derive(Debug, Clone)]
 pub struct Rule {
@@ -35,12 +35,12 @@ enum Kind {
 }
 
 /// A command's name, looked at once for all rules.
-pub struct Name<'a> {
+pub struct CommandName<'a> {
     literal: Option<Cow<'a, str>>,
     base: String,
 }
 
-impl<'a> Name<'a> {
+impl<'a> CommandName<'a> {
     pub fn of(words: &'a [Word]) -> Self {
         let literal = words.first().and_then(Word::literal);
         let base = literal.as_deref().map(base_name).unwrap_or_default().to_lowercase();
@@ -75,10 +75,10 @@ pub enum RuleError {
 }
 
 /// Where programs of the system are. What is there is what its name says.
-const SYSTEM: Words = Words("/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/");
+const SYSTEM: Names = Names("/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/");
 
 /// Builtins that change what the shell does later. A pattern does not allow them by the way.
-const CHANGE_SHELL: Words = Words(
+const CHANGE_SHELL: Names = Names(
     ". alias bind builtin complete declare enable eval exec export fc hash local mapfile \
      readonly set shopt source trap typeset unalias unset",
 );
@@ -113,10 +113,10 @@ impl Rule {
     /// Holds the rule to its examples.
     pub fn check(&self, matching: &[String], others: &[String]) -> Result<(), RuleError> {
         let is_match = |example: &String| {
-            let script = crate::script::Script::read(example, crate::Shell::Bash, None);
+            let script = Script::parse(example, Shell::Bash, None);
             script.is_ok_and(|script| {
                 let mut commands = script.commands.iter().map(|command| &command.words);
-                commands.any(|words| self.matches(&Name::of(words), words) == Match::Yes)
+                commands.any(|words| self.matches(&CommandName::of(words), words) == Match::Yes)
             })
         };
         let rule = self.to_string();
@@ -143,21 +143,21 @@ impl Rule {
     }
 
     /// Whether the command is one the rule allows.
-    pub fn allows(&self, name: &Name<'_>, words: &[Word]) -> bool {
+    pub fn allows(&self, name: &CommandName<'_>, words: &[Word]) -> bool {
         let Some(name) = name.known() else { return false };
         match &self.kind {
             Kind::Words { name: pattern, rest, .. } => {
                 allowed_name(pattern, name) && begins_with(rest, name, &words[1..])
             }
             Kind::Regex(regex) => {
-                let all: Option<Vec<_>> = words.iter().map(Word::data).collect();
+                let all: Option<Vec<_>> = words.iter().map(Word::text).collect();
                 all.is_some_and(|all| regex.is_match(&all.join(" ")))
             }
         }
     }
 
     /// Whether the command is, or could be, one the rule denies.
-    pub fn matches(&self, name: &Name<'_>, words: &[Word]) -> Match {
+    pub fn matches(&self, name: &CommandName<'_>, words: &[Word]) -> Match {
         match &self.kind {
             Kind::Words { base, rest, .. } => {
                 let Some(word) = words.first() else { return Match::No };
@@ -165,7 +165,7 @@ impl Rule {
                 if let Some(sub) = name.base.strip_prefix("git-").filter(|_| base == "git") {
                     let known = |text| Word::known(text, word.span.clone());
                     let words = [&[known("git"), known(sub)], &words[1..]].concat();
-                    return self.matches(&Name::of(&words), &words);
+                    return self.matches(&CommandName::of(&words), &words);
                 }
                 let named = denied_name(base, name, word);
                 // A program nobody knows may be one that runs what follows.
@@ -175,7 +175,7 @@ impl Rule {
                 covers(rest, &name.base, &words[1..])
             }
             Kind::Regex(regex) => {
-                let all: Option<Vec<_>> = words.iter().map(Word::data).collect();
+                let all: Option<Vec<_>> = words.iter().map(Word::text).collect();
                 match all {
                     Some(all) if regex.is_match(&all.join(" ")) => Match::Yes,
                     Some(_) => Match::No,
@@ -186,7 +186,7 @@ impl Rule {
     }
 
     /// Whether a text that is no script, such as a program for an interpreter, has the name in it.
-    pub fn is_named_in(&self, text: &str) -> bool {
+    pub fn is_mentioned_in(&self, text: &str) -> bool {
         let Kind::Words { name, .. } = &self.kind else { return false };
         let name = base_name(name);
         let mut words = text.split(|c: char| !(c.is_alphanumeric() || "_-.".contains(c)));
@@ -238,16 +238,16 @@ fn allowed_name(pattern: &str, name: &str) -> bool {
 }
 
 /// By the base name, wherever the program is, and without regard to case, as some file systems do.
-fn denied_name(pattern: &str, name: &Name<'_>, word: &Word) -> Match {
+fn denied_name(pattern: &str, name: &CommandName<'_>, word: &Word) -> Match {
     if name.known().is_some() {
         return if glob(pattern, &name.base) { Match::Yes } else { Match::No };
     }
-    let end = word.end().to_lowercase();
+    let end = word.suffix().to_lowercase();
     let could_be = match end.rsplit_once('/') {
         Some((_, base)) => glob(pattern, base),
         None => may_end(pattern, &end),
     };
-    match word.is_one() && !could_be {
+    match word.is_single() && !could_be {
         true => Match::No,
         false => Match::Maybe,
     }
@@ -263,7 +263,7 @@ fn may_end(pattern: &str, end: &str) -> bool {
 fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
     let literal = |words: &[Word]| {
         let matches = |(pattern, word): (&String, &Word)| {
-            word.data().is_some_and(|word| glob(pattern, &word))
+            word.text().is_some_and(|word| glob(pattern, &word))
         };
         words.len() >= rest.len() && rest.iter().zip(words).all(matches)
     };
@@ -274,7 +274,7 @@ fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
         || (open
             && words.len() == rest_without_star.len()
             && begins_with(rest_without_star, name, words))
-        || options::behind_global(base_name(name), words).is_some_and(literal)
+        || subcommands::after_global_options(base_name(name), words).is_some_and(literal)
 }
 
 /// Whether the words are all there: sub-commands in order before other arguments, options anywhere.
@@ -287,19 +287,19 @@ fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
         false => has_word(option, words),
     });
     let options = options.min().unwrap_or(Match::Yes);
-    let words = match words.first().and_then(Word::data) {
+    let words = match words.first().and_then(Word::text) {
         // A toolchain before the sub-command.
         Some(first) if first.starts_with('+') && ["cargo", "rustc"].contains(&program) => {
             &words[1..]
         }
         _ => words,
     };
-    options.min(has_places(&places, program, words))
+    options.min(has_subcommands(&places, program, words))
 }
 
 /// Whether a word such as `of=/dev/*` is among the arguments.
 fn has_word(wanted: &str, words: &[Word]) -> Match {
-    let matches = words.iter().map(|word| match word.data() {
+    let matches = words.iter().map(|word| match word.text() {
         Some(text) if glob(wanted, &text) => Match::Yes,
         Some(_) => Match::No,
         None => Match::Maybe,
@@ -310,15 +310,17 @@ fn has_word(wanted: &str, words: &[Word]) -> Match {
 fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
     let mut letters: Vec<char> = match wanted.strip_prefix("--") {
         // A long option has a letter that means the same.
-        Some(_) => options::letters(program, wanted).chars().collect(),
-        None if !options::has_long_single(program) => wanted[1..].to_lowercase().chars().collect(),
+        Some(_) => subcommands::option_letters(program, wanted).chars().collect(),
+        None if !subcommands::has_single_dash_words(program) => {
+            wanted[1..].to_lowercase().chars().collect()
+        }
         None => vec![],
     };
     let mut unknown = false;
     for word in words {
-        let Some(text) = word.data() else {
-            let beginning = word.beginning();
-            unknown |= beginning.is_empty() || beginning.starts_with('-') || !word.is_one();
+        let Some(text) = word.text() else {
+            let beginning = word.prefix();
+            unknown |= beginning.is_empty() || beginning.starts_with('-') || !word.is_single();
             continue;
         };
         if text == "--" {
@@ -329,7 +331,7 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
         if text == *wanted || name == wanted || abbreviates {
             return Match::Yes;
         }
-        let given = options::letters(program, &text).to_lowercase();
+        let given = subcommands::option_letters(program, &text).to_lowercase();
         let had = letters.len();
         letters.retain(|letter| !given.contains(*letter));
         if had > 0 && letters.is_empty() {
@@ -342,7 +344,7 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
 /// Whether the arguments that are no options begin with the given words. An option we do not know
 /// may have a value or not, so both are tried: all places to go on from are followed at once, as one
 /// after the other takes twice as long with every such option.
-fn has_places(places: &[&String], program: &str, words: &[Word]) -> Match {
+fn has_subcommands(places: &[&String], program: &str, words: &[Word]) -> Match {
     let mut starts = vec![false; words.len() + 2];
     starts[0] = true;
     let mut best = Match::No;
@@ -352,8 +354,8 @@ fn has_places(places: &[&String], program: &str, words: &[Word]) -> Match {
             if !starts[at] {
                 continue;
             }
-            let Some(text) = word.data() else {
-                match word.beginning().starts_with('-') && word.is_one() {
+            let Some(text) = word.text() else {
+                match word.prefix().starts_with('-') && word.is_single() {
                     true => starts[at + 1] = true,
                     false => best = Match::Maybe,
                 }
@@ -365,17 +367,17 @@ fn has_places(places: &[&String], program: &str, words: &[Word]) -> Match {
                 continue;
             }
             if !text.starts_with('-') || text == "-" {
-                let given = options::whole_name(program, &text.to_lowercase(), place);
+                let given = subcommands::full_name(program, &text.to_lowercase(), place);
                 behind[at + 1] |= glob(&place.to_lowercase(), &given);
                 continue;
             }
-            match options::meaning(program, &text) {
-                Meaning::Flag => starts[at + 1] = true,
-                Meaning::Valued if words.get(at + 1).is_some_and(|value| !value.is_one()) => {
+            match subcommands::option_kind(program, &text) {
+                OptionKind::Flag => starts[at + 1] = true,
+                OptionKind::Valued if words.get(at + 1).is_some_and(|value| !value.is_single()) => {
                     best = Match::Maybe;
                 }
-                Meaning::Valued => starts[at + 2] = true,
-                Meaning::Unknown => {
+                OptionKind::Valued => starts[at + 2] = true,
+                OptionKind::Unknown => {
                     starts[at + 1] = true;
                     starts[at + 2] = true;
                 }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use crate::judge::Judge;
-use crate::script::{Script, Simple, Span, Way, Word};
-use crate::words::Words;
+use crate::names::Names;
+use crate::script::{RedirectKind, Script, SimpleCommand, Span, Word};
 
 /// Something to be warned of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,9 +13,9 @@ pub struct Threat {
     pub span: Span,
 }
 
-const SHELLS: Words = Words("sh bash dash zsh ksh ash fish python python3 perl ruby node");
-const DOWNLOADERS: Words = Words("curl wget fetch aria2c lwp-download");
-const READERS: Words = Words("eval source .");
+const SHELLS: Names = Names("sh bash dash zsh ksh ash fish python python3 perl ruby node");
+const DOWNLOADERS: Names = Names("curl wget fetch aria2c lwp-download");
+const READERS: Names = Names("eval source .");
 
 /// Files with secrets in them, by what stands in their paths.
 const CREDENTIALS: &[&str] = &[
@@ -43,13 +43,13 @@ const CREDENTIALS: &[&str] = &[
 ];
 
 /// Files that are run later, by what stands in their paths.
-const STARTUP: Words = Words(
+const STARTUP: Names = Names(
     ".bashrc .bash_profile .bash_login .profile .zshrc .zprofile .zshenv /etc/cron \
      /var/spool/cron .config/autostart authorized_keys /etc/profile /etc/rc.local .git/hooks/ \
      systemd/system/ systemd/user/ config.fish /etc/ld.so.preload LaunchAgents",
 );
 
-/// Words without one of which nothing is found: most texts need not be read at all.
+/// A text without any of these has no threats: most texts need not be parsed at all.
 const SIGNS: &[&str] = &[
     "curl",
     "wget",
@@ -113,13 +113,13 @@ pub fn look(judge: &mut Judge<'_>, script: &Script) {
 
 /// A command, with its words as far as they are known.
 struct Seen<'a> {
-    command: &'a Simple,
+    command: &'a SimpleCommand,
     name: String,
     texts: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Seen<'a> {
-    fn new(command: &'a Simple) -> Self {
+    fn new(command: &'a SimpleCommand) -> Self {
         let literal = command.words.first().and_then(Word::literal).unwrap_or_default();
         let texts = command.words.iter().map(known).collect();
         Self { command, name: crate::paths::base_name(&literal).to_owned(), texts }
@@ -135,8 +135,8 @@ impl<'a> Seen<'a> {
 
     /// What it writes by redirection.
     fn written(&self) -> impl Iterator<Item = Cow<'a, str>> {
-        self.command.redirects.iter().filter_map(|redirect| match &redirect.way {
-            Way::Write(word) => Some(known(word)),
+        self.command.redirects.iter().filter_map(|redirect| match &redirect.kind {
+            RedirectKind::Write(word) => Some(known(word)),
             _ => None,
         })
     }
@@ -144,7 +144,7 @@ impl<'a> Seen<'a> {
 
 /// A word, or what is known of its end.
 fn known(word: &Word) -> Cow<'_, str> {
-    word.data().unwrap_or_else(|| word.end().into())
+    word.text().unwrap_or_else(|| word.suffix().into())
 }
 
 /// Downloads and decoded text that a shell runs.
@@ -176,9 +176,9 @@ fn decodes(seen: &Seen<'_>) -> bool {
 
 fn opens_shell(seen: &Seen<'_>) -> Option<&'static str> {
     const WHAT: &str = "it looks like a shell for somebody on the network";
-    let network = seen.command.redirects.iter().any(|redirect| match &redirect.way {
-        Way::Read(word) | Way::Write(word) | Way::Copy(word) => {
-            let beginning = word.beginning();
+    let network = seen.command.redirects.iter().any(|redirect| match &redirect.kind {
+        RedirectKind::Read(word) | RedirectKind::Write(word) | RedirectKind::Duplicate(word) => {
+            let beginning = word.prefix();
             beginning.starts_with("/dev/tcp/") || beginning.starts_with("/dev/udp/")
         }
         _ => false,
@@ -207,8 +207,8 @@ fn reads_credentials(seen: &Seen<'_>) -> Option<&'static str> {
     if seen.is(&["echo", "printf", "grep", "rg", "git"]) {
         return None;
     }
-    let redirected = seen.command.redirects.iter().filter_map(|redirect| match &redirect.way {
-        Way::Read(word) => Some(known(word)),
+    let redirected = seen.command.redirects.iter().filter_map(|redirect| match &redirect.kind {
+        RedirectKind::Read(word) => Some(known(word)),
         _ => None,
     });
     let mut paths = seen.texts.iter().skip(1).cloned().chain(redirected);
@@ -228,7 +228,7 @@ fn wipes_history(seen: &Seen<'_>) -> Option<&'static str> {
         _ => false,
     };
     let hidden = seen.command.assignments.iter().any(|assignment| {
-        let value = assignment.value.data().unwrap_or_default();
+        let value = assignment.value.text().unwrap_or_default();
         assignment.name == "HISTFILE" && (value.is_empty() || value == "/dev/null")
     });
     let emptied = seen.written().any(|path| file(&path));

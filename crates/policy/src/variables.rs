@@ -1,6 +1,6 @@
 //! Variables that change what programs run.
 
-use crate::words::Words;
+use crate::names::Names;
 /// What setting a variable does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -8,11 +8,11 @@ pub enum Effect {
     /// Its value is a command that something runs.
     Command,
     /// It makes programs load or run something else.
-    Changes,
+    Dangerous,
 }
 
 /// Their values are commands.
-const COMMANDS: Words = Words(
+const COMMANDS: Names = Names(
     "AR AS BROWSER CC CPP CVS_RSH CXX EDITOR FC FZF_DEFAULT_COMMAND GIT_ASKPASS GIT_EDITOR \
      GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND \
      LD LESSCLOSE LESSOPEN MANPAGER PAGER PKG_CONFIG RSYNC_CONNECT_PROG RSYNC_RSH RUSTC \
@@ -20,10 +20,10 @@ const COMMANDS: Words = Words(
 );
 
 /// Endings of names whose values are commands.
-const COMMAND_ENDS: Words = Words("_PAGER _EDITOR _BROWSER _ASKPASS _RUNNER _LINKER");
+const COMMAND_ENDS: Names = Names("_PAGER _EDITOR _BROWSER _ASKPASS _RUNNER _LINKER");
 
 /// They make something load or run what they say.
-const CHANGE: Words = Words(
+const CHANGE: Names = Names(
     "AWS_CONFIG_FILE BASHOPTS BASH_ALIASES BASH_CMDS BASH_COMPAT BASH_ENV BASH_LOADABLES_PATH BASH_XTRACEFD CARGO \
      CARGO_BUILD_RUSTC CARGO_BUILD_RUSTC_WRAPPER CARGO_HOME CCACHE_COMPILER CCACHE_PREFIX \
      CDPATH CLASSPATH COMPILER_PATH CURL_HOME DOCKER_CONFIG DOCKER_HOST EMACSLOADPATH ENV \
@@ -44,13 +44,13 @@ const CHANGE: Words = Words(
 );
 
 /// Beginnings of such names.
-const CHANGE_BEGINNINGS: Words = Words(
+const CHANGE_BEGINNINGS: Names = Names(
     "BASH_FUNC_ CMAKE_TOOLCHAIN DYLD_ ERL_ GIT_CONFIG GIO_ GST_PLUGIN JULIA_ LD_ LUA_INIT \
      MALLOC_ CARGO_UNSTABLE_ CARGO_ALIAS_",
 );
 
 /// npm takes every setting from a variable; these of them name something to run.
-const NPM: Words = Words(
+const NPM: Names = Names(
     "script_shell shell node_options userconfig globalconfig prefix editor viewer browser git \
      init_module node_gyp onload_script",
 );
@@ -58,14 +58,14 @@ const NPM: Words = Words(
 /// What it does to set a variable to a value; `None` for a value that only the run will know.
 pub fn effect(name: &str, value: Option<&str>) -> Effect {
     if CHANGE.has(name) || CHANGE_BEGINNINGS.iter().any(|start| name.starts_with(start)) {
-        return Effect::Changes;
+        return Effect::Dangerous;
     }
     if COMMANDS.has(name) || COMMAND_ENDS.iter().any(|end| name.ends_with(end)) {
         return Effect::Command;
     }
     let lower = name.to_lowercase().replace('-', "_");
     if let Some(setting) = lower.strip_prefix("npm_config_") {
-        return if NPM.has(setting) { Effect::Changes } else { Effect::Harmless };
+        return if NPM.has(setting) { Effect::Dangerous } else { Effect::Harmless };
     }
     // Options: most are fine, some name a program.
     let signs: &[&str] = match name {
@@ -84,7 +84,7 @@ pub fn effect(name: &str, value: Option<&str>) -> Effect {
     };
     match value {
         Some(value) if !signs.iter().any(|sign| value.contains(sign)) => Effect::Harmless,
-        _ => Effect::Changes,
+        _ => Effect::Dangerous,
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn names_are_sorted_by_what_they_do() {
         for name in ["PATH", "LD_PRELOAD", "BASH_FUNC_ls%%", "NPM_CONFIG_SCRIPT_SHELL", "PS4"] {
-            assert_eq!(effect(name, Some("x")), Effect::Changes, "{name}");
+            assert_eq!(effect(name, Some("x")), Effect::Dangerous, "{name}");
         }
         for name in ["PAGER", "GIT_SSH_COMMAND", "CARGO_TARGET_X86_RUNNER", "CC"] {
             assert_eq!(effect(name, Some("x")), Effect::Command, "{name}");
@@ -104,7 +104,7 @@ mod tests {
             assert_eq!(effect(name, None), Effect::Harmless, "{name}");
         }
         assert_eq!(effect("RUSTFLAGS", Some("-C target-cpu=native")), Effect::Harmless);
-        assert_eq!(effect("RUSTFLAGS", Some("-C linker=./x")), Effect::Changes);
-        assert_eq!(effect("RUSTFLAGS", None), Effect::Changes);
+        assert_eq!(effect("RUSTFLAGS", Some("-C linker=./x")), Effect::Dangerous);
+        assert_eq!(effect("RUSTFLAGS", None), Effect::Dangerous);
     }
 }

@@ -6,17 +6,17 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Script, Simple, Word};
-use crate::words::Words;
+use super::{Script, SimpleCommand, Word};
+use crate::names::Names;
 
 /// Commands that list, unless they are given a format.
-const LISTING: Words = Words("docker fd find kubectl ls nproc pwd readlink realpath wc which");
+const LISTING: Names = Names("docker fd find kubectl ls nproc pwd readlink realpath wc which");
 
 /// Sub-commands of git that list.
-const GIT: Words = Words("branch describe ls-files merge-base remote rev-list rev-parse tag");
+const GIT: Names = Names("branch describe ls-files merge-base remote rev-list rev-parse tag");
 
 /// Commands that print some of the lines they read.
-const CHOOSING: Words = Words("grep head rg sort tail uniq");
+const CHOOSING: Names = Names("grep head rg sort tail uniq");
 
 /// Whether a function of this name would be taken for a command that lists.
 pub(super) fn is_listing(name: &str) -> bool {
@@ -24,7 +24,7 @@ pub(super) fn is_listing(name: &str) -> bool {
     counts || LISTING.has(name) || CHOOSING.has(name)
 }
 
-impl Simple {
+impl SimpleCommand {
     /// Whether all it prints is a number.
     pub(super) fn counts(&self) -> bool {
         let name = self.words.first().and_then(Word::literal).unwrap_or_default();
@@ -32,7 +32,7 @@ impl Simple {
     }
 
     fn lists(&self) -> bool {
-        let words: Option<Vec<_>> = self.words.iter().map(Word::data).collect();
+        let words: Option<Vec<_>> = self.words.iter().map(Word::text).collect();
         // A format makes them print anything.
         let Some(words) =
             words.filter(|words| !words.concat().contains(['%', '{', '+', '=', '\\']))
@@ -56,6 +56,6 @@ impl Simple {
 impl Script {
     /// Whether each of these commands lists, and there is one.
     pub fn lists(&self, commands: Range<usize>) -> bool {
-        !commands.is_empty() && self.commands[commands].iter().all(Simple::lists)
+        !commands.is_empty() && self.commands[commands].iter().all(SimpleCommand::lists)
     }
 }

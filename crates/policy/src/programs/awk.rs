@@ -1,21 +1,21 @@
 //! Programs for awk: they can run commands and write files.
 
-use super::arguments::{Argument, Form, split};
+use super::arguments::{Argument, OptionSyntax, parse};
 use crate::judge::{Call, Judge, Ruling};
+use crate::names::Names;
 use crate::script::{Shell, Word};
-use crate::words::Words;
 
 /// Judges a call of awk.
-pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
-    let form = Form {
+pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+    let syntax = OptionSyntax {
         valued: "FvfEilW",
-        long_valued: Words("field-separator assign file exec include load source"),
-        stops: true,
-        ..Form::default()
+        long_valued: Names("field-separator assign file exec include load source"),
+        stops_at_operand: true,
+        ..OptionSyntax::default()
     };
-    let (arguments, rest) = match split(&form, call.arguments()) {
+    let (arguments, rest) = match parse(&syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return judge.hides(span, "an option that is not known"),
+        Err(span) => return judge.opaque(span, "an option that is not known"),
     };
     let mut programs = Vec::new();
     for argument in arguments {
@@ -23,16 +23,16 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
             Argument::Option { name, value, span } => match (name.as_str(), value) {
                 ("version" | "help" | "V" | "h", None) => return Ok(()),
                 ("f" | "E" | "i" | "l" | "D" | "W", _) => {
-                    return judge.hides(span, "a program in a file");
+                    return judge.opaque(span, "a program in a file");
                 }
                 (name, _)
                     if ["file", "exec", "include", "load", "debug"]
                         .iter()
                         .any(|long| name.len() > 1 && long.starts_with(name)) =>
                 {
-                    return judge.hides(span, "a program in a file");
+                    return judge.opaque(span, "a program in a file");
                 }
-                ("e", _) => return judge.hides(span, "an option that is not known"),
+                ("e", _) => return judge.opaque(span, "an option that is not known"),
                 (name, Some(value)) if name.len() > 1 && "source".starts_with(name) => {
                     programs.push(value)
                 }
@@ -42,17 +42,17 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                 return judge.unresolved(word.span, "a program for awk");
             }
             // The first that is no option is the program.
-            Argument::Other(word) | Argument::Unknown(word) if programs.is_empty() => {
+            Argument::Operand(word) | Argument::Unknown(word) if programs.is_empty() => {
                 programs.push(word);
             }
-            Argument::Other(_) | Argument::Unknown(_) => {}
+            Argument::Operand(_) | Argument::Unknown(_) => {}
         }
     }
     if programs.is_empty() {
         programs.extend(rest.first().cloned());
     }
     for program in programs {
-        let texts = judge.knowledge.texts_of(&program);
+        let texts = judge.knowledge.possible_texts(&program);
         if texts.is_empty() {
             return judge.unresolved(program.span, "a program for awk");
         }
@@ -76,7 +76,7 @@ fn run(judge: &mut Judge<'_>, text: &str, program: &Word) -> Ruling {
             }
             Ok(())
         }
-        Err(what) => judge.hides(program.span.clone(), what),
+        Err(what) => judge.opaque(program.span.clone(), what),
     }
 }
 

@@ -1,15 +1,15 @@
-//! Here-documents: announced on one line, found behind its end.
+//! Here-documents: announced on one line, with a body that begins on the next.
 
-use super::reader::{Pending, Reader};
-use super::{Trouble, Way, Word};
+use super::{Parser, Pending};
+use crate::script::{ParseError, RedirectKind, Word};
 
-impl Reader<'_> {
-    /// What follows `<<` or `<<-`.
-    pub(super) fn document(&mut self, tabs: bool) -> Result<Way, Trouble> {
-        if self.counting > 0 {
-            return Err(self.trouble("a here-document is not understood in arithmetic"));
+impl Parser<'_> {
+    /// Parses what follows `<<` or `<<-`.
+    pub(super) fn here_document(&mut self, tabs: bool) -> Result<RedirectKind, ParseError> {
+        if self.arithmetic_depth > 0 {
+            return Err(self.error("a here-document is not understood in arithmetic"));
         }
-        self.blanks()?;
+        self.skip_blanks()?;
         let start = self.at;
         let (mut end, mut quoted) = (String::new(), false);
         while let Some(byte) = self.peek() {
@@ -17,7 +17,7 @@ impl Reader<'_> {
                 b'\'' | b'"' => {
                     quoted = true;
                     self.advance()?;
-                    while self.raw().is_some_and(|inside| inside != byte) {
+                    while self.peek_raw().is_some_and(|inside| inside != byte) {
                         end.push(self.delimiter_byte()?);
                     }
                     self.expect(byte, "a quote is not closed")?;
@@ -27,50 +27,50 @@ impl Reader<'_> {
                     self.advance()?;
                     end.push(self.delimiter_byte()?);
                 }
-                _ if super::reader::is_meta(byte) => break,
+                _ if super::is_meta(byte) => break,
                 _ => end.push(self.delimiter_byte()?),
             }
         }
         if end.is_empty() {
-            return Err(self.trouble("the end of the here-document has no name"));
+            return Err(self.error("the end of the here-document has no name"));
         }
-        let number = self.script.documents.len();
-        self.script.documents.push(None);
+        let number = self.script.here_documents.len();
+        self.script.here_documents.push(None);
         let span = self.span(start);
         self.pending.push(Pending { number, end, quoted, tabs, span });
-        Ok(Way::Document(number))
+        Ok(RedirectKind::HereDocument(number))
     }
 
-    /// Names that no two shells read differently.
-    fn delimiter_byte(&mut self) -> Result<char, Trouble> {
-        match self.raw() {
+    /// Consumes a byte of a delimiter that all shells read alike.
+    fn delimiter_byte(&mut self) -> Result<char, ParseError> {
+        match self.peek_raw() {
             Some(byte) if byte.is_ascii_alphanumeric() || b"_-.!:+@%/".contains(&byte) => {
                 self.advance()?;
                 Ok(char::from(byte))
             }
-            _ => Err(self.trouble("the end of the here-document is not understood")),
+            _ => Err(self.error("the end of the here-document is not understood")),
         }
     }
 
-    /// The end of a line, and the here-documents that were announced on it.
-    pub(super) fn newline(&mut self) -> Result<(), Trouble> {
+    /// Consumes the end of a line, and the here-documents announced on it.
+    pub(super) fn newline(&mut self) -> Result<(), ParseError> {
         self.advance()?;
         for pending in std::mem::take(&mut self.pending) {
             let body = self.body(&pending)?;
-            self.script.documents[pending.number] = Some(body);
+            self.script.here_documents[pending.number] = Some(body);
         }
         Ok(())
     }
 
-    fn body(&mut self, pending: &Pending) -> Result<Word, Trouble> {
+    fn body(&mut self, pending: &Pending) -> Result<Word, ParseError> {
         let mut body = String::new();
         loop {
             if self.at >= self.text.len() {
                 let what = "the here-document does not end";
-                return Err(Trouble { span: pending.span.clone(), what });
+                return Err(ParseError { span: pending.span.clone(), what });
             }
             let mut line = self.line();
-            // Lines are joined before the end is looked for.
+            // Shells join lines before they look for the end.
             while !pending.quoted && continues(&line) && self.at < self.text.len() {
                 line.truncate(line.len() - 1);
                 let next = self.line();
@@ -89,10 +89,10 @@ impl Reader<'_> {
             return Ok(body);
         }
         let span = pending.span.clone();
-        self.deeper(|reader| reader.inner(&body, span).expanded_text())
+        self.nested(|parser| parser.inner(&body, span).expanded_text())
     }
 
-    /// The rest of the line, with the place behind it.
+    /// Consumes the rest of the line, and its end.
     fn line(&mut self) -> String {
         let rest = &self.text[self.at..];
         let end = rest.find('\n').unwrap_or(rest.len());
@@ -102,7 +102,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a backslash at the end joins the line with the next.
+/// Whether a backslash at its end joins the line with the next.
 fn continues(line: &str) -> bool {
     line.bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 1
 }

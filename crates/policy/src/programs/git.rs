@@ -1,14 +1,14 @@
 //! git: settings, transports and sub-commands that run programs.
 
-use super::arguments::{Argument, Form, split};
+use super::arguments::{Argument, OptionSyntax, parse};
 use super::wrappers;
 use crate::judge::{Call, Judge, Ruling};
-use crate::options::{Meaning, meaning};
+use crate::names::Names;
 use crate::script::{Shell, Span, Word};
-use crate::words::Words;
+use crate::subcommands::{OptionKind, option_kind};
 
 /// Settings that run nothing: keys, and sections of which all keys are harmless.
-const HARMLESS: Words = Words(
+const HARMLESS: Names = Names(
     "advice. blame. color. column. commit.gpgsign commit.verbose commit.status core.abbrev \
      core.autocrlf core.bare core.bigfilethreshold core.checkstat core.compression core.eol \
      core.filemode core.ignorecase core.logallrefupdates core.longpaths core.precomposeunicode \
@@ -25,24 +25,24 @@ const HARMLESS: Words = Words(
 );
 
 /// Settings whose value is a command.
-const COMMANDS: Words = Words(
+const COMMANDS: Names = Names(
     "core.editor core.pager core.sshcommand core.askpass sequence.editor diff.external pager.",
 );
 
 /// Options of sub-commands that take a value and matter.
-const RUN: Words =
-    Words("upload-pack receive-pack exec extcmd open-files-in-pager config template output");
+const RUN: Names =
+    Names("upload-pack receive-pack exec extcmd open-files-in-pager config template output");
 
 /// Those of them whose value is a command.
-const RUN_ONLY: Words = Words("upload-pack receive-pack exec extcmd open-files-in-pager");
+const RUN_ONLY: Names = Names("upload-pack receive-pack exec extcmd open-files-in-pager");
 
 /// Judges a call of git.
-pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     let words = call.arguments();
     let mut at = 0;
     // Options before the sub-command.
     while let Some(word) = words.get(at) {
-        let Some(text) = word.data() else {
+        let Some(text) = word.text() else {
             return match judge.may_be_option(word) {
                 true => judge.unresolved(word.span.clone(), "a word that may be an option of git"),
                 false => Ok(()),
@@ -54,27 +54,27 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         match text.split('=').next().unwrap_or_default() {
             "-c" => setting(judge, words.get(at + 1))?,
             "--config-env" | "--exec-path" if text.contains('=') || text == "--config-env" => {
-                return judge.hides(word.span.clone(), "a setting that can run a program");
+                return judge.opaque(word.span.clone(), "a setting that can run a program");
             }
             "--git-dir" => {
                 return judge
-                    .hides(word.span.clone(), "another repository's settings can run programs");
+                    .opaque(word.span.clone(), "another repository's settings can run programs");
             }
             _ if text.starts_with("-c") => {
-                return judge.hides(word.span.clone(), "a setting that can run a program");
+                return judge.opaque(word.span.clone(), "a setting that can run a program");
             }
             _ => {}
         }
-        at += match meaning("git", &text) {
-            Meaning::Valued if words.get(at + 1).is_some_and(|value| !value.is_one()) => {
+        at += match option_kind("git", &text) {
+            OptionKind::Valued if words.get(at + 1).is_some_and(|value| !value.is_single()) => {
                 let what = "the value of an option of git; put it in quotes";
                 return judge.unresolved(word.span.clone(), what);
             }
-            Meaning::Valued => 2,
+            OptionKind::Valued => 2,
             _ => 1,
         };
     }
-    let Some(sub) = words.get(at).and_then(Word::data) else { return Ok(()) };
+    let Some(sub) = words.get(at).and_then(Word::text) else { return Ok(()) };
     subcommand(judge, call, &sub, &words[at + 1..])
 }
 
@@ -83,7 +83,7 @@ fn subcommand(judge: &mut Judge<'_>, call: &Call<'_>, sub: &str, words: &[Word])
         "config" => return config(judge, words),
         "submodule" | "bisect" => {
             let is_verb = |word: &Word| {
-                let text = word.data().unwrap_or_default();
+                let text = word.text().unwrap_or_default();
                 text == "foreach" || (sub == "bisect" && text == "run")
             };
             if let Some(at) = words.iter().position(is_verb) {
@@ -92,7 +92,7 @@ fn subcommand(judge: &mut Judge<'_>, call: &Call<'_>, sub: &str, words: &[Word])
         }
         "filter-branch" | "instaweb" | "send-email" | "remote-ext" | "daemon" | "shell"
         | "mergetool" | "credential" | "upload-archive" | "for-each-repo" => {
-            return judge.hides(call.span(), "a sub-command of git that runs programs");
+            return judge.opaque(call.span(), "a sub-command of git that runs programs");
         }
         _ => {}
     }
@@ -101,8 +101,8 @@ fn subcommand(judge: &mut Judge<'_>, call: &Call<'_>, sub: &str, words: &[Word])
 
 /// A command for each of several, behind options that change nothing.
 fn for_each(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
-    const FLAGS: Words = Words("--recursive --quiet -q");
-    let is_flag = |word: &&Word| word.data().is_some_and(|text| FLAGS.has(&text));
+    const FLAGS: Names = Names("--recursive --quiet -q");
+    let is_flag = |word: &&Word| word.text().is_some_and(|text| FLAGS.has(&text));
     let command = &words[words.iter().take_while(is_flag).count()..];
     match command.is_empty() {
         true => Ok(()),
@@ -129,18 +129,18 @@ fn letters(sub: &str) -> (&'static str, &'static str, &'static str) {
 
 /// Judges the options of a sub-command.
 fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
-    let dangerous = Words("clone fetch pull push ls-remote rebase grep difftool archive").has(sub);
+    let dangerous = Names("clone fetch pull push ls-remote rebase grep difftool archive").has(sub);
     let (valued, attached, run_letters) = letters(sub);
-    let form = Form {
+    let syntax = OptionSyntax {
         valued,
         attached,
         long_valued: RUN,
-        whole: Words("exec-path upload"),
-        ..Form::default()
+        exact: Names("exec-path upload"),
+        ..OptionSyntax::default()
     };
-    let (arguments, _) = match split(&form, words) {
+    let (arguments, _) = match parse(&syntax, words) {
         Ok(parts) => parts,
-        Err(span) => return judge.hides(span, "an option that is not spelled out"),
+        Err(span) => return judge.opaque(span, "an option that is not spelled out"),
     };
     for argument in arguments {
         match argument {
@@ -155,7 +155,7 @@ fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
                 } else if sub == "clone" && (name == "c" || long("config")) {
                     setting(judge, value.as_ref())?;
                 } else if long("template") {
-                    return judge.hides(span, "a setting that can run a program");
+                    return judge.opaque(span, "a setting that can run a program");
                 } else if (long("output") || (sub == "archive" && name == "o"))
                     && let Some(file) = value
                 {
@@ -166,8 +166,8 @@ fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
                 let what = "a word that may be an option; put -- before it";
                 return judge.unresolved(word.span, what);
             }
-            Argument::Other(word) if word.beginning().starts_with("ext::") => {
-                return judge.hides(word.span, "a transport that runs a command");
+            Argument::Operand(word) if word.prefix().starts_with("ext::") => {
+                return judge.opaque(word.span, "a transport that runs a command");
             }
             _ => {}
         }
@@ -178,16 +178,16 @@ fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
 fn run(judge: &mut Judge<'_>, value: Option<&Word>, span: &Span) -> Ruling {
     match value {
         Some(value) => judge.text(value, Shell::Sh),
-        None => judge.hides(span.clone(), "an option that runs a program"),
+        None => judge.opaque(span.clone(), "an option that runs a program"),
     }
 }
 
 /// `key=value` behind `-c`.
 fn setting(judge: &mut Judge<'_>, word: Option<&Word>) -> Ruling {
     let Some(word) = word else { return Ok(()) };
-    let beginning = word.beginning();
+    let beginning = word.prefix();
     let (key, value) = beginning.split_once('=').unwrap_or((&beginning, ""));
-    let value = match word.data() {
+    let value = match word.text() {
         Some(_) => Word::known(value, word.span.clone()),
         None => Word::unknown(false, word.span.clone()),
     };
@@ -204,20 +204,20 @@ fn key_and_value(judge: &mut Judge<'_>, key: &str, value: &Word) -> Ruling {
     if COMMANDS.has(&key) || (plain && COMMANDS.has(section)) {
         return judge.text(value, Shell::Sh);
     }
-    judge.hides(value.span.clone(), "a setting of git that can run a program")
+    judge.opaque(value.span.clone(), "a setting of git that can run a program")
 }
 
 /// `git config`: reading is harmless, writing depends on the key.
 fn config(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
-    const READS: Words = Words("--get --get-all --get-regexp --list -l --unset --unset-all");
+    const READS: Names = Names("--get --get-all --get-regexp --list -l --unset --unset-all");
     let mut operands: Vec<&Word> = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
-        let text = word.data();
+        let text = word.text();
         match text.as_deref() {
             Some("-f" | "--file" | "--type" | "--blob") => at += 1,
-            Some("-e" | "--edit") => return judge.hides(word.span.clone(), "an editor"),
+            Some("-e" | "--edit") => return judge.opaque(word.span.clone(), "an editor"),
             Some(option) if READS.has(option) && operands.is_empty() => return Ok(()),
             Some("get" | "list" | "unset") if operands.is_empty() => return Ok(()),
             Some("set") if operands.is_empty() => {}
@@ -226,7 +226,7 @@ fn config(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
         }
     }
     match operands.as_slice() {
-        [key, value, ..] => match key.data() {
+        [key, value, ..] => match key.text() {
             Some(key) => key_and_value(judge, &key, value),
             None => judge.unresolved(key.span.clone(), "a setting of git"),
         },

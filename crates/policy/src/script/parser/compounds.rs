@@ -1,25 +1,26 @@
-//! Commands that hold others: groups, loops, conditions, functions.
+//! Compound commands: groups, loops, conditions, `[[ ]]`, functions, coprocesses.
 
-use super::grammar::{Kind, Until};
-use super::listing::is_listing;
-use super::reader::{Reader, is_meta, is_name};
-use super::words::Place;
-use super::{Trouble, Word};
-use crate::words::Words;
+use super::commands::{Kind, ListEnd};
+use super::words::Position;
+use super::{Parser, is_meta};
+use crate::names::Names;
+use crate::script::listing::is_listing;
+use crate::script::word::is_name;
+use crate::script::{ParseError, Word};
 
-impl Reader<'_> {
-    /// A compound command, if one is there.
-    pub(super) fn compound(&mut self) -> Result<bool, Trouble> {
-        self.deeper(Self::compound_here)
+impl Parser<'_> {
+    /// Parses a compound command. False if there is none.
+    pub(super) fn compound(&mut self) -> Result<bool, ParseError> {
+        self.nested(Self::compound_here)
     }
 
-    fn compound_here(&mut self) -> Result<bool, Trouble> {
+    fn compound_here(&mut self) -> Result<bool, ParseError> {
         if self.peek() == Some(b'(') {
             self.advance()?;
             if self.peek() == Some(b'(') && self.is_bash() {
                 self.arithmetic()?;
             } else {
-                self.list(Until::Parenthesis)?;
+                self.list(ListEnd::Parenthesis)?;
                 self.expect(b')', "a parenthesis is not closed")?;
             }
             return Ok(true);
@@ -33,10 +34,10 @@ impl Reader<'_> {
             Some("while" | "until") => {
                 self.take_all(b"while")?;
                 self.take_all(b"until")?;
-                self.loops += 1;
-                self.list(Until::Own(Words("do")))?;
-                self.body_of_loop()?;
-                self.loops -= 1;
+                self.repeat_depth += 1;
+                self.list(ListEnd::Reserved(Names("do")))?;
+                self.loop_body()?;
+                self.repeat_depth -= 1;
             }
             Some(word @ ("for" | "select")) => {
                 self.take_all(word.as_bytes())?;
@@ -52,231 +53,231 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// What follows an opening brace.
-    fn group(&mut self) -> Result<(), Trouble> {
-        self.list(Until::Own(Words("}")))?;
+    /// Parses what follows an opening brace.
+    fn group(&mut self) -> Result<(), ParseError> {
+        self.list(ListEnd::Reserved(Names("}")))?;
         self.expect_word("}", "a brace is not closed")
     }
 
-    fn condition(&mut self) -> Result<(), Trouble> {
+    fn condition(&mut self) -> Result<(), ParseError> {
         self.expect_word("if", "`if` was expected")?;
         loop {
-            self.list(Until::Own(Words("then")))?;
+            self.list(ListEnd::Reserved(Names("then")))?;
             self.expect_word("then", "`then` was expected")?;
-            self.list(Until::Own(Words("elif else fi")))?;
+            self.list(ListEnd::Reserved(Names("elif else fi")))?;
             if self.take_word("elif")? {
                 continue;
             }
             if self.take_word("else")? {
-                self.list(Until::Own(Words("fi")))?;
+                self.list(ListEnd::Reserved(Names("fi")))?;
             }
             return self.expect_word("fi", "`fi` was expected");
         }
     }
 
-    fn body_of_loop(&mut self) -> Result<(), Trouble> {
-        self.gaps()?;
+    fn loop_body(&mut self) -> Result<(), ParseError> {
+        self.skip_newlines()?;
         if self.is_bash() && self.take_word("{")? {
             return self.group();
         }
         self.expect_word("do", "`do` was expected")?;
-        self.list(Until::Own(Words("done")))?;
+        self.list(ListEnd::Reserved(Names("done")))?;
         self.expect_word("done", "`done` was expected")
     }
 
-    fn for_loop(&mut self) -> Result<(), Trouble> {
-        self.blanks()?;
-        self.loops += 1;
-        if self.is_bash() && self.peek() == Some(b'(') && self.ahead(1) == Some(b'(') {
+    fn for_loop(&mut self) -> Result<(), ParseError> {
+        self.skip_blanks()?;
+        self.repeat_depth += 1;
+        if self.is_bash() && self.peek() == Some(b'(') && self.peek_at(1) == Some(b'(') {
             self.advance()?;
             let outer = std::mem::replace(&mut self.in_header, true);
             self.arithmetic()?;
             self.in_header = outer;
-            self.blanks()?;
+            self.skip_blanks()?;
             self.take(b';')?;
         } else {
-            let name = self.word(Place::Command)?;
+            let name = self.word(Position::Command)?;
             let Some(text) = name.plain().filter(|text| is_name(text)) else {
-                return Err(Trouble { span: name.span, what: "this is no name for a variable" });
+                return Err(ParseError { span: name.span, what: "this is no name for a variable" });
             };
-            self.script.set.push((text.to_owned(), name.span.clone()));
-            self.gaps()?;
+            self.script.set_variables.push((text.to_owned(), name.span.clone()));
+            self.skip_newlines()?;
             if self.take_word("in")? {
                 let mut words = Vec::new();
                 loop {
-                    self.blanks()?;
+                    self.skip_blanks()?;
                     if let Some(b';' | b'\n') = self.peek() {
                         break;
                     }
-                    words.push(self.word(Place::Command)?);
+                    words.push(self.word(Position::Command)?);
                 }
                 self.script.loops.push((text.to_owned(), words));
             }
             self.take(b';')?;
         }
-        self.body_of_loop()?;
-        self.loops -= 1;
+        self.loop_body()?;
+        self.repeat_depth -= 1;
         Ok(())
     }
 
-    fn case(&mut self) -> Result<(), Trouble> {
+    fn case(&mut self) -> Result<(), ParseError> {
         self.expect_word("case", "`case` was expected")?;
-        self.blanks()?;
-        self.word(Place::Command)?;
-        self.gaps()?;
+        self.skip_blanks()?;
+        self.word(Position::Command)?;
+        self.skip_newlines()?;
         self.expect_word("in", "`in` was expected")?;
         loop {
-            self.gaps()?;
+            self.skip_newlines()?;
             if self.take_word("esac")? {
                 return Ok(());
             }
             self.take(b'(')?;
             loop {
-                self.blanks()?;
-                self.word(Place::Command)?;
-                self.blanks()?;
+                self.skip_blanks()?;
+                self.word(Position::Command)?;
+                self.skip_blanks()?;
                 if !self.take(b'|')? {
                     break;
                 }
             }
             self.expect(b')', "a parenthesis was expected behind the pattern")?;
-            self.list(Until::Arm)?;
+            self.list(ListEnd::CaseArm)?;
             if self.is_arm_end() {
                 let _ = self.take_all(b";;&")? || self.take_all(b";;")? || self.take_all(b";&")?;
             }
         }
     }
 
-    /// What follows `[[`.
-    fn test(&mut self) -> Result<(), Trouble> {
-        self.any_of_test()?;
-        self.gaps()?;
+    /// Parses what follows `[[`.
+    fn test(&mut self) -> Result<(), ParseError> {
+        self.test_expression()?;
+        self.skip_newlines()?;
         match self.ends_test() && self.take_all(b"]]")? {
             true => Ok(()),
-            false => Err(self.trouble("`]]` was expected")),
+            false => Err(self.error("`]]` was expected")),
         }
     }
 
     fn ends_test(&mut self) -> bool {
-        let closes = self.peek() == Some(b']') && self.ahead(1) == Some(b']');
-        closes && self.ahead(2).is_none_or(is_meta)
+        let closes = self.peek() == Some(b']') && self.peek_at(1) == Some(b']');
+        closes && self.peek_at(2).is_none_or(is_meta)
     }
 
-    fn any_of_test(&mut self) -> Result<(), Trouble> {
+    fn test_expression(&mut self) -> Result<(), ParseError> {
         loop {
-            self.term_of_test()?;
-            // A line may end before what joins or closes, and behind it.
-            self.gaps()?;
+            self.test_term()?;
+            // A line may end before and after `&&`, `||` and `]]`.
+            self.skip_newlines()?;
             if !self.take_all(b"&&")? && !self.take_all(b"||")? {
                 return Ok(());
             }
         }
     }
 
-    fn term_of_test(&mut self) -> Result<(), Trouble> {
-        self.gaps()?;
+    fn test_term(&mut self) -> Result<(), ParseError> {
+        self.skip_newlines()?;
         if self.take(b'(')? {
-            self.deeper(Self::any_of_test)?;
+            self.nested(Self::test_expression)?;
             return self.expect(b')', "a parenthesis is not closed");
         }
-        let first = self.operand(Place::Operand)?;
+        let first = self.operand(Position::Operand)?;
         let first = first.plain().unwrap_or_default();
         if first == "!" {
-            return self.deeper(Self::term_of_test);
+            return self.nested(Self::test_term);
         }
-        self.blanks()?;
+        self.skip_blanks()?;
         let unary = first.len() == 2 && first.starts_with('-');
         if unary && !self.ends_test() {
             self.script.evaluates |= ["-v", "-R"].contains(&first);
-            return self.operand(Place::Operand).map(drop);
+            return self.operand(Position::Operand).map(drop);
         }
         match self.peek() {
             _ if self.ends_test() => Ok(()),
             Some(b'&' | b'|' | b')' | b'\n') => Ok(()),
             Some(b'<' | b'>') => {
                 self.advance()?;
-                self.blanks()?;
-                self.operand(Place::Operand).map(drop)
+                self.skip_blanks()?;
+                self.operand(Position::Operand).map(drop)
             }
             _ => self.comparison(),
         }
     }
 
-    /// An operator and what stands behind it.
-    fn comparison(&mut self) -> Result<(), Trouble> {
-        const NUMBERS: Words = Words("-eq -ne -lt -le -gt -ge");
-        const OTHERS: Words = Words("= == != =~ -nt -ot -ef");
-        let operator = self.word(Place::Operand)?;
+    /// Parses an operator and its right side.
+    fn comparison(&mut self) -> Result<(), ParseError> {
+        const NUMBERS: Names = Names("-eq -ne -lt -le -gt -ge");
+        const OTHERS: Names = Names("= == != =~ -nt -ot -ef");
+        let operator = self.word(Position::Operand)?;
         let operator = operator.plain().unwrap_or_default();
         if !NUMBERS.has(operator) && !OTHERS.has(operator) {
-            return Err(self.trouble("this operator is not understood"));
+            return Err(self.error("this operator is not understood"));
         }
         self.script.evaluates |= NUMBERS.has(operator);
-        self.blanks()?;
-        let place = if operator == "=~" { Place::Regex } else { Place::Operand };
-        self.operand(place).map(drop)
+        self.skip_blanks()?;
+        let position = if operator == "=~" { Position::Regex } else { Position::Operand };
+        self.operand(position).map(drop)
     }
 
-    /// A word that is not the end.
-    fn operand(&mut self, place: Place) -> Result<Word, Trouble> {
+    /// Parses a word other than `]]`.
+    fn operand(&mut self, position: Position) -> Result<Word, ParseError> {
         match self.ends_test() {
-            true => Err(self.trouble("something else was expected here")),
-            false => self.word(place),
+            true => Err(self.error("something else was expected here")),
+            false => self.word(position),
         }
     }
 
-    /// `function name`, with or without parentheses.
-    pub(super) fn function(&mut self) -> Result<Kind, Trouble> {
+    /// Parses `function name`, with or without parentheses.
+    pub(super) fn function(&mut self) -> Result<Kind, ParseError> {
         self.take_all(b"function")?;
-        self.blanks()?;
-        let name = self.word(Place::Command)?;
-        self.blanks()?;
+        self.skip_blanks()?;
+        let name = self.word(Position::Command)?;
+        self.skip_blanks()?;
         if self.take(b'(')? {
-            self.blanks()?;
+            self.skip_blanks()?;
             self.expect(b')', "a parenthesis is not closed")?;
         }
         self.function_body(&name)
     }
 
-    pub(super) fn function_body(&mut self, name: &Word) -> Result<Kind, Trouble> {
+    pub(super) fn function_body(&mut self, name: &Word) -> Result<Kind, ParseError> {
         let Some(text) = name.plain().map(str::to_owned) else {
-            return Err(Trouble {
+            return Err(ParseError {
                 span: name.span.clone(),
                 what: "this is no name for a function",
             });
         };
         if is_listing(&text) {
             let what = "a function in place of a command";
-            return Err(Trouble { span: name.span.clone(), what });
+            return Err(ParseError { span: name.span.clone(), what });
         }
-        self.gaps()?;
-        self.loops += 1;
+        self.skip_newlines()?;
+        self.repeat_depth += 1;
         if !self.compound()? {
-            return Err(self.trouble("the function has no body"));
+            return Err(self.error("the function has no body"));
         }
-        self.redirects_behind()?;
-        self.loops -= 1;
+        self.trailing_redirects()?;
+        self.repeat_depth -= 1;
         Ok(Kind::Function(text))
     }
 
-    /// `coproc`, whose command can have a name if it is a compound one.
-    pub(super) fn coproc(&mut self) -> Result<Kind, Trouble> {
+    /// Parses `coproc`. A compound command behind it can have a name.
+    pub(super) fn coproc(&mut self) -> Result<Kind, ParseError> {
         self.take_all(b"coproc")?;
-        self.blanks()?;
+        self.skip_blanks()?;
         if !self.compound()? {
             let (start, commands) = (self.at, self.script.commands.len());
-            let name = self.word(Place::Command)?;
-            self.blanks()?;
+            let name = self.word(Position::Command)?;
+            self.skip_blanks()?;
             if name.plain().is_some_and(is_name) && self.compound()? {
                 let span = name.span.clone();
-                self.script.set.push((name.plain().unwrap_or_default().to_owned(), span));
+                self.script.set_variables.push((name.plain().unwrap_or_default().to_owned(), span));
             } else {
                 self.at = start;
                 self.script.commands.truncate(commands);
                 self.simple(0, false)?;
             }
         }
-        self.redirects_behind()?;
+        self.trailing_redirects()?;
         Ok(Kind::Other)
     }
 }

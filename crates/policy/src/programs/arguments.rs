@@ -1,11 +1,11 @@
 //! A program's arguments, taken apart into options and the rest.
 
+use crate::names::Names;
 use crate::script::{Span, Word};
-use crate::words::Words;
 
 /// How a program's options look.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Form {
+pub struct OptionSyntax {
     /// Letters that take a value.
     pub valued: &'static str,
     /// Letters whose value, if they have one, is the rest of the word.
@@ -13,25 +13,25 @@ pub struct Form {
     /// Letters that take none; every other is one if this is empty.
     pub flags: &'static str,
     /// Long options that take a value.
-    pub long_valued: Words,
+    pub long_valued: Names,
     /// Long options that take none; every other is one if this is empty.
-    pub long_flags: Words,
+    pub long_flags: Names,
     /// Long options that take none and are the beginning of one that does.
-    pub whole: Words,
+    pub exact: Names,
     /// Whether the first word that is no option ends the options.
-    pub stops: bool,
+    pub stops_at_operand: bool,
 }
 
-impl Form {
+impl OptionSyntax {
     /// No option at all, before the first word that is none: what is known is added.
     pub const STRICT: Self = Self {
         valued: "",
         attached: "",
         flags: "-",
-        long_valued: Words(""),
-        long_flags: Words("-"),
-        whole: Words(""),
-        stops: true,
+        long_valued: Names(""),
+        long_flags: Names("-"),
+        exact: Names(""),
+        stops_at_operand: true,
     };
 }
 
@@ -44,58 +44,58 @@ pub enum Argument {
         value: Option<Word>,
         span: Span,
     },
-    Other(Word),
+    Operand(Word),
     /// A word that could be an option, or several.
     Unknown(Word),
 }
 
 /// Takes arguments apart. What follows the first that is no option is in the second part, if the
-/// form says that it ends them. The error is an option that is not known.
-pub fn split(form: &Form, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), Span> {
+/// syntax says that it ends them. The error is an option that is not known.
+pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), Span> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
-        let Some(text) = word.data() else {
-            let beginning = word.beginning();
-            if beginning.starts_with("--") && beginning.contains('=') && word.is_one() {
+        let Some(text) = word.text() else {
+            let beginning = word.prefix();
+            if beginning.starts_with("--") && beginning.contains('=') && word.is_single() {
                 found.push(long(&beginning, word));
-            } else if let Some(name) = valued_letter(form, &beginning) {
+            } else if let Some(name) = valued_letter(syntax, &beginning) {
                 // What only the run will know is the value: `-j$(nproc)`.
                 let value = Some(Word::unknown(false, word.span.clone()));
                 found.push(Argument::Option { name, value, span: word.span.clone() });
-                if !word.is_one() {
+                if !word.is_single() {
                     found.push(Argument::Unknown(Word::unknown(true, word.span.clone())));
                 }
-            } else if beginning.is_empty() || beginning.starts_with('-') || !word.is_one() {
+            } else if beginning.is_empty() || beginning.starts_with('-') || !word.is_single() {
                 found.push(Argument::Unknown(word.clone()));
-            } else if form.stops {
+            } else if syntax.stops_at_operand {
                 return Ok((found, words[at - 1..].to_vec()));
             } else {
-                found.push(Argument::Other(word.clone()));
+                found.push(Argument::Operand(word.clone()));
             }
             continue;
         };
         if text == "--" {
-            if form.stops {
+            if syntax.stops_at_operand {
                 return Ok((found, words[at..].to_vec()));
             }
-            found.extend(words[at..].iter().cloned().map(Argument::Other));
+            found.extend(words[at..].iter().cloned().map(Argument::Operand));
             break;
         }
         if let Some(name) = text.strip_prefix("--") {
             let bare = name.split('=').next().unwrap_or_default();
             if text.contains('=') {
-                let known = form.long_valued.has(bare) || form.long_flags.has(bare);
-                if !known && !form.long_flags.is_empty() {
+                let known = syntax.long_valued.has(bare) || syntax.long_flags.has(bare);
+                if !known && !syntax.long_flags.is_empty() {
                     return Err(word.span.clone());
                 }
                 found.push(long(&text, word));
-            } else if form.long_valued.has(bare) {
+            } else if syntax.long_valued.has(bare) {
                 let value = words.get(at).cloned();
                 at += 1;
                 // One that vanishes leaves its place to the next.
-                if value.as_ref().is_some_and(|value| !value.is_one()) {
+                if value.as_ref().is_some_and(|value| !value.is_single()) {
                     return Err(word.span.clone());
                 }
                 found.push(Argument::Option {
@@ -103,13 +103,13 @@ pub fn split(form: &Form, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), 
                     value,
                     span: word.span.clone(),
                 });
-            } else if form.whole.has(bare) {
+            } else if syntax.exact.has(bare) {
                 let span = word.span.clone();
                 found.push(Argument::Option { name: bare.to_owned(), value: None, span });
-            } else if form.long_valued.iter().any(|known| known.starts_with(bare)) {
+            } else if syntax.long_valued.iter().any(|known| known.starts_with(bare)) {
                 // Cut short, it takes the next word or not: nobody can tell.
                 return Err(word.span.clone());
-            } else if form.long_flags.is_empty() || form.long_flags.has(bare) {
+            } else if syntax.long_flags.is_empty() || syntax.long_flags.has(bare) {
                 found.push(Argument::Option {
                     name: bare.to_owned(),
                     value: None,
@@ -119,11 +119,11 @@ pub fn split(form: &Form, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), 
                 return Err(word.span.clone());
             }
         } else if let Some(letters) = text.strip_prefix('-').filter(|rest| !rest.is_empty()) {
-            at += usize::from(cluster(form, letters, word, words.get(at), &mut found)?);
-        } else if form.stops {
+            at += usize::from(cluster(syntax, letters, word, words.get(at), &mut found)?);
+        } else if syntax.stops_at_operand {
             return Ok((found, words[at - 1..].to_vec()));
         } else {
-            found.push(Argument::Other(word.clone()));
+            found.push(Argument::Operand(word.clone()));
         }
     }
     Ok((found, Vec::new()))
@@ -132,7 +132,7 @@ pub fn split(form: &Form, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), 
 fn long(text: &str, word: &Word) -> Argument {
     let name = text.trim_start_matches('-').split('=').next().unwrap_or_default().to_owned();
     let value = text.split_once('=').map(|(_, value)| value.to_owned());
-    let value = match word.data() {
+    let value = match word.text() {
         Some(_) => value.map(|value| Word::known(value, word.span.clone())),
         None => Some(Word::unknown(false, word.span.clone())),
     };
@@ -141,7 +141,7 @@ fn long(text: &str, word: &Word) -> Argument {
 
 /// Letters behind one dash. True if the last of them took the next word.
 fn cluster(
-    form: &Form,
+    syntax: &OptionSyntax,
     letters: &str,
     word: &Word,
     next: Option<&Word>,
@@ -149,26 +149,26 @@ fn cluster(
 ) -> Result<bool, Span> {
     for (at, letter) in letters.char_indices() {
         let (name, span) = (letter.to_string(), word.span.clone());
-        if form.valued.contains(letter) {
+        if syntax.valued.contains(letter) {
             let rest = &letters[at + letter.len_utf8()..];
             let value = match rest {
                 "" => next.cloned(),
                 rest => Some(Word::known(rest, span.clone())),
             };
             // One that vanishes leaves its place to the next.
-            if value.as_ref().is_some_and(|value| !value.is_one()) {
+            if value.as_ref().is_some_and(|value| !value.is_single()) {
                 return Err(span);
             }
             found.push(Argument::Option { name, value, span });
             return Ok(rest.is_empty());
         }
-        if form.attached.contains(letter) {
+        if syntax.attached.contains(letter) {
             let rest = &letters[at + letter.len_utf8()..];
             let value = (!rest.is_empty()).then(|| Word::known(rest, span.clone()));
             found.push(Argument::Option { name, value, span });
             return Ok(false);
         }
-        if !form.flags.is_empty() && !form.flags.contains(letter) {
+        if !syntax.flags.is_empty() && !syntax.flags.contains(letter) {
             return Err(word.span.clone());
         }
         found.push(Argument::Option { name, value: None, span });
@@ -177,11 +177,11 @@ fn cluster(
 }
 
 /// The letter whose value goes on to the end of the word, if one is in what is known of it.
-fn valued_letter(form: &Form, beginning: &str) -> Option<String> {
+fn valued_letter(syntax: &OptionSyntax, beginning: &str) -> Option<String> {
     let letters = beginning.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     let letter = letters.chars().find(|letter| {
-        let takes = form.valued.contains(*letter) || form.attached.contains(*letter);
-        takes || !(form.flags.is_empty() || form.flags.contains(*letter))
+        let takes = syntax.valued.contains(*letter) || syntax.attached.contains(*letter);
+        takes || !(syntax.flags.is_empty() || syntax.flags.contains(*letter))
     })?;
-    form.valued.contains(letter).then(|| letter.to_string())
+    syntax.valued.contains(letter).then(|| letter.to_string())
 }

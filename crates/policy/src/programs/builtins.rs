@@ -1,11 +1,13 @@
 //! Builtins whose arguments are code, or which change what the shell does later.
 
-use super::{names, shells, wrappers};
+mod variables;
+
+use super::{shells, wrappers};
 use crate::judge::{Call, Judge, Ruling};
 use crate::script::Word;
 
 /// Judges a builtin's arguments.
-pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let words = call.arguments();
     let lists = words.first().and_then(Word::literal).as_deref() == Some("-l");
     match name {
@@ -30,7 +32,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         "shopt" => only(judge, words, "it changes how commands are read", |text| {
             ["-s", "-u", "-q", "-p"].contains(&text) || shells::is_setting(text)
         }),
-        _ => names::look(judge, name, call),
+        _ => variables::inspect(judge, name, call),
     }
 }
 
@@ -41,8 +43,8 @@ fn only(
     why: &'static str,
     fine: impl Fn(&str) -> bool,
 ) -> Ruling {
-    match words.iter().find(|word| !word.data().is_some_and(|text| fine(&text))) {
-        Some(word) => judge.hides(word.span.clone(), why),
+    match words.iter().find(|word| !word.text().is_some_and(|text| fine(&text))) {
+        Some(word) => judge.opaque(word.span.clone(), why),
         None => Ok(()),
     }
 }
@@ -53,12 +55,12 @@ fn trap(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
         Some("--") => &words[1..],
         _ => words,
     };
-    if let Some(several) = words.iter().find(|word| !word.is_one()) {
+    if let Some(several) = words.iter().find(|word| !word.is_single()) {
         return judge.unresolved(several.span.clone(), "words that only the run will know");
     }
     match words {
         [code, _, ..] if code.literal().as_deref() != Some("-") => {
-            judge.knowledge.is_out_of_order = true;
+            judge.knowledge.runs_out_of_order = true;
             judge.text(code, judge.shell)
         }
         _ => Ok(()),
@@ -75,11 +77,11 @@ fn source(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
 fn set(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
     let mut words = words.iter();
     while let Some(word) = words.next() {
-        let Some(text) = word.data() else {
+        let Some(text) = word.text() else {
             // What is unknown here becomes a positional parameter, unless it is an option.
-            return match word.is_one()
-                && !word.beginning().is_empty()
-                && !word.beginning().starts_with(['-', '+'])
+            return match word.is_single()
+                && !word.prefix().is_empty()
+                && !word.prefix().starts_with(['-', '+'])
             {
                 true => Ok(()),
                 false => judge.unresolved(word.span.clone(), "an option of the shell"),
@@ -93,7 +95,7 @@ fn set(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
         let named: Vec<_> = (0..options).filter_map(|_| words.next()).collect();
         let known = |word: &&Word| word.literal().is_some_and(|name| shells::is_option(&name));
         if !shells::are_letters(&letters.replace('o', "")) || !named.iter().all(known) {
-            return judge.hides(word.span.clone(), "it changes how commands are read");
+            return judge.opaque(word.span.clone(), "it changes how commands are read");
         }
     }
     Ok(())

@@ -1,21 +1,21 @@
 //! Programs for sed: they can run commands (`e`) and write files (`w`).
 
-use super::arguments::{Argument, Form, split};
+use super::arguments::{Argument, OptionSyntax, parse};
 use crate::judge::{Call, Judge, Ruling};
+use crate::names::Names;
 use crate::script::Word;
-use crate::words::Words;
 
 /// Judges a call of sed.
-pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
-    let form = Form {
+pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+    let syntax = OptionSyntax {
         valued: "efl",
         attached: "i",
-        long_valued: Words("expression file line-length"),
-        ..Form::default()
+        long_valued: Names("expression file line-length"),
+        ..OptionSyntax::default()
     };
-    let (arguments, _) = match split(&form, call.arguments()) {
+    let (arguments, _) = match parse(&syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return judge.hides(span, "an option that is not known"),
+        Err(span) => return judge.opaque(span, "an option that is not known"),
     };
     let (mut programs, mut operands) = (Vec::new(), Vec::new());
     for argument in arguments {
@@ -26,7 +26,7 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                 };
                 match value {
                     _ if ["help", "version", "sandbox"].contains(&name.as_str()) => return Ok(()),
-                    _ if is("f", "file") => return judge.hides(span, "a program in a file"),
+                    _ if is("f", "file") => return judge.opaque(span, "a program in a file"),
                     Some(program) if is("e", "expression") => programs.push(program),
                     _ => {}
                 }
@@ -35,7 +35,7 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                 let what = "a word that may be an option; put ./ or -- before it";
                 return judge.unresolved(word.span, what);
             }
-            Argument::Other(word) | Argument::Unknown(word) => operands.push(word),
+            Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
         }
     }
     if programs.is_empty() {
@@ -46,12 +46,12 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     }
     // Several are one program, a line each.
     if let (true, Some(texts)) =
-        (programs.len() > 1, programs.iter().map(Word::data).collect::<Option<Vec<_>>>())
+        (programs.len() > 1, programs.iter().map(Word::text).collect::<Option<Vec<_>>>())
     {
         programs = vec![Word::known(texts.join("\n"), call.span())];
     }
     for program in programs {
-        let texts = judge.knowledge.texts_of(&program);
+        let texts = judge.knowledge.possible_texts(&program);
         if texts.is_empty() {
             return judge.unresolved(program.span, "a program for sed");
         }
@@ -62,7 +62,7 @@ pub fn look(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                         judge.side_file(&Word::known(file, program.span.clone()))?;
                     }
                 }
-                Err(what) => return judge.hides(program.span, what),
+                Err(what) => return judge.opaque(program.span, what),
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Commands for another machine, or another terminal: judged as if they ran here.
 
-use super::arguments::{Argument, Form, split};
+use super::arguments::{Argument, OptionSyntax, parse};
 use super::wrappers;
 use crate::judge::{Call, Judge, Ruling};
+use crate::names::Names;
 use crate::script::{Shell, Word};
-use crate::words::Words;
 
 /// Settings of ssh that run nothing and read no other settings.
-const HARMLESS: Words = Words(
+const HARMLESS: Names = Names(
     "addressfamily batchmode checkhostip ciphers compression connectionattempts connecttimeout \
      controlmaster controlpath controlpersist forwardagent forwardx11 globalknownhostsfile \
      hashknownhosts hostkeyalgorithms hostkeyalias hostname identitiesonly identityfile ipqos \
@@ -18,18 +18,22 @@ const HARMLESS: Words = Words(
 );
 
 /// `ssh`, `scp` and `sftp`.
-pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
-    let form = match name {
-        "ssh" => Form { valued: "BbcDEeFIiJLlmOoPpQRSWw", stops: true, ..Form::default() },
-        _ => Form { valued: "BbcDFiJloPRSsX", ..Form::default() },
+pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+    let syntax = match name {
+        "ssh" => OptionSyntax {
+            valued: "BbcDEeFIiJLlmOoPpQRSWw",
+            stops_at_operand: true,
+            ..OptionSyntax::default()
+        },
+        _ => OptionSyntax { valued: "BbcDFiJloPRSsX", ..OptionSyntax::default() },
     };
-    let rest = settings(judge, name, &form, call.arguments())?;
+    let rest = settings(judge, name, &syntax, call.arguments())?;
     let Some((host, behind)) = rest.split_first().filter(|_| name == "ssh") else { return Ok(()) };
     if host.literal().is_none() && judge.may_be_option(host) {
         return judge.unresolved(host.span.clone(), "a word that may be an option");
     }
     // Options may come behind the host, too.
-    let command = settings(judge, name, &form, behind)?;
+    let command = settings(judge, name, &syntax, behind)?;
     match command.is_empty() {
         true => Ok(()),
         false => wrappers::joined(judge, &command, Shell::Sh),
@@ -40,25 +44,25 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
 fn settings(
     judge: &mut Judge<'_>,
     name: &str,
-    form: &Form,
+    syntax: &OptionSyntax,
     words: &[Word],
 ) -> Result<Vec<Word>, crate::Denial> {
-    let (arguments, rest) = match split(form, words) {
+    let (arguments, rest) = match parse(syntax, words) {
         Ok(parts) => parts,
-        Err(span) => return judge.hides(span, "an option that is not known").map(|()| vec![]),
+        Err(span) => return judge.opaque(span, "an option that is not known").map(|()| vec![]),
     };
     for argument in arguments {
         match argument {
             Argument::Option { name: option, value: Some(value), span } => match option.as_str() {
                 "o" => {
-                    let text = value.data().unwrap_or_default().to_lowercase();
+                    let text = value.text().unwrap_or_default().to_lowercase();
                     let key = text.split(['=', ' ', '\t']).next().unwrap_or_default();
                     if !HARMLESS.has(key) {
-                        judge.hides(span, "a setting that can run a program")?;
+                        judge.opaque(span, "a setting that can run a program")?;
                     }
                 }
                 "F" | "I" | "D" if name != "ssh" || option != "D" => {
-                    judge.hides(span, "a file that can name programs")?;
+                    judge.opaque(span, "a file that can name programs")?;
                 }
                 "S" if name != "ssh" => judge.text(&value, Shell::Sh)?,
                 "E" => judge.side_file(&value)?,
@@ -74,7 +78,7 @@ fn settings(
 }
 
 /// Commands of tmux that run nothing.
-const TMUX: Words = Words(
+const TMUX: Names = Names(
     "a attach attach-session capture-pane capturep detach detach-client display display-message \
      has has-session kill-pane kill-server kill-session kill-window list-clients list-panes \
      list-sessions list-windows ls lsw lsp select-pane select-window show-options wait-for",
@@ -84,22 +88,23 @@ const TMUX: Words = Words(
 pub fn tmux(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     let words = call.arguments();
     let Some(command) = words.first() else {
-        return judge.hides(call.span(), "a shell in a terminal");
+        return judge.opaque(call.span(), "a shell in a terminal");
     };
     let text = command.literal().unwrap_or_default();
-    let several = words.iter().any(|word| word.data().is_some_and(|text| text.ends_with(';')));
+    let several = words.iter().any(|word| word.text().is_some_and(|text| text.ends_with(';')));
     if TMUX.has(&text) && !several {
         return Ok(());
     }
     let new =
         ["new", "new-session", "new-window", "neww", "split-window", "splitw", "respawn-pane"];
     if !new.contains(&&*text) || several {
-        return judge.hides(command.span.clone(), "a command of tmux that can run any other");
+        return judge.opaque(command.span.clone(), "a command of tmux that can run any other");
     }
-    let form = Form { valued: "cefFnstxylp", stops: true, ..Form::default() };
-    match split(&form, &words[1..]) {
-        Ok((_, rest)) if rest.is_empty() => judge.hides(call.span(), "a shell in a terminal"),
+    let syntax =
+        OptionSyntax { valued: "cefFnstxylp", stops_at_operand: true, ..OptionSyntax::default() };
+    match parse(&syntax, &words[1..]) {
+        Ok((_, rest)) if rest.is_empty() => judge.opaque(call.span(), "a shell in a terminal"),
         Ok((_, rest)) => wrappers::joined(judge, &rest, Shell::Sh),
-        Err(span) => judge.hides(span, "an option that is not known"),
+        Err(span) => judge.opaque(span, "an option that is not known"),
     }
 }

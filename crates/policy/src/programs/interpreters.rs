@@ -3,37 +3,37 @@
 use std::borrow::Cow;
 
 use crate::judge::{Call, Input, Judge, Ruling};
+use crate::names::Names;
 use crate::script::Word;
-use crate::words::Words;
 
 /// Interpreters, and the options behind which a program stands.
-const INTERPRETERS: &[(&str, Words)] = &[
-    ("python", Words("-c")),
-    ("pypy", Words("-c")),
-    ("node", Words("-e --eval -p --print -pe")),
-    ("nodejs", Words("-e --eval -p --print")),
-    ("deno", Words("eval")),
-    ("bun", Words("-e --eval")),
-    ("perl", Words("-e -E")),
-    ("ruby", Words("-e")),
-    ("php", Words("-r")),
-    ("lua", Words("-e")),
-    ("Rscript", Words("-e")),
-    ("julia", Words("-e")),
-    ("osascript", Words("-e")),
-    ("tclsh", Words("")),
-    ("irb", Words("")),
-    ("ghci", Words("")),
+const INTERPRETERS: &[(&str, Names)] = &[
+    ("python", Names("-c")),
+    ("pypy", Names("-c")),
+    ("node", Names("-e --eval -p --print -pe")),
+    ("nodejs", Names("-e --eval -p --print")),
+    ("deno", Names("eval")),
+    ("bun", Names("-e --eval")),
+    ("perl", Names("-e -E")),
+    ("ruby", Names("-e")),
+    ("php", Names("-r")),
+    ("lua", Names("-e")),
+    ("Rscript", Names("-e")),
+    ("julia", Names("-e")),
+    ("osascript", Names("-e")),
+    ("tclsh", Names("")),
+    ("irb", Names("")),
+    ("ghci", Names("")),
 ];
 
 /// Options of interpreters whose value is the next word.
-const VALUED: Words = Words("-W -X -Q -r -I -E --require --import");
+const VALUED: Names = Names("-W -X -Q -r -I -E --require --import");
 
 /// Programs that run whatever is in a file, or elsewhere, where it is not judged.
-const RUNNERS: Words =
-    Words("sh bash dash zsh fish ksh source . sudo make npx docker ssh gdb vim vi emacs ed screen");
+const RUNNERS: Names =
+    Names("sh bash dash zsh fish ksh source . sudo make npx docker ssh gdb vim vi emacs ed screen");
 
-fn interpreter(name: &str) -> Option<Words> {
+fn interpreter(name: &str) -> Option<Names> {
     // Versions belong to the name: `python3.12`.
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.iter().find(|(known, _)| *known == bare).map(|(_, options)| *options)
@@ -45,15 +45,15 @@ pub fn runs_anything(name: &str) -> bool {
 }
 
 /// Judges a program for an interpreter.
-pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let Some(options) = interpreter(name) else { return Ok(()) };
     let words = call.arguments();
-    if words.first().is_some_and(|first| Words("-V -v --version --help -h").has(&text(first))) {
+    if words.first().is_some_and(|first| Names("-V -v --version --help -h").has(&text(first))) {
         return Ok(());
     }
     let is_file = |at: &usize| {
         let value = at.checked_sub(1).is_some_and(|before| VALUED.has(&text(&words[before])));
-        !value && words[*at].data().is_none_or(|text| !text.starts_with('-'))
+        !value && words[*at].text().is_none_or(|text| !text.starts_with('-'))
     };
     let file = (0..words.len()).find(is_file);
     let is_inline = |word: &Word| is_inline(options, &text(word));
@@ -77,7 +77,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
 }
 
 /// Whether a program stands in the arguments from this one on: `-c`, `-Bc`, `--eval=…`.
-fn is_inline(options: Words, text: &str) -> bool {
+fn is_inline(options: Names, text: &str) -> bool {
     let long = |option: &str| option.starts_with("--") && text.starts_with(option);
     let cluster = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
     let short = |option: &str| {
@@ -88,14 +88,15 @@ fn is_inline(options: Words, text: &str) -> bool {
 }
 
 fn text(word: &Word) -> Cow<'_, str> {
-    word.data().unwrap_or_default()
+    word.text().unwrap_or_default()
 }
 
 /// Without a list of what is allowed, at least what is denied must not stand in the program.
 fn named(judge: &Judge<'_>, call: &Call<'_>, texts: &[Cow<'_, str>]) -> Ruling {
-    let denied = |text: &Cow<'_, str>| judge.policy.deny.iter().any(|rule| rule.is_named_in(text));
+    let denied =
+        |text: &Cow<'_, str>| judge.policy.deny.iter().any(|rule| rule.is_mentioned_in(text));
     match judge.policy.allow.is_empty() && texts.iter().any(denied) {
-        true => judge.hides(call.span(), "its program names a denied command"),
+        true => judge.opaque(call.span(), "its program names a denied command"),
         false => Ok(()),
     }
 }

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::arguments::{Argument, Form, split};
+use super::arguments::{Argument, OptionSyntax, parse};
 use crate::judge::{Call, Judge, Ruling};
+use crate::names::Names;
 use crate::script::{Shell, Word};
-use crate::words::Words;
 
 struct Wrapper {
-    names: Words,
-    form: Form,
+    names: Names,
+    syntax: OptionSyntax,
     /// Arguments before the command: a time, a file.
     before: usize,
     /// Whether `NAME=value` may come before the command.
@@ -18,227 +18,259 @@ struct Wrapper {
     joins: bool,
 }
 
-const fn wrapper(names: Words, form: Form) -> Wrapper {
-    Wrapper { names, form, before: 0, sets: false, joins: false }
+const fn wrapper(names: Names, syntax: OptionSyntax) -> Wrapper {
+    Wrapper { names, syntax, before: 0, sets: false, joins: false }
 }
 
 const WRAPPERS: &[Wrapper] = &[
     wrapper(
-        Words(
+        Names(
             "nohup unbuffer catchsegv eatmydata builtin torsocks busybox toybox \
              nocache",
         ),
-        Form::STRICT,
+        OptionSyntax::STRICT,
     ),
     wrapper(
-        Words("setsid"),
-        Form { flags: "cfw", long_flags: Words("ctty fork wait"), ..Form::STRICT },
+        Names("setsid"),
+        OptionSyntax { flags: "cfw", long_flags: Names("ctty fork wait"), ..OptionSyntax::STRICT },
     ),
     wrapper(
-        Words("nice"),
-        Form { valued: "n", flags: "0123456789", long_valued: Words("adjustment"), ..Form::STRICT },
+        Names("nice"),
+        OptionSyntax {
+            valued: "n",
+            flags: "0123456789",
+            long_valued: Names("adjustment"),
+            ..OptionSyntax::STRICT
+        },
     ),
     wrapper(
-        Words("ionice"),
-        Form {
+        Names("ionice"),
+        OptionSyntax {
             valued: "cn",
             flags: "t",
-            long_valued: Words("class classdata"),
-            long_flags: Words("ignore"),
-            ..Form::STRICT
+            long_valued: Names("class classdata"),
+            long_flags: Names("ignore"),
+            ..OptionSyntax::STRICT
         },
     ),
     wrapper(
-        Words("stdbuf"),
-        Form { valued: "ioe", long_valued: Words("input output error"), ..Form::STRICT },
+        Names("stdbuf"),
+        OptionSyntax {
+            valued: "ioe",
+            long_valued: Names("input output error"),
+            ..OptionSyntax::STRICT
+        },
     ),
-    wrapper(Words("exec"), Form { valued: "a", flags: "cl", ..Form::STRICT }),
-    wrapper(Words("command"), Form { flags: "p", ..Form::STRICT }),
+    wrapper(Names("exec"), OptionSyntax { valued: "a", flags: "cl", ..OptionSyntax::STRICT }),
+    wrapper(Names("command"), OptionSyntax { flags: "p", ..OptionSyntax::STRICT }),
     wrapper(
-        Words("time"),
-        Form {
+        Names("time"),
+        OptionSyntax {
             valued: "fo",
             flags: "apvq",
-            long_valued: Words("format output"),
-            long_flags: Words("append portability verbose quiet"),
-            ..Form::STRICT
+            long_valued: Names("format output"),
+            long_flags: Names("append portability verbose quiet"),
+            ..OptionSyntax::STRICT
         },
     ),
     wrapper(
-        Words("setpriv"),
-        Form {
+        Names("setpriv"),
+        OptionSyntax {
             flags: "d",
-            long_valued: Words(
+            long_valued: Names(
                 "reuid regid ruid euid rgid egid groups inh-caps ambient-caps bounding-set \
                  securebits pdeathsig selinux-label",
             ),
-            long_flags: Words("no-new-privs nnp clear-groups keep-groups init-groups reset-env"),
-            ..Form::STRICT
+            long_flags: Names("no-new-privs nnp clear-groups keep-groups init-groups reset-env"),
+            ..OptionSyntax::STRICT
         },
     ),
     wrapper(
-        Words("strace ltrace"),
-        Form { valued: "aeEIPsSuUX", flags: "bcCdDfFhiknNqrtTvwxyYzZ", ..Form::STRICT },
+        Names("strace ltrace"),
+        OptionSyntax {
+            valued: "aeEIPsSuUX",
+            flags: "bcCdDfFhiknNqrtTvwxyYzZ",
+            ..OptionSyntax::STRICT
+        },
     ),
-    wrapper(Words("fakeroot dbus-run-session"), Form::STRICT),
+    wrapper(Names("fakeroot dbus-run-session"), OptionSyntax::STRICT),
     wrapper(
-        Words("choom"),
-        Form { valued: "np", long_valued: Words("adjust pid"), ..Form::STRICT },
+        Names("choom"),
+        OptionSyntax { valued: "np", long_valued: Names("adjust pid"), ..OptionSyntax::STRICT },
     ),
-    wrapper(Words("xvfb-run"), Form { valued: "efnpsw", flags: "acl", ..Form::STRICT }),
-    wrapper(Words("cgexec"), Form { valued: "g", ..Form::STRICT }),
-    wrapper(Words("proxychains proxychains4"), Form { valued: "f", flags: "q", ..Form::STRICT }),
-    wrapper(Words("tini dumb-init"), Form { valued: "pe", flags: "gsvcwV", ..Form::STRICT }),
-    wrapper(Words("valgrind"), Form { flags: "vqd", long_flags: Words(""), ..Form::STRICT }),
     wrapper(
-        Words("prlimit"),
-        Form {
+        Names("xvfb-run"),
+        OptionSyntax { valued: "efnpsw", flags: "acl", ..OptionSyntax::STRICT },
+    ),
+    wrapper(Names("cgexec"), OptionSyntax { valued: "g", ..OptionSyntax::STRICT }),
+    wrapper(
+        Names("proxychains proxychains4"),
+        OptionSyntax { valued: "f", flags: "q", ..OptionSyntax::STRICT },
+    ),
+    wrapper(
+        Names("tini dumb-init"),
+        OptionSyntax { valued: "pe", flags: "gsvcwV", ..OptionSyntax::STRICT },
+    ),
+    wrapper(
+        Names("valgrind"),
+        OptionSyntax { flags: "vqd", long_flags: Names(""), ..OptionSyntax::STRICT },
+    ),
+    wrapper(
+        Names("prlimit"),
+        OptionSyntax {
             attached: "acdefilmnqrstuvxy",
-            long_flags: Words(
+            long_flags: Names(
                 "as core cpu data fsize locks memlock msgqueue nice nofile nproc rss rtprio \
                  rttime sigpending stack",
             ),
-            ..Form::STRICT
+            ..OptionSyntax::STRICT
         },
     ),
     wrapper(
-        Words("pkexec"),
-        Form {
-            long_valued: Words("user"),
-            long_flags: Words("keep-cwd disable-internal-agent"),
-            ..Form::STRICT
+        Names("pkexec"),
+        OptionSyntax {
+            long_valued: Names("user"),
+            long_flags: Names("keep-cwd disable-internal-agent"),
+            ..OptionSyntax::STRICT
         },
     ),
     wrapper(
-        Words("numactl"),
-        Form {
+        Names("numactl"),
+        OptionSyntax {
             valued: "CNmipl",
             flags: "sHab",
-            long_valued: Words("cpunodebind membind physcpubind interleave preferred"),
-            ..Form::STRICT
+            long_valued: Names("cpunodebind membind physcpubind interleave preferred"),
+            ..OptionSyntax::STRICT
         },
     ),
     Wrapper {
         sets: true,
         ..wrapper(
-            Words("env"),
-            Form {
+            Names("env"),
+            OptionSyntax {
                 valued: "uCS",
                 flags: "i0v-",
-                long_valued: Words("unset chdir split-string"),
-                long_flags: Words(
+                long_valued: Names("unset chdir split-string"),
+                long_flags: Names(
                     "ignore-environment null debug block-signal default-signal ignore-signal \
                      list-signal-handling",
                 ),
-                ..Form::STRICT
+                ..OptionSyntax::STRICT
             },
         )
     },
     Wrapper {
         sets: true,
         ..wrapper(
-            Words("sudo"),
-            Form {
+            Names("sudo"),
+            OptionSyntax {
                 valued: "CDghpRrTtuU",
                 flags: "AbBEHnPSkKN",
-                long_valued: Words(
+                long_valued: Names(
                     "user group host prompt chdir chroot role type close-from other-user \
                      command-timeout",
                 ),
-                long_flags: Words(
+                long_flags: Names(
                     "non-interactive preserve-env set-home stdin background reset-timestamp \
                      askpass bell preserve-groups",
                 ),
-                ..Form::STRICT
+                ..OptionSyntax::STRICT
             },
         )
     },
     Wrapper {
         sets: true,
-        ..wrapper(Words("doas"), Form { valued: "uC", flags: "n", ..Form::STRICT })
+        ..wrapper(Names("doas"), OptionSyntax { valued: "uC", flags: "n", ..OptionSyntax::STRICT })
     },
     Wrapper {
         before: 1,
         ..wrapper(
-            Words("timeout"),
-            Form {
+            Names("timeout"),
+            OptionSyntax {
                 valued: "ks",
                 flags: "fpv",
-                long_valued: Words("kill-after signal"),
-                long_flags: Words("foreground preserve-status verbose"),
-                ..Form::STRICT
+                long_valued: Names("kill-after signal"),
+                long_flags: Names("foreground preserve-status verbose"),
+                ..OptionSyntax::STRICT
             },
         )
     },
     Wrapper {
         before: 1,
         ..wrapper(
-            Words("chrt"),
-            Form {
+            Names("chrt"),
+            OptionSyntax {
                 valued: "TPD",
                 flags: "bdfiorRv",
-                long_valued: Words("sched-runtime sched-period sched-deadline"),
-                long_flags: Words("batch deadline fifo idle other rr reset-on-fork"),
-                ..Form::STRICT
+                long_valued: Names("sched-runtime sched-period sched-deadline"),
+                long_flags: Names("batch deadline fifo idle other rr reset-on-fork"),
+                ..OptionSyntax::STRICT
             },
         )
     },
     Wrapper {
         before: 1,
         ..wrapper(
-            Words("taskset"),
-            Form { flags: "ac", long_flags: Words("all-tasks cpu-list"), ..Form::STRICT },
+            Names("taskset"),
+            OptionSyntax {
+                flags: "ac",
+                long_flags: Names("all-tasks cpu-list"),
+                ..OptionSyntax::STRICT
+            },
         )
     },
     Wrapper {
         before: 1,
         ..wrapper(
-            Words("chroot"),
-            Form {
-                long_valued: Words("userspec groups"),
-                long_flags: Words("skip-chdir"),
-                ..Form::STRICT
+            Names("chroot"),
+            OptionSyntax {
+                long_valued: Names("userspec groups"),
+                long_flags: Names("skip-chdir"),
+                ..OptionSyntax::STRICT
             },
         )
     },
-    Wrapper { before: 1, ..wrapper(Words("gosu su-exec"), Form::STRICT) },
-    Wrapper { before: 1, ..wrapper(Words("faketime"), Form { flags: "fmp", ..Form::STRICT }) },
+    Wrapper { before: 1, ..wrapper(Names("gosu su-exec"), OptionSyntax::STRICT) },
+    Wrapper {
+        before: 1,
+        ..wrapper(Names("faketime"), OptionSyntax { flags: "fmp", ..OptionSyntax::STRICT })
+    },
     Wrapper {
         joins: true,
         ..wrapper(
-            Words("watch"),
-            Form {
+            Names("watch"),
+            OptionSyntax {
                 valued: "nq",
                 flags: "bcdegprtwx",
-                long_valued: Words("interval equexit"),
-                long_flags: Words(
+                long_valued: Names("interval equexit"),
+                long_flags: Names(
                     "beep color differences errexit chgexit precise no-rerun no-title no-wrap \
                      exec",
                 ),
-                ..Form::STRICT
+                ..OptionSyntax::STRICT
             },
         )
     },
     Wrapper {
         before: 1,
         ..wrapper(
-            Words("flock"),
-            Form {
+            Names("flock"),
+            OptionSyntax {
                 valued: "wEc",
                 flags: "sexnuoFv",
-                long_valued: Words("wait timeout conflict-exit-code command"),
-                long_flags: Words("shared exclusive nonblock nb unlock close no-fork verbose"),
-                ..Form::STRICT
+                long_valued: Names("wait timeout conflict-exit-code command"),
+                long_flags: Names("shared exclusive nonblock nb unlock close no-fork verbose"),
+                ..OptionSyntax::STRICT
             },
         )
     },
 ];
 
 /// Options that make the program print something and run nothing.
-const TELLING: Words = Words("--help --version --list -h -V");
+const TELLING: Names = Names("--help --version --list -h -V");
 
 /// Judges the command behind a wrapper.
-pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     if name == "runuser" || name == "su" {
         return switch_user(judge, name, call);
     }
@@ -252,15 +284,15 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     if (asks && !["command", "exec", "builtin"].contains(&name)) || finds {
         return Ok(());
     }
-    let (options, mut rest) = match split(&wrapper.form, call.arguments()) {
+    let (options, mut rest) = match parse(&wrapper.syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return judge.hides(span, "an option that is not known"),
+        Err(span) => return judge.opaque(span, "an option that is not known"),
     };
     let mut split_text = false;
     for option in options {
         // What stands behind a text that is split are its command's arguments.
         if split_text {
-            return judge.hides(call.span(), "options behind a text that becomes words");
+            return judge.opaque(call.span(), "options behind a text that becomes words");
         }
         match option {
             Argument::Option { name: letter, value: Some(value), .. } if name == "env" => {
@@ -269,7 +301,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
                         rest = split_string(judge, &value, &rest)?;
                         split_text = true;
                     }
-                    "C" | "chdir" => judge.places.enter(Some(&value), true),
+                    "C" | "chdir" => judge.directories.enter(Some(&value), true),
                     _ => {}
                 }
             }
@@ -284,7 +316,7 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
                 return judge.text(&text, Shell::Sh);
             }
             Argument::Option { .. } => {}
-            Argument::Other(word) | Argument::Unknown(word) => {
+            Argument::Operand(word) | Argument::Unknown(word) => {
                 return judge.unresolved(word.span, "a word that may be an option or the command");
             }
         }
@@ -302,7 +334,7 @@ fn command_behind(
     let mut rest = rest;
     while let Some(first) = rest.first().filter(|_| wrapper.sets) {
         if let Some((variable, value)) = setting(first) {
-            judge.knowledge.note(&variable, value.data().map(Cow::into_owned));
+            judge.knowledge.add_value(&variable, value.text().map(Cow::into_owned));
             judge.variable(&variable, Some(&value), &value.span)?;
         } else if name != "env" || first.literal().as_deref() != Some("-") {
             break;
@@ -325,7 +357,7 @@ fn command_behind(
         };
     }
     if option.is_some() {
-        return judge.hides(first.span.clone(), "an option where the command is expected");
+        return judge.opaque(first.span.clone(), "an option where the command is expected");
     }
     if wrapper.joins {
         return joined(judge, rest, Shell::Sh);
@@ -341,7 +373,7 @@ pub fn joined(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Ruling {
 
 /// Judges words that are joined to a text for this shell.
 pub fn joined_here(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Ruling {
-    let text: Option<Vec<_>> = words.iter().map(Word::data).collect();
+    let text: Option<Vec<_>> = words.iter().map(Word::text).collect();
     let span = words[0].span.start..words.iter().map(|word| word.span.end).max().unwrap_or(0);
     match text {
         Some(text) => judge.script(&text.join(" "), shell, Some(span)),
@@ -351,11 +383,11 @@ pub fn joined_here(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Rulin
 
 /// `NAME=value` as an argument.
 fn setting(word: &Word) -> Option<(String, Word)> {
-    let beginning = word.beginning();
+    let beginning = word.prefix();
     let (name, value) = beginning.split_once('=')?;
-    let value = match word.data() {
+    let value = match word.text() {
         Some(_) => Word::known(value, word.span.clone()),
-        None if word.is_one() => Word::unknown(false, word.span.clone()),
+        None if word.is_single() => Word::unknown(false, word.span.clone()),
         None => return None,
     };
     Some((name.to_owned(), value))
@@ -368,34 +400,34 @@ fn split_string(
     rest: &[Word],
 ) -> Result<Vec<Word>, crate::Denial> {
     let plain = |c: char| c.is_ascii_alphanumeric() || " _./=:,@%+-".contains(c);
-    match text.data().filter(|text| text.chars().all(plain)) {
+    match text.text().filter(|text| text.chars().all(plain)) {
         Some(words) => {
             let words = words.split_whitespace().map(|word| Word::known(word, text.span.clone()));
             let words: Vec<_> = words.chain(rest.iter().cloned()).collect();
             match words.first().and_then(Word::literal) {
                 Some(first) if first.starts_with('-') => {
-                    judge.hides(text.span.clone(), "an option that is not known").map(|()| vec![])
+                    judge.opaque(text.span.clone(), "an option that is not known").map(|()| vec![])
                 }
                 _ => Ok(words),
             }
         }
-        None => judge.hides(text.span.clone(), "text with rules of its own").map(|()| vec![]),
+        None => judge.opaque(text.span.clone(), "text with rules of its own").map(|()| vec![]),
     }
 }
 
 /// `su` and `runuser`, which start a shell unless they are given a command.
 fn switch_user(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
-    let form = Form {
+    let syntax = OptionSyntax {
         valued: "cCgGu",
         attached: "",
         flags: "fmp",
-        long_valued: Words("command session-command group supp-group user"),
-        long_flags: Words("fast preserve-environment pty"),
-        whole: Words(""),
-        stops: true,
+        long_valued: Names("command session-command group supp-group user"),
+        long_flags: Names("fast preserve-environment pty"),
+        exact: Names(""),
+        stops_at_operand: true,
     };
-    let Ok((options, rest)) = split(&form, call.arguments()) else {
-        return judge.hides(call.span(), "an option that is not known");
+    let Ok((options, rest)) = parse(&syntax, call.arguments()) else {
+        return judge.opaque(call.span(), "an option that is not known");
     };
     let mut user = false;
     for option in options {
@@ -406,11 +438,11 @@ fn switch_user(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
                 return judge.text(&text, Shell::Sh);
             }
             Argument::Option { name, .. } => user |= name == "u" || name == "user",
-            _ => return judge.hides(call.span(), "a word that may be an option"),
+            _ => return judge.opaque(call.span(), "a word that may be an option"),
         }
     }
     match user && name == "runuser" && !rest.is_empty() {
         true => judge.call(&Call { words: &rest, wrappers: call.wrappers + 1, ..call.clone() }),
-        false => judge.hides(call.span(), "a shell that reads its commands"),
+        false => judge.opaque(call.span(), "a shell that reads its commands"),
     }
 }

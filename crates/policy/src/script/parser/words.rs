@@ -1,17 +1,18 @@
-//! Words: quotes, escapes, and everything a word can hold.
+//! Words: quotes, escapes, arrays, process substitutions.
 
-use super::reader::{Reader, is_meta, is_name};
-use super::{Origin, Piece, Trouble, Word};
+use super::{Parser, is_meta};
+use crate::script::word::is_name;
+use crate::script::{Origin, ParseError, Piece, Word};
 
-/// Gathers the pieces of a word.
+/// Collects the pieces of a word.
 #[derive(Debug, Default)]
-pub(super) struct Builder {
+pub(super) struct WordBuilder {
     pieces: Vec<Piece>,
     bytes: Vec<u8>,
     quoted: bool,
 }
 
-impl Builder {
+impl WordBuilder {
     pub fn push(&mut self, byte: u8, quoted: bool) {
         if self.quoted != quoted {
             self.flush();
@@ -28,7 +29,7 @@ impl Builder {
         self.bytes.extend_from_slice(text);
     }
 
-    /// Something quoted that may be empty: `""` is a word.
+    /// Notes a quote. `""` is a word, although it adds no text.
     pub fn quote(&mut self) {
         if self.is_empty() {
             self.pieces.push(Piece::Text { text: String::new(), quoted: true });
@@ -54,7 +55,7 @@ impl Builder {
 
     pub fn finish(mut self) -> Vec<Piece> {
         self.flush();
-        // What marks a word that is empty says nothing in one that is not.
+        // An empty piece only matters in a word that is empty.
         if self.pieces.len() > 1 {
             self.pieces
                 .retain(|piece| !matches!(piece, Piece::Text { text, .. } if text.is_empty()));
@@ -62,16 +63,16 @@ impl Builder {
         self.pieces
     }
 
-    /// The text so far, if it is all there is and nothing of it was quoted.
+    /// The text so far, if none of it is quoted or expanded.
     fn plain(&self) -> Option<&str> {
         let plain = self.pieces.is_empty() && !self.quoted;
         std::str::from_utf8(&self.bytes).ok().filter(|_| plain)
     }
 }
 
-/// Where a word stands, as far as it decides what belongs to it.
+/// Where a word stands, which decides what belongs to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Position {
     Command,
     /// Where `a=(b c)` may stand.
     Assigning,
@@ -81,24 +82,28 @@ pub(super) enum Place {
     Regex,
 }
 
-impl Reader<'_> {
-    /// One word, which may be empty only if it is quoted.
-    pub(super) fn word(&mut self, place: Place) -> Result<Word, Trouble> {
+impl Parser<'_> {
+    /// Parses a word. It may be empty only if it is quoted.
+    pub(super) fn word(&mut self, position: Position) -> Result<Word, ParseError> {
         let start = self.at;
-        let word = self.word_pieces(Builder::default(), place)?;
+        let word = self.word_pieces(WordBuilder::default(), position)?;
         if word.is_empty() {
-            return Err(self.trouble("something else was expected here"));
+            return Err(self.error("something else was expected here"));
         }
         let word = Word { pieces: word, span: self.span(start) };
         if word.unquoted().flat_map(str::chars).any(is_odd) {
             let what = "it has a character that looks like a blank or like nothing";
-            return Err(Trouble { span: word.span, what });
+            return Err(ParseError { span: word.span, what });
         }
         self.suspect(&word);
         Ok(word)
     }
 
-    fn word_pieces(&mut self, mut word: Builder, place: Place) -> Result<Vec<Piece>, Trouble> {
+    fn word_pieces(
+        &mut self,
+        mut word: WordBuilder,
+        position: Position,
+    ) -> Result<Vec<Piece>, ParseError> {
         let mut parentheses = 0;
         while let Some(byte) = self.peek() {
             match byte {
@@ -111,24 +116,24 @@ impl Reader<'_> {
                 }
                 b'\\' => {
                     self.advance()?;
-                    let Some(escaped) = self.raw() else {
-                        return Err(self.trouble("nothing follows the backslash"));
+                    let Some(escaped) = self.peek_raw() else {
+                        return Err(self.error("nothing follows the backslash"));
                     };
                     self.escaped(escaped, &mut word)?;
                 }
                 b'$' => self.dollar(&mut word, false)?,
-                b'`' => self.backquoted(&mut word, false)?,
-                b'<' | b'>' if self.ahead(1) == Some(b'(') && place != Place::Regex => {
+                b'`' => self.backquotes(&mut word, false)?,
+                b'<' | b'>' if self.peek_at(1) == Some(b'(') && position != Position::Regex => {
                     self.process_substitution(&mut word)?;
                 }
-                b'[' if place == Place::Assigning && word.plain().is_some_and(is_name) => {
+                b'[' if position == Position::Assigning && word.plain().is_some_and(is_name) => {
                     self.subscript(&mut word)?;
                 }
-                b'(' if place == Place::Assigning && ends_with_equals(word.plain()) => {
+                b'(' if position == Position::Assigning && ends_with_equals(word.plain()) => {
                     self.array(&mut word)?;
                 }
-                b'(' if place == Place::Regex
-                    || (place == Place::Operand && ends_with_extender(&word)) =>
+                b'(' if position == Position::Regex
+                    || (position == Position::Operand && ends_with_extender(&word)) =>
                 {
                     parentheses += 1;
                     word.push(byte, false);
@@ -139,24 +144,24 @@ impl Reader<'_> {
                     word.push(byte, false);
                     self.advance()?;
                 }
-                b'|' if parentheses > 0 || place == Place::Regex => {
-                    if self.ahead(1) == Some(b'|') && parentheses == 0 {
+                b'|' if parentheses > 0 || position == Position::Regex => {
+                    if self.peek_at(1) == Some(b'|') && parentheses == 0 {
                         break;
                     }
                     word.push(byte, false);
                     self.advance()?;
                 }
-                // It may make the word a function's name; who reads words knows.
+                // It may make the word a function's name, which the caller knows.
                 b'(' if !word.is_empty() => break,
-                b'(' => return Err(self.trouble("a parenthesis is not understood here")),
+                b'(' => return Err(self.error("a parenthesis is not understood here")),
                 // Blanks in the parentheses of a regular expression belong to it.
-                b' ' | b'\t' if parentheses > 0 && place == Place::Regex => {
+                b' ' | b'\t' if parentheses > 0 && position == Position::Regex => {
                     word.push(byte, false);
                     self.advance()?;
                 }
                 _ if is_meta(byte) => break,
                 0..=31 | 127 => {
-                    return Err(self.trouble("there is a control character"));
+                    return Err(self.error("there is a control character"));
                 }
                 _ => {
                     word.push(byte, false);
@@ -166,26 +171,26 @@ impl Reader<'_> {
         }
         match parentheses {
             0 => Ok(word.finish()),
-            _ => Err(self.trouble("a parenthesis is not closed")),
+            _ => Err(self.error("a parenthesis is not closed")),
         }
     }
 
-    /// A character behind a backslash, which has no meaning.
-    fn escaped(&mut self, byte: u8, word: &mut Builder) -> Result<(), Trouble> {
+    /// Parses a character behind a backslash.
+    fn escaped(&mut self, byte: u8, word: &mut WordBuilder) -> Result<(), ParseError> {
         word.push(byte, true);
         self.advance()?;
-        // The rest of a character of several bytes.
-        while self.raw().is_some_and(|byte| byte & 0xC0 == 0x80) {
-            word.push(self.raw().unwrap_or_default(), true);
+        // The rest of a multi-byte character.
+        while self.peek_raw().is_some_and(|byte| byte & 0xC0 == 0x80) {
+            word.push(self.peek_raw().unwrap_or_default(), true);
             self.advance()?;
         }
         Ok(())
     }
 
-    pub(super) fn single_quoted(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+    pub(super) fn single_quoted(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         let rest = &self.text.as_bytes()[self.at + 1..];
         let Some(end) = rest.iter().position(|byte| *byte == b'\'') else {
-            return Err(self.trouble("a quote is not closed"));
+            return Err(self.error("a quote is not closed"));
         };
         self.advance()?;
         word.quote();
@@ -195,15 +200,15 @@ impl Reader<'_> {
         self.advance()
     }
 
-    /// What follows a double quote, to the next.
-    pub(super) fn double_quoted(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+    /// Parses what follows a double quote, up to the next.
+    pub(super) fn double_quoted(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         let start = self.at - 1;
         word.quote();
         while let Some(byte) = self.peek() {
             match byte {
                 b'"' => return self.advance(),
                 b'$' => self.dollar(word, true)?,
-                b'`' => self.backquoted(word, true)?,
+                b'`' => self.backquotes(word, true)?,
                 b'\\' => self.quoted_backslash(word, b"$`\"\\")?,
                 _ => {
                     word.push(byte, true);
@@ -212,17 +217,17 @@ impl Reader<'_> {
             }
         }
         self.at = start;
-        Err(self.trouble("a quote is not closed"))
+        Err(self.error("a quote is not closed"))
     }
 
-    /// A backslash where it only escapes some characters.
+    /// Parses a backslash that escapes only some characters.
     pub(super) fn quoted_backslash(
         &mut self,
-        word: &mut Builder,
+        word: &mut WordBuilder,
         escapes: &[u8],
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ParseError> {
         self.advance()?;
-        match self.raw() {
+        match self.peek_raw() {
             Some(next) if escapes.contains(&next) => {
                 word.push(next, true);
                 self.advance()
@@ -234,10 +239,10 @@ impl Reader<'_> {
         }
     }
 
-    /// `$'…'`, whose escapes are those of C.
-    pub(super) fn ansi_quoted(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+    /// Parses `$'…'`, which has the escapes of C.
+    pub(super) fn ansi_quoted(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         word.quote();
-        while let Some(byte) = self.raw() {
+        while let Some(byte) = self.peek_raw() {
             self.advance()?;
             match byte {
                 b'\'' => return Ok(()),
@@ -245,12 +250,12 @@ impl Reader<'_> {
                 _ => word.push(byte, true),
             }
         }
-        Err(self.trouble("a quote is not closed"))
+        Err(self.error("a quote is not closed"))
     }
 
-    fn ansi_escape(&mut self, word: &mut Builder) -> Result<(), Trouble> {
-        let Some(byte) = self.raw() else {
-            return Err(self.trouble("a quote is not closed"));
+    fn ansi_escape(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
+        let Some(byte) = self.peek_raw() else {
+            return Err(self.error("a quote is not closed"));
         };
         self.advance()?;
         let plain = match byte {
@@ -270,15 +275,20 @@ impl Reader<'_> {
             b'x' => return self.ansi_number(word, 16, 2),
             b'u' => return self.ansi_number(word, 16, 4),
             b'U' => return self.ansi_number(word, 16, 8),
-            _ => return Err(self.trouble("an escape is not understood")),
+            _ => return Err(self.error("an escape is not understood")),
         };
         word.push(plain, true);
         Ok(())
     }
 
-    fn ansi_number(&mut self, word: &mut Builder, base: u32, most: usize) -> Result<(), Trouble> {
+    fn ansi_number(
+        &mut self,
+        word: &mut WordBuilder,
+        base: u32,
+        most: usize,
+    ) -> Result<(), ParseError> {
         let (mut number, mut digits) = (0, 0);
-        while let Some(digit) = self.raw().and_then(|byte| char::from(byte).to_digit(base))
+        while let Some(digit) = self.peek_raw().and_then(|byte| char::from(byte).to_digit(base))
             && digits < most
         {
             number = number * base + digit;
@@ -286,9 +296,9 @@ impl Reader<'_> {
             self.advance()?;
         }
         match char::from_u32(number).filter(|_| most > 3 || number < 256) {
-            // What follows a zero would be cut off, and a byte that is no character is not text.
-            Some('\0') | None => Err(self.trouble("an escape is not understood")),
-            _ if digits == 0 => Err(self.trouble("an escape is not understood")),
+            // Bash cuts the text off at a zero byte, and an invalid character is not text.
+            Some('\0') | None => Err(self.error("an escape is not understood")),
+            _ if digits == 0 => Err(self.error("an escape is not understood")),
             Some(_) if most <= 3 => {
                 word.push(number as u8, true);
                 Ok(())
@@ -301,12 +311,12 @@ impl Reader<'_> {
         }
     }
 
-    /// `[…]` behind a name where an assignment may stand: bash reads it to its end, whatever is in it.
-    fn subscript(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+    /// Parses `[…]` behind a name where an assignment is possible: bash reads up to its end.
+    fn subscript(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         let mut open = 0;
         loop {
             let Some(byte) = self.peek() else {
-                return Err(self.trouble("a bracket is not closed"));
+                return Err(self.error("a bracket is not closed"));
             };
             match byte {
                 b'[' => open += 1,
@@ -316,7 +326,7 @@ impl Reader<'_> {
                     continue;
                 }
                 b'`' => {
-                    self.backquoted(word, true)?;
+                    self.backquotes(word, true)?;
                     continue;
                 }
                 b'"' => {
@@ -328,9 +338,9 @@ impl Reader<'_> {
                     self.single_quoted(word)?;
                     continue;
                 }
-                b'#' | b'\\' => return Err(self.trouble("this is not understood in brackets")),
+                b'#' | b'\\' => return Err(self.error("this is not understood in brackets")),
                 _ if is_meta(byte) => {
-                    return Err(self.trouble("this is not understood in brackets"));
+                    return Err(self.error("this is not understood in brackets"));
                 }
                 _ => {}
             }
@@ -342,37 +352,37 @@ impl Reader<'_> {
         }
     }
 
-    /// `(a b c)` behind `name=`.
-    fn array(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+    /// Parses `(a b c)` behind `name=`.
+    fn array(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         if !self.is_bash() {
-            return Err(self.trouble("there are no arrays in this shell"));
+            return Err(self.error("there are no arrays in this shell"));
         }
         self.advance()?;
         self.script.evaluates = true;
         loop {
-            self.gaps()?;
+            self.skip_newlines()?;
             if self.take(b')')? {
                 word.unknown(true, Origin::Other);
                 return Ok(());
             }
-            self.word(Place::Command)?;
+            self.word(Position::Command)?;
         }
     }
 
-    fn process_substitution(&mut self, word: &mut Builder) -> Result<(), Trouble> {
+    fn process_substitution(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         if !self.is_bash() {
-            return Err(self.trouble("there is no process substitution in this shell"));
+            return Err(self.error("there is no process substitution in this shell"));
         }
         self.advance()?;
         self.peek();
         self.advance()?;
-        self.substituted()?;
+        self.command_substitution()?;
         word.unknown(false, Origin::Pipe);
         Ok(())
     }
 }
 
-/// Characters that mislead who looks at them.
+/// Whether a character misleads a reader: invisible, or a blank that the shell does not split at.
 fn is_odd(character: char) -> bool {
     let unseen = matches!(character,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
@@ -385,6 +395,6 @@ fn ends_with_equals(text: Option<&str>) -> bool {
     name.is_some_and(|name| is_name(name.strip_suffix('+').unwrap_or(name)))
 }
 
-fn ends_with_extender(word: &Builder) -> bool {
+fn ends_with_extender(word: &WordBuilder) -> bool {
     !word.quoted && word.bytes.last().is_some_and(|byte| b"?*+@!".contains(byte))
 }

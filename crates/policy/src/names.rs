@@ -1,10 +1,10 @@
-//! A list of words that is written down in the source.
+//! Sets of names written down in the source: programs, options, variables.
 
-/// Words with blanks between them: tables of names stay readable that way.
+/// Names separated by blanks, which keeps long tables readable.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Words(pub &'static str);
+pub struct Names(pub &'static str);
 
-impl Words {
+impl Names {
     pub fn has(self, word: &str) -> bool {
         let (table, word) = (self.0.as_bytes(), word.as_bytes());
         let Some(first) = word.first() else { return false };
@@ -32,7 +32,7 @@ mod tests {
 
     #[test]
     fn a_word_is_there_only_as_a_whole() {
-        let words = Words("cat dog \n  wildcat x");
+        let words = Names("cat dog \n  wildcat x");
         assert!(words.iter().all(|word| words.has(word)));
         for other in ["", "ca", "at", "card", "cat dog", "x ", " x", "dog \n", "X"] {
             assert!(!words.has(other), "{other:?}");

@@ -1,25 +1,25 @@
 //! Shells inside of the shell.
 
 use crate::judge::{Call, Input, Judge, Ruling};
+use crate::names::Names;
 use crate::script::{Shell, Word};
-use crate::words::Words;
 
 /// Letters that only change how the shell talks, or when it stops.
 const LETTERS: &str = "abefhlmnprtuvxBCEPT";
 
 /// Options that are names.
-const OPTIONS: Words = Words(
+const OPTIONS: Names = Names(
     "allexport braceexpand errexit errtrace functrace hashall ignoreeof monitor noclobber \
      noexec noglob nounset physical pipefail privileged verbose xtrace",
 );
 
 /// Settings of `shopt` that do not change how a text is read.
-const SETTINGS: Words = Words(
+const SETTINGS: Names = Names(
     "autocd cdspell checkjobs checkwinsize dotglob failglob globasciiranges globstar huponexit \
      inherit_errexit lastpipe nocaseglob nocasematch nullglob",
 );
 
-const LONG: Words = Words("--login --noediting --noprofile --norc --restricted --verbose");
+const LONG: Names = Names("--login --noediting --noprofile --norc --restricted --verbose");
 
 /// Whether `set -o` may be given the name.
 pub fn is_option(name: &str) -> bool {
@@ -37,7 +37,7 @@ pub fn is_setting(name: &str) -> bool {
 }
 
 /// Judges what a shell is told to run.
-pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let shell = if name.ends_with("bash") { Shell::Bash } else { Shell::Sh };
     let words = call.arguments();
     let (mut at, mut text, mut reads) = (0, false, false);
@@ -68,12 +68,12 @@ pub fn look(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
                     let named = words.get(at).and_then(Word::literal).unwrap_or_default();
                     let known = if letter == 'o' { is_option(&named) } else { is_setting(&named) };
                     if !known {
-                        return judge.hides(word.span.clone(), "an option that is not known");
+                        return judge.opaque(word.span.clone(), "an option that is not known");
                     }
                     at += 1;
                 }
                 letter if LETTERS.contains(letter) => {}
-                _ => return judge.hides(word.span.clone(), "an option that is not known"),
+                _ => return judge.opaque(word.span.clone(), "an option that is not known"),
             }
         }
     }
@@ -90,7 +90,7 @@ pub fn file_of(judge: &mut Judge<'_>, call: &Call<'_>, words: &[Word], shell: Sh
     // A program that is a script is looked for on the PATH, too.
     judge.denied(words)?;
     let Some(file) = words.first() else { return Ok(()) };
-    let Some(path) = file.data() else {
+    let Some(path) = file.text() else {
         return judge.unresolved(file.span.clone(), "the file a shell runs");
     };
     if ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].contains(&&*path) {
@@ -98,7 +98,7 @@ pub fn file_of(judge: &mut Judge<'_>, call: &Call<'_>, words: &[Word], shell: Sh
     }
     if path.starts_with("/dev/") || path.starts_with("/proc/") || judge.knowledge.has_written(&path)
     {
-        return judge.hides(file.span.clone(), "what stands in it is not known");
+        return judge.opaque(file.span.clone(), "what stands in it is not known");
     }
     Ok(())
 }

@@ -1,0 +1,250 @@
+//! A word of a script: pieces of text, and pieces that only the run will know.
+//!
+//! A word is what stands in the script, before the shell expands it. It becomes one argument, several or
+//! none; [`Word::is_single`] tells whether it certainly becomes one.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::{Assignment, Span};
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Word {
+    pub pieces: Vec<Piece>,
+    pub span: Span,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    Text {
+        text: String,
+        quoted: bool,
+    },
+    /// Only the run will know it.
+    Unknown {
+        /// Whether it can become several words, or none.
+        splits: bool,
+        origin: Origin,
+    },
+}
+
+/// Where an unknown piece comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// A variable's unmodified value.
+    Variable(String),
+    /// The output of commands, by their numbers in the script.
+    Commands(Range<usize>),
+    /// The name the shell gives a pipe: `<(…)`.
+    Pipe,
+    /// A file name from a listing.
+    Listed,
+    Number,
+    Other,
+}
+
+impl Origin {
+    /// The origin of `${text}` or `$text`.
+    pub(super) fn of_parameter(text: &str) -> Self {
+        match is_name(text) {
+            true => Self::Variable(text.to_owned()),
+            false if text.starts_with('#') => Self::Number,
+            false => Self::Other,
+        }
+    }
+}
+
+impl Word {
+    /// A word whose text is known and quoted.
+    pub fn known(text: impl Into<String>, span: Span) -> Self {
+        Self { pieces: vec![Piece::Text { text: text.into(), quoted: true }], span }
+    }
+
+    /// A word nobody knows, or any number of them.
+    pub fn unknown(splits: bool, span: Span) -> Self {
+        Self { pieces: vec![Piece::Unknown { splits, origin: Origin::Other }], span }
+    }
+
+    /// The text, if the shell passes it on unchanged.
+    pub fn literal(&self) -> Option<Cow<'_, str>> {
+        let plain = !self.is_pattern() && !self.starts_with_tilde();
+        self.text().filter(|_| plain)
+    }
+
+    /// The text, if all of it is known. A pattern or a tilde in it may still become file names.
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        if self.has_braces() {
+            return None;
+        }
+        if let [Piece::Text { text, .. }] = self.pieces.as_slice() {
+            return Some(text.into());
+        }
+        let text = self.pieces.iter().map(|piece| match piece {
+            Piece::Text { text, .. } => Some(text.as_str()),
+            Piece::Unknown { .. } => None,
+        });
+        text.collect::<Option<String>>().map(Cow::from)
+    }
+
+    /// The text, if nothing in it is quoted or expanded.
+    pub(super) fn plain(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [Piece::Text { text, quoted: false }] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The text before the first unknown piece.
+    pub fn prefix(&self) -> String {
+        if self.has_braces() {
+            return String::new();
+        }
+        let known = self.pieces.iter().map_while(|piece| match piece {
+            Piece::Text { text, .. } => Some(text.as_str()),
+            Piece::Unknown { .. } => None,
+        });
+        known.collect()
+    }
+
+    /// The text after the last unknown piece.
+    pub fn suffix(&self) -> String {
+        if self.has_braces() {
+            return String::new();
+        }
+        let known = self.pieces.iter().rev().map_while(|piece| match piece {
+            Piece::Text { text, .. } => Some(text.as_str()),
+            Piece::Unknown { .. } => None,
+        });
+        known.collect::<Vec<_>>().into_iter().rev().collect()
+    }
+
+    /// Whether it becomes exactly one argument.
+    pub fn is_single(&self) -> bool {
+        let splits = |piece: &Piece| matches!(piece, Piece::Unknown { splits: true, .. });
+        !self.pieces.iter().any(splits) && !self.is_pattern() && !self.has_braces()
+    }
+
+    /// Whether it is `<(…)` or `>(…)` and nothing else.
+    pub fn is_pipe(&self) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::Pipe, .. }])
+    }
+
+    pub fn starts_with_tilde(&self) -> bool {
+        matches!(self.pieces.first(), Some(Piece::Text { text, quoted: false }) if text.starts_with('~'))
+    }
+
+    /// Whether it has an unquoted `{a,b}` or `{1..3}`.
+    pub fn has_braces(&self) -> bool {
+        let mut open = 0;
+        let mut parts = false;
+        let mut last = ' ';
+        for character in self.unquoted().flat_map(str::chars) {
+            match character {
+                '{' => open += 1,
+                ',' if open > 0 => parts = true,
+                '.' if open > 0 && last == '.' => parts = true,
+                '}' if open > 0 && parts => return true,
+                '}' if open > 0 => open -= 1,
+                _ => {}
+            }
+            last = character;
+        }
+        false
+    }
+
+    /// The words its braces expand to: `a{b,c}` becomes `ab` and `ac`. The word itself if it has no braces,
+    /// or more than simple lists in them.
+    pub fn alternatives(&self) -> Vec<Self> {
+        const MOST: usize = 64;
+        let mut found = vec![self.clone()];
+        while let Some(at) = found.iter().position(Self::has_braces) {
+            let Some(parts) = found[at].split_braces() else { return vec![self.clone()] };
+            found.splice(at..=at, parts);
+            if found.len() > MOST {
+                return vec![self.clone()];
+            }
+        }
+        found
+    }
+
+    /// The words that the first list in braces expands to.
+    fn split_braces(&self) -> Option<Vec<Self>> {
+        let (at, text) = self.pieces.iter().enumerate().find_map(|(at, piece)| match piece {
+            Piece::Text { text, quoted: false } if text.contains('{') => Some((at, text)),
+            _ => None,
+        })?;
+        let (head, rest) = text.split_once('{')?;
+        let (list, tail) = rest.split_once('}')?;
+        if list.contains('{') || list.contains("..") || !list.contains(',') {
+            return None;
+        }
+        let words = list.split(',').map(|part| {
+            let mut word = self.clone();
+            word.pieces[at] = Piece::Text { text: [head, part, tail].concat(), quoted: false };
+            word
+        });
+        Some(words.collect())
+    }
+
+    /// The word with something unknown in place of a mark, such as the `{}` of `find -exec`.
+    pub fn replace_mark(&self, mark: &str, origin: &Origin) -> Self {
+        let has = |piece: &Piece| matches!(piece, Piece::Text { text, .. } if text.contains(mark));
+        if mark.is_empty() || !self.pieces.iter().any(has) {
+            return self.clone();
+        }
+        let (prefix, suffix) = (self.prefix(), self.suffix());
+        let head = prefix.split(mark).next().unwrap_or_default();
+        let tail = suffix.rsplit(mark).next().unwrap_or_default();
+        let text = |text: &str| Piece::Text { text: text.to_owned(), quoted: true };
+        let unknown = Piece::Unknown { splits: false, origin: origin.clone() };
+        let mut pieces = vec![text(head), unknown, text(tail)];
+        pieces.retain(|piece| !matches!(piece, Piece::Text { text, .. } if text.is_empty()));
+        Self { pieces, span: self.span.clone() }
+    }
+
+    /// The assignment it stands for where an assignment is possible.
+    pub(super) fn assignment(&self) -> Option<Assignment> {
+        let Some(Piece::Text { text, quoted: false }) = self.pieces.first() else { return None };
+        let end = text.find(['=', '[']).unwrap_or(text.len());
+        let appends = text[..end].ends_with('+');
+        let name = text[..end].strip_suffix('+').unwrap_or(&text[..end]);
+        if !is_name(name) || end == text.len() {
+            return None;
+        }
+        let mut value = self.clone();
+        if text.as_bytes()[end] == b'=' {
+            value.pieces[0] = Piece::Text { text: text[end + 1..].to_owned(), quoted: false };
+        } else if !self.unquoted().any(|text| text.contains("]=") || text.contains("]+=")) {
+            return None;
+        } else {
+            value = Self::unknown(true, self.span.clone());
+        }
+        Some(Assignment { name: name.to_owned(), value, appends })
+    }
+
+    /// Whether the shell may replace it by file names.
+    fn is_pattern(&self) -> bool {
+        let brackets = |text: &str| text.find('[').is_some_and(|at| text[at..].contains(']'));
+        let mixed = self.pieces.len() > 1 && self.unquoted().any(|text| text.contains('['));
+        mixed || self.unquoted().any(|text| text.contains(['*', '?']) || brackets(text))
+    }
+
+    pub(super) fn unquoted(&self) -> impl Iterator<Item = &str> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Text { text, quoted: false } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+}
+
+/// Whether a variable's name can begin with this byte.
+pub fn is_name_start(byte: u8) -> bool {
+    byte.is_ascii_alphabetic() || byte == b'_'
+}
+
+/// Whether a text is a variable's name.
+pub fn is_name(text: &str) -> bool {
+    let mut bytes = text.bytes();
+    bytes.next().is_some_and(is_name_start)
+        && bytes.all(|byte| is_name_start(byte) || byte.is_ascii_digit())
+}
