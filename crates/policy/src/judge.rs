@@ -301,8 +301,13 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Judges a text that something takes for a script, if it is known.
+    /// Judges a text that another process runs as a script, if it is known.
     pub fn text(&mut self, word: &Word, shell: Shell) -> Ruling {
+        self.elsewhere(|judge| judge.text_here(word, shell))
+    }
+
+    /// Judges a text that this shell runs as a script, if it is known.
+    pub fn text_here(&mut self, word: &Word, shell: Shell) -> Ruling {
         match word.text() {
             Some(text) => self.script(&text, shell, Some(word.span.clone())),
             None => self.unresolved(word.span.clone(), "a text that becomes a script"),

@@ -4,7 +4,7 @@
 mod support;
 
 use mcpz_policy::{Policy, Rule, Verdict};
-use support::{SCENE, all_denied, allow, deny};
+use support::{SCENE, all_allowed, all_denied, allow, deny};
 
 /// What a developer would allow, and then some.
 const ALLOWED: &str = "git,cargo,npm,npx,node,python3,pip,make,ls,cat,head,tail,grep,rg,find,sed,awk,jq,echo,\
@@ -54,6 +54,26 @@ fn text_that_is_evaluated_is_code() {
             "let 'x=a[$(rm x)]'",
         ],
     );
+}
+
+#[test]
+fn a_function_is_unknown_to_other_processes() {
+    let policy = allow("git,tar,flock,scp,rg,go,ls,trap,eval,find");
+    for run in [
+        "git -c core.pager=evil log",
+        "git rebase -x evil main",
+        "git clone -u evil x y",
+        "tar -I evil -xf x",
+        "flock f -c evil",
+        "flock -c evil f",
+        "scp -S evil a b:",
+        "rg --pre evil x",
+        "go test -exec evil",
+        "PAGER=evil git log",
+    ] {
+        assert!(!support::is_allowed(&policy, &format!("evil() {{ ls; }}; {run}")), "{run}");
+    }
+    all_allowed(&policy, &["f() { ls; }; trap f EXIT", "f() { ls; }; eval 'f x'"]);
 }
 
 #[test]
@@ -429,7 +449,7 @@ fn values_of_options_that_vanish_hide_nothing() {
     );
     let relative = Policy { write_dirs: vec![".".into()], ..developer() };
     all_denied(&relative, &["echo x > /etc/f"]);
-    support::all_allowed(&relative, &["echo x > f", "exec {fd}> log.txt; echo x >&$fd"]);
+    all_allowed(&relative, &["echo x > f", "exec {fd}> log.txt; echo x >&$fd"]);
 }
 
 #[test]
@@ -438,7 +458,7 @@ fn honest_work_is_let_through() {
         deny: Rule::list("rm,sudo,git push").unwrap(),
         ..allow(&format!("{ALLOWED},kubectl,docker,nproc,ssh,dirname,basename,rsync,less"))
     };
-    support::all_allowed(
+    all_allowed(
         &policy,
         &[
             "curl -sS \"$URL\" | jq .",

@@ -61,7 +61,7 @@ fn trap(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
     match words {
         [code, _, ..] if code.literal().as_deref() != Some("-") => {
             judge.knowledge.runs_out_of_order = true;
-            judge.text(code, judge.shell)
+            judge.text_here(code, judge.shell)
         }
         _ => Ok(()),
     }
