@@ -1,90 +1,49 @@
 //! Judges every command of a script, and every command those run.
+//!
+//!     text ─▶ Script ─▶ each command ─▶ rules ─▶ programs ─▶ each Action
+//!      ▲                    ▲                                   │
+//!      └──── a script ──────┴──────────── a command ◀───────────┘
+//!
+//! A command is judged whether or not it will run. The first refusal ends the judging.
 
+mod actions;
+mod files;
+
+use crate::call::{Call, Input, span_of};
 use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
 use crate::names::Names;
-use crate::paths::{WorkingDirectories, base_name};
+use crate::paths::WorkingDirectories;
 use crate::rule::{CommandName, Match};
-use crate::script::{
-    MAX_COMMANDS, ParseError, Redirect, RedirectKind, Script, Shell, SimpleCommand, Span, Word,
-};
+use crate::script::{MAX_COMMANDS, ParseError, Script, Shell, SimpleCommand, Span, Word};
 use crate::threats::{self, Threat};
 use crate::variables::{Effect, effect};
 use crate::{Policy, Scene, Unresolved, programs};
 
-/// How many commands may start one another before we stop looking.
+/// How many commands may start one another: `env env env ls`.
 const MAX_WRAPPERS: u32 = 8;
-/// How many texts may stand in one another: `sh -c 'sh -c "…"'`.
+/// How many scripts may nest: `sh -c 'sh -c "…"'`.
 const MAX_TEXTS: u32 = 8;
 
 pub type Ruling = Result<(), Denial>;
 
-/// One judging of one request.
+/// The judging of one request.
 pub struct Judge<'a> {
-    pub policy: &'a Policy,
+    policy: &'a Policy,
     scene: &'a Scene<'a>,
-    /// What was sent, for showing parts of it.
+    /// The text that was sent, to quote parts of it.
     text: &'a str,
-    /// The language of the text that is being judged.
-    pub shell: Shell,
+    /// The language of the script that is being judged.
+    shell: Shell,
     commands: usize,
     texts: u32,
-    pub directories: WorkingDirectories,
-    pub knowledge: Knowledge,
-    /// Functions that are defined for sure where the text is that is being judged.
+    directories: WorkingDirectories,
+    knowledge: Knowledge,
+    /// Functions that are certainly defined at the command that is being judged.
     functions: Vec<String>,
-    pub threats: Vec<Threat>,
-    /// The rules of the allow list that were needed, by their places in it.
+    threats: Vec<Threat>,
+    /// The allow rules that were needed, by their position in the list.
     needed: Vec<usize>,
-}
-
-/// A command and what it finds.
-#[derive(Clone)]
-pub struct Call<'a> {
-    pub words: &'a [Word],
-    pub input: Input,
-    /// Whether all it reads is names and numbers that other commands print.
-    pub listed: bool,
-    /// How many commands are between it and the script.
-    pub wrappers: u32,
-}
-
-/// What a command reads on its standard input.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Input {
-    /// A text that stands in the script.
-    Text(String),
-    /// What another command prints, or a text that only the run will know.
-    Unknown,
-    /// What is typed while it runs, which is judged then.
-    Typed,
-    /// A file, or whatever the script itself reads.
-    Other,
-}
-
-impl Call<'_> {
-    /// The program's name, without the folder it is in.
-    pub fn name(&self) -> Option<String> {
-        let word = self.words.first()?;
-        match word.literal() {
-            Some(name) => Some(base_name(&name).to_owned()),
-            None => {
-                let end = word.suffix();
-                let base = end.rsplit_once('/').filter(|_| word.is_single())?.1;
-                Some(base.to_owned())
-            }
-        }
-    }
-
-    pub fn arguments(&self) -> &[Word] {
-        &self.words[1..]
-    }
-
-    pub fn span(&self) -> Span {
-        let start = self.words.first().map_or(0, |word| word.span.start);
-        let end = self.words.iter().map(|word| word.span.end).max().unwrap_or(start);
-        start..end.max(start)
-    }
 }
 
 impl<'a> Judge<'a> {
@@ -104,36 +63,21 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether what the script reads is typed and judged then, and nothing in it can change that.
-    fn is_typed(&self) -> bool {
-        self.scene.typed && !self.text.trim().contains(INDIRECT)
-    }
-
-    /// The rules of the allow list that were needed.
-    pub fn rules(&self) -> Vec<String> {
-        self.needed.iter().map(|at| self.policy.allow[*at].to_string()).collect()
-    }
-
-    /// Judges the whole of a text that was sent.
-    pub fn whole(&mut self, text: &str, shell: Shell) -> Ruling {
-        self.look(text, shell)?;
+    /// Judges the whole text of a request.
+    pub fn request(&mut self, text: &str, shell: Shell) -> Ruling {
+        self.request_once(text, shell)?;
         let moved = self.directories.have_changed() && !self.policy.write_dirs.is_empty();
         if !self.knowledge.runs_out_of_order || !(moved || self.knowledge.has_changed) {
             return Ok(());
         }
-        // Something runs later than it stands there, with what was learned since.
+        // A loop, function or trap may run with what was learned after it: judge again with all of it.
         let (directories, knowledge) = (self.directories.clone(), self.knowledge.clone());
         *self = Self { directories, knowledge, ..Self::new(self.policy, self.scene, self.text) };
-        self.look(text, shell)
+        self.request_once(text, shell)
     }
 
-    fn look(&mut self, text: &str, shell: Shell) -> Ruling {
+    fn request_once(&mut self, text: &str, shell: Shell) -> Ruling {
         self.script(text, shell, None)?;
-        self.evaluate_suspects()
-    }
-
-    /// Judges what is code to something that evaluates text.
-    fn evaluate_suspects(&mut self) -> Ruling {
         let suspects = std::mem::take(&mut self.knowledge.suspects);
         if self.knowledge.evaluates {
             for (text, span) in &suspects {
@@ -144,30 +88,21 @@ impl<'a> Judge<'a> {
     }
 
     /// Judges a text as something that evaluates it would read it.
-    pub fn evaluate(&mut self, text: &str, span: &Span) -> Ruling {
+    fn evaluate(&mut self, text: &str, span: &Span) -> Ruling {
         let inert = !text.contains("$(") && !text.contains("${") && !text.contains('`');
         if inert {
             return self.unresolved(span.clone(), "a text that could become code");
         }
-        let read = Script::parse_evaluated(text, Shell::Bash, span.clone());
-        let script = read.map_err(|error| self.not_understood(error))?;
+        let parsed = Script::parse_evaluated(text, Shell::Bash, span.clone());
+        let script = parsed.map_err(|error| self.not_understood(error))?;
         self.all_of(&script)
     }
 
-    fn not_understood(&self, ParseError { span, what }: ParseError) -> Denial {
-        self.deny(span, Why::NotUnderstood { what })
-    }
-
-    pub fn deny(&self, span: Span, why: Why) -> Denial {
-        let part = self.text.get(span.clone()).unwrap_or_default();
-        Denial { part: shortened(part), span, why }
-    }
-
-    /// Judges a text for a shell.
-    pub fn script(&mut self, text: &str, shell: Shell, within: Option<Span>) -> Ruling {
+    /// Judges a text as a script. `within` is its place in the request, if it is only a part of it.
+    fn script(&mut self, text: &str, shell: Shell, within: Option<Span>) -> Ruling {
         let whole = within.clone().unwrap_or(0..text.len());
-        let read = Script::parse(text, shell, within);
-        let mut script = read.map_err(|error| self.not_understood(error))?;
+        let parsed = Script::parse(text, shell, within);
+        let mut script = parsed.map_err(|error| self.not_understood(error))?;
         self.commands += script.commands.len();
         self.texts += 1;
         if self.commands > MAX_COMMANDS {
@@ -176,10 +111,14 @@ impl<'a> Judge<'a> {
         if self.texts > MAX_TEXTS {
             return Err(self.deny(whole, Why::NotUnderstood { what: "it is nested too deep" }));
         }
-        threats::look(self, &script);
+        for threat in threats::find(&script) {
+            if !self.threats.contains(&threat) {
+                self.threats.push(threat);
+            }
+        }
         self.knowledge.learn(&mut script, self.texts == 1);
         let outer = std::mem::replace(&mut self.shell, shell);
-        // A text knows the functions around it; nobody can say whether those in it are ever defined.
+        // The script knows the functions around it, but whether its own are ever defined is uncertain.
         let functions = self.functions.clone();
         self.all_of(&script)?;
         self.functions = functions;
@@ -214,12 +153,12 @@ impl<'a> Judge<'a> {
             }
         }
         let defined = self.functions.iter().any(|defined| *defined == name) && !SPECIAL.has(&name);
-        if defined && !self.knowledge.unsets_functions && !unsets(script) {
-            // Its body was judged where it stands.
+        if defined && !self.knowledge.unsets_functions && !mentions_unset(script) {
+            // Its body is judged where it is defined.
             return self.denied(&command.words);
         }
         let before = (0..at).filter(|at| script.commands[*at].pipeline == command.pipeline);
-        let listed =
+        let reads_listing =
             command.piped && before.clone().all(|at| self.knowledge.lists(script, at..at + 1));
         let input = match script.input(command) {
             Some(word) => word.text().map_or(Input::Unknown, |text| Input::Text(text.into())),
@@ -228,11 +167,22 @@ impl<'a> Judge<'a> {
             None => Input::Other,
         };
         let words = self.knowledge.with_single_words(&command.words);
-        self.call(&Call { words: &words, input, listed, wrappers: 0 })
+        self.call(&Call { words: &words, input, reads_listing, shell: self.shell, wrappers: 0 })
+    }
+
+    /// Whether the script's input is typed and judged then, and nothing in the script can change that.
+    fn is_typed(&self) -> bool {
+        self.scene.typed && !self.text.trim().contains(INDIRECT)
+    }
+
+    /// Judges a program and its arguments, which no shell reads.
+    pub fn program(&mut self, words: &[Word]) -> Ruling {
+        let (input, shell) = (Input::Other, self.shell);
+        self.call(&Call { words, input, reads_listing: false, shell, wrappers: 0 })
     }
 
     /// Judges a command and all it runs.
-    pub fn call(&mut self, call: &Call<'_>) -> Ruling {
+    fn call(&mut self, call: &Call<'_>) -> Ruling {
         self.is_shallow(call)?;
         let name = CommandName::of(call.words);
         self.denied_as(&name, call.words)?;
@@ -241,7 +191,7 @@ impl<'a> Judge<'a> {
         if ["cd", "pushd", "popd"].contains(&name.as_str()) {
             self.enter(call.arguments());
         }
-        programs::inspect(self, &name, call)
+        self.actions(&name, call)
     }
 
     fn is_shallow(&self, call: &Call<'_>) -> Ruling {
@@ -253,8 +203,17 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Refuses what a rule denies, or may deny.
-    pub fn denied(&self, words: &[Word]) -> Ruling {
+    /// Takes note of a `cd`.
+    fn enter(&mut self, arguments: &[Word]) {
+        let is_target =
+            |word: &&Word| word.text().is_none_or(|text| !text.starts_with('-') || text == "-");
+        let target = arguments.iter().find(is_target);
+        // In a loop it may happen again and again.
+        self.directories.enter(target, self.knowledge.runs_out_of_order);
+    }
+
+    /// Refuses words that a deny rule matches, or may match.
+    fn denied(&self, words: &[Word]) -> Ruling {
         self.denied_as(&CommandName::of(words), words)
     }
 
@@ -301,39 +260,39 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Judges a text that another process runs as a script, if it is known.
-    pub fn text(&mut self, word: &Word, shell: Shell) -> Ruling {
-        self.elsewhere(|judge| judge.text_here(word, shell))
-    }
-
-    /// Judges a text that this shell runs as a script, if it is known.
-    pub fn text_here(&mut self, word: &Word, shell: Shell) -> Ruling {
-        match word.text() {
-            Some(text) => self.script(&text, shell, Some(word.span.clone())),
-            None => self.unresolved(word.span.clone(), "a text that becomes a script"),
+    /// Judges a variable that gets a value, which is `None` if only the run will know it.
+    pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
+        let known = value.and_then(Word::text);
+        match (effect(name, known.as_deref()), value) {
+            (Effect::Harmless, _) => Ok(()),
+            (Effect::Command, Some(_))
+                if known.as_deref().is_some_and(|value| value.is_empty() || KNOWN.has(value)) =>
+            {
+                Ok(())
+            }
+            (Effect::Command, Some(value)) if known.is_some() => {
+                self.new_shell(&known.unwrap_or_default(), Shell::Sh, value.span.clone())
+            }
+            _ if self.allows_opaque() => Ok(()),
+            _ => Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() })),
         }
     }
 
-    /// Judges what another process runs, which knows nothing of our functions.
-    pub fn elsewhere(&mut self, work: impl FnOnce(&mut Self) -> Ruling) -> Ruling {
+    /// Judges a script that another process runs, which does not know the functions.
+    fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
+        self.elsewhere(|judge| judge.script(text, shell, Some(span)))
+    }
+
+    /// Judges something that happens in another process, which does not know the functions.
+    fn elsewhere(&mut self, judge: impl FnOnce(&mut Self) -> Ruling) -> Ruling {
         let functions = std::mem::take(&mut self.functions);
-        work(self)?;
+        judge(self)?;
         self.functions = functions;
         Ok(())
     }
 
-    /// Judges a command that a program runs for its own purposes: no rule has to allow it.
-    pub fn run_by(&mut self, call: &Call<'_>) -> Ruling {
-        self.is_shallow(call)?;
-        self.denied(call.words)?;
-        match call.name() {
-            Some(name) => self.elsewhere(|judge| programs::inspect(judge, &name, call)),
-            None => self.unresolved(call.span(), "its name"),
-        }
-    }
-
     /// Refuses what only the run will know.
-    pub fn unresolved(&self, span: Span, what: &'static str) -> Ruling {
+    fn unresolved(&self, span: Span, what: &'static str) -> Ruling {
         match self.policy.unresolved {
             Unresolved::Allow => Ok(()),
             Unresolved::Deny => Err(self.deny(span, Why::Unresolved { what })),
@@ -341,137 +300,49 @@ impl<'a> Judge<'a> {
     }
 
     /// Refuses what could run anything.
-    pub fn opaque(&self, span: Span, what: &'static str) -> Ruling {
-        match self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty() {
+    fn opaque(&self, span: Span, what: &'static str) -> Ruling {
+        match self.allows_opaque() {
             true => Ok(()),
             false => Err(self.deny(span, Why::Opaque { what })),
         }
     }
 
-    /// Judges a variable that gets a value.
-    pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
-        let known = value.and_then(Word::text);
-        let open = self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty();
-        match (effect(name, known.as_deref()), value) {
-            (Effect::Harmless, _) => Ok(()),
-            (Effect::Command, Some(_))
-                if known.as_deref().is_some_and(|value| KNOWN.has(value)) =>
-            {
-                Ok(())
-            }
-            (Effect::Command, Some(_)) if known.as_deref() == Some("") => Ok(()),
-            (Effect::Command, Some(value)) if known.is_some() => self.text(value, Shell::Sh),
-            _ if open => Ok(()),
-            _ => Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() })),
-        }
+    fn allows_opaque(&self) -> bool {
+        self.policy.unresolved == Unresolved::Allow && self.policy.allow.is_empty()
     }
 
-    fn redirect(&mut self, redirect: &Redirect) -> Ruling {
-        let (word, writes) = match &redirect.kind {
-            RedirectKind::Read(word) => (word, false),
-            RedirectKind::Write(word) => (word, true),
-            RedirectKind::Duplicate(word) => {
-                (word, !is_descriptor(word) && !self.knowledge.is_descriptor(word))
-            }
-            RedirectKind::HereString(_) | RedirectKind::HereDocument(_) => return Ok(()),
-        };
-        let folders = &self.policy.write_dirs;
-        let text = word.text().unwrap_or_default();
-        if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
-            return Err(self.deny(redirect.span.clone(), Why::Network));
-        }
-        if let (RedirectKind::Duplicate(_), true) = (&redirect.kind, writes) {
-            // Bash expands such a name twice.
-            self.knowledge.evaluates |= word.text().is_none();
-            if text.contains(['$', '`']) {
-                self.evaluate(&text, &word.span)?;
-            }
-        }
-        if !writes || word.is_pipe() {
-            return Ok(());
-        }
-        self.knowledge.add_written_file(word);
-        match folders.is_empty() || self.directories.is_within(word, folders) {
-            true => Ok(()),
-            false => Err(self.writes(redirect.span.clone(), word)),
-        }
+    fn not_understood(&self, ParseError { span, what }: ParseError) -> Denial {
+        self.deny(span, Why::NotUnderstood { what })
     }
 
-    fn writes(&self, span: Span, word: &Word) -> Denial {
-        let path = word.text().unwrap_or("a file only the run will know".into());
-        self.deny(span, Why::Writes { path: path.into() })
+    pub fn deny(&self, span: Span, why: Why) -> Denial {
+        let part = self.text.get(span.clone()).unwrap_or_default();
+        Denial { part: shortened(part), span, why }
     }
 
-    /// Judges a file that a program's option or argument makes it write.
-    pub fn file(&mut self, word: &Word) -> Ruling {
-        if word.is_pipe() {
-            return Ok(());
-        }
-        self.knowledge.add_written_file(word);
-        let folders = &self.policy.write_dirs;
-        let inside = |word: &Word| self.directories.is_within(word, folders);
-        match folders.is_empty() || word.alternatives().iter().all(inside) {
-            true => Ok(()),
-            false => Err(self.writes(word.span.clone(), word)),
-        }
-    }
-
-    /// The same where writing is not what the program is for: without folders of its own, the working
-    /// directory is where it may write.
-    pub fn side_file(&mut self, word: &Word) -> Ruling {
-        if self.policy.allow.is_empty() || !self.policy.write_dirs.is_empty() {
-            return self.file(word);
-        }
-        self.knowledge.add_written_file(word);
-        let here = [self.scene.directory.to_owned()];
-        match self.directories.is_within(word, &here) {
-            true => Ok(()),
-            false => Err(self.writes(word.span.clone(), word)),
-        }
-    }
-
-    /// Whether a word that only the run will know may be an option of a program.
-    pub fn may_be_option(&self, word: &Word) -> bool {
-        self.knowledge.may_be_option(word)
-    }
-
-    /// Notes a `cd`.
-    fn enter(&mut self, arguments: &[Word]) {
-        let is_target =
-            |word: &&Word| word.text().is_none_or(|text| !text.starts_with('-') || text == "-");
-        let target = arguments.iter().find(is_target);
-        // In a loop it may come again and again.
-        self.directories.enter(target, self.knowledge.runs_out_of_order);
+    /// The threats that were found, and the allow rules that were needed.
+    pub fn into_findings(self) -> (Vec<Threat>, Vec<String>) {
+        let rules = self.needed.iter().map(|at| self.policy.allow[*at].to_string()).collect();
+        (self.threats, rules)
     }
 }
 
-/// Without these a text is one command, which reads what the script reads.
+/// A text without any of these is a single command that reads what the script reads.
 const INDIRECT: [char; 10] = ['<', '>', '|', '&', ';', '(', '{', '$', '`', '\n'];
 
-/// Commands that are harmless wherever a variable names them: they show, compile, or do nothing.
+/// Commands that are harmless as the value of any variable: they show, compile, or do nothing.
 const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
 
-/// Builtins that come before functions in some modes.
+/// Builtins that some modes look up before functions.
 const SPECIAL: Names = Names(
     ". : break continue eval exec exit export readonly return set shift source times trap unset \
      command builtin",
 );
 
 /// Whether a function may be gone again when it is called.
-fn unsets(script: &Script) -> bool {
+fn mentions_unset(script: &Script) -> bool {
     let mut words = script.commands.iter().flat_map(|command| &command.words);
     words.any(|word| word.text().is_some_and(|text| text.contains("unset")))
-}
-
-fn is_descriptor(word: &Word) -> bool {
-    let text = word.text().unwrap_or_default();
-    text == "-"
-        || (!text.is_empty() && text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()))
-}
-
-fn span_of(words: &[Word]) -> Span {
-    let start = words.first().map_or(0, |word| word.span.start);
-    start..words.iter().map(|word| word.span.end).max().unwrap_or(start).max(start)
 }
 
 /// A part of a command, short enough for a message.

@@ -10,6 +10,8 @@
 //!
 //! What is not understood is refused; a policy without rules refuses nothing.
 
+mod action;
+mod call;
 mod denial;
 mod judge;
 mod knowledge;
@@ -27,7 +29,7 @@ pub use rule::{Rule, RuleError, glob};
 pub use script::{MAX_TEXT, Shell, Span};
 pub use threats::Threat;
 
-use judge::{Call, Input, Judge, Ruling};
+use judge::{Judge, Ruling};
 
 /// What may run. Deny wins over allow; an empty allow list allows everything.
 #[derive(Debug, Clone, Default)]
@@ -136,11 +138,11 @@ impl Policy {
         let is_comment = |line: &str| line.trim().is_empty() || line.trim().starts_with('#');
         let ruling = match text.lines().all(is_comment) {
             true => Err(judge.deny(0..0, Why::Empty)),
-            false => judge.whole(text, language),
+            false => judge.request(text, language),
         };
         let ruling = ruling.and_then(|()| environment(&mut judge, scene));
-        let rules = judge.rules();
-        self.conclude(ruling, judge.threats, rules)
+        let (threats, rules) = judge.into_findings();
+        self.conclude(ruling, threats, rules)
     }
 
     /// Judges a program and its arguments, which no shell will read.
@@ -156,13 +158,11 @@ impl Policy {
         let words: Vec<_> = spans.collect();
         let ruling = match words.is_empty() {
             true => Err(judge.deny(0..0, Why::Empty)),
-            false => {
-                judge.call(&Call { words: &words, input: Input::Other, listed: false, wrappers: 0 })
-            }
+            false => judge.program(&words),
         };
         let ruling = ruling.and_then(|()| environment(&mut judge, scene));
-        let rules = judge.rules();
-        self.conclude(ruling, judge.threats, rules)
+        let (threats, rules) = judge.into_findings();
+        self.conclude(ruling, threats, rules)
     }
 
     fn conclude(&self, ruling: Ruling, threats: Vec<Threat>, rules: Vec<String>) -> Judgement {

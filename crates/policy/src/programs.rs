@@ -1,50 +1,70 @@
-//! What commands run besides themselves: wrappers, shells, builtins, and programs with an option for
-//! it.
+//! What is known of single programs and builtins: what they run, write and change besides themselves.
 //!
-//! Each part takes a [`Call`] that is allowed by its name, and judges whatever it starts. An option
-//! that is not known in a place where it decides what runs is refused.
+//! Each file takes a [`Call`] and lists its [`Action`]s; it refuses nothing itself. An unknown option where
+//! it decides what runs makes the call opaque.
+//!
+//! | to add | edit |
+//! |---|---|
+//! | a wrapper, which runs the command behind it (`sudo`, `timeout`) | a row in `wrappers/table.rs` |
+//! | a program with options that run or write something (`tar`, `curl`) | a row in `risky_options/table.rs` |
+//! | a program that writes its operands (`cp`) | a row in `writers.rs` |
+//! | an interpreter (`python`) | a row in `interpreters.rs` |
+//! | a program with a language or syntax of its own (`awk`, `git`) | a file, and a line in [`actions`] |
 
 mod arguments;
 mod awk;
 mod builtins;
+mod editors;
 mod find;
 mod git;
 mod interpreters;
+mod packages;
 mod risky_options;
 mod sed;
 mod shells;
 mod ssh;
+mod tmux;
 mod wrappers;
+mod writers;
+mod xargs;
 
-use crate::judge::{Call, Judge, Ruling};
+use crate::action::{Action, Actions};
+use crate::call::Call;
+use crate::knowledge::Knowledge;
 
 pub use interpreters::runs_anything;
 
-/// Judges what a command runs.
-pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
-    let written = call.words[0].literal().filter(|path| path.contains('/'));
-    if written.is_some_and(|path| judge.knowledge.has_written(&path)) {
-        return judge.opaque(call.words[0].span.clone(), "the script wrote it itself");
+/// All that a command does besides running its own program, in order.
+pub fn actions(name: &str, call: &Call<'_>, knowledge: &Knowledge) -> Vec<Action> {
+    let mut actions = Actions::new(knowledge);
+    inspect(&mut actions, name, call);
+    actions.into_list()
+}
+
+fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
+    let path = call.words[0].literal().filter(|path| path.contains('/'));
+    if path.is_some_and(|path| actions.knowledge.has_written(&path)) {
+        return actions.opaque(call.words[0].span.clone(), "the script wrote it itself");
     }
     match name {
-        "sh" | "bash" | "dash" | "ash" | "rbash" => shells::inspect(judge, name, call),
+        "sh" | "bash" | "dash" | "ash" | "rbash" => shells::inspect(actions, name, call),
         "zsh" | "fish" | "ksh" | "mksh" | "csh" | "tcsh" | "pwsh" | "nu" | "elvish" | "xonsh" => {
-            judge.opaque(call.span(), "only sh and bash are understood")
+            actions.opaque(call.span(), "only sh and bash are understood");
         }
-        "find" | "gfind" => find::find(judge, call),
-        "fd" | "fdfind" => find::fd(judge, call),
-        "xargs" | "gxargs" => find::xargs(judge, call),
-        "parallel" => find::parallel(judge, call),
-        "git" => git::inspect(judge, call),
-        "sed" | "gsed" => sed::inspect(judge, call),
-        "awk" | "gawk" | "mawk" | "nawk" => awk::inspect(judge, call),
-        "ssh" | "scp" | "sftp" => ssh::inspect(judge, name, call),
-        "tmux" => ssh::tmux(judge, call),
+        "find" | "gfind" => find::find(actions, call),
+        "fd" | "fdfind" => find::fd(actions, call),
+        "xargs" | "gxargs" => xargs::xargs(actions, call),
+        "parallel" => xargs::parallel(actions, call),
+        "git" => git::inspect(actions, call),
+        "sed" | "gsed" => sed::inspect(actions, call),
+        "awk" | "gawk" | "mawk" | "nawk" => awk::inspect(actions, call),
+        "ssh" | "scp" | "sftp" => ssh::inspect(actions, name, call),
+        "tmux" => tmux::inspect(actions, call),
         _ => {
-            wrappers::inspect(judge, name, call)?;
-            builtins::inspect(judge, name, call)?;
-            risky_options::inspect(judge, name, call)?;
-            interpreters::inspect(judge, name, call)
+            wrappers::inspect(actions, name, call);
+            builtins::inspect(actions, name, call);
+            risky_options::inspect(actions, name, call);
+            interpreters::inspect(actions, name, call);
         }
     }
 }

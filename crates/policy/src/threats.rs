@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use crate::judge::Judge;
 use crate::names::Names;
 use crate::script::{RedirectKind, Script, SimpleCommand, Span, Word};
 
@@ -89,11 +88,11 @@ pub fn may_be_in(text: &str) -> bool {
         || STARTUP.iter().any(|sign| text.contains(sign))
 }
 
-/// Looks at every command of a script.
-pub fn look(judge: &mut Judge<'_>, script: &Script) {
+/// The threats in a script, command by command.
+pub fn find(script: &Script) -> Vec<Threat> {
     let all: Vec<_> = script.commands.iter().map(Seen::new).collect();
+    let mut threats = Vec::new();
     for (at, seen) in all.iter().enumerate() {
-        let command = seen.command;
         let found = [
             runs_download(&all, at),
             opens_shell(seen),
@@ -102,13 +101,10 @@ pub fn look(judge: &mut Judge<'_>, script: &Script) {
             stays(seen),
             destroys(seen),
         ];
-        for what in found.into_iter().flatten() {
-            let threat = Threat { what, span: command.span.clone() };
-            if !judge.threats.contains(&threat) {
-                judge.threats.push(threat);
-            }
-        }
+        let span = &seen.command.span;
+        threats.extend(found.into_iter().flatten().map(|what| Threat { what, span: span.clone() }));
     }
+    threats
 }
 
 /// A command, with its words as far as they are known.

@@ -1,29 +1,32 @@
-//! A program's arguments, taken apart into options and the rest.
+//! Parses a program's arguments into options and operands.
+//!
+//! What cannot be parsed for certain is an error, or [`Argument::Unknown`]: whether a word is an option, its
+//! value or the command decides what runs.
 
 use crate::names::Names;
 use crate::script::{Span, Word};
 
-/// How a program's options look.
+/// How a program's options are written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OptionSyntax {
     /// Letters that take a value.
     pub valued: &'static str,
-    /// Letters whose value, if they have one, is the rest of the word.
+    /// Letters with an optional value, which is the rest of the word.
     pub attached: &'static str,
-    /// Letters that take none; every other is one if this is empty.
+    /// Letters without a value. If this is empty, every other letter is one.
     pub flags: &'static str,
     /// Long options that take a value.
     pub long_valued: Names,
-    /// Long options that take none; every other is one if this is empty.
+    /// Long options without a value. If this is empty, every other long option is one.
     pub long_flags: Names,
-    /// Long options that take none and are the beginning of one that does.
+    /// Long options without a value that are also the beginning of one with a value.
     pub exact: Names,
-    /// Whether the first word that is no option ends the options.
+    /// Whether the first operand ends the options.
     pub stops_at_operand: bool,
 }
 
 impl OptionSyntax {
-    /// No option at all, before the first word that is none: what is known is added.
+    /// No option at all, up to the first operand. A program's syntax adds the options it has.
     pub const STRICT: Self = Self {
         valued: "",
         attached: "",
@@ -35,22 +38,22 @@ impl OptionSyntax {
     };
 }
 
-/// An argument, as a program sees it.
+/// An argument as the program understands it.
 #[derive(Debug, Clone)]
 pub enum Argument {
-    /// An option by its letter or long name, and its value if it has one.
+    /// An option by its letter or long name.
     Option {
         name: String,
         value: Option<Word>,
         span: Span,
     },
     Operand(Word),
-    /// A word that could be an option, or several.
+    /// A word that may be an option, or several.
     Unknown(Word),
 }
 
-/// Takes arguments apart. What follows the first that is no option is in the second part, if the
-/// syntax says that it ends them. The error is an option that is not known.
+/// Parses arguments. If the first operand ends the options, it and all that follows is in the second list.
+/// The error is the span of an unknown option.
 pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Vec<Word>), Span> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -61,7 +64,7 @@ pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Ve
             if beginning.starts_with("--") && beginning.contains('=') && word.is_single() {
                 found.push(long(&beginning, word));
             } else if let Some(name) = valued_letter(syntax, &beginning) {
-                // What only the run will know is the value: `-j$(nproc)`.
+                // The unknown part is the value: `-j$(nproc)`.
                 let value = Some(Word::unknown(false, word.span.clone()));
                 found.push(Argument::Option { name, value, span: word.span.clone() });
                 if !word.is_single() {
@@ -94,7 +97,7 @@ pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Ve
             } else if syntax.long_valued.has(bare) {
                 let value = words.get(at).cloned();
                 at += 1;
-                // One that vanishes leaves its place to the next.
+                // A value that expands to nothing would make the next word the value.
                 if value.as_ref().is_some_and(|value| !value.is_single()) {
                     return Err(word.span.clone());
                 }
@@ -107,7 +110,7 @@ pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Ve
                 let span = word.span.clone();
                 found.push(Argument::Option { name: bare.to_owned(), value: None, span });
             } else if syntax.long_valued.iter().any(|known| known.starts_with(bare)) {
-                // Cut short, it takes the next word or not: nobody can tell.
+                // Nobody can tell whether an abbreviation takes the next word.
                 return Err(word.span.clone());
             } else if syntax.long_flags.is_empty() || syntax.long_flags.has(bare) {
                 found.push(Argument::Option {
@@ -139,7 +142,7 @@ fn long(text: &str, word: &Word) -> Argument {
     Argument::Option { name, value, span: word.span.clone() }
 }
 
-/// Letters behind one dash. True if the last of them took the next word.
+/// Parses letters behind one dash. True if the last one takes the next word.
 fn cluster(
     syntax: &OptionSyntax,
     letters: &str,
@@ -155,7 +158,7 @@ fn cluster(
                 "" => next.cloned(),
                 rest => Some(Word::known(rest, span.clone())),
             };
-            // One that vanishes leaves its place to the next.
+            // A value that expands to nothing would make the next word the value.
             if value.as_ref().is_some_and(|value| !value.is_single()) {
                 return Err(span);
             }
@@ -176,7 +179,7 @@ fn cluster(
     Ok(false)
 }
 
-/// The letter whose value goes on to the end of the word, if one is in what is known of it.
+/// The letter whose value is the rest of the word, if it is in the known beginning.
 fn valued_letter(syntax: &OptionSyntax, beginning: &str) -> Option<String> {
     let letters = beginning.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     let letter = letters.chars().find(|letter| {

@@ -1,12 +1,12 @@
-//! Programs for awk: they can run commands and write files.
+//! awk: its programs can run commands and write files.
 
 use super::arguments::{Argument, OptionSyntax, parse};
-use crate::judge::{Call, Judge, Ruling};
+use crate::action::{Action, Actions, Runner};
+use crate::call::Call;
 use crate::names::Names;
-use crate::script::{Shell, Word};
+use crate::script::Word;
 
-/// Judges a call of awk.
-pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     let syntax = OptionSyntax {
         valued: "FvfEilW",
         long_valued: Names("field-separator assign file exec include load source"),
@@ -15,33 +15,33 @@ pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     };
     let (arguments, rest) = match parse(&syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return judge.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an option that is not known"),
     };
     let mut programs = Vec::new();
     for argument in arguments {
         match argument {
             Argument::Option { name, value, span } => match (name.as_str(), value) {
-                ("version" | "help" | "V" | "h", None) => return Ok(()),
+                ("version" | "help" | "V" | "h", None) => return,
                 ("f" | "E" | "i" | "l" | "D" | "W", _) => {
-                    return judge.opaque(span, "a program in a file");
+                    return actions.opaque(span, "a program in a file");
                 }
                 (name, _)
                     if ["file", "exec", "include", "load", "debug"]
                         .iter()
                         .any(|long| name.len() > 1 && long.starts_with(name)) =>
                 {
-                    return judge.opaque(span, "a program in a file");
+                    return actions.opaque(span, "a program in a file");
                 }
-                ("e", _) => return judge.opaque(span, "an option that is not known"),
+                ("e", _) => return actions.opaque(span, "an option that is not known"),
                 (name, Some(value)) if name.len() > 1 && "source".starts_with(name) => {
                     programs.push(value)
                 }
                 _ => {}
             },
-            Argument::Unknown(word) if judge.may_be_option(&word) => {
-                return judge.unresolved(word.span, "a program for awk");
+            Argument::Unknown(word) if actions.may_be_option(&word) => {
+                return actions.unresolved(word.span, "a program for awk");
             }
-            // The first that is no option is the program.
+            // The first operand is the program.
             Argument::Operand(word) | Argument::Unknown(word) if programs.is_empty() => {
                 programs.push(word);
             }
@@ -52,31 +52,28 @@ pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
         programs.extend(rest.first().cloned());
     }
     for program in programs {
-        let texts = judge.knowledge.possible_texts(&program);
+        let texts = actions.knowledge.possible_texts(&program);
         if texts.is_empty() {
-            return judge.unresolved(program.span, "a program for awk");
+            return actions.unresolved(program.span, "a program for awk");
         }
         for text in texts {
-            run(judge, &text, &program)?;
+            run(actions, &text, &program);
         }
     }
-    Ok(())
 }
 
-/// Judges what a program does.
-fn run(judge: &mut Judge<'_>, text: &str, program: &Word) -> Ruling {
+fn run(actions: &mut Actions<'_>, text: &str, program: &Word) {
     match effects(text) {
         Ok(effects) => {
             for file in effects.files {
-                judge.side_file(&Word::known(file, program.span.clone()))?;
+                actions.push(Action::WriteAside(Word::known(file, program.span.clone())));
             }
-            for command in effects.commands {
-                let span = Some(program.span.clone());
-                judge.elsewhere(|judge| judge.script(&command, Shell::Sh, span))?;
+            for text in effects.commands {
+                let (span, by) = (program.span.clone(), Runner::SH);
+                actions.push(Action::RunScript { text, span, by });
             }
-            Ok(())
         }
-        Err(what) => judge.opaque(program.span.clone(), what),
+        Err(what) => actions.opaque(program.span.clone(), what),
     }
 }
 
@@ -98,11 +95,11 @@ struct Effects {
     commands: Vec<String>,
 }
 
-/// How many slashes that may divide or begin a pattern are read both ways.
+/// How many ambiguous slashes are read both ways: as a division, and as the beginning of a pattern.
 const MAX_SLASHES: u32 = 6;
 
-/// The files a program writes, or why it is not harmless. A slash behind a value divides, but where
-/// a value ends is not certain: read the wrong way, a quote could hide the rest.
+/// What a program does, or why it cannot be judged. A slash behind a value divides, but where a value ends
+/// is not certain, and in the wrong reading a quote could hide the rest: all readings count.
 fn effects(program: &str) -> Result<Effects, &'static str> {
     const LOST: &str = "a program for awk that is not understood";
     let mut effects = Effects::default();
@@ -128,7 +125,7 @@ fn effects(program: &str) -> Result<Effects, &'static str> {
     }
 }
 
-/// One way to read the slashes nobody can be sure of: a bit for each.
+/// One reading of the ambiguous slashes: a bit for each.
 struct Slashes {
     way: u32,
     seen: u32,
@@ -168,7 +165,7 @@ fn effects_of(tokens: &[Token], effects: &mut Effects) -> Result<(), &'static st
             }
             Token::Sign('(' | '[') => depth += 1,
             Token::Sign(')' | ']') => depth -= 1,
-            // A line goes on behind these.
+            // The statement continues on the next line after these.
             Token::Line if matches!(before, Some(Token::Sign(',' | '&' | '|' | '{'))) => {}
             Token::Sign(';' | '}' | '{') | Token::Line => printing = false,
             Token::Sign('>') if printing && depth <= 0 => {
@@ -210,7 +207,7 @@ fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
                 loop {
                     match rest.next()? {
                         '"' => break,
-                        // What an escape makes of it, no shell has seen.
+                        // A zero byte keeps a text with escapes from being understood as a script.
                         '\\' => text.extend(['\u{0}', rest.next()?]),
                         '\n' => return None,
                         other => text.push(other),
@@ -223,7 +220,7 @@ fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
                 Token::Regex
             }
             c if c.is_ascii_digit() || c == '.' => {
-                // A name may follow without a blank.
+                // A name may follow without a blank between.
                 while rest.next_if(|next| next.is_ascii_digit() || *next == '.').is_some() {}
                 Token::Number
             }
@@ -241,7 +238,7 @@ fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Whether a slash behind it can only begin a pattern.
+/// Whether a slash behind this token can only begin a pattern.
 fn begins_pattern(token: Option<&Token>) -> bool {
     match token {
         None | Some(Token::Line) => true,
@@ -250,7 +247,7 @@ fn begins_pattern(token: Option<&Token>) -> bool {
     }
 }
 
-/// Passes over a pattern. In brackets some awks end it at a slash and some do not.
+/// Skips a pattern. Implementations differ on a slash in brackets: that is not understood.
 fn pattern(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<()> {
     loop {
         match rest.next()? {

@@ -1,13 +1,13 @@
-//! git: settings, transports and sub-commands that run programs.
+//! git: its settings, transports, options and sub-commands can run programs.
 
 use super::arguments::{Argument, OptionSyntax, parse};
-use super::wrappers;
-use crate::judge::{Call, Judge, Ruling};
+use crate::action::{Action, Actions, Runner};
+use crate::call::Call;
 use crate::names::Names;
-use crate::script::{Shell, Span, Word};
+use crate::script::{Span, Word};
 use crate::subcommands::{OptionKind, option_kind};
 
-/// Settings that run nothing: keys, and sections of which all keys are harmless.
+/// Settings that run nothing: keys, and sections (with a dot) in which every key is harmless.
 const HARMLESS: Names = Names(
     "advice. blame. color. column. commit.gpgsign commit.verbose commit.status core.abbrev \
      core.autocrlf core.bare core.bigfilethreshold core.checkstat core.compression core.eol \
@@ -29,89 +29,87 @@ const COMMANDS: Names = Names(
     "core.editor core.pager core.sshcommand core.askpass sequence.editor diff.external pager.",
 );
 
-/// Options of sub-commands that take a value and matter.
+/// Long options of sub-commands whose value matters.
 const RUN: Names =
     Names("upload-pack receive-pack exec extcmd open-files-in-pager config template output");
 
-/// Those of them whose value is a command.
+/// The ones whose value is a command.
 const RUN_ONLY: Names = Names("upload-pack receive-pack exec extcmd open-files-in-pager");
 
-/// Judges a call of git.
-pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     let words = call.arguments();
     let mut at = 0;
     // Options before the sub-command.
     while let Some(word) = words.get(at) {
         let Some(text) = word.text() else {
-            return match judge.may_be_option(word) {
-                true => judge.unresolved(word.span.clone(), "a word that may be an option of git"),
-                false => Ok(()),
-            };
+            if actions.may_be_option(word) {
+                actions.unresolved(word.span.clone(), "a word that may be an option of git");
+            }
+            return;
         };
         if !text.starts_with('-') {
             break;
         }
         match text.split('=').next().unwrap_or_default() {
-            "-c" => setting(judge, words.get(at + 1))?,
+            "-c" => setting(actions, words.get(at + 1)),
             "--config-env" | "--exec-path" if text.contains('=') || text == "--config-env" => {
-                return judge.opaque(word.span.clone(), "a setting that can run a program");
+                return actions.opaque(word.span.clone(), "a setting that can run a program");
             }
             "--git-dir" => {
-                return judge
+                return actions
                     .opaque(word.span.clone(), "another repository's settings can run programs");
             }
             _ if text.starts_with("-c") => {
-                return judge.opaque(word.span.clone(), "a setting that can run a program");
+                return actions.opaque(word.span.clone(), "a setting that can run a program");
             }
             _ => {}
         }
         at += match option_kind("git", &text) {
             OptionKind::Valued if words.get(at + 1).is_some_and(|value| !value.is_single()) => {
                 let what = "the value of an option of git; put it in quotes";
-                return judge.unresolved(word.span.clone(), what);
+                return actions.unresolved(word.span.clone(), what);
             }
             OptionKind::Valued => 2,
             _ => 1,
         };
     }
-    let Some(sub) = words.get(at).and_then(Word::text) else { return Ok(()) };
-    subcommand(judge, call, &sub, &words[at + 1..])
+    let Some(sub) = words.get(at).and_then(Word::text) else { return };
+    subcommand(actions, call, &sub, &words[at + 1..]);
 }
 
-fn subcommand(judge: &mut Judge<'_>, call: &Call<'_>, sub: &str, words: &[Word]) -> Ruling {
+fn subcommand(actions: &mut Actions<'_>, call: &Call<'_>, sub: &str, words: &[Word]) {
     match sub {
-        "config" => return config(judge, words),
+        "config" => return config(actions, words),
         "submodule" | "bisect" => {
             let is_verb = |word: &Word| {
                 let text = word.text().unwrap_or_default();
                 text == "foreach" || (sub == "bisect" && text == "run")
             };
             if let Some(at) = words.iter().position(is_verb) {
-                return for_each(judge, &words[at + 1..]);
+                return for_each(actions, &words[at + 1..]);
             }
         }
         "filter-branch" | "instaweb" | "send-email" | "remote-ext" | "daemon" | "shell"
         | "mergetool" | "credential" | "upload-archive" | "for-each-repo" => {
-            return judge.opaque(call.span(), "a sub-command of git that runs programs");
+            return actions.opaque(call.span(), "a sub-command of git that runs programs");
         }
         _ => {}
     }
-    options(judge, sub, words)
+    options(actions, sub, words);
 }
 
-/// A command for each of several, behind options that change nothing.
-fn for_each(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
+/// `git submodule foreach` and `git bisect run`: a command behind harmless options.
+fn for_each(actions: &mut Actions<'_>, words: &[Word]) {
     const FLAGS: Names = Names("--recursive --quiet -q");
     let is_flag = |word: &&Word| word.text().is_some_and(|text| FLAGS.has(&text));
     let command = &words[words.iter().take_while(is_flag).count()..];
-    match command.is_empty() {
-        true => Ok(()),
-        false => wrappers::joined(judge, command, Shell::Sh),
+    if !command.is_empty() {
+        actions.run_joined(command, Runner::SH);
     }
 }
 
-/// The letters of a sub-command that take a value, that take one only in the same word, and of those
-/// the ones whose value is a command.
+/// The letters of a sub-command that take a value, the ones with an optional value in the same word, and the
+/// ones of both whose value is a command.
 fn letters(sub: &str) -> (&'static str, &'static str, &'static str) {
     match sub {
         "rebase" => ("xsXC", "S", "x"),
@@ -127,8 +125,8 @@ fn letters(sub: &str) -> (&'static str, &'static str, &'static str) {
     }
 }
 
-/// Judges the options of a sub-command.
-fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
+/// Lists what the options of a sub-command do.
+fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word]) {
     let dangerous = Names("clone fetch pull push ls-remote rebase grep difftool archive").has(sub);
     let (valued, attached, run_letters) = letters(sub);
     let syntax = OptionSyntax {
@@ -140,7 +138,7 @@ fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
     };
     let (arguments, _) = match parse(&syntax, words) {
         Ok(parts) => parts,
-        Err(span) => return judge.opaque(span, "an option that is not spelled out"),
+        Err(span) => return actions.opaque(span, "an option that is not spelled out"),
     };
     for argument in arguments {
         match argument {
@@ -151,64 +149,63 @@ fn options(judge: &mut Judge<'_>, sub: &str, words: &[Word]) -> Ruling {
                     continue;
                 }
                 if letter || RUN_ONLY.iter().any(long) {
-                    run(judge, value.as_ref(), &span)?;
+                    run(actions, value.as_ref(), &span);
                 } else if sub == "clone" && (name == "c" || long("config")) {
-                    setting(judge, value.as_ref())?;
+                    setting(actions, value.as_ref());
                 } else if long("template") {
-                    return judge.opaque(span, "a setting that can run a program");
+                    return actions.opaque(span, "a setting that can run a program");
                 } else if (long("output") || (sub == "archive" && name == "o"))
                     && let Some(file) = value
                 {
-                    judge.side_file(&file)?;
+                    actions.push(Action::WriteAside(file));
                 }
             }
-            Argument::Unknown(word) if dangerous && judge.may_be_option(&word) => {
+            Argument::Unknown(word) if dangerous && actions.may_be_option(&word) => {
                 let what = "a word that may be an option; put -- before it";
-                return judge.unresolved(word.span, what);
+                return actions.unresolved(word.span, what);
             }
             Argument::Operand(word) if word.prefix().starts_with("ext::") => {
-                return judge.opaque(word.span, "a transport that runs a command");
+                return actions.opaque(word.span, "a transport that runs a command");
             }
             _ => {}
         }
     }
-    Ok(())
 }
 
-fn run(judge: &mut Judge<'_>, value: Option<&Word>, span: &Span) -> Ruling {
+fn run(actions: &mut Actions<'_>, value: Option<&Word>, span: &Span) {
     match value {
-        Some(value) => judge.text(value, Shell::Sh),
-        None => judge.opaque(span.clone(), "an option that runs a program"),
+        Some(value) => actions.run_text(value, Runner::SH),
+        None => actions.opaque(span.clone(), "an option that runs a program"),
     }
 }
 
 /// `key=value` behind `-c`.
-fn setting(judge: &mut Judge<'_>, word: Option<&Word>) -> Ruling {
-    let Some(word) = word else { return Ok(()) };
-    let beginning = word.prefix();
-    let (key, value) = beginning.split_once('=').unwrap_or((&beginning, ""));
+fn setting(actions: &mut Actions<'_>, word: Option<&Word>) {
+    let Some(word) = word else { return };
+    let prefix = word.prefix();
+    let (key, value) = prefix.split_once('=').unwrap_or((&prefix, ""));
     let value = match word.text() {
         Some(_) => Word::known(value, word.span.clone()),
         None => Word::unknown(false, word.span.clone()),
     };
-    key_and_value(judge, key, &value)
+    key_and_value(actions, key, &value);
 }
 
-fn key_and_value(judge: &mut Judge<'_>, key: &str, value: &Word) -> Ruling {
+fn key_and_value(actions: &mut Actions<'_>, key: &str, value: &Word) {
     let key = key.to_lowercase();
     let section = key.find('.').map_or("", |end| &key[..=end]);
     let plain = key.matches('.').count() == 1;
     if HARMLESS.has(&key) || (plain && HARMLESS.has(section)) {
-        return Ok(());
+        return;
     }
     if COMMANDS.has(&key) || (plain && COMMANDS.has(section)) {
-        return judge.text(value, Shell::Sh);
+        return actions.run_text(value, Runner::SH);
     }
-    judge.opaque(value.span.clone(), "a setting of git that can run a program")
+    actions.opaque(value.span.clone(), "a setting of git that can run a program");
 }
 
 /// `git config`: reading is harmless, writing depends on the key.
-fn config(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
+fn config(actions: &mut Actions<'_>, words: &[Word]) {
     const READS: Names = Names("--get --get-all --get-regexp --list -l --unset --unset-all");
     let mut operands: Vec<&Word> = Vec::new();
     let mut at = 0;
@@ -217,19 +214,17 @@ fn config(judge: &mut Judge<'_>, words: &[Word]) -> Ruling {
         let text = word.text();
         match text.as_deref() {
             Some("-f" | "--file" | "--type" | "--blob") => at += 1,
-            Some("-e" | "--edit") => return judge.opaque(word.span.clone(), "an editor"),
-            Some(option) if READS.has(option) && operands.is_empty() => return Ok(()),
-            Some("get" | "list" | "unset") if operands.is_empty() => return Ok(()),
+            Some("-e" | "--edit") => return actions.opaque(word.span.clone(), "an editor"),
+            Some(option) if READS.has(option) && operands.is_empty() => return,
+            Some("get" | "list" | "unset") if operands.is_empty() => return,
             Some("set") if operands.is_empty() => {}
             Some(option) if option.starts_with('-') => {}
             _ => operands.push(word),
         }
     }
-    match operands.as_slice() {
-        [key, value, ..] => match key.text() {
-            Some(key) => key_and_value(judge, &key, value),
-            None => judge.unresolved(key.span.clone(), "a setting of git"),
-        },
-        _ => Ok(()),
+    let [key, value, ..] = operands.as_slice() else { return };
+    match key.text() {
+        Some(key) => key_and_value(actions, &key, value),
+        None => actions.unresolved(key.span.clone(), "a setting of git"),
     }
 }

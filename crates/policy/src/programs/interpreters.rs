@@ -1,12 +1,13 @@
-//! Languages whose programs can do anything a shell can.
+//! Interpreters of other languages, whose programs can do anything a shell can.
 
 use std::borrow::Cow;
 
-use crate::judge::{Call, Input, Judge, Ruling};
+use crate::action::{Action, Actions};
+use crate::call::{Call, Input};
 use crate::names::Names;
 use crate::script::Word;
 
-/// Interpreters, and the options behind which a program stands.
+/// Interpreters, and the options that take a program.
 const INTERPRETERS: &[(&str, Names)] = &[
     ("python", Names("-c")),
     ("pypy", Names("-c")),
@@ -29,27 +30,26 @@ const INTERPRETERS: &[(&str, Names)] = &[
 /// Options of interpreters whose value is the next word.
 const VALUED: Names = Names("-W -X -Q -r -I -E --require --import");
 
-/// Programs that run whatever is in a file, or elsewhere, where it is not judged.
+/// Other programs that run commands from somewhere the policy does not look, such as a file.
 const RUNNERS: Names =
     Names("sh bash dash zsh fish ksh source . sudo make npx docker ssh gdb vim vi emacs ed screen");
 
 fn interpreter(name: &str) -> Option<Names> {
-    // Versions belong to the name: `python3.12`.
+    // A version may follow the name: `python3.12`.
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     INTERPRETERS.iter().find(|(known, _)| *known == bare).map(|(_, options)| *options)
 }
 
-/// Whether allowing the program allows everything.
+/// Whether a rule that allows the program allows everything.
 pub fn runs_anything(name: &str) -> bool {
     interpreter(name).is_some() || RUNNERS.has(name)
 }
 
-/// Judges a program for an interpreter.
-pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
-    let Some(options) = interpreter(name) else { return Ok(()) };
+pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
+    let Some(options) = interpreter(name) else { return };
     let words = call.arguments();
     if words.first().is_some_and(|first| Names("-V -v --version --help -h").has(&text(first))) {
-        return Ok(());
+        return;
     }
     let is_file = |at: &usize| {
         let value = at.checked_sub(1).is_some_and(|before| VALUED.has(&text(&words[before])));
@@ -63,20 +63,27 @@ pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
     let dash = words.iter().any(|word| text(word) == "-");
     if reads || (dash && inline.is_none()) {
         return match &call.input {
-            Input::Text(program) => named(judge, call, &[program.into()]),
-            Input::Typed => Ok(()),
-            _ => judge.unresolved(call.span(), "an interpreter that reads its program"),
+            Input::Text(program) => {
+                let texts = vec![program.clone()];
+                actions.push(Action::RunForeign { texts, span: call.span() });
+            }
+            Input::Typed => {}
+            _ => actions.unresolved(call.span(), "an interpreter that reads its program"),
         };
     }
     match (inline, file) {
-        (Some(at), _) => named(judge, call, &words[at..].iter().map(text).collect::<Vec<_>>()),
-        // The program may be a denied one: `node /usr/bin/npm publish`.
-        (None, Some(at)) if words[at].literal().is_some() => judge.denied(&words[at..]),
-        (None, _) => Ok(()),
+        (Some(at), _) => {
+            let texts = words[at..].iter().map(|word| text(word).into_owned()).collect();
+            actions.push(Action::RunForeign { texts, span: call.span() });
+        }
+        (None, Some(at)) if words[at].literal().is_some() => {
+            actions.push(Action::Open(words[at..].to_vec()));
+        }
+        (None, _) => {}
     }
 }
 
-/// Whether a program stands in the arguments from this one on: `-c`, `-Bc`, `--eval=…`.
+/// Whether an argument introduces a program: `-c`, `-Bc`, `--eval=…`.
 fn is_inline(options: Names, text: &str) -> bool {
     let long = |option: &str| option.starts_with("--") && text.starts_with(option);
     let cluster = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
@@ -89,14 +96,4 @@ fn is_inline(options: Names, text: &str) -> bool {
 
 fn text(word: &Word) -> Cow<'_, str> {
     word.text().unwrap_or_default()
-}
-
-/// Without a list of what is allowed, at least what is denied must not stand in the program.
-fn named(judge: &Judge<'_>, call: &Call<'_>, texts: &[Cow<'_, str>]) -> Ruling {
-    let denied =
-        |text: &Cow<'_, str>| judge.policy.deny.iter().any(|rule| rule.is_mentioned_in(text));
-    match judge.policy.allow.is_empty() && texts.iter().any(denied) {
-        true => judge.opaque(call.span(), "its program names a denied command"),
-        false => Ok(()),
-    }
 }

@@ -1,12 +1,12 @@
-//! Programs for sed: they can run commands (`e`) and write files (`w`).
+//! sed: its programs can run commands (`e`) and write files (`w`).
 
 use super::arguments::{Argument, OptionSyntax, parse};
-use crate::judge::{Call, Judge, Ruling};
+use crate::action::{Action, Actions};
+use crate::call::Call;
 use crate::names::Names;
 use crate::script::Word;
 
-/// Judges a call of sed.
-pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
+pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     let syntax = OptionSyntax {
         valued: "efl",
         attached: "i",
@@ -15,7 +15,7 @@ pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     };
     let (arguments, _) = match parse(&syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return judge.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an option that is not known"),
     };
     let (mut programs, mut operands) = (Vec::new(), Vec::new());
     for argument in arguments {
@@ -25,15 +25,15 @@ pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
                     name == letter || (name.len() > 1 && long.starts_with(&*name))
                 };
                 match value {
-                    _ if ["help", "version", "sandbox"].contains(&name.as_str()) => return Ok(()),
-                    _ if is("f", "file") => return judge.opaque(span, "a program in a file"),
+                    _ if ["help", "version", "sandbox"].contains(&name.as_str()) => return,
+                    _ if is("f", "file") => return actions.opaque(span, "a program in a file"),
                     Some(program) if is("e", "expression") => programs.push(program),
                     _ => {}
                 }
             }
-            Argument::Unknown(word) if judge.may_be_option(&word) => {
+            Argument::Unknown(word) if actions.may_be_option(&word) => {
                 let what = "a word that may be an option; put ./ or -- before it";
-                return judge.unresolved(word.span, what);
+                return actions.unresolved(word.span, what);
             }
             Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
         }
@@ -41,43 +41,42 @@ pub fn inspect(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
     if programs.is_empty() {
         match operands.first() {
             Some(first) => programs.push(first.clone()),
-            None => return Ok(()),
+            None => return,
         }
     }
-    // Several are one program, a line each.
+    // sed joins several programs, a line each.
     if let (true, Some(texts)) =
         (programs.len() > 1, programs.iter().map(Word::text).collect::<Option<Vec<_>>>())
     {
         programs = vec![Word::known(texts.join("\n"), call.span())];
     }
     for program in programs {
-        let texts = judge.knowledge.possible_texts(&program);
+        let texts = actions.knowledge.possible_texts(&program);
         if texts.is_empty() {
-            return judge.unresolved(program.span, "a program for sed");
+            return actions.unresolved(program.span, "a program for sed");
         }
         for text in texts {
-            match (Reader { text: &text, at: 0 }).read() {
+            match (Program { text: &text, at: 0 }).written_files() {
                 Ok(files) => {
                     for file in files {
-                        judge.side_file(&Word::known(file, program.span.clone()))?;
+                        actions.push(Action::WriteAside(Word::known(file, program.span.clone())));
                     }
                 }
-                Err(what) => return judge.opaque(program.span, what),
+                Err(what) => return actions.opaque(program.span, what),
             }
         }
     }
-    Ok(())
 }
 
-/// Reads a program as far as it takes to find its commands.
-struct Reader<'a> {
+/// A program and a position in it.
+struct Program<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl Reader<'_> {
-    /// The files the program writes, or why it is not harmless.
-    fn read(mut self) -> Result<Vec<String>, &'static str> {
+impl Program<'_> {
+    /// The files the program writes, or why it cannot be judged.
+    fn written_files(mut self) -> Result<Vec<String>, &'static str> {
         const LOST: &str = "a program for sed that is not understood";
         let mut files = Vec::new();
         loop {
@@ -144,7 +143,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The lines a command is for: numbers, `$`, patterns.
+    /// Skips a command's addresses: numbers, `$`, patterns.
     fn address(&mut self) -> Option<()> {
         loop {
             match self.peek() {
@@ -167,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Text up to a delimiter, which is not one behind a backslash or in brackets.
+    /// Skips text up to a delimiter that is not behind a backslash.
     fn part(&mut self, delimiter: char) -> Option<()> {
         if delimiter == '\n' || delimiter == '\\' {
             return None;
@@ -194,9 +193,10 @@ impl Reader<'_> {
         self.until(&['\n'])
     }
 
-    /// Text that goes on over lines that end with a backslash.
+    /// Skips text that continues after lines that end with a backslash.
     fn lines(&mut self) {
-        let goes_on = |line: String| line.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1;
-        while goes_on(self.line()) && self.next().is_some() {}
+        let continues =
+            |line: String| line.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1;
+        while continues(self.line()) && self.next().is_some() {}
     }
 }

@@ -1,19 +1,20 @@
-//! Shells inside of the shell.
+//! Shells that the script starts: what `sh -c`, `sh file` and `… | sh` run.
 
-use crate::judge::{Call, Input, Judge, Ruling};
+use crate::action::{Action, Actions, Runner};
+use crate::call::{Call, Input};
 use crate::names::Names;
 use crate::script::{Shell, Word};
 
-/// Letters that only change how the shell talks, or when it stops.
+/// Letters that only change what the shell reports, or when it stops.
 const LETTERS: &str = "abefhlmnprtuvxBCEPT";
 
-/// Options that are names.
+/// Names for `set -o` that do not change how a text is read.
 const OPTIONS: Names = Names(
     "allexport braceexpand errexit errtrace functrace hashall ignoreeof monitor noclobber \
      noexec noglob nounset physical pipefail privileged verbose xtrace",
 );
 
-/// Settings of `shopt` that do not change how a text is read.
+/// Names for `shopt` that do not change how a text is read.
 const SETTINGS: Names = Names(
     "autocd cdspell checkjobs checkwinsize dotglob failglob globasciiranges globstar huponexit \
      inherit_errexit lastpipe nocaseglob nocasematch nullglob",
@@ -21,32 +22,31 @@ const SETTINGS: Names = Names(
 
 const LONG: Names = Names("--login --noediting --noprofile --norc --restricted --verbose");
 
-/// Whether `set -o` may be given the name.
+/// Whether `set -o` with this name is harmless.
 pub fn is_option(name: &str) -> bool {
     OPTIONS.has(name)
 }
 
-/// Whether the letters after `set -` are harmless.
+/// Whether `set` with these letters is harmless.
 pub fn are_letters(letters: &str) -> bool {
     letters.chars().all(|letter| LETTERS.contains(letter))
 }
 
-/// Whether `shopt` may be given the name.
+/// Whether `shopt` with this name is harmless.
 pub fn is_setting(name: &str) -> bool {
     SETTINGS.has(name)
 }
 
-/// Judges what a shell is told to run.
-pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
-    let shell = if name.ends_with("bash") { Shell::Bash } else { Shell::Sh };
+pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
+    let by = Runner::NewShell(if name.ends_with("bash") { Shell::Bash } else { Shell::Sh });
     let words = call.arguments();
     let (mut at, mut text, mut reads) = (0, false, false);
     while let Some(word) = words.get(at) {
         let Some(option) = word.literal() else {
-            return judge.unresolved(word.span.clone(), "an argument of a shell");
+            return actions.unresolved(word.span.clone(), "an argument of a shell");
         };
         if option == "--help" || option == "--version" {
-            return Ok(());
+            return;
         }
         if option == "--" || option == "-" {
             at += 1;
@@ -68,45 +68,46 @@ pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
                     let named = words.get(at).and_then(Word::literal).unwrap_or_default();
                     let known = if letter == 'o' { is_option(&named) } else { is_setting(&named) };
                     if !known {
-                        return judge.opaque(word.span.clone(), "an option that is not known");
+                        return actions.opaque(word.span.clone(), "an option that is not known");
                     }
                     at += 1;
                 }
                 letter if LETTERS.contains(letter) => {}
-                _ => return judge.opaque(word.span.clone(), "an option that is not known"),
+                _ => return actions.opaque(word.span.clone(), "an option that is not known"),
             }
         }
     }
-    judge.elsewhere(|judge| match words.get(at) {
-        Some(script) if text => judge.text(script, shell),
-        Some(_) if !reads => file_of(judge, call, &words[at..], shell),
-        _ => input_of(judge, call, shell),
-    })
+    match words.get(at) {
+        Some(script) if text => actions.run_text(script, by),
+        Some(_) if !reads => run_file(actions, call, &words[at..], by),
+        _ => run_input(actions, call, by),
+    }
 }
 
-/// Judges a file that a shell runs, with its arguments: known by its name, or one that stands for the
-/// input.
-pub fn file_of(judge: &mut Judge<'_>, call: &Call<'_>, words: &[Word], shell: Shell) -> Ruling {
-    // A program that is a script is looked for on the PATH, too.
-    judge.denied(words)?;
-    let Some(file) = words.first() else { return Ok(()) };
+/// Runs a file with its arguments. The content of an ordinary file is not judged; one that stands for the
+/// input, or that the script wrote, is not ordinary.
+pub fn run_file(actions: &mut Actions<'_>, call: &Call<'_>, words: &[Word], by: Runner) {
+    // A shell also looks for the file on the PATH, so it may be a denied program.
+    actions.push(Action::Open(words.to_vec()));
+    let Some(file) = words.first() else { return };
     let Some(path) = file.text() else {
-        return judge.unresolved(file.span.clone(), "the file a shell runs");
+        return actions.unresolved(file.span.clone(), "the file a shell runs");
     };
     if ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].contains(&&*path) {
-        return input_of(judge, call, shell);
+        return run_input(actions, call, by);
     }
-    if path.starts_with("/dev/") || path.starts_with("/proc/") || judge.knowledge.has_written(&path)
-    {
-        return judge.opaque(file.span.clone(), "what stands in it is not known");
+    let special = path.starts_with("/dev/") || path.starts_with("/proc/");
+    if special || actions.knowledge.has_written(&path) {
+        actions.opaque(file.span.clone(), "what stands in it is not known");
     }
-    Ok(())
 }
 
-fn input_of(judge: &mut Judge<'_>, call: &Call<'_>, shell: Shell) -> Ruling {
+fn run_input(actions: &mut Actions<'_>, call: &Call<'_>, by: Runner) {
     match &call.input {
-        Input::Text(text) => judge.script(text, shell, Some(call.span())),
-        Input::Typed => Ok(()),
-        _ => judge.unresolved(call.span(), "a shell that reads its commands"),
+        Input::Text(text) => {
+            actions.push(Action::RunScript { text: text.clone(), span: call.span(), by });
+        }
+        Input::Typed => {}
+        _ => actions.unresolved(call.span(), "a shell that reads its commands"),
     }
 }

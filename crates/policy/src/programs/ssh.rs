@@ -1,12 +1,12 @@
-//! Commands for another machine, or another terminal: judged as if they ran here.
+//! `ssh`, `scp` and `sftp`. A command for another machine is judged as if it ran here.
 
 use super::arguments::{Argument, OptionSyntax, parse};
-use super::wrappers;
-use crate::judge::{Call, Judge, Ruling};
+use crate::action::{Action, Actions, Runner};
+use crate::call::Call;
 use crate::names::Names;
-use crate::script::{Shell, Word};
+use crate::script::Word;
 
-/// Settings of ssh that run nothing and read no other settings.
+/// Settings that run nothing and read no other settings.
 const HARMLESS: Names = Names(
     "addressfamily batchmode checkhostip ciphers compression connectionattempts connecttimeout \
      controlmaster controlpath controlpersist forwardagent forwardx11 globalknownhostsfile \
@@ -17,8 +17,7 @@ const HARMLESS: Names = Names(
      tcpkeepalive updatehostkeys user userknownhostsfile verifyhostkeydns",
 );
 
-/// `ssh`, `scp` and `sftp`.
-pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let syntax = match name {
         "ssh" => OptionSyntax {
             valued: "BbcDEeFIiJLlmOoPpQRSWw",
@@ -27,29 +26,31 @@ pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         },
         _ => OptionSyntax { valued: "BbcDFiJloPRSsX", ..OptionSyntax::default() },
     };
-    let rest = settings(judge, name, &syntax, call.arguments())?;
-    let Some((host, behind)) = rest.split_first().filter(|_| name == "ssh") else { return Ok(()) };
-    if host.literal().is_none() && judge.may_be_option(host) {
-        return judge.unresolved(host.span.clone(), "a word that may be an option");
+    let rest = options(actions, name, &syntax, call.arguments());
+    let Some((host, behind)) = rest.split_first().filter(|_| name == "ssh") else { return };
+    if host.literal().is_none() && actions.may_be_option(host) {
+        return actions.unresolved(host.span.clone(), "a word that may be an option");
     }
-    // Options may come behind the host, too.
-    let command = settings(judge, name, &syntax, behind)?;
-    match command.is_empty() {
-        true => Ok(()),
-        false => wrappers::joined(judge, &command, Shell::Sh),
+    // Options are possible behind the host, too.
+    let command = options(actions, name, &syntax, behind);
+    if !command.is_empty() {
+        actions.run_joined(&command, Runner::SH);
     }
 }
 
-/// Judges options, and returns what stands behind them.
-fn settings(
-    judge: &mut Judge<'_>,
+/// Lists what the options do, and returns the words behind them.
+fn options(
+    actions: &mut Actions<'_>,
     name: &str,
     syntax: &OptionSyntax,
     words: &[Word],
-) -> Result<Vec<Word>, crate::Denial> {
+) -> Vec<Word> {
     let (arguments, rest) = match parse(syntax, words) {
         Ok(parts) => parts,
-        Err(span) => return judge.opaque(span, "an option that is not known").map(|()| vec![]),
+        Err(span) => {
+            actions.opaque(span, "an option that is not known");
+            return Vec::new();
+        }
     };
     for argument in arguments {
         match argument {
@@ -58,53 +59,21 @@ fn settings(
                     let text = value.text().unwrap_or_default().to_lowercase();
                     let key = text.split(['=', ' ', '\t']).next().unwrap_or_default();
                     if !HARMLESS.has(key) {
-                        judge.opaque(span, "a setting that can run a program")?;
+                        actions.opaque(span, "a setting that can run a program");
                     }
                 }
                 "F" | "I" | "D" if name != "ssh" || option != "D" => {
-                    judge.opaque(span, "a file that can name programs")?;
+                    actions.opaque(span, "a file that can name programs");
                 }
-                "S" if name != "ssh" => judge.text(&value, Shell::Sh)?,
-                "E" => judge.side_file(&value)?,
+                "S" if name != "ssh" => actions.run_text(&value, Runner::SH),
+                "E" => actions.push(Action::WriteAside(value)),
                 _ => {}
             },
-            Argument::Unknown(word) if judge.may_be_option(&word) => {
-                judge.unresolved(word.span, "a word that may be an option")?;
+            Argument::Unknown(word) if actions.may_be_option(&word) => {
+                actions.unresolved(word.span, "a word that may be an option");
             }
             _ => {}
         }
     }
-    Ok(rest)
-}
-
-/// Commands of tmux that run nothing.
-const TMUX: Names = Names(
-    "a attach attach-session capture-pane capturep detach detach-client display display-message \
-     has has-session kill-pane kill-server kill-session kill-window list-clients list-panes \
-     list-sessions list-windows ls lsw lsp select-pane select-window show-options wait-for",
-);
-
-/// tmux: a new window's command is a text for a shell.
-pub fn tmux(judge: &mut Judge<'_>, call: &Call<'_>) -> Ruling {
-    let words = call.arguments();
-    let Some(command) = words.first() else {
-        return judge.opaque(call.span(), "a shell in a terminal");
-    };
-    let text = command.literal().unwrap_or_default();
-    let several = words.iter().any(|word| word.text().is_some_and(|text| text.ends_with(';')));
-    if TMUX.has(&text) && !several {
-        return Ok(());
-    }
-    let new =
-        ["new", "new-session", "new-window", "neww", "split-window", "splitw", "respawn-pane"];
-    if !new.contains(&&*text) || several {
-        return judge.opaque(command.span.clone(), "a command of tmux that can run any other");
-    }
-    let syntax =
-        OptionSyntax { valued: "cefFnstxylp", stops_at_operand: true, ..OptionSyntax::default() };
-    match parse(&syntax, &words[1..]) {
-        Ok((_, rest)) if rest.is_empty() => judge.opaque(call.span(), "a shell in a terminal"),
-        Ok((_, rest)) => wrappers::joined(judge, &rest, Shell::Sh),
-        Err(span) => judge.opaque(span, "an option that is not known"),
-    }
+    rest
 }

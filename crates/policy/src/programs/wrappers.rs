@@ -1,11 +1,10 @@
 //! Programs that run the command behind them.
 
-use std::borrow::Cow;
-
 use super::arguments::{Argument, OptionSyntax, parse};
-use crate::judge::{Call, Judge, Ruling};
+use crate::action::{Action, Actions, Runner};
+use crate::call::Call;
 use crate::names::Names;
-use crate::script::{Shell, Word};
+use crate::script::Word;
 
 struct Wrapper {
     names: Names,
@@ -269,73 +268,66 @@ const WRAPPERS: &[Wrapper] = &[
 /// Options that make the program print something and run nothing.
 const TELLING: Names = Names("--help --version --list -h -V");
 
-/// Judges the command behind a wrapper.
-pub fn inspect(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if name == "runuser" || name == "su" {
-        return switch_user(judge, name, call);
+        return switch_user(actions, name, call);
     }
     let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.has(name)) else {
-        return Ok(());
+        return;
     };
     let first = call.arguments().first().and_then(Word::literal);
     let asks = first.as_deref().is_some_and(|first| TELLING.has(first));
     let finds =
         name == "command" && first.as_deref().is_some_and(|first| ["-v", "-V"].contains(&first));
     if (asks && !["command", "exec", "builtin"].contains(&name)) || finds {
-        return Ok(());
+        return;
     }
     let (options, mut rest) = match parse(&wrapper.syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return judge.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an option that is not known"),
     };
     let mut split_text = false;
     for option in options {
         // What stands behind a text that is split are its command's arguments.
         if split_text {
-            return judge.opaque(call.span(), "options behind a text that becomes words");
+            return actions.opaque(call.span(), "options behind a text that becomes words");
         }
         match option {
             Argument::Option { name: letter, value: Some(value), .. } if name == "env" => {
                 match letter.as_str() {
                     "S" | "split-string" => {
-                        rest = split_string(judge, &value, &rest)?;
+                        rest = split_string(actions, &value, &rest);
                         split_text = true;
                     }
-                    "C" | "chdir" => judge.directories.enter(Some(&value), true),
+                    "C" | "chdir" => actions.push(Action::Enter(value)),
                     _ => {}
                 }
             }
             Argument::Option { name: letter, value: Some(file), .. }
                 if name == "time" && (letter == "o" || letter == "output") =>
             {
-                judge.file(&file)?;
+                actions.push(Action::Write(file));
             }
             Argument::Option { name: letter, value: Some(text), .. }
                 if name == "flock" && (letter == "c" || letter == "command") =>
             {
-                return judge.text(&text, Shell::Sh);
+                return actions.run_text(&text, Runner::SH);
             }
             Argument::Option { .. } => {}
             Argument::Operand(word) | Argument::Unknown(word) => {
-                return judge.unresolved(word.span, "a word that may be an option or the command");
+                return actions
+                    .unresolved(word.span, "a word that may be an option or the command");
             }
         }
     }
-    command_behind(judge, wrapper, name, call, &rest)
+    command_behind(actions, wrapper, name, &rest);
 }
 
-fn command_behind(
-    judge: &mut Judge<'_>,
-    wrapper: &Wrapper,
-    name: &str,
-    call: &Call<'_>,
-    rest: &[Word],
-) -> Ruling {
-    let mut rest = rest;
+fn command_behind(actions: &mut Actions<'_>, wrapper: &Wrapper, name: &str, mut rest: &[Word]) {
     while let Some(first) = rest.first().filter(|_| wrapper.sets) {
-        if let Some((variable, value)) = setting(first) {
-            judge.knowledge.add_value(&variable, value.text().map(Cow::into_owned));
-            judge.variable(&variable, Some(&value), &value.span)?;
+        if let Some((name, value)) = setting(first) {
+            let span = value.span.clone();
+            actions.push(Action::Assign { name, value: Some(value), span });
         } else if name != "env" || first.literal().as_deref() != Some("-") {
             break;
         }
@@ -343,48 +335,29 @@ fn command_behind(
     }
     let before = rest.iter().take(wrapper.before).find(|word| word.literal().is_none());
     if let Some(unknown) = before {
-        return judge
+        return actions
             .unresolved(unknown.span.clone(), "a word that may be an option or the command");
     }
     rest = rest.get(wrapper.before..).unwrap_or_default();
-    let Some(first) = rest.first() else { return Ok(()) };
+    let Some(first) = rest.first() else { return };
     let option = first.literal().filter(|text| text.starts_with('-'));
     if name == "flock" && option.as_deref().is_some_and(|text| ["-c", "--command"].contains(&text))
     {
-        return match rest.get(1) {
-            Some(text) => judge.text(text, Shell::Sh),
-            None => Ok(()),
-        };
+        return rest.get(1).into_iter().for_each(|text| actions.run_text(text, Runner::SH));
     }
     if option.is_some() {
-        return judge.opaque(first.span.clone(), "an option where the command is expected");
+        return actions.opaque(first.span.clone(), "an option where the command is expected");
     }
     if wrapper.joins {
-        return joined(judge, rest, Shell::Sh);
+        return actions.run_joined(rest, Runner::SH);
     }
-    let call = Call { words: rest, wrappers: call.wrappers + 1, ..call.clone() };
-    judge.elsewhere(|judge| judge.call(&call))
-}
-
-/// Judges words that are joined to a text for another shell.
-pub fn joined(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Ruling {
-    judge.elsewhere(|judge| joined_here(judge, words, shell))
-}
-
-/// Judges words that are joined to a text for this shell.
-pub fn joined_here(judge: &mut Judge<'_>, words: &[Word], shell: Shell) -> Ruling {
-    let text: Option<Vec<_>> = words.iter().map(Word::text).collect();
-    let span = words[0].span.start..words.iter().map(|word| word.span.end).max().unwrap_or(0);
-    match text {
-        Some(text) => judge.script(&text.join(" "), shell, Some(span)),
-        None => judge.unresolved(span, "a text that becomes a script"),
-    }
+    actions.run(rest.to_vec());
 }
 
 /// `NAME=value` as an argument.
 fn setting(word: &Word) -> Option<(String, Word)> {
-    let beginning = word.prefix();
-    let (name, value) = beginning.split_once('=')?;
+    let prefix = word.prefix();
+    let (name, value) = prefix.split_once('=')?;
     let value = match word.text() {
         Some(_) => Word::known(value, word.span.clone()),
         None if word.is_single() => Word::unknown(false, word.span.clone()),
@@ -394,29 +367,23 @@ fn setting(word: &Word) -> Option<(String, Word)> {
 }
 
 /// `env -S`, which splits a text by rules of its own. Only what needs none of them is understood.
-fn split_string(
-    judge: &mut Judge<'_>,
-    text: &Word,
-    rest: &[Word],
-) -> Result<Vec<Word>, crate::Denial> {
+fn split_string(actions: &mut Actions<'_>, text: &Word, rest: &[Word]) -> Vec<Word> {
     let plain = |c: char| c.is_ascii_alphanumeric() || " _./=:,@%+-".contains(c);
-    match text.text().filter(|text| text.chars().all(plain)) {
-        Some(words) => {
-            let words = words.split_whitespace().map(|word| Word::known(word, text.span.clone()));
-            let words: Vec<_> = words.chain(rest.iter().cloned()).collect();
-            match words.first().and_then(Word::literal) {
-                Some(first) if first.starts_with('-') => {
-                    judge.opaque(text.span.clone(), "an option that is not known").map(|()| vec![])
-                }
-                _ => Ok(words),
-            }
-        }
-        None => judge.opaque(text.span.clone(), "text with rules of its own").map(|()| vec![]),
+    let Some(words) = text.text().filter(|text| text.chars().all(plain)) else {
+        actions.opaque(text.span.clone(), "text with rules of its own");
+        return Vec::new();
+    };
+    let words = words.split_whitespace().map(|word| Word::known(word, text.span.clone()));
+    let words: Vec<_> = words.chain(rest.iter().cloned()).collect();
+    if words.first().and_then(Word::literal).is_some_and(|first| first.starts_with('-')) {
+        actions.opaque(text.span.clone(), "an option that is not known");
+        return Vec::new();
     }
+    words
 }
 
 /// `su` and `runuser`, which start a shell unless they are given a command.
-fn switch_user(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
+fn switch_user(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let syntax = OptionSyntax {
         valued: "cCgGu",
         attached: "",
@@ -427,7 +394,7 @@ fn switch_user(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
         stops_at_operand: true,
     };
     let Ok((options, rest)) = parse(&syntax, call.arguments()) else {
-        return judge.opaque(call.span(), "an option that is not known");
+        return actions.opaque(call.span(), "an option that is not known");
     };
     let mut user = false;
     for option in options {
@@ -435,14 +402,14 @@ fn switch_user(judge: &mut Judge<'_>, name: &str, call: &Call<'_>) -> Ruling {
             Argument::Option { name, value: Some(text), .. }
                 if ["c", "C", "command", "session-command"].contains(&name.as_str()) =>
             {
-                return judge.text(&text, Shell::Sh);
+                return actions.run_text(&text, Runner::SH);
             }
             Argument::Option { name, .. } => user |= name == "u" || name == "user",
-            _ => return judge.opaque(call.span(), "a word that may be an option"),
+            _ => return actions.opaque(call.span(), "a word that may be an option"),
         }
     }
     match user && name == "runuser" && !rest.is_empty() {
-        true => judge.call(&Call { words: &rest, wrappers: call.wrappers + 1, ..call.clone() }),
-        false => judge.opaque(call.span(), "a shell that reads its commands"),
+        true => actions.run(rest),
+        false => actions.opaque(call.span(), "a shell that reads its commands"),
     }
 }

@@ -1,19 +1,21 @@
-//! What is known of programs.
+//! Which options of which programs run other programs or write files.
+//!
+//! To add a program, add a row to [`RISKY_OPTIONS`].
 
 use crate::names::Names;
 use crate::programs::arguments::OptionSyntax;
 
-/// What is known of a program.
+/// The options of a program that run something, or write files.
 pub struct RiskyOptions {
     pub names: Names,
     pub syntax: OptionSyntax,
     /// Options, letters or long, whose value is a command.
     pub run: Names,
-    /// Options that cannot be judged.
+    /// Options that can run something that cannot be judged.
     pub refuse: Names,
-    /// Options whose value is a file that is written.
+    /// Options whose value is a file the program writes.
     pub write: Names,
-    /// Whether long options may be abbreviated, as GNU programs allow.
+    /// Whether long options can be abbreviated, as with GNU programs.
     pub abbreviates: bool,
 }
 
@@ -257,7 +259,7 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
     },
 ];
 
-/// Programs that run whatever they are told, in ways nobody can judge; fine only to ask who they are.
+/// Programs that run commands in ways that cannot be judged. Only `--version` and the like are fine.
 pub const RUNNERS: Names = Names(
     "at batch bwrap daemonize entr expect firejail gdb lldb ltrace-ng machinectl nsenter proot \
      rlwrap run-parts socat screen start-stop-daemon systemd-nspawn systemd-run unshare \
@@ -266,22 +268,19 @@ pub const RUNNERS: Names = Names(
      dotenv direnv fakechroot schroot gamemoderun mangohud dtach abduco lxc-attach i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
 );
 
-/// Editors, which run what their arguments or their input say.
-pub const EDITORS: Names = Names("vim vi nvim ex view vimdiff emacs nano pico gvim");
-
-/// Beginnings of arguments that make a compiler run or load something.
+/// Compilers, and the beginnings of arguments that make them run or load something.
 pub const COMPILERS: (Names, Names) = (
     Names("gcc g++ cc c++ cpp clang clang++ gfortran"),
     Names("-wrapper -fplugin -B -specs --specs @ -fuse-ld=/ -Wl,-plugin -Xclang -load -Xlinker"),
 );
 
-/// Commands of sqlite3 that neither run nor write anything.
+/// Commands of sqlite3 that run and write nothing.
 pub const SQLITE: Names = Names(
     ".databases .dump .exit .fullschema .headers .help .indexes .mode .nullvalue .print .quit \
      .schema .separator .show .stats .tables .timer .width",
 );
 
-/// Text in an argument, or in the input, that makes a program run another.
+/// Texts in an argument or in the input that make a program run another.
 pub const SIGNS: &[(Names, &[&str])] = &[
     (Names("sqlite3"), &["load_extension", "edit(", "writefile("]),
     (
@@ -293,40 +292,9 @@ pub const SIGNS: &[(Names, &[&str])] = &[
     (Names("npm pnpm yarn"), &["scripts."]),
 ];
 
-/// Options of go that run a program, and take it as the next word or behind `=`.
+/// Options of go that name a program, as the next word or behind `=`.
 pub const GO: Names = Names("exec toolexec vettool modfile overlay");
 
-/// Compressors, which do nothing else.
+/// Compressors, which are harmless as the value of `tar -I`.
 pub const COMPRESSORS: Names =
     Names("gzip bzip2 xz zstd lz4 pigz pixz pbzip2 lzip lzma zstdmt brotli compress");
-
-/// Programs that write files they are given.
-pub struct Writer {
-    pub names: Names,
-    /// Letters that take a value.
-    pub valued: &'static str,
-    pub target: Target,
-}
-
-/// Which of its operands a program writes.
-pub enum Target {
-    All,
-    Last,
-    /// The second, if there are two.
-    Second,
-}
-
-impl Target {
-    pub fn is_all(&self) -> bool {
-        matches!(self, Self::All)
-    }
-}
-
-pub const WRITERS: &[Writer] = &[
-    Writer { names: Names("tee touch mkdir"), valued: "drtm", target: Target::All },
-    Writer { names: Names("truncate"), valued: "rs", target: Target::All },
-    Writer { names: Names("cp mv ln"), valued: "tS", target: Target::Last },
-    Writer { names: Names("install"), valued: "gmotS", target: Target::Last },
-    Writer { names: Names("uniq"), valued: "fsw", target: Target::Second },
-    Writer { names: Names("split csplit"), valued: "abClntfn", target: Target::Second },
-];

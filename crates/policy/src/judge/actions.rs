@@ -1,0 +1,117 @@
+//! Judges the actions that [`programs`] lists.
+
+use super::{Judge, Ruling, programs};
+use crate::action::{Action, Runner};
+use crate::call::Call;
+use crate::rule::{CommandName, Rule};
+use crate::script::{Span, Word};
+
+impl Judge<'_> {
+    /// Judges all that a command does besides running its own program.
+    pub(super) fn actions(&mut self, name: &str, call: &Call<'_>) -> Ruling {
+        let actions = programs::actions(name, call, &self.knowledge);
+        actions.into_iter().try_for_each(|action| self.action(action, call))
+    }
+
+    fn action(&mut self, action: Action, call: &Call<'_>) -> Ruling {
+        match action {
+            Action::Run(words) => {
+                let inner = inner(call, &words);
+                self.elsewhere(|judge| judge.call(&inner))
+            }
+            Action::RunOwn(words) => self.run_own(&inner(call, &words)),
+            Action::RunScript { text, span, by: Runner::ThisShell } => {
+                self.script(&text, call.shell, Some(span))
+            }
+            Action::RunScript { text, span, by: Runner::NewShell(shell) } => {
+                self.new_shell(&text, shell, span)
+            }
+            Action::RunForeign { texts, span } => self.run_foreign(&texts, span),
+            Action::RunLater => {
+                self.knowledge.runs_out_of_order = true;
+                Ok(())
+            }
+            Action::Open(words) => self.denied(&words),
+            Action::Evaluate { text, span } => self.evaluate(&text, &span),
+            Action::EvaluateVariables => {
+                self.knowledge.evaluates = true;
+                Ok(())
+            }
+            Action::Assign { name, value, span } => {
+                let text = value.as_ref().and_then(Word::text);
+                self.knowledge.add_value(&name, text.map(Into::into));
+                self.variable(&name, value.as_ref(), &span)
+            }
+            Action::SetOnly { name, value, span } => self.variable(&name, value.as_ref(), &span),
+            Action::Unset { name } => {
+                self.knowledge.add_value(&name, Some(String::new()));
+                Ok(())
+            }
+            Action::UnsetFunctions => {
+                self.knowledge.unsets_functions = true;
+                self.knowledge.has_changed = true;
+                Ok(())
+            }
+            Action::Write(file) => self.write(&file),
+            Action::WriteAside(file) => self.write_aside(&file),
+            Action::Create(file) => {
+                self.knowledge.add_written_file(&file);
+                Ok(())
+            }
+            Action::Delete { span } => self.delete(call, span),
+            Action::Enter(directory) => {
+                self.directories.enter(Some(&directory), true);
+                Ok(())
+            }
+            Action::EnterUnknown => {
+                self.directories.forget();
+                Ok(())
+            }
+            Action::Opaque { span, what } => self.opaque(span, what),
+            Action::Unresolved { span, what } => self.unresolved(span, what),
+        }
+    }
+
+    /// Judges a command that belongs to an allowed program: no rule has to allow it.
+    fn run_own(&mut self, call: &Call<'_>) -> Ruling {
+        self.is_shallow(call)?;
+        self.denied(call.words)?;
+        match call.name() {
+            Some(name) => self.elsewhere(|judge| judge.actions(&name, call)),
+            None => self.unresolved(call.span(), "its name"),
+        }
+    }
+
+    /// Judges a program in another language. Without an allow list, it must at least not mention a denied
+    /// command.
+    fn run_foreign(&self, texts: &[String], span: Span) -> Ruling {
+        let denied = |text: &String| self.policy.deny.iter().any(|rule| rule.is_mentioned_in(text));
+        match self.policy.allow.is_empty() && texts.iter().any(denied) {
+            true => self.opaque(span, "its program names a denied command"),
+            false => Ok(()),
+        }
+    }
+
+    /// An allow list has to allow `find -delete`: a rule that also allows `find` alone does not.
+    fn delete(&self, call: &Call<'_>, span: Span) -> Ruling {
+        let bare = [call.words[0].clone()];
+        let words = [call.words[0].clone(), Word::known("-delete", call.span())];
+        let name = CommandName::of(&bare);
+        let allows = |rule: &Rule| rule.allows(&name, &words) && !rule.allows(&name, &bare);
+        match self.policy.allow.is_empty() || self.policy.allow.iter().any(allows) {
+            true => Ok(()),
+            false => self.opaque(span, "it deletes; a rule `find -delete` would allow it"),
+        }
+    }
+}
+
+/// A command that another one runs: it finds the same input.
+fn inner<'a>(call: &Call<'_>, words: &'a [Word]) -> Call<'a> {
+    Call {
+        words,
+        input: call.input.clone(),
+        reads_listing: call.reads_listing,
+        shell: call.shell,
+        wrappers: call.wrappers + 1,
+    }
+}

@@ -1,0 +1,78 @@
+//! Judges the files that redirections and programs write.
+
+use super::{Judge, Ruling};
+use crate::denial::{Denial, Why};
+use crate::script::{Redirect, RedirectKind, Span, Word};
+
+impl Judge<'_> {
+    pub(super) fn redirect(&mut self, redirect: &Redirect) -> Ruling {
+        let (word, writes) = match &redirect.kind {
+            RedirectKind::Read(word) => (word, false),
+            RedirectKind::Write(word) => (word, true),
+            RedirectKind::Duplicate(word) => {
+                (word, !is_descriptor(word) && !self.knowledge.is_descriptor(word))
+            }
+            RedirectKind::HereString(_) | RedirectKind::HereDocument(_) => return Ok(()),
+        };
+        let text = word.text().unwrap_or_default();
+        if text.starts_with("/dev/tcp/") || text.starts_with("/dev/udp/") {
+            return Err(self.deny(redirect.span.clone(), Why::Network));
+        }
+        if let (RedirectKind::Duplicate(_), true) = (&redirect.kind, writes) {
+            // Bash expands such a name twice.
+            self.knowledge.evaluates |= word.text().is_none();
+            if text.contains(['$', '`']) {
+                self.evaluate(&text, &word.span)?;
+            }
+        }
+        if !writes || word.is_pipe() {
+            return Ok(());
+        }
+        self.knowledge.add_written_file(word);
+        let folders = &self.policy.write_dirs;
+        match folders.is_empty() || self.directories.is_within(word, folders) {
+            true => Ok(()),
+            false => Err(self.not_writable(redirect.span.clone(), word)),
+        }
+    }
+
+    /// Judges a file that a program's arguments name as its output.
+    pub(super) fn write(&mut self, word: &Word) -> Ruling {
+        if word.is_pipe() {
+            return Ok(());
+        }
+        self.knowledge.add_written_file(word);
+        let folders = &self.policy.write_dirs;
+        let inside = |word: &Word| self.directories.is_within(word, folders);
+        match folders.is_empty() || word.alternatives().iter().all(inside) {
+            true => Ok(()),
+            false => Err(self.not_writable(word.span.clone(), word)),
+        }
+    }
+
+    /// Judges a file that a program writes although that is not its purpose. With an allow list and no
+    /// `write_dirs`, it may do so in the working directory.
+    pub(super) fn write_aside(&mut self, word: &Word) -> Ruling {
+        if self.policy.allow.is_empty() || !self.policy.write_dirs.is_empty() {
+            return self.write(word);
+        }
+        self.knowledge.add_written_file(word);
+        let here = [self.scene.directory.to_owned()];
+        match self.directories.is_within(word, &here) {
+            true => Ok(()),
+            false => Err(self.not_writable(word.span.clone(), word)),
+        }
+    }
+
+    fn not_writable(&self, span: Span, word: &Word) -> Denial {
+        let path = word.text().unwrap_or("a file only the run will know".into());
+        self.deny(span, Why::Writes { path: path.into() })
+    }
+}
+
+/// Whether it is a descriptor's number, or `-`, which closes one.
+fn is_descriptor(word: &Word) -> bool {
+    let text = word.text().unwrap_or_default();
+    text == "-"
+        || (!text.is_empty() && text.trim_end_matches('-').bytes().all(|b| b.is_ascii_digit()))
+}

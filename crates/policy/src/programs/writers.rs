@@ -1,0 +1,91 @@
+//! Programs whose arguments name files they write: `cp`, `tee`, `dd`.
+//!
+//! To add one, add a row to [`WRITERS`].
+
+use super::arguments::{Argument, OptionSyntax, parse};
+use crate::action::{Action, Actions};
+use crate::call::Call;
+use crate::names::Names;
+use crate::script::Word;
+
+/// Programs whose operands name files to write.
+struct Writer {
+    names: Names,
+    /// Letters that take a value.
+    valued: &'static str,
+    target: Target,
+}
+
+/// Which of its operands a program writes.
+enum Target {
+    All,
+    Last,
+    /// The second, if there are two.
+    Second,
+}
+
+impl Target {
+    fn is_all(&self) -> bool {
+        matches!(self, Self::All)
+    }
+}
+
+const WRITERS: &[Writer] = &[
+    Writer { names: Names("tee touch mkdir"), valued: "drtm", target: Target::All },
+    Writer { names: Names("truncate"), valued: "rs", target: Target::All },
+    Writer { names: Names("cp mv ln"), valued: "tS", target: Target::Last },
+    Writer { names: Names("install"), valued: "gmotS", target: Target::Last },
+    Writer { names: Names("uniq"), valued: "fsw", target: Target::Second },
+    Writer { names: Names("split csplit"), valued: "abClntfn", target: Target::Second },
+];
+
+pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
+    if name == "dd" {
+        return dd(actions, call);
+    }
+    let Some(writer) = WRITERS.iter().find(|writer| writer.names.has(name)) else { return };
+    let syntax = OptionSyntax {
+        valued: writer.valued,
+        long_valued: Names("target-directory suffix mode owner group size reference"),
+        ..OptionSyntax::default()
+    };
+    let (arguments, _) = match parse(&syntax, call.arguments()) {
+        Ok(parts) => parts,
+        Err(span) => return actions.opaque(span, "an option that is not spelled out"),
+    };
+    let (mut operands, mut folder) = (Vec::new(), None);
+    for argument in arguments {
+        match argument {
+            Argument::Option { name, value, .. } => {
+                let names_it = (name == "t" && !writer.target.is_all())
+                    || (name.len() > 1 && "target-directory".starts_with(&*name));
+                folder = value.filter(|_| names_it).or(folder);
+            }
+            Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
+        }
+    }
+    let files: Vec<_> = match (&writer.target, &folder) {
+        (_, Some(folder)) => vec![folder],
+        (Target::All, None) => operands.iter().collect(),
+        (Target::Last, None) => operands.last().into_iter().collect(),
+        (Target::Second, None) => operands.get(1).into_iter().collect(),
+    };
+    // Copied into a folder, a file keeps its name.
+    if let Target::Last = writer.target {
+        operands.iter().for_each(|operand| actions.push(Action::Create(operand.clone())));
+    }
+    files.into_iter().for_each(|file| actions.push(Action::Write(file.clone())));
+}
+
+fn dd(actions: &mut Actions<'_>, call: &Call<'_>) {
+    for word in call.arguments() {
+        let prefix = word.prefix();
+        if let Some(file) = prefix.strip_prefix("of=") {
+            let file = match word.text() {
+                Some(_) => Word::known(file, word.span.clone()),
+                None => Word::unknown(false, word.span.clone()),
+            };
+            actions.push(Action::Write(file));
+        }
+    }
+}
