@@ -11,7 +11,7 @@ use crate::script::{Shell, Span, Word};
 
 #[derive(Debug)]
 pub enum Action {
-    /// Runs a command, which the rules have to allow like any other: the one behind `env` or `find -exec`.
+    /// Runs a command, which the rules have to allow like any other: the one after `env` or `find -exec`.
     Run(Vec<Word>),
     /// Runs a command that belongs to an allowed program (`npx`, `uv run`): only deny rules apply.
     RunOwn(Vec<Word>),

@@ -1,47 +1,47 @@
-//! Why something may not run, in words for who sent it.
+//! Why a command may not run, in words for the model that sent it.
 
 use std::fmt;
 
 use crate::script::Span;
 
-/// A refusal: which part of what was sent, and why.
+/// A refusal: the part of the request that is refused, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// The part, as it was sent.
+    /// The part as it was sent, shortened. Empty if the denial is about the request as a whole.
     pub part: String,
-    /// Where the part is, in bytes.
+    /// The part's position in the request, in bytes.
     pub span: Span,
     pub why: Why,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// A rule of the deny list is about it.
+    /// A deny rule matches it.
     Denied { rule: String, reason: Option<String>, instead: Option<String> },
-    /// No rule of the allow list is about it.
+    /// No allow rule matches it.
     NotAllowed { name: String, allowed: Vec<String> },
-    /// What runs is known only when it runs, and could be something that may not.
+    /// Only the run will know what it is, and it could be something that is refused.
     Unresolved { what: &'static str },
-    /// The program can be made to run others this way, which cannot be judged.
+    /// It can run other programs in a way that cannot be judged.
     Opaque { what: &'static str },
-    /// The variable changes what programs run.
+    /// The variable could change what runs.
     Variable { name: String },
-    /// The file is not where files may be written.
+    /// The file is outside the writable folders.
     Writes { path: String },
-    /// A network address that looks like a file.
+    /// `/dev/tcp` and `/dev/udp`: network addresses that look like files.
     Network,
     /// The text is not understood.
     NotUnderstood { what: &'static str },
-    /// There is no command in it.
+    /// It has no command.
     Empty,
-    /// The shell is not one whose language is understood.
+    /// The shell's language is not understood.
     Shell { shell: String },
     /// It looks like an attack.
     Threat { what: &'static str },
 }
 
 impl Denial {
-    /// The rule that decided, if one did.
+    /// The deny rule that matched, if it was one.
     pub fn rule(&self) -> Option<&str> {
         match &self.why {
             Why::Denied { rule, .. } => Some(rule),
@@ -92,7 +92,7 @@ impl fmt::Display for Denial {
     }
 }
 
-/// The first of many.
+/// The first names of a list, with an ellipsis if there are more.
 fn few(names: &[String]) -> String {
     const SHOWN: usize = 12;
     let more = if names.len() > SHOWN { ", …" } else { "" };

@@ -1,5 +1,7 @@
-//! What a request has told of itself so far: values of variables, files it wrote, texts that may
+//! What the judge has learned from a request so far: values of variables, files it wrote, texts that may
 //! become code.
+//!
+//! It only grows: a variable keeps every value it may have had, because a loop or function may use any of them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -11,19 +13,19 @@ use crate::script::{Origin, Piece, Script, Span, Word};
 
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
-    /// All the values a variable may have had.
+    /// Every value a variable may have had.
     values: HashMap<String, BTreeSet<Value>>,
-    /// Base names of files that were written; `None` if only the run will know which.
+    /// Base names of files the request wrote, `None` for one that only the run will know.
     written: Vec<Option<String>>,
-    /// Texts that are code if something evaluates them.
+    /// Texts that become code if something evaluates them.
     pub suspects: Vec<(String, Span)>,
     /// Whether something evaluates text.
     pub evaluates: bool,
-    /// Whether something may run later than it stands there: in a loop, a function, a trap.
+    /// Whether something may run later than its place in the script: in a loop, a function, a trap.
     pub runs_out_of_order: bool,
-    /// Whether something was learned only when it was reached.
+    /// Whether something was learned while commands were judged, and not before.
     pub has_changed: bool,
-    /// Whether functions may be gone again.
+    /// Whether functions may have been removed.
     pub unsets_functions: bool,
 }
 
@@ -31,18 +33,18 @@ pub struct Knowledge {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Value {
     Text(String),
-    /// Something that is certainly no option of a program.
+    /// Something that certainly is not an option of a program.
     NotAnOption,
-    /// The number of an open file.
+    /// The number of a descriptor.
     Descriptor,
     Unknown,
 }
 
-/// Variables the shell itself sets, to what a request has said.
+/// Variables that the shell sets from the request's own words.
 const SET_BY_SHELL: Names =
     Names("_ COMP_LINE COMP_WORDS COPROC DIRSTACK FUNCNAME MAPFILE OPTARG REPLY");
 
-/// Variables of the shell whose values are evaluated.
+/// Variables that the shell evaluates when they are set.
 const NUMBERS: Names = Names("EPOCHSECONDS HISTCMD LINENO OPTIND RANDOM SECONDS SRANDOM");
 
 impl Knowledge {
@@ -54,7 +56,7 @@ impl Knowledge {
         knowledge
     }
 
-    /// Takes what a script tells of itself.
+    /// Learns what can be seen in a script before it runs.
     pub fn learn(&mut self, script: &mut Script, outermost: bool) {
         self.evaluates |= script.evaluates;
         self.suspects.append(&mut script.suspects);
@@ -69,7 +71,7 @@ impl Knowledge {
         }
     }
 
-    /// Notes a value of a variable, or that only the run will know it.
+    /// Adds a value of a variable, `None` if only the run will know it.
     pub fn add_value(&mut self, name: &str, value: Option<String>) {
         let value = value.map_or(Value::Unknown, Value::Text);
         self.has_changed |= self.values.entry(name.to_owned()).or_default().insert(value);
@@ -80,20 +82,20 @@ impl Knowledge {
         self.written.push(file.text().map(|path| base_name(&path).to_owned()));
     }
 
-    /// Whether a file may be one that the request wrote itself.
+    /// Whether the request may have written this file.
     pub fn has_written(&self, path: &str) -> bool {
         let base = base_name(path);
         self.written.iter().any(|written| written.as_deref().is_none_or(|name| name == base))
     }
 
-    /// Whether a variable got a text that `make` would take for code.
+    /// Whether a variable has a text that `make` runs as code.
     pub fn has_make_code(&self) -> bool {
         let is_code = |value: &Value| matches!(value, Value::Text(text) if text.contains("$(") || text.contains("${"));
         self.values.values().flatten().any(is_code)
     }
 
-    /// Whether a word that only the run will know may be an option of a program. A variable that was
-    /// not set by the request has what its owner gave it, or nothing.
+    /// Whether a word that only the run will know may be an option of a program. A variable that the
+    /// request does not set has a harmless value from the user, or none.
     pub fn may_be_option(&self, word: &Word) -> bool {
         let splits = |piece: &Piece| match piece {
             Piece::Unknown { splits, origin } => *splits && !self.is_one_word(origin),
@@ -115,7 +117,7 @@ impl Knowledge {
                     match self.beginning_of(name) {
                         Some(Beginning::Option) => return true,
                         Some(Beginning::Other) => return false,
-                        // What follows may be the beginning.
+                        // It may be empty, so the next piece may be the beginning.
                         None => {}
                     }
                 }
@@ -125,7 +127,7 @@ impl Knowledge {
         false
     }
 
-    /// What a variable's value begins with; `None` if it may be empty.
+    /// How a variable's value begins, `None` if it may be empty.
     fn beginning_of(&self, name: &str) -> Option<Beginning> {
         if is_set_by_shell(name) || !self.values_of(name).all(Value::cannot_be_option) {
             return Some(Beginning::Option);
@@ -134,13 +136,13 @@ impl Knowledge {
         (self.has_values(name) && self.values_of(name).all(certain)).then_some(Beginning::Other)
     }
 
-    /// Whether all that commands print is names and numbers, none of which begins with a dash.
+    /// Whether these commands print only names and numbers that do not begin with a dash.
     pub fn lists(&self, script: &Script, commands: Range<usize>) -> bool {
         let odd = |name: &Option<String>| name.as_ref().is_none_or(|name| name.starts_with('-'));
         !self.written.iter().any(odd) && script.lists(commands)
     }
 
-    /// Whether a word is the number of a file that was opened before.
+    /// Whether a word is the number of an open descriptor.
     pub fn is_descriptor(&self, word: &Word) -> bool {
         match word.pieces.as_slice() {
             [Piece::Unknown { origin: Origin::Variable(name), .. }] => {
@@ -151,8 +153,7 @@ impl Knowledge {
         }
     }
 
-    /// The words, with what is certainly one word in them marked as such: a variable whose values are
-    /// all known.
+    /// The words, in which a variable whose known values are all single words no longer splits.
     pub fn with_single_words<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
         let is_settled = |piece: &Piece| match piece {
             Piece::Unknown { splits: true, origin: origin @ Origin::Variable(name) } => {
@@ -209,7 +210,7 @@ impl Knowledge {
         self.values_of(name).next().is_some()
     }
 
-    /// Whether something is one word although the shell would split it.
+    /// Whether an unquoted expansion certainly becomes one word.
     fn is_one_word(&self, origin: &Origin) -> bool {
         let odd = |c: char| c.is_whitespace() || "*?[".contains(c);
         let plain = |value: &Value| matches!(value, Value::Text(text) if !text.contains(odd));
@@ -223,8 +224,8 @@ impl Knowledge {
         }
     }
 
-    /// What a word's text may be, with the values that are known in it. One that the request did not
-    /// set is a number, or nothing. None at all if something else is in it.
+    /// The texts a word may have, with the values of its variables. One that the request does not set counts
+    /// as a number and as empty. No text at all if anything else in the word is unknown.
     pub fn possible_texts(&self, word: &Word) -> Vec<String> {
         let with = |unset: &str| -> Option<String> {
             let pieces = word.pieces.iter().map(|piece| match piece {
@@ -252,7 +253,7 @@ impl Knowledge {
     }
 }
 
-/// What a word begins with.
+/// How a value begins.
 enum Beginning {
     Option,
     Other,

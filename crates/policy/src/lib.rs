@@ -1,14 +1,18 @@
-//! Which commands may run.
+//! Judges shell commands: a text, its shell and a policy go in, a [`Judgement`] comes out.
 //!
-//! Pure: a text, the shell it is for and where it would run go in, a [`Judgement`] comes out; no
-//! file, process or environment is looked at.
+//!     text ─▶ script ──────────▶ judge ───────▶ rule, variables, paths ─▶ Judgement
+//!             every command      │   ▲                                    verdict, threats
+//!             in it, parsed      ▼   │ actions: run this command, run this text, write this file
+//!                              programs
+//!                              what sudo, find, git, awk, … do
 //!
-//!     text ─▶ script (every command in it) ─▶ judge ─▶ rules, variables, paths
-//!                                              │  ▲
-//!                                              ▼  │
-//!                                     tools: what a command runs in turn
+//! Pure: it looks at no file, process or environment. What it does not understand it refuses; a policy without
+//! rules refuses nothing.
 //!
-//! What is not understood is refused; a policy without rules refuses nothing.
+//! To teach it a program, see the table in `programs.rs`. A wrapper, which runs the command after it like `sudo` or
+//! `timeout`, is one row in `programs/wrappers/table.rs`.
+//!
+//! Arrows run one way: judge → programs → action → knowledge → script, and judge → rule → subcommands → script.
 
 mod action;
 mod call;
@@ -25,6 +29,7 @@ mod threats;
 mod variables;
 
 pub use denial::{Denial, Why};
+pub use programs::reads_programs;
 pub use rule::{Rule, RuleError, glob};
 pub use script::{MAX_TEXT, Shell, Span};
 pub use threats::Threat;
@@ -38,11 +43,11 @@ pub struct Policy {
     pub deny: Vec<Rule>,
     pub unresolved: Unresolved,
     pub threats: Threats,
-    /// Where redirections may write; everywhere if it is empty.
+    /// Folders that redirections and common programs may write to. Empty means everywhere.
     pub write_dirs: Vec<String>,
 }
 
-/// What happens to commands that only the run will know.
+/// What to do with a command that only the run will know.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Unresolved {
     #[default]
@@ -50,7 +55,7 @@ pub enum Unresolved {
     Allow,
 }
 
-/// What happens when something looks like an attack.
+/// What to do with a command that looks like an attack.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Threats {
     Off,
@@ -59,42 +64,40 @@ pub enum Threats {
     Deny,
 }
 
-/// Where and how something would run.
+/// Where and how a command would run.
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
     pub directory: &'a str,
     pub home: Option<&'a str>,
-    /// Variables that are set for it.
+    /// Variables that the request sets for it.
     pub variables: &'a [(String, String)],
-    /// Whether what it reads is judged when it comes.
+    /// Whether its input is typed later, and judged then.
     pub typed: bool,
 }
 
-/// Whether a program takes what it reads for a program: a shell, an interpreter.
-pub fn reads_programs(name: &str) -> bool {
-    SHELLS.has(name) || programs::runs_anything(name)
-}
-
-/// The shells there are.
-const SHELLS: names::Names =
-    names::Names("sh bash dash ash rbash zsh fish ksh mksh csh tcsh pwsh nu elvish xonsh");
-
-/// What was decided, and what there is to be warned of.
+/// The verdict, and what to warn about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     pub verdict: Verdict,
     pub threats: Vec<Threat>,
-    /// The rules that allowed it, if there is a list of what is allowed.
+    /// The allow rules that were needed.
     pub rules: Vec<String>,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    Allow,
+    Deny(Denial),
+}
+
 impl Judgement {
-    /// There is nothing to say against it.
+    /// Allowed, without a threat.
     pub fn allowed() -> Self {
         Self { verdict: Verdict::Allow, threats: Vec::new(), rules: Vec::new() }
     }
 
-    /// The same for the end of a text whose beginning, of this length, is not shown.
+    /// The judgement with positions that count from `length`, for a text whose beginning was sent earlier.
+    /// Threats in the beginning are left out.
     pub fn behind(mut self, length: usize) -> Self {
         let moved =
             |span: &Span| span.start.saturating_sub(length)..span.end.saturating_sub(length);
@@ -107,45 +110,33 @@ impl Judgement {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    Allow,
-    Deny(Denial),
-}
-
 impl Policy {
-    /// Whether anything is refused.
+    /// Whether it refuses anything.
     pub fn restricts(&self) -> bool {
         !self.allow.is_empty() || !self.deny.is_empty() || !self.write_dirs.is_empty()
     }
 
-    /// Judges a text for a shell, which is given by its path.
+    /// Judges a script. `shell` is the path of the shell that would run it.
     pub fn judge(&self, text: &str, shell: &str, scene: &Scene<'_>) -> Judgement {
         if !self.restricts() && (self.threats == Threats::Off || !threats::may_be_in(text)) {
-            return Judgement { verdict: Verdict::Allow, threats: Vec::new(), rules: Vec::new() };
+            return Judgement::allowed();
         }
+        let mut judge = Judge::new(self, scene, text);
         let language = match paths::base_name(shell) {
             "bash" => Some(Shell::Bash),
             "sh" | "dash" | "ash" => Some(Shell::Sh),
             _ => None,
         };
-        let Some(language) = language else {
-            let why = Why::Shell { shell: shell.to_owned() };
-            let denial = Denial { part: String::new(), span: 0..0, why };
-            return self.conclude(Err(denial), Vec::new(), Vec::new());
-        };
-        let mut judge = Judge::new(self, scene, text);
         let is_comment = |line: &str| line.trim().is_empty() || line.trim().starts_with('#');
-        let ruling = match text.lines().all(is_comment) {
-            true => Err(judge.deny(0..0, Why::Empty)),
-            false => judge.request(text, language),
+        let ruling = match language {
+            None => Err(judge.deny(0..0, Why::Shell { shell: shell.to_owned() })),
+            Some(_) if text.lines().all(is_comment) => Err(judge.deny(0..0, Why::Empty)),
+            Some(language) => judge.request(text, language),
         };
-        let ruling = ruling.and_then(|()| environment(&mut judge, scene));
-        let (threats, rules) = judge.into_findings();
-        self.conclude(ruling, threats, rules)
+        self.conclude(judge, ruling, scene)
     }
 
-    /// Judges a program and its arguments, which no shell will read.
+    /// Judges a program and its arguments, which no shell reads.
     pub fn judge_words(&self, words: &[String], scene: &Scene<'_>) -> Judgement {
         let text = words.join(" ");
         let mut judge = Judge::new(self, scene, &text);
@@ -160,12 +151,18 @@ impl Policy {
             true => Err(judge.deny(0..0, Why::Empty)),
             false => judge.program(&words),
         };
-        let ruling = ruling.and_then(|()| environment(&mut judge, scene));
-        let (threats, rules) = judge.into_findings();
-        self.conclude(ruling, threats, rules)
+        self.conclude(judge, ruling, scene)
     }
 
-    fn conclude(&self, ruling: Ruling, threats: Vec<Threat>, rules: Vec<String>) -> Judgement {
+    /// Judges the request's variables, and turns the ruling into a judgement.
+    fn conclude(&self, mut judge: Judge<'_>, ruling: Ruling, scene: &Scene<'_>) -> Judgement {
+        let ruling = ruling.and_then(|()| {
+            scene.variables.iter().try_for_each(|(name, value)| {
+                let value = script::Word::known(value, 0..0);
+                judge.variable(name, Some(&value), &(0..0))
+            })
+        });
+        let (threats, rules) = judge.into_findings();
         let threats = if self.threats == Threats::Off { Vec::new() } else { threats };
         let verdict = match (ruling, threats.first()) {
             (Err(denial), _) if self.restricts() => Verdict::Deny(denial),
@@ -178,17 +175,9 @@ impl Policy {
         Judgement { verdict, threats, rules }
     }
 
-    /// Programs on the allow list that can run any other, so that the list means little.
+    /// Programs on the allow list that can run any other, which makes the list nearly useless.
     pub fn open_doors(&self) -> Vec<&str> {
         let programs = self.allow.iter().filter_map(Rule::program);
         programs.filter(|name| programs::runs_anything(name)).collect()
     }
-}
-
-fn environment(judge: &mut Judge<'_>, scene: &Scene<'_>) -> Ruling {
-    for (name, value) in scene.variables {
-        let value = script::Word::known(value, 0..0);
-        judge.variable(name, Some(&value), &(0..0))?;
-    }
-    Ok(())
 }

@@ -1,18 +1,18 @@
-//! Where files are, by their names alone: no file system is looked at.
+//! Where files are, by their paths alone: the file system is not consulted, so links are not resolved.
 
 use crate::names::Names;
 use crate::script::Word;
 
-/// Files everybody may write.
+/// Devices that may be written under any policy.
 const DEVICES: Names =
     Names("/dev/null /dev/zero /dev/full /dev/tty /dev/stdout /dev/stderr /dev/stdin");
 
-/// The directories a command may run in, as far as the script has told.
+/// The directories a command may run in: after a `cd`, it may have happened or not.
 #[derive(Debug, Clone)]
 pub struct WorkingDirectories {
     /// `None` if only the run will know.
     directories: Option<Vec<String>>,
-    /// Where the request runs.
+    /// Where the request starts.
     base: String,
     home: Option<String>,
 }
@@ -23,7 +23,7 @@ impl WorkingDirectories {
         Self { directories: Some(vec![base.clone()]), base, home: home.map(normalized) }
     }
 
-    /// Notes a `cd`: from here on, it may have happened or not.
+    /// Takes note of a `cd`. `again` if it may happen more than once.
     pub fn enter(&mut self, target: Option<&Word>, again: bool) {
         let Some(target) = target else {
             let home = self.home.clone();
@@ -33,7 +33,7 @@ impl WorkingDirectories {
             }
             return;
         };
-        // Back to where it was, which is known unless it was never left.
+        // `cd -` leads back to a directory that is in the list already, unless there was no `cd` before.
         let back = target.text().as_deref() == Some("-");
         if back && self.directories.as_ref().is_some_and(|directories| directories.len() > 1) {
             return;
@@ -50,17 +50,17 @@ impl WorkingDirectories {
         }
     }
 
-    /// Whether a command may run somewhere else than where the script began.
+    /// Whether a command may run somewhere else than where the request starts.
     pub fn have_changed(&self) -> bool {
         self.directories.as_ref().is_none_or(|directories| directories.len() > 1)
     }
 
-    /// From here on, only the run will know.
+    /// From here on, only the run will know the directory.
     pub fn forget(&mut self) {
         self.directories = None;
     }
 
-    /// What a word names, for each directory it may be relative to; `None` if that is not known.
+    /// The paths a word may name, one for each directory. `None` if only the run will know.
     pub fn resolve(&self, word: &Word) -> Option<Vec<String>> {
         let text = word.text()?;
         if let Some(rest) = text.strip_prefix('~').filter(|_| word.starts_with_tilde()) {
@@ -80,7 +80,7 @@ impl WorkingDirectories {
         )
     }
 
-    /// Whether a word certainly names a file in one of the folders, or one that everybody may write.
+    /// Whether a word certainly names a file in one of the folders, or a harmless device.
     pub fn is_within(&self, word: &Word, folders: &[String]) -> bool {
         let inside = |path: &String| {
             let folder = |folder: &String| {
@@ -100,12 +100,12 @@ impl WorkingDirectories {
     }
 }
 
-/// What a path ends with.
+/// The last part of a path.
 pub fn base_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
-/// A path without `.`, `..` and doubled slashes.
+/// A path without `.`, `..` and double slashes.
 fn normalized(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

@@ -5,7 +5,7 @@
 //!
 //! | to add | edit |
 //! |---|---|
-//! | a wrapper, which runs the command behind it (`sudo`, `timeout`) | a row in `wrappers/table.rs` |
+//! | a wrapper, which runs the command after it (`sudo`, `timeout`) | a row in `wrappers/table.rs` |
 //! | a program with options that run or write something (`tar`, `curl`) | a row in `risky_options/table.rs` |
 //! | a program that writes its operands (`cp`) | a row in `writers.rs` |
 //! | an interpreter (`python`) | a row in `interpreters.rs` |
@@ -34,6 +34,11 @@ use crate::knowledge::Knowledge;
 
 pub use interpreters::runs_anything;
 
+/// Whether a program runs what it reads: a shell, an interpreter.
+pub fn reads_programs(name: &str) -> bool {
+    shells::is_shell(name) || runs_anything(name)
+}
+
 /// All that a command does besides running its own program, in order.
 pub fn actions(name: &str, call: &Call<'_>, knowledge: &Knowledge) -> Vec<Action> {
     let mut actions = Actions::new(knowledge);
@@ -47,10 +52,7 @@ fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         return actions.opaque(call.words[0].span.clone(), "the script wrote it itself");
     }
     match name {
-        "sh" | "bash" | "dash" | "ash" | "rbash" => shells::inspect(actions, name, call),
-        "zsh" | "fish" | "ksh" | "mksh" | "csh" | "tcsh" | "pwsh" | "nu" | "elvish" | "xonsh" => {
-            actions.opaque(call.span(), "only sh and bash are understood");
-        }
+        _ if shells::is_shell(name) => shells::inspect(actions, name, call),
         "find" | "gfind" => find::find(actions, call),
         "fd" | "fdfind" => find::fd(actions, call),
         "xargs" | "gxargs" => xargs::xargs(actions, call),

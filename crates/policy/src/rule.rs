@@ -1,8 +1,8 @@
 //! A rule: words for a command, or a regular expression.
 //!
-//! `git push` is about the command `git` with the sub-command `push`, however it is spelled:
-//! `/usr/bin/git -C . push` is one. A deny rule also matches what *may* be such a command when it
-//! runs; an allow rule only what is one for sure.
+//! `git push` matches the command `git` with the sub-command `push`, however it is spelled:
+//! `/usr/bin/git -C . push` is one. A deny rule also matches what *may* be such a command when it runs; an
+//! allow rule matches only what certainly is one.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -17,9 +17,9 @@ use crate::subcommands::{self, OptionKind};
 #[derive(Debug, Clone)]
 pub struct Rule {
     kind: Kind,
-    /// Told to who is refused.
+    /// Why the rule exists, for the message of a refusal.
     pub reason: Option<String>,
-    /// What to do in its place.
+    /// What to do instead, for the same message.
     pub instead: Option<String>,
 }
 
@@ -27,14 +27,14 @@ pub struct Rule {
 enum Kind {
     Words {
         name: String,
-        /// What the name ends with, without regard to case.
+        /// The name's base name in lower case.
         base: String,
         rest: Vec<String>,
     },
     Regex(Regex),
 }
 
-/// A command's name, looked at once for all rules.
+/// A command's name, prepared once for all rules.
 pub struct CommandName<'a> {
     literal: Option<Cow<'a, str>>,
     base: String,
@@ -47,13 +47,13 @@ impl<'a> CommandName<'a> {
         Self { literal, base }
     }
 
-    /// The name, if it is known before the run.
+    /// The name, unless only the run will know it.
     pub fn known(&self) -> Option<&str> {
         self.literal.as_deref()
     }
 }
 
-/// Whether a deny rule is about a command.
+/// Whether a deny rule matches a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Match {
     No,
@@ -74,10 +74,10 @@ pub enum RuleError {
     Matches { rule: String, example: String },
 }
 
-/// Where programs of the system are. What is there is what its name says.
+/// Folders of the system, whose programs are what their names say.
 const SYSTEM: Names = Names("/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/");
 
-/// Builtins that change what the shell does later. A pattern does not allow them by the way.
+/// Builtins that change what the shell does later. A pattern such as `e*` does not allow them.
 const CHANGE_SHELL: Names = Names(
     ". alias bind builtin complete declare enable eval exec export fc hash local mapfile \
      readonly set shopt source trap typeset unalias unset",
@@ -105,12 +105,12 @@ impl Rule {
         Ok(Self { kind, reason: None, instead: None })
     }
 
-    /// Reads a comma-separated list; empty entries are passed over.
+    /// Parses a comma-separated list, without its empty entries.
     pub fn list(text: &str) -> Result<Vec<Self>, RuleError> {
         text.split(',').filter(|entry| !entry.trim().is_empty()).map(Self::new).collect()
     }
 
-    /// Holds the rule to its examples.
+    /// Checks the rule against commands it should match, and others it should not.
     pub fn check(&self, matching: &[String], others: &[String]) -> Result<(), RuleError> {
         let is_match = |example: &String| {
             let script = Script::parse(example, Shell::Bash, None);
@@ -129,7 +129,7 @@ impl Rule {
         }
     }
 
-    /// The name of the one program the rule is about, if there is one.
+    /// The base name of the program in the rule, if it names one.
     pub fn program(&self) -> Option<&str> {
         match &self.kind {
             Kind::Words { name, .. } => Some(base_name(name)),
@@ -137,12 +137,12 @@ impl Rule {
         }
     }
 
-    /// Whether it is about every command.
+    /// Whether it matches every command.
     pub fn is_everything(&self) -> bool {
         matches!(&self.kind, Kind::Words { name, rest, .. } if name == "*" && rest.is_empty())
     }
 
-    /// Whether the command is one the rule allows.
+    /// Whether the rule allows the command.
     pub fn allows(&self, name: &CommandName<'_>, words: &[Word]) -> bool {
         let Some(name) = name.known() else { return false };
         match &self.kind {
@@ -156,7 +156,7 @@ impl Rule {
         }
     }
 
-    /// Whether the command is, or could be, one the rule denies.
+    /// Whether the command is, or may be, one the rule denies.
     pub fn matches(&self, name: &CommandName<'_>, words: &[Word]) -> Match {
         match &self.kind {
             Kind::Words { base, rest, .. } => {
@@ -168,7 +168,7 @@ impl Rule {
                     return self.matches(&CommandName::of(&words), &words);
                 }
                 let named = denied_name(base, name, word);
-                // A program nobody knows may be one that runs what follows.
+                // An unknown program may be a wrapper, so its words do not matter.
                 if named != Match::Yes || rest.is_empty() {
                     return named;
                 }
@@ -185,7 +185,7 @@ impl Rule {
         }
     }
 
-    /// Whether a text that is no script, such as a program for an interpreter, has the name in it.
+    /// Whether a text in another language, such as a program for an interpreter, contains the name.
     pub fn is_mentioned_in(&self, text: &str) -> bool {
         let Kind::Words { name, .. } = &self.kind else { return false };
         let name = base_name(name);
@@ -214,7 +214,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// `/usr/bin/` is a path; a regular expression has something a path does not.
+/// Whether a text between slashes is a regular expression, and not a path such as `/usr/bin/`.
 fn is_regex_sign(character: char) -> bool {
     "^$.*+?()[]{}|\\ ".contains(character)
 }
@@ -237,7 +237,7 @@ fn allowed_name(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// By the base name, wherever the program is, and without regard to case, as some file systems do.
+/// Compares base names, because the program may be anywhere, without regard to case, as some file systems do.
 fn denied_name(pattern: &str, name: &CommandName<'_>, word: &Word) -> Match {
     if name.known().is_some() {
         return if glob(pattern, &name.base) { Match::Yes } else { Match::No };
@@ -253,13 +253,13 @@ fn denied_name(pattern: &str, name: &CommandName<'_>, word: &Word) -> Match {
     }
 }
 
-/// Whether something that ends so could match the pattern.
+/// Whether a text with this end may match the pattern.
 fn may_end(pattern: &str, end: &str) -> bool {
     let tail = pattern.rsplit('*').next().unwrap_or_default();
     tail.ends_with(end) || end.ends_with(tail)
 }
 
-/// Whether the words begin as the rule says, options that come before a sub-command left out.
+/// Whether the words begin with those of the rule. Global options before a sub-command do not count.
 fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
     let literal = |words: &[Word]| {
         let matches = |(pattern, word): (&String, &Word)| {
@@ -267,7 +267,7 @@ fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
         };
         words.len() >= rest.len() && rest.iter().zip(words).all(matches)
     };
-    // `npm run *` is about `npm run` alone, too.
+    // `npm run *` also matches `npm run` alone.
     let open = rest.last().is_some_and(|last| last == "*");
     let rest_without_star = &rest[..rest.len() - usize::from(open)];
     literal(words)
@@ -277,7 +277,7 @@ fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
         || subcommands::after_global_options(base_name(name), words).is_some_and(literal)
 }
 
-/// Whether the words are all there: sub-commands in order before other arguments, options anywhere.
+/// Whether the words contain those of the rule: sub-commands in order and first, options anywhere.
 fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
     let (wanted, places): (Vec<_>, Vec<_>) = rest
         .iter()
@@ -288,7 +288,7 @@ fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
     });
     let options = options.min().unwrap_or(Match::Yes);
     let words = match words.first().and_then(Word::text) {
-        // A toolchain before the sub-command.
+        // `cargo +nightly build`
         Some(first) if first.starts_with('+') && ["cargo", "rustc"].contains(&program) => {
             &words[1..]
         }
@@ -309,7 +309,7 @@ fn has_word(wanted: &str, words: &[Word]) -> Match {
 
 fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
     let mut letters: Vec<char> = match wanted.strip_prefix("--") {
-        // A long option has a letter that means the same.
+        // A long option may have a letter with the same meaning.
         Some(_) => subcommands::option_letters(program, wanted).chars().collect(),
         None if !subcommands::has_single_dash_words(program) => {
             wanted[1..].to_lowercase().chars().collect()
@@ -341,15 +341,15 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
     if unknown { Match::Maybe } else { Match::No }
 }
 
-/// Whether the arguments that are no options begin with the given words. An option we do not know
-/// may have a value or not, so both are tried: all places to go on from are followed at once, as one
-/// after the other takes twice as long with every such option.
-fn has_subcommands(places: &[&String], program: &str, words: &[Word]) -> Match {
+/// Whether the operands begin with these sub-commands. An unknown option may take the next word as its value
+/// or not, so both readings count. All of them advance together: one after the other, the time would double with
+/// every such option.
+fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
     let mut starts = vec![false; words.len() + 2];
     starts[0] = true;
     let mut best = Match::No;
-    for place in places {
-        let mut behind = vec![false; words.len() + 2];
+    for wanted in wanted {
+        let mut next = vec![false; words.len() + 2];
         for (at, word) in words.iter().enumerate() {
             if !starts[at] {
                 continue;
@@ -362,13 +362,13 @@ fn has_subcommands(places: &[&String], program: &str, words: &[Word]) -> Match {
                 continue;
             };
             if word.literal().is_none() && !text.starts_with('-') {
-                // The shell may make anything of a pattern.
+                // A pattern may become any file name.
                 best = Match::Maybe;
                 continue;
             }
             if !text.starts_with('-') || text == "-" {
-                let given = subcommands::full_name(program, &text.to_lowercase(), place);
-                behind[at + 1] |= glob(&place.to_lowercase(), &given);
+                let given = subcommands::full_name(program, &text.to_lowercase(), wanted);
+                next[at + 1] |= glob(&wanted.to_lowercase(), &given);
                 continue;
             }
             match subcommands::option_kind(program, &text) {
@@ -383,7 +383,7 @@ fn has_subcommands(places: &[&String], program: &str, words: &[Word]) -> Match {
                 }
             }
         }
-        starts = behind;
+        starts = next;
     }
     if starts.contains(&true) { Match::Yes } else { best }
 }

@@ -1,9 +1,11 @@
-//! What is known of programs' options, as far as it decides what their sub-command is.
+//! Where a program's sub-command stands: its global options, other spellings of options and sub-commands.
+//!
+//! To add a program with sub-commands, add a row to [`GLOBALS`]; without one, its options count as unknown.
 
 use crate::names::Names;
 use crate::script::Word;
 
-/// What an option takes with it.
+/// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OptionKind {
     Flag,
@@ -12,7 +14,7 @@ pub enum OptionKind {
     Unknown,
 }
 
-/// Options before the sub-command: those with a value, and those without.
+/// The options that programs accept before the sub-command.
 struct GlobalOptions {
     programs: Names,
     valued: Names,
@@ -81,11 +83,11 @@ const GLOBALS: &[GlobalOptions] = &[
     },
 ];
 
-/// Programs whose options are words behind one dash.
+/// Programs whose long options begin with a single dash.
 const SINGLE_DASH_WORDS: Names =
     Names("find go java terraform openssl ffmpeg gcc clang qemu xdotool");
 
-/// Other spellings of letters: long options and capitals that mean the same.
+/// Long options, and the letters with the same meaning.
 const LONG_FORMS: &[(&str, &str, &str)] = &[
     ("rm", "--recursive", "r"),
     ("rm", "--force", "f"),
@@ -111,7 +113,7 @@ fn globals(program: &str) -> Option<&'static GlobalOptions> {
     GLOBALS.iter().find(|globals| globals.programs.has(program))
 }
 
-/// What an option before the sub-command takes with it.
+/// Whether an option before the sub-command takes a value.
 pub fn option_kind(program: &str, option: &str) -> OptionKind {
     if option.contains('=') || option.starts_with("--no-") {
         return OptionKind::Flag;
@@ -123,7 +125,7 @@ pub fn option_kind(program: &str, option: &str) -> OptionKind {
     }
 }
 
-/// The words from the sub-command on, if every option before it is known.
+/// The words from the sub-command on, if all options before it are known.
 pub fn after_global_options<'a>(program: &str, words: &'a [Word]) -> Option<&'a [Word]> {
     let mut at = 0;
     while let Some(text) = words.get(at).and_then(Word::literal).filter(|t| t.starts_with('-')) {
@@ -141,7 +143,7 @@ pub fn has_single_dash_words(program: &str) -> bool {
     SINGLE_DASH_WORDS.has(program)
 }
 
-/// The letters an argument stands for if it is options: `-rf`, or `--recursive` of `rm`.
+/// The letters an argument stands for: `rf` for `-rf`, `r` for the `--recursive` of `rm`.
 pub fn option_letters(program: &str, argument: &str) -> String {
     if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
         let same = LONG_FORMS
@@ -153,7 +155,7 @@ pub fn option_letters(program: &str, argument: &str) -> String {
     letters.unwrap_or_default().to_owned()
 }
 
-/// Sub-commands that have another name.
+/// Other names of sub-commands.
 const ALIASES: &[(&str, &str, &str)] = &[
     ("npm", "i", "install"),
     ("npm", "in", "install"),
@@ -178,7 +180,7 @@ const ALIASES: &[(&str, &str, &str)] = &[
     ("apt", "purge", "remove"),
 ];
 
-/// What a sub-command is called in full. npm takes any beginning of a name for the name.
+/// The full name of a sub-command. npm accepts any abbreviation.
 pub fn full_name(program: &str, given: &str, wanted: &str) -> String {
     if let Some((_, _, name)) =
         ALIASES.iter().find(|(of, other, _)| *of == program && *other == given)

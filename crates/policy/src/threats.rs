@@ -1,11 +1,11 @@
-//! Commands that look like an attack, whatever the rules say.
+//! Finds commands that look like an attack, whatever the rules say.
 
 use std::borrow::Cow;
 
 use crate::names::Names;
 use crate::script::{RedirectKind, Script, SimpleCommand, Span, Word};
 
-/// Something to be warned of.
+/// A command that looks like an attack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Threat {
     pub what: &'static str,
@@ -16,7 +16,7 @@ const SHELLS: Names = Names("sh bash dash zsh ksh ash fish python python3 perl r
 const DOWNLOADERS: Names = Names("curl wget fetch aria2c lwp-download");
 const READERS: Names = Names("eval source .");
 
-/// Files with secrets in them, by what stands in their paths.
+/// Parts of the paths of files with secrets.
 const CREDENTIALS: &[&str] = &[
     ".ssh/id_",
     ".ssh/identity",
@@ -41,7 +41,7 @@ const CREDENTIALS: &[&str] = &[
     "Login Data",
 ];
 
-/// Files that are run later, by what stands in their paths.
+/// Parts of the paths of files that something runs later.
 const STARTUP: Names = Names(
     ".bashrc .bash_profile .bash_login .profile .zshrc .zprofile .zshenv /etc/cron \
      /var/spool/cron .config/autostart authorized_keys /etc/profile /etc/rc.local .git/hooks/ \
@@ -78,9 +78,9 @@ const SIGNS: &[&str] = &[
     "systemctl",
 ];
 
-/// Whether a text may have something in it to be warned of.
+/// Whether a text may have a threat in it.
 pub fn may_be_in(text: &str) -> bool {
-    // Quotes and the like can take any of them apart.
+    // Quotes and expansions can hide any of the signs.
     let odd = text.contains(['\'', '"', '\\', '$', '`', '*', '?', '{', '<', '>']);
     let named = |sign: &&str| text.contains(*sign);
     odd || SIGNS.iter().any(named)
@@ -107,7 +107,7 @@ pub fn find(script: &Script) -> Vec<Threat> {
     threats
 }
 
-/// A command, with its words as far as they are known.
+/// A command, and the known parts of its words.
 struct Seen<'a> {
     command: &'a SimpleCommand,
     name: String,
@@ -129,7 +129,7 @@ impl<'a> Seen<'a> {
         self.texts.iter().any(|text| texts.contains(&&**text))
     }
 
-    /// What it writes by redirection.
+    /// The files it writes by redirection.
     fn written(&self) -> impl Iterator<Item = Cow<'a, str>> {
         self.command.redirects.iter().filter_map(|redirect| match &redirect.kind {
             RedirectKind::Write(word) => Some(known(word)),
@@ -138,12 +138,12 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// A word, or what is known of its end.
+/// The text of a word, or of its end.
 fn known(word: &Word) -> Cow<'_, str> {
     word.text().unwrap_or_else(|| word.suffix().into())
 }
 
-/// Downloads and decoded text that a shell runs.
+/// A shell that runs a download, or decoded text.
 fn runs_download(all: &[Seen<'_>], at: usize) -> Option<&'static str> {
     let (seen, before) = (&all[at], &all[..at]);
     let command = seen.command;

@@ -1,17 +1,20 @@
 //! Variables that change what programs run.
+//!
+//! To add one, add its name to [`COMMANDS`] or [`DANGEROUS`].
 
 use crate::names::Names;
+
 /// What setting a variable does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     Harmless,
-    /// Its value is a command that something runs.
+    /// Something runs its value as a command.
     Command,
     /// It makes programs load or run something else.
     Dangerous,
 }
 
-/// Their values are commands.
+/// Variables whose values are commands.
 const COMMANDS: Names = Names(
     "AR AS BROWSER CC CPP CVS_RSH CXX EDITOR FC FZF_DEFAULT_COMMAND GIT_ASKPASS GIT_EDITOR \
      GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND \
@@ -19,11 +22,11 @@ const COMMANDS: Names = Names(
      RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER RUSTDOC SSH_ASKPASS SUDO_ASKPASS SUDO_EDITOR VISUAL",
 );
 
-/// Endings of names whose values are commands.
+/// Ends of the names of such variables.
 const COMMAND_ENDS: Names = Names("_PAGER _EDITOR _BROWSER _ASKPASS _RUNNER _LINKER");
 
-/// They make something load or run what they say.
-const CHANGE: Names = Names(
+/// Variables that make programs load or run something else.
+const DANGEROUS: Names = Names(
     "AWS_CONFIG_FILE BASHOPTS BASH_ALIASES BASH_CMDS BASH_COMPAT BASH_ENV BASH_LOADABLES_PATH BASH_XTRACEFD CARGO \
      CARGO_BUILD_RUSTC CARGO_BUILD_RUSTC_WRAPPER CARGO_HOME CCACHE_COMPILER CCACHE_PREFIX \
      CDPATH CLASSPATH COMPILER_PATH CURL_HOME DOCKER_CONFIG DOCKER_HOST EMACSLOADPATH ENV \
@@ -43,21 +46,21 @@ const CHANGE: Names = Names(
      XDG_DATA_DIRS XDG_DATA_HOME ZDOTDIR ZIPOPT _JAVA_OPTIONS",
 );
 
-/// Beginnings of such names.
-const CHANGE_BEGINNINGS: Names = Names(
+/// Beginnings of the names of such variables.
+const DANGEROUS_BEGINNINGS: Names = Names(
     "BASH_FUNC_ CMAKE_TOOLCHAIN DYLD_ ERL_ GIT_CONFIG GIO_ GST_PLUGIN JULIA_ LD_ LUA_INIT \
      MALLOC_ CARGO_UNSTABLE_ CARGO_ALIAS_",
 );
 
-/// npm takes every setting from a variable; these of them name something to run.
+/// npm reads every setting from a variable; these settings name something to run.
 const NPM: Names = Names(
     "script_shell shell node_options userconfig globalconfig prefix editor viewer browser git \
      init_module node_gyp onload_script",
 );
 
-/// What it does to set a variable to a value; `None` for a value that only the run will know.
+/// What setting a variable does. The value is `None` if only the run will know it.
 pub fn effect(name: &str, value: Option<&str>) -> Effect {
-    if CHANGE.has(name) || CHANGE_BEGINNINGS.iter().any(|start| name.starts_with(start)) {
+    if DANGEROUS.has(name) || DANGEROUS_BEGINNINGS.iter().any(|start| name.starts_with(start)) {
         return Effect::Dangerous;
     }
     if COMMANDS.has(name) || COMMAND_ENDS.iter().any(|end| name.ends_with(end)) {
@@ -67,7 +70,7 @@ pub fn effect(name: &str, value: Option<&str>) -> Effect {
     if let Some(setting) = lower.strip_prefix("npm_config_") {
         return if NPM.has(setting) { Effect::Dangerous } else { Effect::Harmless };
     }
-    // Options: most are fine, some name a program.
+    // Variables with options: most are harmless, some name a program.
     let signs: &[&str] = match name {
         "RUSTFLAGS" | "RUSTDOCFLAGS" | "CARGO_ENCODED_RUSTFLAGS" => &["linker", "-Z", "load"],
         "NODE_OPTIONS" => &["require", "import", "loader", "-r", "eval", "inspect", "experimental"],

@@ -1,4 +1,4 @@
-//! Ways past a policy that were found by looking for them, each of which was seen to run once.
+//! Ways around a policy that a search for them found. Each one was run once to confirm it.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may panic")]
 
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use mcpz_policy::{Policy, Rule, Verdict};
 use support::{SCENE, all_allowed, all_denied, allow, deny};
 
-/// What a developer would allow, and then some.
+/// More than a developer would allow.
 const ALLOWED: &str = "git,cargo,npm,npx,node,python3,pip,make,ls,cat,head,tail,grep,rg,find,sed,awk,jq,echo,\
     printf,cd,pwd,mkdir,touch,cp,mv,wc,sort,uniq,diff,tr,cut,tee,xargs,env,timeout,time,curl,test,[,true,\
     false,tar,export,read,wait,set,command,split,unset,let,declare,trap,eval,mapfile,exec,bash,sh,flock,\

@@ -1,5 +1,5 @@
-//! Holds the policy to a corpus of commands, most of which were really run once against stub
-//! programs to see what they do.
+//! Checks the policy against a corpus of commands, most of which were run once against stub programs to see
+//! what they do.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
-//! The parser against the shells themselves: whatever a stub program saw run, the parser had named,
-//! or had refused the script.
+//! Compares the parser with real shells: every stub program that a shell runs must be a command the parser
+//! found, unless it refused the script.
 //!
-//! Scripts are run in bubblewrap, with nothing on the `PATH` but stubs that note that they ran.
+//! Scripts run in bubblewrap, with nothing on the `PATH` but stubs that record that they ran.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
 
 #[path = "differential/generator.rs"]
@@ -16,10 +16,10 @@ use std::process::{Command, Stdio};
 use generator::{Generator, STUBS};
 use mcpz_policy::{Policy, Rule, Scene, Shell, Verdict};
 
-/// Scripts that are run in one sandbox.
+/// How many scripts run in one sandbox.
 const BATCH: u64 = 250;
 
-/// Runs every script of a folder, each with a log and a directory of its own.
+/// Runs every script of a folder, each with its own log and directory.
 const DRIVER: &str = r#"
 cd /tmp
 for script in scripts/*; do
@@ -50,7 +50,7 @@ fn install_stubs(folder: &Path) {
     }
 }
 
-/// Which stubs each script ran.
+/// The stubs that each script ran.
 fn run(scripts: &[String], shell: &str) -> Vec<BTreeSet<String>> {
     let folder = tempfile::tempdir().unwrap();
     for name in ["bin", "scripts", "logs", "run"] {

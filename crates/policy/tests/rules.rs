@@ -1,4 +1,4 @@
-//! What rules are about.
+//! Which commands rules match.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may panic")]
 
 mod support;

@@ -1,4 +1,4 @@
-//! Scripts: every command in them is found, and what runs nothing is left alone.
+//! Scripts: the parser finds every command in them, and takes no data for one.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may panic")]
 
 mod support;
@@ -9,7 +9,7 @@ use mcpz_policy::{Policy, Threats, Verdict};
 use proptest::prelude::*;
 use support::{all_allowed, all_denied, allow, deny, is_allowed, judge};
 
-/// Everything around a command that runs it.
+/// Constructs that run the command in them.
 const AROUND: &[&str] = &[
     "{}",
     "ls; {}",
@@ -133,7 +133,7 @@ fn a_denied_command_is_found_wherever_it_stands() {
 
 #[test]
 fn what_runs_nothing_denied_is_allowed_in_the_same_places() {
-    // Some are refused whatever they run: what they run later cannot be known.
+    // Some are refused whatever they run, because nobody can know what runs later.
     let always = ["alias.x", "foreach", "python3", "xargs -n 1 -I%"];
     for around in AROUND.iter().filter(|around| !always.iter().any(|sign| around.contains(sign))) {
         let script = around.replace("{}", "ls x");
@@ -292,7 +292,7 @@ fn limits_are_kept() {
     assert!(!is_allowed(&policy, &"true;".repeat(300)), "commands");
     assert!(is_allowed(&policy, &format!("{}ls", "env ".repeat(8))));
     assert!(!is_allowed(&policy, &format!("{}ls", "env ".repeat(9))), "wrappers");
-    // Each of these has to be read twice.
+    // The parser reads each of these twice.
     assert!(!is_allowed(&policy, &format!("{}ls", "$((".repeat(200))));
 }
 
@@ -431,7 +431,7 @@ fn dangers_are_noticed_and_can_be_refused() {
     }
 }
 
-/// Text made of what matters to a shell.
+/// Text made of tokens that matter to a shell.
 fn shell_text() -> impl Strategy<Value = String> {
     let token = prop::sample::select(vec![
         "rm x",

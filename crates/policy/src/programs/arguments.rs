@@ -142,7 +142,7 @@ fn long(text: &str, word: &Word) -> Argument {
     Argument::Option { name, value, span: word.span.clone() }
 }
 
-/// Parses letters behind one dash. True if the last one takes the next word.
+/// Parses letters after one dash. True if the last one takes the next word.
 fn cluster(
     syntax: &OptionSyntax,
     letters: &str,

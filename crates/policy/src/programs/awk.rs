@@ -98,7 +98,7 @@ struct Effects {
 /// How many ambiguous slashes are read both ways: as a division, and as the beginning of a pattern.
 const MAX_SLASHES: u32 = 6;
 
-/// What a program does, or why it cannot be judged. A slash behind a value divides, but where a value ends
+/// What a program does, or why it cannot be judged. A slash after a value divides, but where a value ends
 /// is not certain, and in the wrong reading a quote could hide the rest: all readings count.
 fn effects(program: &str) -> Result<Effects, &'static str> {
     const LOST: &str = "a program for awk that is not understood";
@@ -207,7 +207,7 @@ fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
                 loop {
                     match rest.next()? {
                         '"' => break,
-                        // A zero byte keeps a text with escapes from being understood as a script.
+                        // A zero byte keeps a text with escapes from passing as a script.
                         '\\' => text.extend(['\u{0}', rest.next()?]),
                         '\n' => return None,
                         other => text.push(other),
@@ -238,7 +238,7 @@ fn tokens(program: &str, slashes: &mut Slashes) -> Option<Vec<Token>> {
     Some(tokens)
 }
 
-/// Whether a slash behind this token can only begin a pattern.
+/// Whether a slash after this token can only begin a pattern.
 fn begins_pattern(token: Option<&Token>) -> bool {
     match token {
         None | Some(Token::Line) => true,

@@ -12,7 +12,7 @@ const VALUED: Names = Names(
      -printf -regex -regextype -samefile -size -type -uid -used -user -wholename -xtype",
 );
 
-/// `find`: commands behind `-exec` and the like, files behind `-fprint`.
+/// `find`: commands after `-exec` and the like, files after `-fprint`.
 pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
     let words = call.arguments();
     let mut at = 0;
@@ -36,7 +36,7 @@ pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
                 let is = |at: usize, text: &str| {
                     words.get(at).and_then(Word::text).is_some_and(|word| word == text)
                 };
-                // A plus ends the command only behind `{}`.
+                // A plus ends the command only after `{}`.
                 let ends = |at: &usize| is(*at, ";") || (is(*at, "+") && is(at - 1, "{}"));
                 let length = (at..words.len()).find(ends).unwrap_or(words.len()) - at;
                 if text.ends_with("dir") {
@@ -62,7 +62,7 @@ pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
     }
 }
 
-/// `fd`: a command behind `-x` or `-X`.
+/// `fd`: a command after `-x` or `-X`.
 pub fn fd(actions: &mut Actions<'_>, call: &Call<'_>) {
     let words = call.arguments();
     let at = words.iter().position(|word| {

@@ -98,7 +98,7 @@ fn subcommand(actions: &mut Actions<'_>, call: &Call<'_>, sub: &str, words: &[Wo
     options(actions, sub, words);
 }
 
-/// `git submodule foreach` and `git bisect run`: a command behind harmless options.
+/// `git submodule foreach` and `git bisect run`: a command after harmless options.
 fn for_each(actions: &mut Actions<'_>, words: &[Word]) {
     const FLAGS: Names = Names("--recursive --quiet -q");
     let is_flag = |word: &&Word| word.text().is_some_and(|text| FLAGS.has(&text));
@@ -179,7 +179,7 @@ fn run(actions: &mut Actions<'_>, value: Option<&Word>, span: &Span) {
     }
 }
 
-/// `key=value` behind `-c`.
+/// `key=value` after `-c`.
 fn setting(actions: &mut Actions<'_>, word: Option<&Word>) {
     let Some(word) = word else { return };
     let prefix = word.prefix();

@@ -32,7 +32,7 @@ pub fn runner(actions: &mut Actions<'_>, call: &Call<'_>) {
     }
 }
 
-/// Runs the command behind options that do not matter.
+/// Runs the command after options that do not matter.
 pub fn run_package(actions: &mut Actions<'_>, words: &[Word]) {
     let is_option = |word: &&Word| word.text().is_some_and(|text| text.starts_with('-'));
     let command = &words[words.iter().take_while(is_option).count()..];

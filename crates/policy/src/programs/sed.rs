@@ -166,7 +166,7 @@ impl Program<'_> {
         }
     }
 
-    /// Skips text up to a delimiter that is not behind a backslash.
+    /// Skips text up to a delimiter that is not after a backslash.
     fn part(&mut self, delimiter: char) -> Option<()> {
         if delimiter == '\n' || delimiter == '\\' {
             return None;

@@ -5,6 +5,12 @@ use crate::call::{Call, Input};
 use crate::names::Names;
 use crate::script::{Shell, Word};
 
+/// Shells whose scripts are understood.
+const UNDERSTOOD: Names = Names("sh bash dash ash rbash");
+
+/// Shells whose scripts are not.
+const OTHERS: Names = Names("zsh fish ksh mksh csh tcsh pwsh nu elvish xonsh");
+
 /// Letters that only change what the shell reports, or when it stops.
 const LETTERS: &str = "abefhlmnprtuvxBCEPT";
 
@@ -22,6 +28,10 @@ const SETTINGS: Names = Names(
 
 const LONG: Names = Names("--login --noediting --noprofile --norc --restricted --verbose");
 
+pub fn is_shell(name: &str) -> bool {
+    UNDERSTOOD.has(name) || OTHERS.has(name)
+}
+
 /// Whether `set -o` with this name is harmless.
 pub fn is_option(name: &str) -> bool {
     OPTIONS.has(name)
@@ -38,6 +48,9 @@ pub fn is_setting(name: &str) -> bool {
 }
 
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
+    if OTHERS.has(name) {
+        return actions.opaque(call.span(), "only sh and bash are understood");
+    }
     let by = Runner::NewShell(if name.ends_with("bash") { Shell::Bash } else { Shell::Sh });
     let words = call.arguments();
     let (mut at, mut text, mut reads) = (0, false, false);
@@ -84,8 +97,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     }
 }
 
-/// Runs a file with its arguments. The content of an ordinary file is not judged; one that stands for the
-/// input, or that the script wrote, is not ordinary.
+/// Runs a file with its arguments. Its content is not judged, so a file that is the input is judged as such, and
+/// one that the script wrote is refused.
 pub fn run_file(actions: &mut Actions<'_>, call: &Call<'_>, words: &[Word], by: Runner) {
     // A shell also looks for the file on the PATH, so it may be a denied program.
     actions.push(Action::Open(words.to_vec()));

@@ -27,18 +27,18 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         _ => OptionSyntax { valued: "BbcDFiJloPRSsX", ..OptionSyntax::default() },
     };
     let rest = options(actions, name, &syntax, call.arguments());
-    let Some((host, behind)) = rest.split_first().filter(|_| name == "ssh") else { return };
+    let Some((host, rest)) = rest.split_first().filter(|_| name == "ssh") else { return };
     if host.literal().is_none() && actions.may_be_option(host) {
         return actions.unresolved(host.span.clone(), "a word that may be an option");
     }
-    // Options are possible behind the host, too.
-    let command = options(actions, name, &syntax, behind);
+    // Options are possible after the host, too.
+    let command = options(actions, name, &syntax, rest);
     if !command.is_empty() {
         actions.run_joined(&command, Runner::SH);
     }
 }
 
-/// Lists what the options do, and returns the words behind them.
+/// Lists what the options do, and returns the words after them.
 fn options(
     actions: &mut Actions<'_>,
     name: &str,

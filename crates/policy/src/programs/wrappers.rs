@@ -1,4 +1,4 @@
-//! Programs that run the command behind them: `sudo`, `env`, `timeout`, `nice`.
+//! Programs that run the command after them: `sudo`, `env`, `timeout`, `nice`.
 //!
 //! To add one, add a row to [`WRAPPERS`] in `wrappers/table.rs`; nothing else has to change. Only `su` and `runuser`
 //! need code, as their command is an option; `xargs` and `find` are elsewhere, as they change the command's words.
@@ -56,7 +56,7 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     run_command(actions, wrapper, rest);
 }
 
-/// Runs the command in the words behind a wrapper's options.
+/// Runs the command in the words after a wrapper's options.
 fn run_command(actions: &mut Actions<'_>, wrapper: &Wrapper, mut words: Vec<Word>) {
     let mut at = 0;
     while let Some(word) = words.get(at).filter(|_| wrapper.assigns) {

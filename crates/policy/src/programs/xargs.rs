@@ -8,7 +8,7 @@ use crate::call::Call;
 use crate::names::Names;
 use crate::script::{Origin, Piece, Word};
 
-/// `xargs`: the command behind its options, with unknown words at its end or in place of a mark.
+/// `xargs`: the command after its options, with unknown words at its end or in place of a mark.
 pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
     let syntax = OptionSyntax {
         valued: "adEILnPs",

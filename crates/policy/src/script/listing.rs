@@ -1,7 +1,7 @@
-//! Commands whose output is known to be names of files, numbers and the like.
+//! Commands whose output is only file names, numbers and the like.
 //!
-//! What they print cannot be taken for an option, so it may become an argument. A function of the same
-//! name would break that promise, so the grammar refuses to define one.
+//! Their output cannot be an option, so it may become an argument. A function of the same name could print
+//! anything, so the parser refuses to define one.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,7 +18,7 @@ const GIT: Names = Names("branch describe ls-files merge-base remote rev-list re
 /// Commands that print some of the lines they read.
 const CHOOSING: Names = Names("grep head rg sort tail uniq");
 
-/// Whether a function of this name would be taken for a command that lists.
+/// Whether a function of this name could pass for a command that lists.
 pub(super) fn is_listing(name: &str) -> bool {
     let counts = ["git", "nproc", "getconf"].contains(&name);
     counts || LISTING.has(name) || CHOOSING.has(name)
@@ -54,7 +54,7 @@ impl SimpleCommand {
 }
 
 impl Script {
-    /// Whether each of these commands lists, and there is one.
+    /// Whether there are commands in this range, and all of them list.
     pub fn lists(&self, commands: Range<usize>) -> bool {
         !commands.is_empty() && self.commands[commands].iter().all(SimpleCommand::lists)
     }

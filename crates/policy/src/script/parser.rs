@@ -166,7 +166,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips blanks, and a comment behind them.
+    /// Skips blanks, and a comment after them.
     fn skip_blanks(&mut self) -> Result<(), ParseError> {
         while let Some(b' ' | b'\t') = self.peek() {
             self.advance()?;

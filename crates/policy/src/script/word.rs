@@ -1,7 +1,7 @@
 //! A word of a script: pieces of text, and pieces that only the run will know.
 //!
-//! A word is what stands in the script, before the shell expands it. It becomes one argument, several or
-//! none; [`Word::is_single`] tells whether it certainly becomes one.
+//! It is the word in the script, before the shell expands it to one argument, several or none;
+//! [`Word::is_single`] tells whether it certainly becomes one.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,15 +1,15 @@
-//! Scripts nobody would write, made of what shells know.
+//! Generates scripts nobody would write, from all constructs of a shell.
 
 use mcpz_policy::Shell;
 
-/// Programs that exist while the scripts run, and only note that they ran.
+/// Programs that exist while the scripts run, and only record that they ran.
 pub const STUBS: [&str; 5] = ["alpha", "beta", "gamma", "delta", "omega"];
 
-/// Numbers that look random and are the same every time.
+/// A generator with pseudo-random numbers that are the same every time.
 pub struct Generator {
     state: u64,
     shell: Shell,
-    /// How many names were made up.
+    /// How many names it has invented.
     names: u32,
 }
 
@@ -29,7 +29,7 @@ impl Generator {
         from[self.below(from.len())]
     }
 
-    /// A script; half of them with something done to it.
+    /// A script. Half of them are mutated.
     pub fn script(&mut self) -> String {
         let mut script = self.list(3);
         if self.below(2) == 0 {
@@ -40,7 +40,7 @@ impl Generator {
         script
     }
 
-    /// The script with something put in, taken out or said twice.
+    /// The script with something inserted, removed or repeated.
     fn spoiled(&mut self, script: &str) -> String {
         const NOISE: &[&str] = &[
             "'", "\"", "\\", "`", "$", "(", ")", "{", "}", "\n", ";", "&", "|", "<", ">", "#", " ",
@@ -128,7 +128,7 @@ impl Generator {
         }
     }
 
-    /// A name that was not used before: a function that calls its own name would never end.
+    /// A new name, because a function that calls its own name would never end.
     fn fresh(&mut self) -> String {
         self.names += 1;
         format!("f{}", self.names)
@@ -152,7 +152,7 @@ impl Generator {
         }
     }
 
-    /// The name of a stub, in one of the ways it can be written.
+    /// The name of a stub, in one of its spellings.
     fn name(&mut self) -> String {
         let name = self.pick(&STUBS);
         let at = 1 + self.below(3);

@@ -1,4 +1,4 @@
-//! Policies in a line.
+//! Policies and checks in one line.
 
 use mcpz_policy::{Judgement, Policy, Rule, Scene, Verdict};
 
@@ -34,7 +34,7 @@ pub fn all_denied(policy: &Policy, commands: &[&str]) {
     }
 }
 
-/// What a refusal says.
+/// The message of a refusal.
 pub fn refusal(policy: &Policy, command: &str) -> String {
     match judge(policy, command).verdict {
         Verdict::Allow => panic!("{command} is allowed"),

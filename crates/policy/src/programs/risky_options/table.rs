@@ -292,7 +292,7 @@ pub const SIGNS: &[(Names, &[&str])] = &[
     (Names("npm pnpm yarn"), &["scripts."]),
 ];
 
-/// Options of go that name a program, as the next word or behind `=`.
+/// Options of go that name a program, as the next word or after `=`.
 pub const GO: Names = Names("exec toolexec vettool modfile overlay");
 
 /// Compressors, which are harmless as the value of `tar -I`.

@@ -6,7 +6,7 @@
 use crate::names::Names;
 use crate::programs::arguments::OptionSyntax;
 
-/// A program that runs the command behind its options and operands.
+/// A program that runs the command after its options and operands.
 pub struct Wrapper {
     pub names: Names,
     pub options: OptionSyntax,

@@ -23,10 +23,10 @@ pub(super) enum Kind {
 }
 
 /// Words with a meaning of their own where a command begins.
-const RESERVED: Names = Names(
-    "! [[ case coproc do done elif else esac fi for function if in select then time until while \
-     { }",
-);
+const RESERVED: &[&str] = &[
+    "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function",
+    "if", "in", "select", "then", "time", "until", "while", "{", "}",
+];
 
 /// Their first bytes, which tell most other words apart quickly.
 const INITIALS: &[u8] = b"![cdefistuw{}";
@@ -118,7 +118,7 @@ impl Parser<'_> {
             text[length] = byte;
             length += 1;
         }
-        RESERVED.iter().find(|word| word.as_bytes() == &text[..length])
+        RESERVED.iter().copied().find(|word| word.as_bytes() == &text[..length])
     }
 
     /// Consumes a reserved word if it is next.

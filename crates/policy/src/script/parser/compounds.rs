@@ -260,7 +260,7 @@ impl Parser<'_> {
         Ok(Kind::Function(text))
     }
 
-    /// Parses `coproc`. A compound command behind it can have a name.
+    /// Parses `coproc`. A compound command after it can have a name.
     pub(super) fn coproc(&mut self) -> Result<Kind, ParseError> {
         self.take_all(b"coproc")?;
         self.skip_blanks()?;

@@ -80,7 +80,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Parses the commands behind `$(`, `<(` or `>(`, and the closing parenthesis.
+    /// Parses the commands after `$(`, `<(` or `>(`, and the closing parenthesis.
     pub(super) fn command_substitution(&mut self) -> Result<(), ParseError> {
         let (start, pending) = (self.at, std::mem::take(&mut self.pending));
         self.nested(|parser| parser.list(super::commands::ListEnd::Parenthesis))?;

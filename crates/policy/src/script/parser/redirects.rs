@@ -1,11 +1,11 @@
-//! Redirections.
+//! Redirections: descriptors, operators and their targets.
 
 use super::Parser;
 use super::words::Position;
 use crate::script::{ParseError, Redirect, RedirectKind, SimpleCommand, Word};
 
 impl Parser<'_> {
-    /// Parses redirections behind a compound command, as those of a command without words.
+    /// Parses redirections after a compound command, as those of a command without words.
     pub(super) fn trailing_redirects(&mut self) -> Result<(), ParseError> {
         let start = self.at;
         let mut command = SimpleCommand::default();

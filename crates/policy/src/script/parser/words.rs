@@ -74,7 +74,7 @@ impl WordBuilder {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
     Command,
-    /// Where `a=(b c)` may stand.
+    /// Where an assignment such as `a=(b c)` is possible.
     Assigning,
     /// An operand in `[[ ]]`, where patterns may have parentheses.
     Operand,
@@ -175,7 +175,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses a character behind a backslash.
+    /// Parses a character after a backslash.
     fn escaped(&mut self, byte: u8, word: &mut WordBuilder) -> Result<(), ParseError> {
         word.push(byte, true);
         self.advance()?;
@@ -311,7 +311,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `[…]` behind a name where an assignment is possible: bash reads up to its end.
+    /// Parses `[…]` after a name where an assignment is possible: bash reads up to its end.
     fn subscript(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         let mut open = 0;
         loop {
@@ -352,7 +352,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses `(a b c)` behind `name=`.
+    /// Parses `(a b c)` after `name=`.
     fn array(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         if !self.is_bash() {
             return Err(self.error("there are no arrays in this shell"));
