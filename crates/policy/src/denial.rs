@@ -79,11 +79,11 @@ impl fmt::Display for Denial {
                 write!(f, "sets the variable `{name}`, which could change what runs")
             }
             Why::Writes { path } => {
-                write!(f, "writes to `{path}`, which is not where files may be written")
+                write!(f, "writes to `{path}`, which is outside the writable folders")
             }
             Why::Network => f.write_str("opens a network connection"),
             Why::NotUnderstood { what } => write!(f, "is not understood: {what}"),
-            Why::Empty => f.write_str("there is no command in it"),
+            Why::Empty => f.write_str("it contains no command"),
             Why::Shell { shell } => {
                 write!(f, "commands for `{shell}` cannot be judged; use sh or bash")
             }

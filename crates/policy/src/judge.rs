@@ -109,7 +109,7 @@ impl<'a> Judge<'a> {
             return Err(self.deny(whole, Why::NotUnderstood { what: "it has too many commands" }));
         }
         if self.texts > MAX_TEXTS {
-            return Err(self.deny(whole, Why::NotUnderstood { what: "it is nested too deep" }));
+            return Err(self.deny(whole, Why::NotUnderstood { what: "it is nested too deeply" }));
         }
         for threat in threats::find(&script) {
             if !self.threats.contains(&threat) {
@@ -197,7 +197,7 @@ impl<'a> Judge<'a> {
     fn is_shallow(&self, call: &Call<'_>) -> Ruling {
         match call.wrappers > MAX_WRAPPERS {
             true => {
-                Err(self.deny(call.span(), Why::NotUnderstood { what: "it is nested too deep" }))
+                Err(self.deny(call.span(), Why::NotUnderstood { what: "it is nested too deeply" }))
             }
             false => Ok(()),
         }

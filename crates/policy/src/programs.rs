@@ -49,7 +49,7 @@ pub fn actions(name: &str, call: &Call<'_>, knowledge: &Knowledge) -> Vec<Action
 fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let path = call.words[0].literal().filter(|path| path.contains('/'));
     if path.is_some_and(|path| actions.knowledge.has_written(&path)) {
-        return actions.opaque(call.words[0].span.clone(), "the script wrote it itself");
+        return actions.opaque(call.words[0].span.clone(), "the script wrote this file itself");
     }
     match name {
         _ if shells::is_shell(name) => shells::inspect(actions, name, call),

@@ -87,7 +87,7 @@ impl Judge<'_> {
     fn run_foreign(&self, texts: &[String], span: Span) -> Ruling {
         let denied = |text: &String| self.policy.deny.iter().any(|rule| rule.is_mentioned_in(text));
         match self.policy.allow.is_empty() && texts.iter().any(denied) {
-            true => self.opaque(span, "its program names a denied command"),
+            true => self.opaque(span, "its program mentions a denied command"),
             false => Ok(()),
         }
     }
@@ -100,7 +100,7 @@ impl Judge<'_> {
         let allows = |rule: &Rule| rule.allows(&name, &words) && !rule.allows(&name, &bare);
         match self.policy.allow.is_empty() || self.policy.allow.iter().any(allows) {
             true => Ok(()),
-            false => self.opaque(span, "it deletes; a rule `find -delete` would allow it"),
+            false => self.opaque(span, "it deletes files; a rule `find -delete` would allow it"),
         }
     }
 }

@@ -15,7 +15,7 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     };
     let (arguments, rest) = match parse(&syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return actions.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an unknown option"),
     };
     let mut programs = Vec::new();
     for argument in arguments {
@@ -32,14 +32,14 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
                 {
                     return actions.opaque(span, "a program in a file");
                 }
-                ("e", _) => return actions.opaque(span, "an option that is not known"),
+                ("e", _) => return actions.opaque(span, "an unknown option"),
                 (name, Some(value)) if name.len() > 1 && "source".starts_with(name) => {
                     programs.push(value)
                 }
                 _ => {}
             },
             Argument::Unknown(word) if actions.may_be_option(&word) => {
-                return actions.unresolved(word.span, "a program for awk");
+                return actions.unresolved(word.span, "an awk program");
             }
             // The first operand is the program.
             Argument::Operand(word) | Argument::Unknown(word) if programs.is_empty() => {
@@ -54,7 +54,7 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     for program in programs {
         let texts = actions.knowledge.possible_texts(&program);
         if texts.is_empty() {
-            return actions.unresolved(program.span, "a program for awk");
+            return actions.unresolved(program.span, "an awk program");
         }
         for text in texts {
             run(actions, &text, &program);
@@ -101,7 +101,7 @@ const MAX_SLASHES: u32 = 6;
 /// What a program does, or why it cannot be judged. A slash after a value divides, but where a value ends
 /// is not certain, and in the wrong reading a quote could hide the rest: all readings count.
 fn effects(program: &str) -> Result<Effects, &'static str> {
-    const LOST: &str = "a program for awk that is not understood";
+    const LOST: &str = "an awk program that is not understood";
     let mut effects = Effects::default();
     let mut readings = 0;
     let mut way = 0_u32;
@@ -175,7 +175,7 @@ fn effects_of(tokens: &[Token], effects: &mut Effects) -> Result<(), &'static st
                 let whole = matches!(follows, None | Some(Token::Sign(';' | '}') | Token::Line));
                 match tokens.get(at + 1) {
                     Some(Token::Text(file)) if whole => effects.files.push(file.clone()),
-                    _ => return Err("awk writes to a file only the run will know"),
+                    _ => return Err("awk writes to a file that is only known at run time"),
                 }
             }
             _ => {}

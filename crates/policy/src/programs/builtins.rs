@@ -20,9 +20,9 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             !text.starts_with('-') || ["-r", "-l", "-t", "-d"].contains(&text)
         }),
         "enable" => {
-            only(actions, words, "builtins can be loaded", |text| text == "-a" || text == "-p")
+            only(actions, words, "it can load builtins", |text| text == "-a" || text == "-p")
         }
-        "bind" => only(actions, words, "keys can be any command", |text| {
+        "bind" => only(actions, words, "a key can be bound to any command", |text| {
             ["-l", "-p", "-P", "-v"].contains(&text)
         }),
         "complete" | "compgen" | "compopt" => {
@@ -51,7 +51,7 @@ fn trap(actions: &mut Actions<'_>, words: &[Word]) {
         _ => words,
     };
     if let Some(several) = words.iter().find(|word| !word.is_single()) {
-        return actions.unresolved(several.span.clone(), "words that only the run will know");
+        return actions.unresolved(several.span.clone(), "words that are only known at run time");
     }
     if let [code, _, ..] = words
         && code.literal().as_deref() != Some("-")

@@ -29,7 +29,7 @@ pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
             if is_value || !actions.may_be_option(word) || (word.is_single() && !runs) {
                 continue;
             }
-            return actions.unresolved(word.span.clone(), "an argument of find");
+            return actions.unresolved(word.span.clone(), "a find argument");
         };
         match &*text {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {

@@ -43,7 +43,7 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     while let Some(word) = words.get(at) {
         let Some(text) = word.text() else {
             if actions.may_be_option(word) {
-                actions.unresolved(word.span.clone(), "a word that may be an option of git");
+                actions.unresolved(word.span.clone(), "a word that may be a git option");
             }
             return;
         };
@@ -66,7 +66,7 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
         }
         at += match option_kind("git", &text) {
             OptionKind::Valued if words.get(at + 1).is_some_and(|value| !value.is_single()) => {
-                let what = "the value of an option of git; put it in quotes";
+                let what = "the value of a git option; put it in quotes";
                 return actions.unresolved(word.span.clone(), what);
             }
             OptionKind::Valued => 2,
@@ -91,7 +91,7 @@ fn subcommand(actions: &mut Actions<'_>, call: &Call<'_>, sub: &str, words: &[Wo
         }
         "filter-branch" | "instaweb" | "send-email" | "remote-ext" | "daemon" | "shell"
         | "mergetool" | "credential" | "upload-archive" | "for-each-repo" => {
-            return actions.opaque(call.span(), "a sub-command of git that runs programs");
+            return actions.opaque(call.span(), "a git sub-command that runs programs");
         }
         _ => {}
     }
@@ -201,7 +201,7 @@ fn key_and_value(actions: &mut Actions<'_>, key: &str, value: &Word) {
     if COMMANDS.has(&key) || (plain && COMMANDS.has(section)) {
         return actions.run_text(value, Runner::SH);
     }
-    actions.opaque(value.span.clone(), "a setting of git that can run a program");
+    actions.opaque(value.span.clone(), "a git setting that can run a program");
 }
 
 /// `git config`: reading is harmless, writing depends on the key.
@@ -225,6 +225,6 @@ fn config(actions: &mut Actions<'_>, words: &[Word]) {
     let [key, value, ..] = operands.as_slice() else { return };
     match key.text() {
         Some(key) => key_and_value(actions, &key, value),
-        None => actions.unresolved(key.span.clone(), "a setting of git"),
+        None => actions.unresolved(key.span.clone(), "a git setting"),
     }
 }

@@ -68,7 +68,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                 actions.push(Action::RunForeign { texts, span: call.span() });
             }
             Input::Typed => {}
-            _ => actions.unresolved(call.span(), "an interpreter that reads its program"),
+            _ => actions
+                .unresolved(call.span(), "an interpreter that reads a program from its input"),
         };
     }
     match (inline, file) {

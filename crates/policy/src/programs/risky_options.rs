@@ -36,7 +36,7 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         }
         "sqlite3" => sqlite(actions, call),
         "make" | "gmake" if actions.knowledge.has_make_code() => {
-            return actions.opaque(call.span(), "a variable that make takes for code");
+            return actions.opaque(call.span(), "a variable that make runs as code");
         }
         _ if COMPILERS.0.has(name) => return compiler(actions, call),
         _ => {}
@@ -76,7 +76,7 @@ fn options(actions: &mut Actions<'_>, risky: &RiskyOptions, program: &str, call:
                     && ["f", "file", "makefile"].into_iter().any(is)
                     && value.is_none_or(|file| is_input(&file))
                 {
-                    return actions.opaque(span, "a makefile that is not known");
+                    return actions.opaque(span, "an unknown makefile");
                 }
             }
             Argument::Unknown(word)
@@ -90,7 +90,7 @@ fn options(actions: &mut Actions<'_>, risky: &RiskyOptions, program: &str, call:
         }
     }
     if program == "script" && !runs {
-        actions.opaque(call.span(), "a shell that reads its commands");
+        actions.opaque(call.span(), "a shell that reads commands from its input");
     }
 }
 
@@ -134,7 +134,7 @@ fn make_variable(actions: &mut Actions<'_>, text: &str, word: &Word) {
     let runs = name.ends_with('!') || value.contains(['$', '`']) || word.text().is_none();
     let name = name.trim_end_matches([':', '+', '?', '!', ' ', '\t']);
     if runs || [".SHELLFLAGS", "SHELL", "MAKEFLAGS", "MAKE"].contains(&name) {
-        return actions.opaque(word.span.clone(), "a variable of make can be code");
+        return actions.opaque(word.span.clone(), "make can run a variable as code");
     }
     let value = Some(Word::known(value.trim(), word.span.clone()));
     actions.push(Action::SetOnly { name: name.to_owned(), value, span: word.span.clone() });
@@ -162,7 +162,7 @@ fn sqlite(actions: &mut Actions<'_>, call: &Call<'_>) {
         let own = |line: &str| line.split_whitespace().next().map(str::to_owned);
         let mut commands = text.lines().filter_map(own).filter(|word| word.starts_with('.'));
         if commands.any(|word| !SQLITE.has(&word) && !word.contains('/')) {
-            return actions.opaque(call.span(), "a command of its own that can run a program");
+            return actions.opaque(call.span(), "one of its own commands that can run a program");
         }
     }
 }
@@ -224,7 +224,7 @@ fn signs(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     for text in texts {
         let lower = text.to_lowercase();
         if signs.iter().any(|sign| lower.contains(sign)) {
-            return actions.opaque(call.span(), "a command of its own that can run a program");
+            return actions.opaque(call.span(), "one of its own commands that can run a program");
         }
     }
 }

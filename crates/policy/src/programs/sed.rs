@@ -15,7 +15,7 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     };
     let (arguments, _) = match parse(&syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return actions.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an unknown option"),
     };
     let (mut programs, mut operands) = (Vec::new(), Vec::new());
     for argument in arguments {
@@ -53,7 +53,7 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     for program in programs {
         let texts = actions.knowledge.possible_texts(&program);
         if texts.is_empty() {
-            return actions.unresolved(program.span, "a program for sed");
+            return actions.unresolved(program.span, "a sed program");
         }
         for text in texts {
             match (Program { text: &text, at: 0 }).written_files() {
@@ -77,7 +77,7 @@ struct Program<'a> {
 impl Program<'_> {
     /// The files the program writes, or why it cannot be judged.
     fn written_files(mut self) -> Result<Vec<String>, &'static str> {
-        const LOST: &str = "a program for sed that is not understood";
+        const LOST: &str = "a sed program that is not understood";
         let mut files = Vec::new();
         loop {
             self.skip(" \t\n;}");
@@ -105,7 +105,7 @@ impl Program<'_> {
                             Some('g' | 'p' | 'i' | 'I' | 'm' | 'M' | '0'..='9') => {
                                 self.next();
                             }
-                            Some('e') => return Err("sed runs what it finds"),
+                            Some('e') => return Err("sed runs the text it matches"),
                             Some('w') => {
                                 self.next();
                                 files.push(self.line().trim().to_owned());

@@ -81,12 +81,12 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                     let named = words.get(at).and_then(Word::literal).unwrap_or_default();
                     let known = if letter == 'o' { is_option(&named) } else { is_setting(&named) };
                     if !known {
-                        return actions.opaque(word.span.clone(), "an option that is not known");
+                        return actions.opaque(word.span.clone(), "an unknown option");
                     }
                     at += 1;
                 }
                 letter if LETTERS.contains(letter) => {}
-                _ => return actions.opaque(word.span.clone(), "an option that is not known"),
+                _ => return actions.opaque(word.span.clone(), "an unknown option"),
             }
         }
     }
@@ -111,7 +111,7 @@ pub fn run_file(actions: &mut Actions<'_>, call: &Call<'_>, words: &[Word], by: 
     }
     let special = path.starts_with("/dev/") || path.starts_with("/proc/");
     if special || actions.knowledge.has_written(&path) {
-        actions.opaque(file.span.clone(), "what stands in it is not known");
+        actions.opaque(file.span.clone(), "its content is unknown");
     }
 }
 
@@ -121,6 +121,6 @@ fn run_input(actions: &mut Actions<'_>, call: &Call<'_>, by: Runner) {
             actions.push(Action::RunScript { text: text.clone(), span: call.span(), by });
         }
         Input::Typed => {}
-        _ => actions.unresolved(call.span(), "a shell that reads its commands"),
+        _ => actions.unresolved(call.span(), "a shell that reads commands from its input"),
     }
 }

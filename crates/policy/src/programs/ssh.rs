@@ -48,7 +48,7 @@ fn options(
     let (arguments, rest) = match parse(syntax, words) {
         Ok(parts) => parts,
         Err(span) => {
-            actions.opaque(span, "an option that is not known");
+            actions.opaque(span, "an unknown option");
             return Vec::new();
         }
     };

@@ -26,13 +26,13 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
         return;
     }
     if !STARTING.has(&text) || several {
-        return actions.opaque(command.span.clone(), "a command of tmux that can run any other");
+        return actions.opaque(command.span.clone(), "a tmux command that can run any other");
     }
     let syntax =
         OptionSyntax { valued: "cefFnstxylp", stops_at_operand: true, ..OptionSyntax::default() };
     match parse(&syntax, &words[1..]) {
         Ok((_, rest)) if rest.is_empty() => actions.opaque(call.span(), "a shell in a terminal"),
         Ok((_, rest)) => actions.run_joined(&rest, Runner::SH),
-        Err(span) => actions.opaque(span, "an option that is not known"),
+        Err(span) => actions.opaque(span, "an unknown option"),
     }
 }

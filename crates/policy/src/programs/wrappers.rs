@@ -25,13 +25,13 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     }
     let (options, mut rest) = match parse(&wrapper.options, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return actions.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an unknown option"),
     };
     let mut split = false;
     for option in options {
         // Behind a text that is split, options belong to the command in it.
         if split {
-            return actions.opaque(call.span(), "options behind a text that becomes words");
+            return actions.opaque(call.span(), "options after a text that is split into words");
         }
         match option {
             Argument::Option { name, value: Some(value), .. } => {
@@ -110,13 +110,13 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
 fn split_string(actions: &mut Actions<'_>, text: &Word, rest: &[Word]) -> Vec<Word> {
     let plain = |c: char| c.is_ascii_alphanumeric() || " _./=:,@%+-".contains(c);
     let Some(words) = text.text().filter(|text| text.chars().all(plain)) else {
-        actions.opaque(text.span.clone(), "text with rules of its own");
+        actions.opaque(text.span.clone(), "a text with its own quoting rules");
         return Vec::new();
     };
     let words = words.split_whitespace().map(|word| Word::known(word, text.span.clone()));
     let words: Vec<_> = words.chain(rest.iter().cloned()).collect();
     if words.first().and_then(Word::literal).is_some_and(|first| first.starts_with('-')) {
-        actions.opaque(text.span.clone(), "an option that is not known");
+        actions.opaque(text.span.clone(), "an unknown option");
         return Vec::new();
     }
     words
@@ -134,7 +134,7 @@ fn switch_user(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         stops_at_operand: true,
     };
     let Ok((options, rest)) = parse(&syntax, call.arguments()) else {
-        return actions.opaque(call.span(), "an option that is not known");
+        return actions.opaque(call.span(), "an unknown option");
     };
     let mut user = false;
     for option in options {
@@ -150,6 +150,6 @@ fn switch_user(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     }
     match user && name == "runuser" && !rest.is_empty() {
         true => actions.run(rest),
-        false => actions.opaque(call.span(), "a shell that reads its commands"),
+        false => actions.opaque(call.span(), "a shell that reads commands from its input"),
     }
 }

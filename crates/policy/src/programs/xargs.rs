@@ -24,7 +24,7 @@ pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
     };
     let (options, rest) = match parse(&syntax, call.arguments()) {
         Ok(parts) => parts,
-        Err(span) => return actions.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an unknown option"),
     };
     let mut mark = None;
     for option in options {
@@ -32,7 +32,7 @@ pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
             Argument::Option { name, value, .. } => match (name.as_str(), value) {
                 ("I" | "replace", Some(value)) => match value.text() {
                     Some(text) => mark = Some(text.into_owned()),
-                    None => return actions.unresolved(value.span, "an option of xargs"),
+                    None => return actions.unresolved(value.span, "an xargs option"),
                 },
                 ("replace" | "i", None) => mark = Some("{}".to_owned()),
                 ("i", Some(value)) => mark = value.text().map(Cow::into_owned),
@@ -73,6 +73,6 @@ pub fn parallel(actions: &mut Actions<'_>, call: &Call<'_>) {
             let item = Word::unknown(true, call.span());
             actions.run(template.iter().cloned().chain([item]).collect());
         }
-        _ => actions.opaque(call.span(), "commands that it reads"),
+        _ => actions.opaque(call.span(), "commands from its input"),
     }
 }

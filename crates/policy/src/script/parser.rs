@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         self.at = (self.at + 1).min(self.text.len());
         self.script.steps += 1;
         match self.script.steps > MAX_STEPS {
-            true => Err(self.error("it takes too long to read")),
+            true => Err(self.error("it takes too long to parse")),
             false => Ok(()),
         }
     }
@@ -173,7 +173,7 @@ impl<'a> Parser<'a> {
         }
         if self.peek() == Some(b'#') {
             if self.arithmetic_depth > 0 {
-                return Err(self.error("a comment is not understood in arithmetic"));
+                return Err(self.error("comments in arithmetic are not supported"));
             }
             // A backslash does not continue a comment.
             while self.peek_raw().is_some_and(|byte| byte != b'\n') {
@@ -210,7 +210,7 @@ impl<'a> Parser<'a> {
         parse: impl FnOnce(&mut Self) -> Result<T, ParseError>,
     ) -> Result<T, ParseError> {
         if self.depth >= MAX_DEPTH {
-            return Err(self.error("it is nested too deep"));
+            return Err(self.error("it is nested too deeply"));
         }
         self.depth += 1;
         let result = parse(self);

@@ -31,7 +31,7 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
 fn all(actions: &mut Actions<'_>, words: &[Word], syntax: &OptionSyntax, naming: &str) {
     let arguments = match parse(syntax, words) {
         Ok((arguments, _)) => arguments,
-        Err(span) => return actions.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an unknown option"),
     };
     for argument in arguments {
         match argument {
@@ -39,7 +39,7 @@ fn all(actions: &mut Actions<'_>, words: &[Word], syntax: &OptionSyntax, naming:
                 one(actions, &word);
             }
             Argument::Option { name, span, .. } if name == "C" => {
-                return actions.opaque(span, "a callback is a command");
+                return actions.opaque(span, "its callback is a command");
             }
             Argument::Option { .. } => {}
             Argument::Operand(word) | Argument::Unknown(word) => one(actions, &word),
@@ -112,7 +112,7 @@ fn wait(actions: &mut Actions<'_>, words: &[Word]) {
     let syntax = OptionSyntax { valued: "p", flags: "fn", ..NAMES };
     let arguments = match parse(&syntax, words) {
         Ok((arguments, _)) => arguments,
-        Err(span) => return actions.opaque(span, "an option that is not known"),
+        Err(span) => return actions.opaque(span, "an unknown option"),
     };
     for argument in arguments {
         if let Argument::Option { value: Some(name), .. } = argument {
@@ -180,7 +180,7 @@ fn test(actions: &mut Actions<'_>, words: &[Word]) {
         actions.push(Action::EvaluateVariables);
     }
     if let Some(braces) = words.iter().find(|word| word.has_braces()) {
-        return actions.unresolved(braces.span.clone(), "words that only the run will know");
+        return actions.unresolved(braces.span.clone(), "words that are only known at run time");
     }
     let asks = |word: &Word| word.literal().is_some_and(|text| text == "-v" || text == "-R");
     let named = words.iter().position(asks).and_then(|at| words.get(at + 1));

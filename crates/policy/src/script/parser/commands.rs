@@ -41,7 +41,7 @@ impl Parser<'_> {
     /// Parses the whole text.
     pub fn script(&mut self) -> Result<(), ParseError> {
         if self.text.contains('\0') {
-            return Err(self.error("there is a zero byte in it"));
+            return Err(self.error("it contains a zero byte"));
         }
         self.list(ListEnd::EndOfText)?;
         match self.pending.is_empty() {
@@ -73,7 +73,7 @@ impl Parser<'_> {
             } else if self.peek() != Some(b'\n') {
                 self.skip_newlines()?;
                 if !self.ends(end) {
-                    return Err(self.error("this does not belong here"));
+                    return Err(self.error("this is unexpected here"));
                 }
             }
             if let (Kind::Function(name), true, false) = (kind, outermost, background) {
@@ -186,7 +186,7 @@ impl Parser<'_> {
             self.advance()?;
             if self.peek() == Some(b'&') {
                 if !self.is_bash() {
-                    return Err(self.error("this operator is not of this shell"));
+                    return Err(self.error("this shell does not have this operator"));
                 }
                 self.advance()?;
             }
@@ -204,7 +204,7 @@ impl Parser<'_> {
         match self.reserved() {
             Some("function") => self.function(),
             Some("coproc") => self.coproc(),
-            Some(_) => Err(self.error("this does not belong here")),
+            Some(_) => Err(self.error("this is unexpected here")),
             None if !self.is_bash() && self.any_reserved().is_some_and(|word| word != "time") => {
                 Err(self.error("shells differ on this word"))
             }

@@ -98,7 +98,7 @@ impl Parser<'_> {
         } else {
             let name = self.word(Position::Command)?;
             let Some(text) = name.plain().filter(|text| is_name(text)) else {
-                return Err(ParseError { span: name.span, what: "this is no name for a variable" });
+                return Err(ParseError { span: name.span, what: "this is not a variable name" });
             };
             self.script.set_variables.push((text.to_owned(), name.span.clone()));
             self.skip_newlines()?;
@@ -140,7 +140,7 @@ impl Parser<'_> {
                     break;
                 }
             }
-            self.expect(b')', "a parenthesis was expected behind the pattern")?;
+            self.expect(b')', "a parenthesis was expected after the pattern")?;
             self.list(ListEnd::CaseArm)?;
             if self.is_arm_end() {
                 let _ = self.take_all(b";;&")? || self.take_all(b";;")? || self.take_all(b";&")?;
@@ -210,7 +210,7 @@ impl Parser<'_> {
         let operator = self.word(Position::Operand)?;
         let operator = operator.plain().unwrap_or_default();
         if !NUMBERS.has(operator) && !OTHERS.has(operator) {
-            return Err(self.error("this operator is not understood"));
+            return Err(self.error("this operator is not supported"));
         }
         self.script.evaluates |= NUMBERS.has(operator);
         self.skip_blanks()?;
@@ -221,7 +221,7 @@ impl Parser<'_> {
     /// Parses a word other than `]]`.
     fn operand(&mut self, position: Position) -> Result<Word, ParseError> {
         match self.ends_test() {
-            true => Err(self.error("something else was expected here")),
+            true => Err(self.error("a word was expected here")),
             false => self.word(position),
         }
     }
@@ -243,11 +243,11 @@ impl Parser<'_> {
         let Some(text) = name.plain().map(str::to_owned) else {
             return Err(ParseError {
                 span: name.span.clone(),
-                what: "this is no name for a function",
+                what: "this is not a function name",
             });
         };
         if is_listing(&text) {
-            let what = "a function in place of a command";
+            let what = "a function must not replace this command";
             return Err(ParseError { span: name.span.clone(), what });
         }
         self.skip_newlines()?;

@@ -47,7 +47,7 @@ impl Parser<'_> {
                 let many = text.contains(['@', '*']);
                 word.unknown(!quoted || many, Origin::of_parameter(text));
             }
-            Some(b'[') => return Err(self.error("this form of arithmetic is not understood")),
+            Some(b'[') => return Err(self.error("this form of arithmetic is not supported")),
             Some(b'\'') if !quoted => {
                 if !self.is_bash() {
                     return Err(self.error("shells differ on this quote"));
@@ -86,7 +86,7 @@ impl Parser<'_> {
         self.nested(|parser| parser.list(super::commands::ListEnd::Parenthesis))?;
         let lines = self.text[start..self.at].contains('\n');
         if !self.pending.is_empty() || (lines && !pending.is_empty()) {
-            return Err(self.error("a here-document and a substitution are in each other's way"));
+            return Err(self.error("a here-document overlaps with a substitution"));
         }
         self.pending = pending;
         self.expect(b')', "a parenthesis is not closed")
@@ -120,7 +120,7 @@ impl Parser<'_> {
             }
         }
         if inner.contains(&b'\n') && !self.pending.is_empty() {
-            return Err(self.error("a here-document and a substitution are in each other's way"));
+            return Err(self.error("a here-document overlaps with a substitution"));
         }
         let (inner, span) = (String::from_utf8_lossy(&inner).into_owned(), self.span(start));
         let first = self.script.commands.len();
@@ -157,12 +157,12 @@ impl Parser<'_> {
                 }
             }
             Some(byte) if b"@*#?-$!".contains(&byte) => self.advance()?,
-            _ => return Err(self.error("this is not understood in braces")),
+            _ => return Err(self.error("this is not supported in braces")),
         }
         let name = self.text[start..self.at].replace("\\\n", "");
         if self.peek() == Some(b'[') {
             if !self.is_bash() {
-                return Err(self.error("there are no arrays in this shell"));
+                return Err(self.error("this shell has no arrays"));
             }
             self.advance()?;
             self.script.evaluates = true;
@@ -170,10 +170,10 @@ impl Parser<'_> {
         }
         match (self.peek(), self.peek_at(1)) {
             (Some(b'@'), Some(b'P')) => {
-                return Err(self.error("the value would be taken for code"));
+                return Err(self.error("this expands the value as code"));
             }
             (Some(b'='), _) | (Some(b':'), Some(b'=')) if indirect => {
-                return Err(self.error("only the run will know what gets a value here"));
+                return Err(self.error("the variable that is set here is only known at run time"));
             }
             (Some(b'='), _) | (Some(b':'), Some(b'=')) => {
                 let span = self.span(start);
@@ -184,7 +184,7 @@ impl Parser<'_> {
                 return self.braced_text(b'}', Inside { quoted, evaluated: true });
             }
             (Some(next), _) if b"}:-+?%#/^,@*".contains(&next) => {}
-            _ => return Err(self.error("this is not understood in braces")),
+            _ => return Err(self.error("this is not supported in braces")),
         }
         self.braced_text(b'}', Inside { quoted, evaluated: false })
     }
@@ -229,13 +229,13 @@ impl Parser<'_> {
                     self.advance()?;
                     match self.peek_raw() {
                         Some(escaped) if escaped.is_ascii() => word.push(escaped, true),
-                        _ => return Err(self.error("this is not understood in braces")),
+                        _ => return Err(self.error("this is not supported in braces")),
                     }
                     self.advance()?;
                 }
-                b'[' if evaluated => return Err(self.error("this is not understood in braces")),
+                b'[' if evaluated => return Err(self.error("this is not supported in braces")),
                 b'<' | b'>' if self.peek_at(1) == Some(b'(') => {
-                    return Err(self.error("this is not understood in braces"));
+                    return Err(self.error("this is not supported in braces"));
                 }
                 _ => {
                     word.push(byte, true);
@@ -304,7 +304,7 @@ impl Parser<'_> {
                 _ if byte.is_ascii_digit() || b" \t\n+-*/%<>=!&|^~?:,[]#@.".contains(&byte) => {}
                 // Between the parts of `for ((…; …; …))`.
                 b';' if self.in_header && open == 1 => {}
-                _ => return Err(self.error("this is not understood in arithmetic")),
+                _ => return Err(self.error("this is not supported in arithmetic")),
             }
             self.advance()?;
             if open == 0 {
@@ -326,7 +326,7 @@ impl Parser<'_> {
             _ => false,
         };
         match assigns {
-            true => Err(self.error("only the run will know what gets a value here")),
+            true => Err(self.error("the variable that is set here is only known at run time")),
             false => Ok(()),
         }
     }

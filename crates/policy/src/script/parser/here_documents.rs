@@ -7,7 +7,7 @@ impl Parser<'_> {
     /// Parses what follows `<<` or `<<-`.
     pub(super) fn here_document(&mut self, tabs: bool) -> Result<RedirectKind, ParseError> {
         if self.arithmetic_depth > 0 {
-            return Err(self.error("a here-document is not understood in arithmetic"));
+            return Err(self.error("here-documents in arithmetic are not supported"));
         }
         self.skip_blanks()?;
         let start = self.at;
@@ -32,7 +32,7 @@ impl Parser<'_> {
             }
         }
         if end.is_empty() {
-            return Err(self.error("the end of the here-document has no name"));
+            return Err(self.error("the here-document has no delimiter"));
         }
         let number = self.script.here_documents.len();
         self.script.here_documents.push(None);
@@ -48,7 +48,7 @@ impl Parser<'_> {
                 self.advance()?;
                 Ok(char::from(byte))
             }
-            _ => Err(self.error("the end of the here-document is not understood")),
+            _ => Err(self.error("this here-document delimiter is not supported")),
         }
     }
 

@@ -63,7 +63,7 @@ impl Parser<'_> {
     fn redirect_kind(&mut self) -> Result<RedirectKind, ParseError> {
         if self.take_all(b"<<<")? {
             if !self.is_bash() {
-                return Err(self.error("this operator is not of this shell"));
+                return Err(self.error("this shell does not have this operator"));
             }
             return Ok(RedirectKind::HereString(self.target()?));
         }

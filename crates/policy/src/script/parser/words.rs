@@ -88,11 +88,11 @@ impl Parser<'_> {
         let start = self.at;
         let word = self.word_pieces(WordBuilder::default(), position)?;
         if word.is_empty() {
-            return Err(self.error("something else was expected here"));
+            return Err(self.error("a word was expected here"));
         }
         let word = Word { pieces: word, span: self.span(start) };
         if word.unquoted().flat_map(str::chars).any(is_odd) {
-            let what = "it has a character that looks like a blank or like nothing";
+            let what = "it contains an invisible character or an unusual blank";
             return Err(ParseError { span: word.span, what });
         }
         self.suspect(&word);
@@ -153,7 +153,7 @@ impl Parser<'_> {
                 }
                 // It may make the word a function's name, which the caller knows.
                 b'(' if !word.is_empty() => break,
-                b'(' => return Err(self.error("a parenthesis is not understood here")),
+                b'(' => return Err(self.error("a parenthesis is not supported here")),
                 // Blanks in the parentheses of a regular expression belong to it.
                 b' ' | b'\t' if parentheses > 0 && position == Position::Regex => {
                     word.push(byte, false);
@@ -161,7 +161,7 @@ impl Parser<'_> {
                 }
                 _ if is_meta(byte) => break,
                 0..=31 | 127 => {
-                    return Err(self.error("there is a control character"));
+                    return Err(self.error("it contains a control character"));
                 }
                 _ => {
                     word.push(byte, false);
@@ -275,7 +275,7 @@ impl Parser<'_> {
             b'x' => return self.ansi_number(word, 16, 2),
             b'u' => return self.ansi_number(word, 16, 4),
             b'U' => return self.ansi_number(word, 16, 8),
-            _ => return Err(self.error("an escape is not understood")),
+            _ => return Err(self.error("this escape is not supported")),
         };
         word.push(plain, true);
         Ok(())
@@ -297,8 +297,8 @@ impl Parser<'_> {
         }
         match char::from_u32(number).filter(|_| most > 3 || number < 256) {
             // Bash cuts the text off at a zero byte, and an invalid character is not text.
-            Some('\0') | None => Err(self.error("an escape is not understood")),
-            _ if digits == 0 => Err(self.error("an escape is not understood")),
+            Some('\0') | None => Err(self.error("this escape is not supported")),
+            _ if digits == 0 => Err(self.error("this escape is not supported")),
             Some(_) if most <= 3 => {
                 word.push(number as u8, true);
                 Ok(())
@@ -338,9 +338,9 @@ impl Parser<'_> {
                     self.single_quoted(word)?;
                     continue;
                 }
-                b'#' | b'\\' => return Err(self.error("this is not understood in brackets")),
+                b'#' | b'\\' => return Err(self.error("this is not supported in brackets")),
                 _ if is_meta(byte) => {
-                    return Err(self.error("this is not understood in brackets"));
+                    return Err(self.error("this is not supported in brackets"));
                 }
                 _ => {}
             }
@@ -355,7 +355,7 @@ impl Parser<'_> {
     /// Parses `(a b c)` after `name=`.
     fn array(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         if !self.is_bash() {
-            return Err(self.error("there are no arrays in this shell"));
+            return Err(self.error("this shell has no arrays"));
         }
         self.advance()?;
         self.script.evaluates = true;
@@ -371,7 +371,7 @@ impl Parser<'_> {
 
     fn process_substitution(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
         if !self.is_bash() {
-            return Err(self.error("there is no process substitution in this shell"));
+            return Err(self.error("this shell has no process substitution"));
         }
         self.advance()?;
         self.peek();
