@@ -153,3 +153,50 @@ fn switch_user(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         false => actions.opaque(call.span(), "a shell that reads commands from its input"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Input;
+    use crate::knowledge::Knowledge;
+    use crate::script::Shell;
+
+    fn actions(words: &[&str]) -> Vec<Action> {
+        let words: Vec<_> = words.iter().map(|word| Word::known(*word, 0..0)).collect();
+        let (input, shell) = (Input::Other, Shell::Sh);
+        let call = Call { words: &words, input, reads_listing: false, shell, wrappers: 0 };
+        let knowledge = Knowledge::default();
+        let mut actions = Actions::new(&knowledge);
+        inspect(&mut actions, &call.name().unwrap(), &call);
+        actions.into_list()
+    }
+
+    #[test]
+    fn every_row_runs_the_command_after_its_operands() {
+        for wrapper in WRAPPERS {
+            for name in wrapper.names.iter() {
+                let operands = vec!["1"; wrapper.operands];
+                let listed = actions(&[&[name], &*operands, &["rm", "x"]].concat());
+                let runs = match listed.as_slice() {
+                    [Action::Run(words)] => words[0].text().as_deref() == Some("rm"),
+                    [Action::RunScript { text, .. }] => wrapper.joins && text == "rm x",
+                    _ => false,
+                };
+                assert!(runs, "{name}: {listed:?}");
+                let odd = actions(&[name, "--no-such-option", "rm", "x"]);
+                let is_refused = matches!(odd.as_slice(), [Action::Opaque { .. }]);
+                let takes_any = wrapper.options.long_flags.is_empty();
+                assert!(is_refused || takes_any, "{name}: {odd:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_name_has_two_rows() {
+        let mut names: Vec<_> = WRAPPERS.iter().flat_map(|wrapper| wrapper.names.iter()).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+}
