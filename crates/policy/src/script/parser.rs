@@ -255,7 +255,8 @@ fn assigns(text: &str) -> bool {
 
 /// Escapes that `printf` turns into a dollar sign or a backquote.
 const ESCAPED: Names = Names(
-    "\\044 \\44 \\0044 \\x24 \\u24 \\u0024 \\140 \\0140 \\x60 \\u60 \\u0060 \\U24 \\U0024 \\U00000024 \\U60 \\U00000060",
+    "\\044 \\44 \\0044 \\x24 \\u24 \\u0024 \\140 \\0140 \\x60 \\u60 \\u0060 \\U24 \\U0024 \
+     \\U00000024 \\U60 \\U00000060",
 );
 
 /// Whether a byte ends a word.

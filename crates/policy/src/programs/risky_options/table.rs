@@ -262,10 +262,11 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
 /// Programs that run commands in ways that cannot be judged. Only `--version` and the like are fine.
 pub const RUNNERS: Names = Names(
     "at batch bwrap daemonize entr expect firejail gdb lldb ltrace-ng machinectl nsenter proot \
-     rlwrap run-parts socat screen start-stop-daemon systemd-nspawn systemd-run unshare \
-     setarch perf sg heaptrack cpulimit trickle catatonit s6-setuidgid setuidgid chpst softlimit envdir \
-     torify tsocks systemd-inhibit caffeinate chronic ifne hyperfine watchexec nodemon cross-env \
-     dotenv direnv fakechroot schroot gamemoderun mangohud dtach abduco lxc-attach i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
+     rlwrap run-parts socat screen start-stop-daemon systemd-nspawn systemd-run unshare setarch \
+     perf sg heaptrack cpulimit trickle catatonit s6-setuidgid setuidgid chpst softlimit envdir \
+     torify tsocks systemd-inhibit caffeinate chronic ifne hyperfine watchexec nodemon \
+     cross-env dotenv direnv fakechroot schroot gamemoderun mangohud dtach abduco lxc-attach \
+     i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
 );
 
 /// Compilers, and the beginnings of arguments that make them run or load something.
