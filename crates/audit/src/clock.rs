@@ -1,12 +1,12 @@
-//! A time, as people and programs read it.
+//! Timestamps in RFC 3339 form.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const DAY: u64 = 86_400;
 
-/// A time as `2026-07-28T13:05:09.042Z`.
+/// Formats a time as `2026-07-28T13:05:09.042Z`.
 pub fn rfc3339(time: SystemTime) -> String {
-    // A clock before 1970 is not set at all.
+    // A clock before 1970 was never set.
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, milliseconds) = (since.as_secs(), since.subsec_millis());
     let (year, month, day) = date(seconds / DAY);
@@ -14,7 +14,7 @@ pub fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milliseconds:03}Z")
 }
 
-/// Year, month and day of a day that is counted from 1970 on.
+/// Year, month and day, from a number of days since 1970.
 fn date(mut days: u64) -> (u64, usize, u64) {
     let mut year = 1970;
     while days >= 365 + leap_day(year) {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_follow_the_calendar() {
         for (milliseconds, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399_999, "2000-02-28T23:59:59.999Z"),

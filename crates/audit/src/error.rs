@@ -1,4 +1,4 @@
-//! Why a record could not be written, or the trail not read.
+//! Errors about writing records and reading the trail.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub enum Error {
     #[error(
         "nothing runs without an audit record, and none can be written to {}; make room there, let \
-         the server write there, or have the records kept elsewhere",
+         the server write there, or choose another folder for the records",
         path.display()
     )]
     Write { path: PathBuf, source: io::Error },
@@ -16,7 +16,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error with all its causes, on one line.
+    /// Formats the error and all its causes on one line.
     pub fn chain(&self) -> String {
         mcpz_runtime::with_causes(self)
     }

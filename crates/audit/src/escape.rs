@@ -1,17 +1,17 @@
-//! Text that cannot mislead whoever looks at it on a terminal.
+//! Text that cannot mislead a person who sees it on a terminal.
 //!
-//! Controls move the cursor, marks of direction turn words around, and some characters have no width
-//! at all: a command must not hide behind them in the trail.
+//! Control characters move the cursor, direction marks reorder words, and some characters have no width. A command
+//! must not hide behind them in the trail.
 
 use std::io::{self, Write};
 
 use serde_json::ser::Formatter;
 
-/// Writes JSON in which everything that is not seen as it is stands as an escape.
+/// Writes JSON with escapes for all characters that are not visible as they are.
 pub struct Escaping;
 
 impl Formatter for Escaping {
-    /// Called for what JSON itself leaves as it is.
+    /// Called for the parts of a string that JSON itself does not escape.
     fn write_string_fragment<W: Write + ?Sized>(
         &mut self,
         writer: &mut W,
@@ -29,7 +29,7 @@ impl Formatter for Escaping {
     }
 }
 
-/// A text as one line on which everything can be seen.
+/// Formats a text as one line in which every character is visible.
 pub fn visible(text: &str) -> String {
     let mut seen = String::with_capacity(text.len());
     for found in text.chars() {
@@ -42,9 +42,9 @@ pub fn visible(text: &str) -> String {
     seen
 }
 
-/// Whether a character is a control, changes the direction of others, or has no width.
+/// Whether a character is a control character, changes the direction of others, or has no width.
 fn is_hidden(found: char) -> bool {
-    // Most text ends here.
+    // Fast path for most text.
     if matches!(found, ' '..='~') {
         return false;
     }
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_seen_is_written_as_an_escape() {
+    fn hidden_characters_are_escaped() {
         for (text, expected) in [
             ("a\x1b[2Jb", r#""a\u001b[2Jb""#),
             ("a\nb\t\"\\", r#""a\nb\t\"\\""#),
@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_what_was_written(text in any::<String>()) {
+        fn escaped_json_reads_back_unchanged(text in any::<String>()) {
             let json = json(&text);
             prop_assert!(!json.chars().any(is_hidden), "{json}");
             prop_assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);

@@ -1,4 +1,4 @@
-//! The files of a trail: the one that is written, and older ones by number.
+//! The files of a trail and their names, and locking.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -11,31 +11,31 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-/// How long to try again while somebody else has the lock, which takes microseconds.
-const PAUSE: Duration = Duration::from_micros(100);
+/// How long to pause before trying again to get a lock. Others usually hold it for microseconds.
+const RETRY_PAUSE: Duration = Duration::from_micros(100);
 
 const WAITING: &str = "waiting-";
 
 const WRITER: (&str, &str) = ("writer-", ".lock");
 
-/// The file that is written.
+/// The file that is currently written.
 pub fn current(folder: &Path) -> PathBuf {
     folder.join("audit.jsonl")
 }
 
-/// One that was put away: the higher the number, the newer.
+/// A rotated file. Higher numbers are newer.
 pub fn rotated(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("audit.{number}.jsonl"))
 }
 
-/// The numbers of those that were put away, oldest first.
+/// The numbers of the rotated files, oldest first.
 pub fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder)? {
         let name = entry?.file_name();
         let number = name.to_str().and_then(|name| {
             let digits = name.strip_prefix("audit.")?.strip_suffix(".jsonl")?;
-            // Only as we write it: `audit.01.jsonl` is somebody else's.
+            // Only names as we write them: `audit.01.jsonl` is not ours.
             digits.parse().ok().filter(|number: &u64| number.to_string() == digits)
         });
         numbers.extend(number);
@@ -44,12 +44,12 @@ pub fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Where a process keeps records that wait for the trail.
+/// The file of a process whose records wait to join the trail.
 pub fn waiting(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{WAITING}{name}.jsonl"))
 }
 
-/// All of those.
+/// All waiting files.
 pub fn all_waiting(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -62,13 +62,13 @@ pub fn all_waiting(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// What a process keeps locked that has ends to record.
+/// The file that a process with ends to record keeps locked.
 pub fn writer(folder: &Path, name: &str) -> PathBuf {
     let (before, after) = WRITER;
     folder.join(format!("{before}{name}{after}"))
 }
 
-/// The names of all of those.
+/// The names of all writers.
 pub fn all_writers(folder: &Path) -> io::Result<HashSet<String>> {
     let (before, after) = WRITER;
     let mut names = HashSet::new();
@@ -80,25 +80,25 @@ pub fn all_writers(folder: &Path) -> io::Result<HashSet<String>> {
     Ok(names)
 }
 
-/// Opens a file of the folder to be read and written by us alone, and makes it if need be.
+/// Opens or creates a file that only our user can read and write.
 pub fn open(path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).append(append).create(true).mode(0o600);
-    // A pipe in its place must not hold us up.
+    // A named pipe in its place must not block us.
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
     let file = options.open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file")),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     }
 }
 
-/// Device and inode, by which a file is known.
+/// Device and inode, which identify a file.
 pub fn identity(found: &Metadata) -> (u64, u64) {
     (found.dev(), found.ino())
 }
 
-/// What is at a path, if there is anything.
+/// The metadata of what is at a path, if anything is.
 pub fn found_at(path: &Path) -> io::Result<Option<Metadata>> {
     match fs::symlink_metadata(path) {
         Ok(found) => Ok(Some(found)),
@@ -107,18 +107,18 @@ pub fn found_at(path: &Path) -> io::Result<Option<Metadata>> {
     }
 }
 
-/// A file that is locked as long as this lives.
-pub struct Held(Arc<File>);
+/// A lock on a file, released on drop.
+pub struct FileLock(Arc<File>);
 
-impl Held {
-    /// Takes the lock, or gives up when `patience` is over. A lock that is never given back, such as
-    /// that of a process that was stopped, must not hold up everything else.
-    pub fn take(file: Arc<File>, how: Sharing, patience: Duration) -> io::Result<Self> {
-        let operation = match how {
-            Sharing::Alone => FlockOperation::NonBlockingLockExclusive,
-            Sharing::Readers => FlockOperation::NonBlockingLockShared,
+impl FileLock {
+    /// Takes the lock, or fails after `timeout`. A lock that is never released, such as that of a stopped process,
+    /// must not block everything else.
+    pub fn acquire(file: Arc<File>, mode: LockMode, timeout: Duration) -> io::Result<Self> {
+        let operation = match mode {
+            LockMode::Exclusive => FlockOperation::NonBlockingLockExclusive,
+            LockMode::Shared => FlockOperation::NonBlockingLockShared,
         };
-        let mut until = None;
+        let mut deadline = None;
         loop {
             match flock(&*file, operation) {
                 Ok(()) => return Ok(Self(file)),
@@ -126,22 +126,22 @@ impl Held {
                 Err(Errno::WOULDBLOCK) => {}
                 Err(error) => return Err(error.into()),
             }
-            if Instant::now() >= *until.get_or_insert_with(|| Instant::now() + patience) {
-                let text = "another process has locked it and does not let go";
+            if Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + timeout) {
+                let text = "another process holds its lock and does not release it";
                 return Err(io::Error::new(io::ErrorKind::TimedOut, text));
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RETRY_PAUSE);
         }
     }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sharing {
-    Alone,
-    Readers,
+pub enum LockMode {
+    Exclusive,
+    Shared,
 }
 
-impl Drop for Held {
+impl Drop for FileLock {
     fn drop(&mut self) {
         let _ = flock(&*self.0, FlockOperation::Unlock);
     }

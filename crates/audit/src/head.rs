@@ -1,25 +1,25 @@
-//! How far the trail went, beside it: lines that are taken off its end are missed.
+//! The head of the trail: a file that names its last line, so that a truncated trail shows.
 //!
-//! The head is written after the lines, a moment later. Whoever is killed in between leaves a trail
-//! that is ahead of it; it is never behind.
+//! The head is written shortly after the lines. If a writer is killed in between, the trail is ahead of its head.
+//! It is never behind, unless lines were removed.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::line::Link;
-use crate::seal::{Key, Mac};
+use crate::mac::{Key, Mac};
 
 pub const HEAD_FILE: &str = "audit.head";
 
-/// Its length in the file: always the same, so that each takes the place of the one before.
-const LENGTH: usize = 20 + 1 + 20 + 1 + Mac::TEXT + 1 + Mac::TEXT + 1;
+/// The length of the file. It is constant, so each head replaces the one before completely.
+const LENGTH: usize = 20 + 1 + 20 + 1 + Mac::TEXT_LENGTH + 1 + Mac::TEXT_LENGTH + 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
     /// The last line.
     pub link: Link,
-    /// The length of the file after it.
+    /// The length of the trail's current file after that line.
     pub size: u64,
 }
 
@@ -32,7 +32,7 @@ impl Head {
         file.write_all_at(text.as_bytes(), 0)
     }
 
-    /// Reads what was written, if that is what is there.
+    /// Reads the head, if it is there and genuine.
     pub fn read(file: &File, key: &Key) -> io::Result<Option<Self>> {
         let mut text = [0; LENGTH];
         match file.read_exact_at(&mut text, 0) {
@@ -43,8 +43,9 @@ impl Head {
     }
 
     fn parse(text: &[u8], key: &Key) -> Option<Self> {
-        let (text, seal) = text.strip_suffix(b"\n")?.split_at_checked(LENGTH - 2 - Mac::TEXT)?;
-        if !key.fits(text, Mac::parse(seal.strip_prefix(b" ")?)?) {
+        let (text, seal) =
+            text.strip_suffix(b"\n")?.split_at_checked(LENGTH - 2 - Mac::TEXT_LENGTH)?;
+        if !key.verifies(text, Mac::parse(seal.strip_prefix(b" ")?)?) {
             return None;
         }
         let mut parts = std::str::from_utf8(text).ok()?.split(' ');

@@ -1,29 +1,39 @@
-//! The record of everything that was asked for, run and refused.
+//! The audit trail: a tamper-evident record of every command that was requested, run or refused.
 //!
-//! A JSON line before each run and one after it, and one before all that is typed into it, in a folder only we can read; whoever cannot write
-//! the first runs nothing. Each line holds the mark of the one before and one of its own, made with a
-//! key, and the head beside the file tells which was the last: a line that is changed, removed or
-//! put elsewhere shows ([`verify`]). Several processes write to one trail; when one of them is gone, another
-//! records the ends it has not.
+//! One JSON line is written before each run, one after it, and one before each input typed into it, in a folder
+//! that only our user can read. A run whose first line cannot be written does not start. Each line contains the MAC
+//! of the line before and its own, made with a key, and the head beside the file names the last line. A line that
+//! is changed, removed or moved therefore shows ([`verify`]).
 //!
-//!     gate ─▶ Audit::start ─▶ Recorded ─▶ run ─▶ Recorded::end
-//!       └───▶ Audit::refuse (on the disk before it is told)
+//!     gate ─▶ Audit::record_start ─▶ RecordedRun ─▶ run ─▶ RecordedRun::end
+//!       └───▶ Audit::record_refusal (on the disk before the caller is told)
 //!
-//! The marks hold against whoever cannot read the key. A command that runs as the same user can,
-//! unless something keeps it from the folder.
+//!     audit.jsonl    audit.head   audit.key           the trail, its last line, the key
+//!     audit.N.jsonl                                   older parts of the trail
+//!     waiting-NAME.jsonl                              records of a process that could not get the lock
+//!     writer-NAME.lock                                locked by a process that has ends to record
+//!
+//! A command waits for three system calls on the server's own thread. The head, and the line after a run, are
+//! written when the server has nothing else to do ([`Later`]), in any case before it ends.
+//!
+//! Every run gets an end. Ends that a full disk refuses are retried, after one second at first and every 30 seconds
+//! later. If a process is killed before it records an end, another one records the run as lost.
+//!
+//! The MACs protect against those who cannot read the key. A command that runs as the same user can read it, unless
+//! a sandbox hides the folder.
 
 mod clock;
 mod error;
 mod escape;
 mod files;
 mod head;
+mod input;
 mod line;
-mod peers;
+mod mac;
 mod reader;
 mod record;
-mod seal;
+mod refused_peer;
 mod trail;
-mod typing;
 mod verify;
 mod waiting;
 mod writer;
@@ -43,43 +53,43 @@ use tokio::runtime::Handle;
 pub use clock::rfc3339;
 pub use error::Error;
 pub use escape::{Escaping, visible};
-pub use peers::RefusedPeer;
+pub use input::TypedInput;
+pub use mac::sha256;
 pub use reader::{AuditTail, audit_lines};
-pub use record::{Asked, Command, Discretion, Ended, Permit, Reason, Source};
-pub use seal::sha256;
-pub use typing::Entered;
+pub use record::{Command, Permit, Reason, Redaction, RequestedRun, RunEnd, Source};
+pub use refused_peer::RefusedPeer;
 pub use verify::{Defect, Fault, Verified, verify};
 
+use input::InputRecord;
 use mcpz_runtime::Later;
 use mcpz_runtime::random_name;
-use peers::Rejection;
-use record::{Closing, Opening};
+use record::{EndRecord, RequestRecord};
+use refused_peer::PeerRefusalRecord;
 use trail::Trail;
-use typing::Typed;
 use writer::{Writer, unended};
 
-/// How many ends of runs are kept that cannot be recorded.
-const MAX_OWED: usize = 10_000;
+/// How many ends that could not be recorded are held in memory.
+const MAX_PENDING: usize = 10_000;
 
-/// Between two tries to record them, at first and at last.
-const TRY_AGAIN: Duration = Duration::from_secs(1);
-const TRY_SELDOM: Duration = Duration::from_secs(30);
+/// The pause between two attempts to record them, at first and at most.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const MAX_RETRY: Duration = Duration::from_secs(30);
 
-/// How many of them are named at the end.
+/// How many of them the last message names.
 const MAX_NAMED: usize = 100;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditSettings {
-    /// The folder of the trail; made when the first record is written.
+    /// The folder of the trail, created with the first record.
     pub folder: PathBuf,
-    /// How long a file may get before another is begun, in bytes.
+    /// The size at which a file is rotated, in bytes.
     pub max_size: u64,
-    /// How many files are kept besides the one that is written.
+    /// How many files to keep besides the current one.
     pub keep: u64,
 }
 
 impl AuditSettings {
-    /// The least a file may be allowed to hold.
+    /// The lowest allowed `max_size`.
     pub const MIN_SIZE: u64 = trail::MIN_SIZE;
 
     pub fn new(folder: impl Into<PathBuf>) -> Self {
@@ -95,58 +105,68 @@ pub struct Audit {
 
 struct Shared {
     folder: PathBuf,
-    discretion: Discretion,
+    redaction: Redaction,
     trail: Mutex<Trail>,
-    owed: Mutex<Owed>,
+    pending: Mutex<PendingEnds>,
     writers: Mutex<Writers>,
     later: Later,
 }
 
 /// Ends of runs that could not be recorded yet.
 #[derive(Default)]
-struct Owed {
+struct PendingEnds {
     ends: VecDeque<Value>,
-    /// Whether there were more than are kept.
-    too_many: bool,
+    /// Whether some did not fit and were dropped.
+    overflowed: bool,
 }
 
-/// Who is known to record ends, as long as there are some to record.
+/// The writer files that we hold while there are ends to record.
 #[derive(Default)]
 struct Writers {
     own: Option<Writer>,
-    /// Those that are gone, and whose ends we owe.
+    /// Writers that are gone, and whose ends we record.
     taken_over: Vec<Writer>,
 }
 
-/// Proof that a run is on record. Its end is recorded too, once: when it is known or, if nobody
-/// says it, when this is dropped.
-pub struct Recorded {
+/// Proof that a run is on record. Its end is recorded exactly once: by [`end`](Self::end) or, without that, on
+/// drop.
+pub struct RecordedRun {
     audit: Audit,
     id: Arc<str>,
     ended: bool,
 }
 
 impl Audit {
-    /// Nothing is made or opened until there is something to write.
-    pub fn new(settings: AuditSettings, discretion: Discretion, later: Later) -> Self {
+    /// Creates or opens nothing until there is something to write.
+    pub fn new(settings: AuditSettings, redaction: Redaction, later: Later) -> Self {
         let folder = settings.folder.clone();
-        let (trail, owed) = (Mutex::new(Trail::new(settings)), Mutex::default());
+        let (trail, pending) = (Mutex::new(Trail::new(settings)), Mutex::default());
         let writers = Mutex::default();
-        Self { shared: Arc::new(Shared { folder, discretion, trail, owed, writers, later }) }
+        Self { shared: Arc::new(Shared { folder, redaction, trail, pending, writers, later }) }
     }
 
-    /// Records that a command is going to run. Without this, it must not.
-    pub fn start(&self, asked: &Asked<'_>, permit: &Permit) -> Result<Recorded, Error> {
+    /// Records that a command is about to run. Without this record it must not run.
+    pub fn record_start(
+        &self,
+        requested: &RequestedRun<'_>,
+        permit: &Permit,
+    ) -> Result<RecordedRun, Error> {
         let id = self.new_id()?;
-        let writer = self.enter(random_name)?;
-        self.append(&Opening::start((&id, &writer), asked, permit, &self.shared.discretion))?;
-        Ok(Recorded { audit: self.clone(), id, ended: false })
+        let writer = self.register_writer(random_name)?;
+        self.append(&RequestRecord::start(
+            (&id, &writer),
+            requested,
+            permit,
+            &self.shared.redaction,
+        ))?;
+        Ok(RecordedRun { audit: self.clone(), id, ended: false })
     }
 
-    /// Takes over a run whose beginning another process has put on record, and no other.
-    pub fn resume(&self, id: &str) -> Result<Recorded, Error> {
-        let recorded = Recorded { audit: self.clone(), id: id.into(), ended: false };
-        match self.enter(|| Ok(id.to_owned())) {
+    /// Continues the record of a run that another process has started to record. A process that uses this records
+    /// only that run.
+    pub fn adopt(&self, id: &str) -> Result<RecordedRun, Error> {
+        let recorded = RecordedRun { audit: self.clone(), id: id.into(), ended: false };
+        match self.register_writer(|| Ok(id.to_owned())) {
             Ok(_) => Ok(recorded),
             Err(error) => {
                 recorded.end(Err(Reason::new(error.chain())));
@@ -155,66 +175,79 @@ impl Audit {
         }
     }
 
-    /// Makes it known that we have ends to record, and returns the name we do so by.
-    fn enter(&self, name: impl FnOnce() -> io::Result<String>) -> Result<Arc<str>, Error> {
+    /// Registers this process as one that has ends to record, and returns its name.
+    fn register_writer(
+        &self,
+        name: impl FnOnce() -> io::Result<String>,
+    ) -> Result<Arc<str>, Error> {
         let own = &mut self.writers().own;
         if let Some(own) = own {
             return Ok(own.name.clone());
         }
-        let writer = name().and_then(|name| Writer::enter(&self.shared.folder, &name));
+        let writer = name().and_then(|name| Writer::register(&self.shared.folder, &name));
         let writer = writer.map_err(|source| self.error(source))?;
         Ok(own.insert(writer).name.clone())
     }
 
-    /// Records the ends of runs whose process is gone and has not: it was killed, or the disk was full.
-    pub async fn take_over(&self) {
+    /// Records the runs of processes that are gone as lost: they were killed, or the disk was full to the end.
+    pub async fn record_lost_runs(&self) {
         let folder = self.shared.folder.clone();
-        let gone = aside(move || Writer::gone(&folder)).await.unwrap_or_default();
+        let gone = aside(move || Writer::claim_abandoned(&folder)).await.unwrap_or_default();
         if gone.is_empty() {
             return;
         }
-        // What they have left waiting counts.
-        if let Err(source) = self.trail().gather() {
+        // Their waiting records count as well.
+        if let Err(source) = self.trail().flush_all() {
             tracing::warn!("{}", self.error(source).chain());
         }
         let folder = self.shared.folder.clone();
         let found = aside(move || (unended(&folder, &gone), gone)).await;
         let Ok((Ok(runs), gone)) = found else { return };
         for id in runs {
-            self.close(&Closing::lost(&id), &id);
+            self.record_end(&EndRecord::lost(&id), &id);
         }
-        let all_recorded = self.owed().ends.is_empty();
+        let all_recorded = self.pending().ends.is_empty();
         match all_recorded {
-            true => gone.into_iter().for_each(Writer::leave),
+            true => gone.into_iter().for_each(Writer::unregister),
             false => self.writers().taken_over.extend(gone),
         }
     }
 
-    /// Records that a command will not run, on the disk: who was refused may try to remove the trace.
-    pub async fn refuse(&self, asked: &Asked<'_>, reason: &Reason) -> Result<(), Error> {
+    /// Records that a command will not run. Syncs to the disk first: a caller that was refused may try to remove
+    /// the trace.
+    pub async fn record_refusal(
+        &self,
+        requested: &RequestedRun<'_>,
+        reason: &Reason,
+    ) -> Result<(), Error> {
         let id = self.new_id()?;
-        self.append_synced(&Opening::refused(&id, asked, reason, &self.shared.discretion)).await
+        self.append_synced(&RequestRecord::refused(&id, requested, reason, &self.shared.redaction))
+            .await
     }
 
-    /// Records what is going to be typed. Without this, it must not.
-    pub fn start_typing(&self, entered: &Entered<'_>) -> Result<(), Error> {
-        self.append(&Typed::start(entered, &self.shared.discretion)).map(drop)
+    /// Records what is about to be typed. Without this record it must not be typed.
+    pub fn record_input(&self, typed: &TypedInput<'_>) -> Result<(), Error> {
+        self.append(&InputRecord::start(typed, &self.shared.redaction)).map(drop)
     }
 
-    /// Records what will not be typed, on the disk.
-    pub async fn refuse_typing(&self, entered: &Entered<'_>, reason: &Reason) -> Result<(), Error> {
-        self.append_synced(&Typed::refused(entered, reason, &self.shared.discretion)).await
+    /// Records what will not be typed, and syncs it to the disk.
+    pub async fn record_refused_input(
+        &self,
+        typed: &TypedInput<'_>,
+        reason: &Reason,
+    ) -> Result<(), Error> {
+        self.append_synced(&InputRecord::refused(typed, reason, &self.shared.redaction)).await
     }
 
-    /// Records who was refused at a control socket, on the disk.
-    pub async fn refuse_peer(&self, peer: &RefusedPeer<'_>) -> Result<(), Error> {
+    /// Records a process that was refused at a control socket, and syncs that to the disk.
+    pub async fn record_refused_peer(&self, peer: &RefusedPeer<'_>) -> Result<(), Error> {
         let id = self.new_id()?;
-        self.append_synced(&Rejection::new(&id, peer, &self.shared.discretion)).await
+        self.append_synced(&PeerRefusalRecord::new(&id, peer, &self.shared.redaction)).await
     }
 
     async fn append_synced(&self, record: &impl Serialize) -> Result<(), Error> {
         let file = self.append(record)?;
-        self.settle();
+        self.flush();
         let synced = aside(move || file.sync_data()).await;
         synced.map_err(io::Error::from).flatten().map_err(|source| self.error(source))
     }
@@ -223,40 +256,40 @@ impl Audit {
         random_name().map(Arc::from).map_err(|source| self.error(source))
     }
 
-    /// Writes a line now, and later, with others that came meanwhile, how far the trail goes.
+    /// Writes a line now. The head is written later, once for all lines until then.
     fn append(&self, record: &impl Serialize) -> Result<Arc<File>, Error> {
-        let (file, settled) = {
+        let (file, flushed) = {
             let mut trail = self.trail();
-            let settled = trail.is_settled();
-            (trail.add(record).map_err(|source| self.error(source))?, settled)
+            let flushed = trail.is_flushed();
+            (trail.add(record).map_err(|source| self.error(source))?, flushed)
         };
-        if settled {
-            // Not while the trail is ours: a runtime that ends does it at once.
+        if flushed {
+            // Not while we hold the mutex: a runtime that is ending runs it at once.
             let audit = self.clone();
-            self.shared.later.add(move || audit.settle());
+            self.shared.later.add(move || audit.flush());
         }
         Ok(file)
     }
 
-    /// Records the end of a run, or keeps it until it can be recorded.
-    fn close(&self, closing: &Closing<'_>, id: &str) {
-        if let Err(error) = self.append(closing) {
-            // It has run, and will have ended when there is room again.
-            self.owe(closing, id, &error);
+    /// Records the end of a run, or postpones that until it can be recorded.
+    fn record_end(&self, record: &EndRecord<'_>, id: &str) {
+        if let Err(error) = self.append(record) {
+            // The run has taken place, so its end is recorded as soon as there is room.
+            self.postpone(record, id, &error);
         }
     }
 
-    fn owe(&self, closing: &Closing<'_>, id: &str, error: &Error) {
-        let mut owed = self.owed();
-        let known = !owed.ends.is_empty();
-        match serde_json::to_value(closing) {
-            Ok(closing) if owed.ends.len() < MAX_OWED => owed.ends.push_back(closing),
+    fn postpone(&self, record: &EndRecord<'_>, id: &str, error: &Error) {
+        let mut pending = self.pending();
+        let known = !pending.ends.is_empty();
+        match serde_json::to_value(record) {
+            Ok(record) if pending.ends.len() < MAX_PENDING => pending.ends.push_back(record),
             _ => {
-                owed.too_many = true;
+                pending.overflowed = true;
                 tracing::error!("the end of {id} is not on record: {}", error.chain());
             }
         }
-        drop(owed);
+        drop(pending);
         if known {
             return;
         }
@@ -264,44 +297,44 @@ impl Audit {
         if let Ok(runtime) = Handle::try_current() {
             let audit = self.clone();
             runtime.spawn(async move {
-                audit.caught_up().await;
-                tracing::error!("the ends of all runs of this server are on record now");
+                audit.wait_for_pending().await;
+                tracing::error!("the ends of all runs are on record now");
             });
         }
     }
 
-    /// Waits until all is recorded that could not be before.
-    pub async fn caught_up(&self) {
-        let mut pause = TRY_AGAIN;
-        while !self.catch_up() {
+    /// Waits until all pending ends are recorded.
+    pub async fn wait_for_pending(&self) {
+        let mut pause = FIRST_RETRY;
+        while !self.retry_pending() {
             tokio::time::sleep(pause).await;
-            pause = TRY_SELDOM.min(2 * pause);
+            pause = MAX_RETRY.min(2 * pause);
         }
     }
 
-    /// Records what could not be recorded before. False if some of it still cannot.
-    pub fn catch_up(&self) -> bool {
+    /// Tries to record the pending ends. Returns false if some are left.
+    pub fn retry_pending(&self) -> bool {
         loop {
-            // Not while it is written: whatever fails meanwhile is added.
-            let Some(first) = self.owed().ends.front().cloned() else { return true };
+            // Do not hold the mutex while writing: an end that fails meanwhile is added.
+            let Some(first) = self.pending().ends.front().cloned() else { return true };
             if self.append(&first).is_err() {
                 return false;
             }
-            self.owed().ends.pop_front();
+            self.pending().ends.pop_front();
         }
     }
 
-    fn owed(&self) -> MutexGuard<'_, Owed> {
-        self.shared.owed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn pending(&self) -> MutexGuard<'_, PendingEnds> {
+        self.shared.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn writers(&self) -> MutexGuard<'_, Writers> {
         self.shared.writers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn settle(&self) {
-        if let Err(source) = self.trail().settle() {
-            // The lines are there: whoever writes next goes on from them.
+    fn flush(&self) {
+        if let Err(source) = self.trail().flush() {
+            // The lines are there. The next writer continues after them.
             tracing::warn!("{}", self.error(source).chain());
         }
     }
@@ -316,19 +349,20 @@ impl Audit {
 }
 
 impl Drop for Shared {
-    /// Nobody writes any more: the last try, and the last word.
+    /// Nobody writes any more: tries one last time, and reports what is left.
     fn drop(&mut self) {
         let trail = self.trail.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Owed { ends, too_many } = self.owed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let PendingEnds { ends, overflowed } =
+            self.pending.get_mut().unwrap_or_else(PoisonError::into_inner);
         while ends.front().is_some_and(|first| trail.add(first).is_ok()) {
             ends.pop_front();
         }
-        let settled = match ends.is_empty() && trail.is_open() {
-            true => trail.gather(),
-            false => trail.settle(),
+        let flushed = match ends.is_empty() && trail.is_open() {
+            true => trail.flush_all(),
+            false => trail.flush(),
         };
-        if let Err(error) = settled {
-            tracing::warn!("what is left to do for the audit trail is left to others: {error}");
+        if let Err(error) = flushed {
+            tracing::warn!("cannot complete the audit trail; the next server will: {error}");
         }
         if !ends.is_empty() {
             let ids = ends.iter().filter_map(|end| end["id"].as_str());
@@ -338,42 +372,42 @@ impl Drop for Shared {
                 more => format!(" and {more} more"),
             };
             tracing::error!(
-                "the ends of these runs are not on record; the next server records that they are lost: \
+                "the ends of these runs are not on record; the next server will record them as lost: \
                  {named}{more}"
             );
-        } else if !*too_many {
+        } else if !*overflowed {
             let writers = self.writers.get_mut().unwrap_or_else(PoisonError::into_inner);
             let Writers { own, taken_over } = std::mem::take(writers);
-            own.into_iter().chain(taken_over).for_each(Writer::leave);
+            own.into_iter().chain(taken_over).for_each(Writer::unregister);
         }
     }
 }
 
-impl Recorded {
-    /// What the run is known by, here and to whoever asked for it.
+impl RecordedRun {
+    /// The id of the run, in the trail and for its caller.
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
 
     /// Leaves it to another process to record the end.
-    pub fn leave(mut self) -> Arc<str> {
+    pub fn hand_over(mut self) -> Arc<str> {
         self.ended = true;
         self.id.clone()
     }
 
-    /// Records what became of the run.
-    pub fn end(mut self, end: Result<Ended, Reason>) {
+    /// Records how the run ended.
+    pub fn end(mut self, end: Result<RunEnd, Reason>) {
         self.write_end(end);
     }
 
-    fn write_end(&mut self, end: Result<Ended, Reason>) {
+    fn write_end(&mut self, end: Result<RunEnd, Reason>) {
         self.ended = true;
-        let closing = Closing::new(&self.id, end, &self.audit.shared.discretion);
-        self.audit.close(&closing, &self.id);
+        let record = EndRecord::new(&self.id, end, &self.audit.shared.redaction);
+        self.audit.record_end(&record, &self.id);
     }
 }
 
-impl Drop for Recorded {
+impl Drop for RecordedRun {
     fn drop(&mut self) {
         if !self.ended {
             self.write_end(Err(Reason::new("cancelled before it was started")));
@@ -381,7 +415,7 @@ impl Drop for Recorded {
     }
 }
 
-/// An error of somebody who reads the trail.
+/// Makes an error about reading `path`.
 fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     |source| Error::Read { path: path.to_owned(), source }
 }
@@ -397,12 +431,12 @@ mod tests {
     #[test]
     fn a_run_that_ends_with_the_runtime_has_its_end_recorded() {
         let folder = tempfile::tempdir().unwrap();
-        let discretion = Discretion { commands: true, secrets: Secrets::default() };
-        let audit = Audit::new(AuditSettings::new(folder.path()), discretion, Later::default());
+        let redaction = Redaction { log_commands: true, secrets: Secrets::default() };
+        let audit = Audit::new(AuditSettings::new(folder.path()), redaction, Later::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
         runtime.block_on(async {
-            let asked = Asked {
+            let requested = RequestedRun {
                 source: Source { tool: "execute_command", client: None, owner: "somebody" },
                 command: Command::Script { text: "sleep 300", shell: Path::new("/bin/sh") },
                 directory: Path::new("/"),
@@ -411,7 +445,7 @@ mod tests {
                 environment: Vec::new(),
                 stdin_bytes: None,
             };
-            let recorded = audit.start(&asked, &permit).unwrap();
+            let recorded = audit.record_start(&requested, &permit).unwrap();
             audit.shared.later.catch_up();
             tokio::spawn(async move {
                 let _recorded = recorded;
@@ -422,6 +456,6 @@ mod tests {
         drop(runtime);
         let lines = std::fs::read_to_string(folder.path().join("audit.jsonl")).unwrap();
         assert_eq!(lines.lines().count(), 2, "{lines}");
-        assert!(audit.trail().is_settled());
+        assert!(audit.trail().is_flushed());
     }
 }

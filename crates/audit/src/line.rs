@@ -1,8 +1,8 @@
-//! One line of the trail.
+//! A line of the trail.
 //!
-//!     {"seq":7,"time":"…", what happened … ,"prev":"<mac of line 6>","mac":"<HMAC of all before>"}
+//!     {"seq":7,"time":"…", the record … ,"prev":"<MAC of line 6>","mac":"<HMAC of everything before>"}
 //!
-//! The mark is over the bytes as they stand, so there is nothing to argue about what they mean.
+//! The MAC covers the bytes as written, so verification does not depend on how anybody parses them.
 
 use std::io::Write;
 use std::time::SystemTime;
@@ -11,19 +11,19 @@ use serde::Serialize;
 
 use crate::clock::rfc3339;
 use crate::escape::Escaping;
-use crate::seal::{Key, Mac};
+use crate::mac::{Key, Mac};
 
-/// No line is longer: all that goes into one has a limit.
+/// The longest line. Everything that goes into one has a limit.
 pub const MAX_LINE: usize = 512 << 10;
 
 const BEGINNING: &[u8] = b"{\"seq\":";
 const PREV: &[u8] = b",\"prev\":\"";
 const MAC: &[u8] = b",\"mac\":\"";
 
-/// What a record has that was written elsewhere first.
+/// Marks a record that was written to a waiting file first.
 pub const JOINED: &[u8] = b",\"joined\":true";
 
-/// The place of a line in the chain.
+/// The position of a line in the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     pub seq: u64,
@@ -31,11 +31,11 @@ pub struct Link {
 }
 
 impl Link {
-    /// What is before the first line.
+    /// What comes before the first line.
     pub const START: Self = Self { seq: 0, mac: Mac::NONE };
 }
 
-/// Writes the line that follows `last`, and returns its own place.
+/// Writes the line that follows `last`, and returns its link.
 pub fn compose(line: &mut Vec<u8>, record: &impl Serialize, last: Link, key: &Key) -> Link {
     let seq = last.seq + 1;
     line.clear();
@@ -45,13 +45,13 @@ pub fn compose(line: &mut Vec<u8>, record: &impl Serialize, last: Link, key: &Ke
     let written =
         record.serialize(&mut serde_json::Serializer::with_formatter(&mut *line, Escaping));
     written.expect("strings and numbers are always JSON");
-    // In place of the record's own braces.
+    // Replaces the record's own braces.
     line[from] = b',';
     line.pop();
     finish(line, last, key)
 }
 
-/// Writes a line that follows `last` with what stood in one elsewhere.
+/// Writes a line that follows `last` with the body of a line that waited.
 pub fn compose_joined(line: &mut Vec<u8>, body: &[u8], last: Link, key: &Key) -> Link {
     let seq = last.seq + 1;
     line.clear();
@@ -61,7 +61,7 @@ pub fn compose_joined(line: &mut Vec<u8>, body: &[u8], last: Link, key: &Key) ->
     finish(line, last, key)
 }
 
-/// Adds where a line stands, and its mark.
+/// Appends the MAC of the line before, and its own.
 fn finish(line: &mut Vec<u8>, last: Link, key: &Key) -> Link {
     let _ = write!(line, ",\"prev\":\"{}\"", last.mac);
     let mac = key.sign(line);
@@ -69,18 +69,18 @@ fn finish(line: &mut Vec<u8>, last: Link, key: &Key) -> Link {
     Link { seq: last.seq + 1, mac }
 }
 
-/// A line as it was read, without its end.
+/// A line as read, without its newline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'a> {
     pub link: Link,
     pub prev: Mac,
-    /// What stands in it besides its place, with a comma before.
+    /// Everything between the number and `prev`, starting with a comma.
     pub body: &'a [u8],
     signed: &'a [u8],
 }
 
 impl<'a> Line<'a> {
-    /// Takes a line apart, if it has the form of one.
+    /// Splits a line, if it is well-formed.
     pub fn parse(line: &'a [u8]) -> Option<Self> {
         let (signed, mac) = split_mac(line.strip_suffix(b"}")?, MAC)?;
         let (rest, prev) = split_mac(signed, PREV)?;
@@ -90,20 +90,20 @@ impl<'a> Line<'a> {
         Some(Self { link: Link { seq, mac }, prev, body, signed })
     }
 
-    /// Whether its place is the one behind another.
+    /// Whether the line comes directly after `last`.
     pub fn follows(&self, last: Link) -> bool {
         self.link.seq == last.seq + 1 && self.prev == last.mac
     }
 
-    /// Whether it is as it was written.
+    /// Whether the MAC fits the line.
     pub fn is_genuine(&self, key: &Key) -> bool {
-        key.fits(self.signed, self.link.mac)
+        key.verifies(self.signed, self.link.mac)
     }
 }
 
-/// Takes a field with a mark off the end.
+/// Splits a MAC field off the end.
 fn split_mac<'a>(text: &'a [u8], field: &[u8]) -> Option<(&'a [u8], Mac)> {
     let text = text.strip_suffix(b"\"")?;
-    let (rest, mac) = text.split_at_checked(text.len().checked_sub(Mac::TEXT)?)?;
+    let (rest, mac) = text.split_at_checked(text.len().checked_sub(Mac::TEXT_LENGTH)?)?;
     Some((rest.strip_suffix(field)?, Mac::parse(mac)?))
 }

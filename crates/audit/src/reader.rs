@@ -1,4 +1,4 @@
-//! Reading a trail, while it is written and put away.
+//! Reading a trail while others write and rotate it.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -11,7 +11,7 @@ use crate::files;
 use crate::line::{JOINED, Line};
 use crate::unreadable;
 
-/// Every whole line of a trail, oldest first, and then those that have yet to join it.
+/// All complete lines of a trail, oldest first, followed by those that wait to join it.
 pub fn audit_lines(folder: &Path) -> Result<impl Iterator<Item = String> + use<>, Error> {
     let files = open_all(folder)?.into_iter().map(|(_, file)| file);
     let waiting = files::all_waiting(folder).map_err(unreadable(folder))?;
@@ -19,26 +19,26 @@ pub fn audit_lines(folder: &Path) -> Result<impl Iterator<Item = String> + use<>
     Ok(files.chain(waiting).flat_map(|file| Lines(BufReader::new(file))))
 }
 
-/// The end of a trail, and what is added to it.
+/// Follows the end of a trail.
 pub struct AuditTail {
     folder: PathBuf,
-    /// The last record that was given.
+    /// The number of the last record that was returned.
     seq: u64,
     current: Option<Current>,
-    /// What has yet to join the trail, each file read up to a place.
+    /// Waiting files, each read up to some place.
     waiting: HashMap<PathBuf, Lines>,
-    /// What was given of that, without its places. It is not given again when it joins.
+    /// The bodies of waiting records that were returned. They are not returned again when they join.
     given: HashSet<Vec<u8>>,
 }
 
-/// The file that is written, read up to a place.
+/// The current file, read up to some place.
 struct Current {
     identity: (u64, u64),
     lines: Lines,
 }
 
 impl AuditTail {
-    /// Begins with the last `count` lines.
+    /// Starts with the last `count` lines.
     pub fn last(folder: &Path, count: usize) -> Result<(Self, Vec<String>), Error> {
         let (waiting, given) = (HashMap::new(), HashSet::new());
         let mut tail = Self { folder: folder.to_owned(), seq: 0, current: None, waiting, given };
@@ -49,7 +49,7 @@ impl AuditTail {
         Ok((tail, last.into()))
     }
 
-    /// What was added to that which has yet to join the trail.
+    /// What was added to the waiting files.
     fn read_waiting(&mut self) -> Result<Vec<String>, Error> {
         let paths = files::all_waiting(&self.folder).map_err(unreadable(&self.folder))?;
         self.waiting.retain(|path, _| paths.contains(path));
@@ -68,7 +68,7 @@ impl AuditTail {
         Ok(added)
     }
 
-    /// The last lines: as many as are wanted, or at least all that are newer than a record.
+    /// The last `count` lines, or fewer if those already include everything after record `after`.
     fn read_back(&mut self, count: usize, after: u64) -> Result<VecDeque<String>, Error> {
         let mut last = VecDeque::new();
         for (path, file) in open_all(&self.folder)?.into_iter().rev() {
@@ -93,14 +93,14 @@ impl AuditTail {
         Ok(last)
     }
 
-    /// What was added since.
+    /// What was added since the last call.
     pub fn more(&mut self) -> Result<Vec<String>, Error> {
         let mut added = Vec::new();
         let path = files::current(&self.folder);
         let at = files::found_at(&path).map_err(unreadable(&path))?.as_ref().map(files::identity);
         match &mut self.current {
             Some(current) if Some(current.identity) == at => added.extend(&mut current.lines),
-            // It was put away, and perhaps more than one.
+            // The file was rotated, perhaps more than once.
             _ => {
                 self.current = None;
                 let lines = self.read_back(usize::MAX, self.seq)?;
@@ -132,15 +132,15 @@ fn seq(line: &str) -> Option<u64> {
     Line::parse(line.as_bytes()).map(|line| line.link.seq)
 }
 
-/// What stands in a record, wherever it stands.
+/// The body of a line, the same in a waiting file and in the trail.
 fn body(line: &str) -> Option<Vec<u8>> {
     let body = Line::parse(line.as_bytes())?.body;
     Some(body.strip_suffix(JOINED).unwrap_or(body).to_vec())
 }
 
-/// The files there are, oldest first.
+/// Opens all files, oldest first.
 fn open_all(folder: &Path) -> Result<Vec<(PathBuf, File)>, Error> {
-    // Before those that were put away are counted: it may become one of them meanwhile.
+    // Before listing the rotated ones: it may become one of them meanwhile.
     let current = files::current(folder);
     let written = File::open(&current);
     let numbers = files::numbers(folder).map_err(unreadable(folder))?;
@@ -158,7 +158,7 @@ fn open_all(folder: &Path) -> Result<Vec<(PathBuf, File)>, Error> {
                 (Ok(one), Ok(other)) => files::identity(&one) == files::identity(&other),
                 _ => false,
             };
-            // It may not even be the last of them by now.
+            // By now, it may not even be the last of them.
             if !files.iter().any(is_same) {
                 files.push((current, file));
             }
@@ -169,7 +169,7 @@ fn open_all(folder: &Path) -> Result<Vec<(PathBuf, File)>, Error> {
     Ok(files)
 }
 
-/// Whole lines; one that has no end yet is left for later.
+/// Complete lines. An incomplete one is left for later.
 struct Lines(BufReader<File>);
 
 impl Iterator for Lines {

@@ -1,4 +1,7 @@
-//! What is written of a command, and what never is: the values of variables, and what it reads.
+//! The records of runs, and of repairs of the trail itself.
+//!
+//! The values of variables and what a command reads are never recorded. Secrets are masked, and command texts are
+//! left out if the settings say so ([`Redaction`]).
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -10,16 +13,16 @@ use mcpz_output::Secrets;
 use serde::{Deserialize, Serialize};
 
 use crate::line::MAX_LINE;
-use crate::seal::sha256;
+use crate::mac::sha256;
 
-/// The most that is written of a command, and of the names of its variables.
+/// The limit for a command, and for the names of its variables.
 pub const MAX_TEXT: usize = 16 << 10;
 
-/// The most that is written of anything else somebody else has named.
+/// The limit for any other text that comes from outside.
 pub const MAX_NAME: usize = 4 << 10;
 
-/// What somebody wants to have run.
-pub struct Asked<'a> {
+/// A run that somebody requests.
+pub struct RequestedRun<'a> {
     pub source: Source<'a>,
     pub command: Command<'a>,
     pub directory: &'a Path,
@@ -28,7 +31,7 @@ pub struct Asked<'a> {
     pub description: Option<&'a str>,
     /// The names of the variables it sets.
     pub environment: Vec<&'a str>,
-    /// How much it is given to read.
+    /// How much input it gets.
     pub stdin_bytes: Option<u64>,
 }
 
@@ -38,7 +41,7 @@ pub enum Command<'a> {
     Argv(&'a [String]),
 }
 
-/// Who asked, and by what.
+/// Who requested it, and with which tool.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     pub tool: &'a str,
@@ -48,9 +51,9 @@ pub struct Source<'a> {
 
 /// Why something may run.
 pub struct Permit {
-    /// The rules of the allow list that were needed.
+    /// The rules of the allow list that it needed.
     pub rules: Vec<String>,
-    /// What it looks like, if that is a reason to be careful.
+    /// Why it looks dangerous, if it does.
     pub warnings: Vec<&'static str>,
 }
 
@@ -59,20 +62,20 @@ pub struct Reason {
     /// The rule that decided, if one did.
     pub rule: Option<String>,
     pub text: String,
-    /// The same without a word of the command, if the text has some.
-    pub discreet: Option<String>,
+    /// The text without any part of the command, if `text` quotes some.
+    pub redacted: Option<String>,
 }
 
 impl Reason {
-    /// One that quotes no command.
+    /// A reason that does not quote the command.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { rule: None, text: text.into(), discreet: None }
+        Self { rule: None, text: text.into(), redacted: None }
     }
 }
 
-/// What became of a run.
+/// How a run ended.
 #[derive(Default)]
-pub struct Ended {
+pub struct RunEnd {
     pub result: &'static str,
     pub exit_code: Option<i32>,
     pub signal: Option<String>,
@@ -84,49 +87,49 @@ pub struct Ended {
     pub stderr_bytes: u64,
     pub lost_bytes: u64,
     pub background: Vec<i32>,
-    /// What the sandbox has refused.
+    /// What the sandbox refused.
     pub refused: Vec<String>,
 }
 
-/// What must not be written.
-pub struct Discretion {
-    /// Whether the text of commands may be.
-    pub commands: bool,
+/// What is left out of records.
+pub struct Redaction {
+    /// Whether command texts may be recorded.
+    pub log_commands: bool,
     pub secrets: Secrets,
 }
 
-impl Discretion {
-    /// What is written of a command's text, or of what quotes it: all of that comes through here.
-    pub fn written<'a>(&self, text: &'a str) -> Cow<'a, str> {
+impl Redaction {
+    /// Masks secrets. Every text of a command, and every text that quotes one, must pass through here.
+    pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.secrets.mask(text)
     }
 
-    /// The same for what may not be written in any case.
-    pub fn unless(&self, hidden: bool) -> Self {
-        Self { commands: self.commands && !hidden, secrets: self.secrets.clone() }
+    /// The same, without command texts if `hidden`.
+    pub fn hiding(&self, hidden: bool) -> Self {
+        Self { log_commands: self.log_commands && !hidden, secrets: self.secrets.clone() }
     }
 
-    /// Why a command did not run.
+    /// The text of a reason, as it may be recorded.
     pub fn reason(&self, reason: &Reason) -> Cow<'static, str> {
-        let text = match (&reason.discreet, self.commands) {
-            (Some(discreet), false) => discreet,
+        let text = match (&reason.redacted, self.log_commands) {
+            (Some(redacted), false) => redacted,
             _ => &reason.text,
         };
-        cut(self.written(text).into_owned().into(), MAX_NAME)
+        cut(self.mask(text).into_owned().into(), MAX_NAME)
     }
 }
 
-/// One line before a run, or in place of one.
+/// The line before a run, or instead of one.
 #[derive(Serialize)]
-pub struct Opening<'a> {
+pub struct RequestRecord<'a> {
     id: &'a str,
     #[serde(flatten)]
-    verdict: Verdict<'a>,
-    /// What looked dangerous and was let through.
+    decision: DecisionFields<'a>,
+    /// Why it looked dangerous, although it was allowed.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     warnings: &'a [&'static str],
     #[serde(flatten)]
-    source: Asking<'a>,
+    source: SourceFields<'a>,
     /// Who will record the end, if there is one ([`crate::writer`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     writer: Option<&'a str>,
@@ -137,7 +140,7 @@ pub struct Opening<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<Cow<'a, str>>,
     #[serde(flatten)]
-    what: What<'a>,
+    command: CommandFields<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     environment: Vec<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -146,7 +149,7 @@ pub struct Opening<'a> {
 
 /// What was decided, and why.
 #[derive(Serialize)]
-pub struct Verdict<'a> {
+pub struct DecisionFields<'a> {
     event: &'static str,
     decision: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -155,8 +158,8 @@ pub struct Verdict<'a> {
     reason: Option<Cow<'a, str>>,
 }
 
-impl<'a> Verdict<'a> {
-    /// Something is let through, and recorded as this.
+impl<'a> DecisionFields<'a> {
+    /// The decision to allow something, recorded as this event.
     pub fn allow(event: &'static str) -> Self {
         Self { event, decision: "allow", rule: None, reason: None }
     }
@@ -166,16 +169,16 @@ impl<'a> Verdict<'a> {
         Self { event: "refused", decision: "deny", rule: None, reason }
     }
 
-    pub fn deny(reason: &'a Reason, discretion: &Discretion) -> Self {
+    pub fn deny(reason: &'a Reason, redaction: &Redaction) -> Self {
         let rule = reason.rule.as_deref().map(|rule| cut(rule.into(), MAX_NAME));
-        let reason = Some(discretion.reason(reason));
+        let reason = Some(redaction.reason(reason));
         Self { event: "refused", decision: "deny", rule, reason }
     }
 }
 
-/// Who asked, and whom.
+/// Who requested it, and from which server.
 #[derive(Serialize)]
-pub struct Asking<'a> {
+pub struct SourceFields<'a> {
     tool: &'a str,
     owner: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +186,7 @@ pub struct Asking<'a> {
     server_pid: u32,
 }
 
-impl<'a> From<Source<'a>> for Asking<'a> {
+impl<'a> From<Source<'a>> for SourceFields<'a> {
     fn from(source: Source<'a>) -> Self {
         Self {
             tool: source.tool,
@@ -196,72 +199,77 @@ impl<'a> From<Source<'a>> for Asking<'a> {
 
 /// The command itself.
 #[derive(Default, Serialize)]
-struct What<'a> {
+struct CommandFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     shell: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     argv: Option<Vec<Cow<'a, str>>>,
-    /// These two where not all of it is written.
+    /// Size and hash, if the text is not recorded completely.
     #[serde(skip_serializing_if = "Option::is_none")]
     command_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     command_sha256: Option<String>,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> RequestRecord<'a> {
     pub fn start(
         (id, writer): (&'a str, &'a str),
-        asked: &Asked<'a>,
+        requested: &RequestedRun<'a>,
         permit: &'a Permit,
-        discretion: &Discretion,
+        redaction: &Redaction,
     ) -> Self {
         let rule = (!permit.rules.is_empty()).then(|| permit.rules.join(", "));
         let rule = rule.map(|rule| cut(rule.into(), MAX_NAME));
         let warnings = &permit.warnings;
-        let verdict = Verdict { rule, ..Verdict::allow("start") };
-        Self { warnings, writer: Some(writer), ..Self::new(id, verdict, asked, discretion) }
+        let decision = DecisionFields { rule, ..DecisionFields::allow("start") };
+        Self { warnings, writer: Some(writer), ..Self::new(id, decision, requested, redaction) }
     }
 
-    /// A request that was refused, and why.
+    /// The record of a request that was refused.
     pub fn refused(
         id: &'a str,
-        asked: &Asked<'a>,
+        requested: &RequestedRun<'a>,
         reason: &'a Reason,
-        discretion: &Discretion,
+        redaction: &Redaction,
     ) -> Self {
-        Self::new(id, Verdict::deny(reason, discretion), asked, discretion)
+        Self::new(id, DecisionFields::deny(reason, redaction), requested, redaction)
     }
 
-    fn new(id: &'a str, verdict: Verdict<'a>, asked: &Asked<'a>, discretion: &Discretion) -> Self {
+    fn new(
+        id: &'a str,
+        decision: DecisionFields<'a>,
+        requested: &RequestedRun<'a>,
+        redaction: &Redaction,
+    ) -> Self {
         Self {
             id,
-            verdict,
+            decision,
             warnings: &[],
-            source: asked.source.into(),
+            source: requested.source.into(),
             writer: None,
-            directory: cut(asked.directory.to_string_lossy(), MAX_NAME),
-            timeout_ms: asked.timeout.map(|timeout| timeout.as_millis() as u64),
-            description: described(asked, discretion),
-            what: What::new(asked, discretion),
-            environment: cut_list(asked.environment.iter().map(|name| Cow::from(*name))),
-            stdin_bytes: asked.stdin_bytes,
+            directory: cut(requested.directory.to_string_lossy(), MAX_NAME),
+            timeout_ms: requested.timeout.map(|timeout| timeout.as_millis() as u64),
+            description: described(requested, redaction),
+            command: CommandFields::new(requested, redaction),
+            environment: cut_list(requested.environment.iter().map(|name| Cow::from(*name))),
+            stdin_bytes: requested.stdin_bytes,
         }
     }
 }
 
-fn described<'a>(asked: &Asked<'a>, discretion: &Discretion) -> Option<Cow<'a, str>> {
-    let text = asked.description.filter(|_| discretion.commands)?;
-    Some(cut(discretion.written(text), MAX_NAME))
+fn described<'a>(requested: &RequestedRun<'a>, redaction: &Redaction) -> Option<Cow<'a, str>> {
+    let text = requested.description.filter(|_| redaction.log_commands)?;
+    Some(cut(redaction.mask(text), MAX_NAME))
 }
 
-impl<'a> What<'a> {
-    fn new(asked: &Asked<'a>, discretion: &Discretion) -> Self {
-        match asked.command {
+impl<'a> CommandFields<'a> {
+    fn new(requested: &RequestedRun<'a>, redaction: &Redaction) -> Self {
+        match requested.command {
             Command::Script { text, shell } => {
                 let shell = shell.to_string_lossy();
-                let command = discretion.commands.then(|| discretion.written(text));
+                let command = redaction.log_commands.then(|| redaction.mask(text));
                 let all = command.as_ref().is_some_and(|command| command.len() <= MAX_TEXT);
                 Self {
                     shell: Some(cut(shell, MAX_NAME)),
@@ -272,10 +280,10 @@ impl<'a> What<'a> {
                 }
             }
             Command::Argv(words) => {
-                // As the program gets them: each with a NUL at its end.
+                // As the program gets them: each word ends with a NUL.
                 let joined: String = words.iter().flat_map(|word| [word.as_str(), "\0"]).collect();
-                let written = words.iter().map(|word| discretion.written(word));
-                let argv = discretion.commands.then(|| cut_list(written));
+                let written = words.iter().map(|word| redaction.mask(word));
+                let argv = redaction.log_commands.then(|| cut_list(written));
                 let all = argv.as_ref().is_some_and(|argv| argv.len() == words.len())
                     && joined.len() <= MAX_TEXT;
                 Self {
@@ -289,7 +297,7 @@ impl<'a> What<'a> {
     }
 }
 
-/// The beginning of a text.
+/// The start of a text.
 pub fn cut(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
     if text.len() <= limit {
         return text;
@@ -301,7 +309,7 @@ pub fn cut(text: Cow<'_, str>, limit: usize) -> Cow<'_, str> {
     }
 }
 
-/// The first of some words, as many as there is room for, and the beginning of the next.
+/// As many words as fit, and the start of the next.
 pub fn cut_list<'a>(words: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, str>> {
     let mut room = MAX_TEXT;
     let mut list = Vec::new();
@@ -316,9 +324,9 @@ pub fn cut_list<'a>(words: impl Iterator<Item = Cow<'a, str>>) -> Vec<Cow<'a, st
     list
 }
 
-/// One line after a run.
+/// The line after a run.
 #[derive(Default, Serialize)]
-pub struct Closing<'a> {
+pub struct EndRecord<'a> {
     id: &'a str,
     event: &'static str,
     result: &'static str,
@@ -339,32 +347,32 @@ pub struct Closing<'a> {
     lost_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     background_pids: Vec<i32>,
-    /// What the sandbox has refused.
+    /// What the sandbox refused.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused: Vec<Cow<'a, str>>,
 }
 
-impl<'a> Closing<'a> {
-    pub fn new(id: &'a str, end: Result<Ended, Reason>, discretion: &Discretion) -> Self {
-        let closing = Self { id, event: "end", ..Self::default() };
+impl<'a> EndRecord<'a> {
+    pub fn new(id: &'a str, end: Result<RunEnd, Reason>, redaction: &Redaction) -> Self {
+        let record = Self { id, event: "end", ..Self::default() };
         match end {
-            Ok(ended) => closing.ran(ended, discretion),
+            Ok(ended) => record.ran(ended, redaction),
             Err(reason) => {
-                let reason = Some(discretion.reason(&reason));
-                Self { result: "not_started", reason, ..closing }
+                let reason = Some(redaction.reason(&reason));
+                Self { result: "not_started", reason, ..record }
             }
         }
     }
 
-    /// That of a run whose process was gone before it had recorded the end.
+    /// The end of a run whose process was gone before it recorded one.
     pub fn lost(id: &'a str) -> Self {
-        let reason = "the process that kept it was gone before its end was recorded";
+        let reason = "its process was gone before the end was recorded";
         let (event, result, reason) = ("end", "lost", Some(reason.into()));
         Self { id, event, result, reason, ..Self::default() }
     }
 
-    fn ran(self, ended: Ended, discretion: &Discretion) -> Self {
-        let refused = ended.refused.iter().filter(|_| discretion.commands);
+    fn ran(self, ended: RunEnd, redaction: &Redaction) -> Self {
+        let refused = ended.refused.iter().filter(|_| redaction.log_commands);
         Self {
             result: ended.result,
             exit_code: ended.exit_code,
@@ -376,31 +384,31 @@ impl<'a> Closing<'a> {
             stdout_bytes: ended.stdout_bytes,
             stderr_bytes: ended.stderr_bytes,
             lost_bytes: Some(ended.lost_bytes).filter(|lost| *lost > 0),
-            refused: refused.map(|it| discretion.written(it).into_owned().into()).collect(),
+            refused: refused.map(|it| redaction.mask(it).into_owned().into()).collect(),
             background_pids: ended.background,
             ..self
         }
     }
 }
 
-/// The first line of a file that is not the first.
+/// The first line of every file except the first.
 #[derive(Serialize, Deserialize)]
-pub struct Rotated {
+pub struct RotationRecord {
     event: Cow<'static, str>,
-    /// The number of the file before; 0 if it is not there.
+    /// The number of the file before, or 0 if there is none.
     pub previous: u64,
     /// The number of the oldest file that is kept.
     pub oldest: u64,
 }
 
-impl Rotated {
+impl RotationRecord {
     pub const EVENT: &'static str = "rotated";
 
     pub fn new(previous: u64, oldest: u64) -> Self {
         Self { event: Self::EVENT.into(), previous, oldest }
     }
 
-    /// Reads it from the beginning of a file.
+    /// Reads the first line of a file.
     pub fn read(path: &Path) -> Option<Self> {
         let mut line = Vec::new();
         let file = File::open(path).ok()?.take(MAX_LINE as u64);
@@ -413,9 +421,9 @@ impl Rotated {
     }
 }
 
-/// Something was not as it was left.
+/// The trail was not as its last writer left it.
 #[derive(Serialize)]
-pub struct Repaired<'a> {
+pub struct RepairRecord<'a> {
     event: &'static str,
     what: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -426,24 +434,24 @@ pub struct Repaired<'a> {
     text: Option<Cow<'a, str>>,
 }
 
-impl<'a> Repaired<'a> {
+impl<'a> RepairRecord<'a> {
     pub const EVENT: &'static str = "repaired";
     pub const HEAD: &'static str = "head";
     pub const JOINED: &'static str = "joined";
 
-    /// A line that had no end was taken off.
+    /// An incomplete line was removed.
     pub fn torn(bytes: u64, sha256: String, text: &'a str) -> Self {
         let (bytes, sha256) = (Some(bytes), Some(sha256));
         let text = Some(cut(text.into(), MAX_NAME));
         Self { event: Self::EVENT, what: "torn", bytes, sha256, text }
     }
 
-    /// A line that waited for the trail elsewhere was changed there.
+    /// A line was changed while it waited to join the trail.
     pub fn joined(bytes: u64, sha256: String, text: &'a str) -> Self {
         Self { what: Self::JOINED, ..Self::torn(bytes, sha256, text) }
     }
 
-    /// The head was not there, or not ours: nobody knows whether lines are missing before this one.
+    /// The head was missing or not genuine. Nobody knows whether lines are missing before this record.
     pub fn head() -> Self {
         Self { event: Self::EVENT, what: Self::HEAD, bytes: None, sha256: None, text: None }
     }

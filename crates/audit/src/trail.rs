@@ -1,16 +1,20 @@
-//! The trail as it is written: one line at a time, by any number of processes.
+//! Writing the trail, one line at a time, shared by any number of processes.
 //!
-//! Whoever has the lock of the file that stands at the path may write. Each remembers where it left
-//! off; when the file is not as long any more, somebody else has written, put the file away, or was
-//! killed while writing, and the head and the last line tell where the chain goes on. What is known of
-//! the chain is never forgotten in favour of what the file says: lines that were taken away leave a
-//! gap that shows.
+//! The process that holds the lock of the file at the path may write. Each process remembers where it stopped. If
+//! the file has another length now, another process has written or rotated it, or was killed while writing; the
+//! head and the last line then tell where the chain continues. What is known of the chain, from memory or from the
+//! head, always overrides what the file says: removed lines leave a visible gap, however much is written after
+//! them.
 //!
-//!     lock ─▶ stat ─┬─ as we left it ─────────▶ write … write ─▶ head ─▶ unlock
-//!                   └─ changed ─▶ catch up ───▶
+//!     lock ─▶ stat ─┬─ as we left it ──────▶ write … write ─▶ head ─▶ unlock
+//!                   └─ changed ─▶ resync ──▶
 //!
-//! Lines that follow each other soon share a lock and a head. Whoever does not get the lock soon writes
-//! elsewhere for the time being ([`Waiting`]).
+//! Lines in quick succession share one lock and one head. A process that does not get the lock in time writes to a
+//! [`WaitingFile`].
+//!
+//! A line without a newline (disk full, power lost) is removed by the next writer, which records that. A full file
+//! is renamed to the next number. The new one starts with the number of the one before and of the oldest that is
+//! kept, so verification knows which files may be missing.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -22,40 +26,40 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::AuditSettings;
-use crate::files::{self, Held, Sharing};
+use crate::files::{self, FileLock, LockMode};
 use crate::head::{HEAD_FILE, Head};
 use crate::line::{Line, Link, MAX_LINE, compose, compose_joined};
-use crate::record::{Repaired, Rotated};
-use crate::seal::{Key, sha256};
-use crate::waiting::{Joining, Waiting, write_whole};
+use crate::mac::{Key, sha256};
+use crate::record::{RepairRecord, RotationRecord};
+use crate::waiting::{WaitingFile, WaitingLine, write_whole};
 
-/// How long somebody else's lock is waited for, which is given back within microseconds.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// How long to wait for the lock. Others usually hold it for microseconds; one that does not was probably stopped.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// The least size at which a file is put away: more than what is written when one begins.
+/// The lowest size at which a file is rotated: more than what is written at the start of one.
 pub const MIN_SIZE: u64 = 4 << 10;
 
 pub struct Trail {
     settings: AuditSettings,
-    /// Nothing until there is something to write.
+    /// `None` until there is something to write.
     opened: Option<Opened>,
     /// The last line we know of.
     last: Link,
-    /// How long the file was when we left it; if we do not know, nothing has this size.
+    /// The length of the file when we stopped writing, or `UNKNOWN`, which matches no file.
     size: u64,
-    patience: Duration,
-    /// The lock, while lines were written that the head does not know of.
-    held: Option<Held>,
-    /// What was written while somebody else had the lock.
-    waiting: Option<Waiting>,
-    /// Whether others have left some of that.
-    any_left: bool,
+    lock_timeout: Duration,
+    /// Our lock, held while the head does not include all lines we wrote.
+    lock: Option<FileLock>,
+    /// What we wrote while another process held the lock.
+    waiting: Option<WaitingFile>,
+    /// Whether other processes may have left waiting files.
+    look_for_abandoned: bool,
     line: Vec<u8>,
 }
 
 struct Opened {
     file: Arc<File>,
-    /// Device and inode, by which we know it.
+    /// Device and inode, which identify the file.
     identity: (u64, u64),
     head: File,
     key: Key,
@@ -66,54 +70,53 @@ const UNKNOWN: u64 = u64::MAX;
 impl Trail {
     pub fn new(settings: AuditSettings) -> Self {
         let (last, size) = (Link::START, UNKNOWN);
-        let (patience, line) = (PATIENCE, Vec::new());
-        let (opened, held, waiting, any_left) = (None, None, None, true);
-        Self { settings, opened, last, size, patience, held, waiting, any_left, line }
+        let (lock_timeout, line) = (LOCK_TIMEOUT, Vec::new());
+        let (opened, lock, waiting, look_for_abandoned) = (None, None, None, true);
+        Self { settings, opened, last, size, lock_timeout, lock, waiting, look_for_abandoned, line }
     }
 
-    /// Adds a record, and keeps others from writing until it is settled. Returns the file it is in,
-    /// for whoever wants it to be on the disk.
+    /// Adds a record, and keeps the lock until `flush`. Returns the file it is in, for callers that sync it.
     pub fn add(&mut self, record: &impl Serialize) -> io::Result<Arc<File>> {
         let mut opened = match self.opened.take() {
             Some(opened) => opened,
             None => self.open()?,
         };
-        let written = match self.hold(&mut opened) {
-            Ok(()) => self.join(&mut opened).and_then(|()| self.write(&opened, record)),
+        let written = match self.ensure_locked(&mut opened) {
+            Ok(()) => self.join_waiting(&mut opened).and_then(|()| self.write(&opened, record)),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                let written = self.write_elsewhere(&opened.key, record);
+                let written = self.write_to_waiting(&opened.key, record);
                 self.opened = Some(opened);
                 return written;
             }
             Err(error) => Err(error),
         };
         if written.is_err() {
-            self.held = None;
+            self.lock = None;
         }
         let file = opened.file.clone();
         self.opened = Some(opened);
         written.map(|()| file)
     }
 
-    /// Adds a record to what waits for the trail. Returns the file it is in.
-    fn write_elsewhere(&mut self, key: &Key, record: &impl Serialize) -> io::Result<Arc<File>> {
+    /// Adds a record to our waiting file. Returns that file.
+    fn write_to_waiting(&mut self, key: &Key, record: &impl Serialize) -> io::Result<Arc<File>> {
         let waiting = match &mut self.waiting {
             Some(waiting) => waiting,
-            none => none.insert(Waiting::begin(&self.settings.folder)?),
+            none => none.insert(WaitingFile::create(&self.settings.folder)?),
         };
         waiting.write(&mut self.line, record, key)?;
-        // Whoever has the lock keeps it from others, too.
-        self.any_left = true;
+        // The same lock stops others, too.
+        self.look_for_abandoned = true;
         Ok(waiting.file().clone())
     }
 
-    /// Has what waits join the trail. The lock is ours.
-    fn join(&mut self, opened: &mut Opened) -> io::Result<()> {
-        let left = match std::mem::take(&mut self.any_left) {
-            true => Waiting::left(&self.settings.folder),
+    /// Moves waiting records into the trail. We hold the lock.
+    fn join_waiting(&mut self, opened: &mut Opened) -> io::Result<()> {
+        let abandoned = match std::mem::take(&mut self.look_for_abandoned) {
+            true => WaitingFile::abandoned(&self.settings.folder),
             false => Vec::new(),
         };
-        for mut waiting in left {
+        for mut waiting in abandoned {
             self.join_one(opened, &mut waiting)?;
             waiting.remove();
         }
@@ -127,50 +130,50 @@ impl Trail {
         Ok(())
     }
 
-    fn join_one(&mut self, opened: &Opened, waiting: &mut Waiting) -> io::Result<()> {
-        waiting.join(&opened.key, |joining| match joining {
-            Joining::Genuine(body) => {
+    fn join_one(&mut self, opened: &Opened, waiting: &mut WaitingFile) -> io::Result<()> {
+        waiting.join(&opened.key, |line| match line {
+            WaitingLine::Genuine(body) => {
                 let link = compose_joined(&mut self.line, &body, self.last, &opened.key);
                 self.write_line(opened, link)
             }
-            Joining::Changed(line) => {
+            WaitingLine::Changed(line) => {
                 let (bytes, text) = (line.len() as u64, String::from_utf8_lossy(&line));
-                self.write(opened, &Repaired::joined(bytes, sha256(&line), &text))
+                self.write(opened, &RepairRecord::joined(bytes, sha256(&line), &text))
             }
         })
     }
 
-    /// Notes how far the trail goes, and lets others write.
-    pub fn settle(&mut self) -> io::Result<()> {
+    /// Writes the head and releases the lock.
+    pub fn flush(&mut self) -> io::Result<()> {
         if self.waiting.is_some() {
             self.join_now()?;
         }
-        let held = self.held.take();
+        let lock = self.lock.take();
         match &self.opened {
-            Some(opened) if held.is_some() => self.write_head(opened),
+            Some(opened) if lock.is_some() => self.write_head(opened),
             _ => Ok(()),
         }
     }
 
-    /// The same, and what anybody has left waiting joins the trail before.
-    pub fn gather(&mut self) -> io::Result<()> {
+    /// Like [`flush`](Self::flush), but first moves everybody's waiting records into the trail.
+    pub fn flush_all(&mut self) -> io::Result<()> {
         if !files::all_waiting(&self.settings.folder).unwrap_or_default().is_empty() {
-            (self.any_left, self.patience) = (true, PATIENCE);
+            (self.look_for_abandoned, self.lock_timeout) = (true, LOCK_TIMEOUT);
             self.join_now()?;
         }
-        self.settle()
+        self.flush()
     }
 
-    /// Has what waits join the trail, unless others have the lock.
+    /// Moves waiting records into the trail, unless another process holds the lock.
     fn join_now(&mut self) -> io::Result<()> {
         let mut opened = match self.opened.take() {
             Some(opened) => opened,
             None => self.open()?,
         };
-        let joined = self.hold(&mut opened).and_then(|()| self.join(&mut opened));
+        let joined = self.ensure_locked(&mut opened).and_then(|()| self.join_waiting(&mut opened));
         self.opened = Some(opened);
         if joined.is_err() {
-            self.held = None;
+            self.lock = None;
         }
         joined.or_else(|error| match error.kind() {
             io::ErrorKind::TimedOut => Ok(()),
@@ -183,9 +186,9 @@ impl Trail {
         self.opened.is_some()
     }
 
-    /// Whether there is something to settle.
-    pub fn is_settled(&self) -> bool {
-        self.held.is_none()
+    /// Whether the head includes all lines we wrote.
+    pub fn is_flushed(&self) -> bool {
+        self.lock.is_none()
     }
 
     fn open(&mut self) -> io::Result<Opened> {
@@ -194,55 +197,54 @@ impl Trail {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let file = Arc::new(files::open(&files::current(folder), true)?);
         let identity = files::identity(&file.metadata()?);
-        let key = Key::read_or_make(&self.settings.folder)?;
+        let key = Key::read_or_create(&self.settings.folder)?;
         let head = files::open(&self.settings.folder.join(HEAD_FILE), false)?;
         Ok(Opened { file, identity, head, key })
     }
 
-    fn lock(&mut self, file: &Arc<File>) -> io::Result<Held> {
-        let held = Held::take(file.clone(), Sharing::Alone, self.patience);
-        // Nobody waits again for one who does not let go.
-        self.patience = if held.is_ok() { PATIENCE } else { Duration::ZERO };
-        held
+    fn acquire_lock(&mut self, file: &Arc<File>) -> io::Result<FileLock> {
+        let lock = FileLock::acquire(file.clone(), LockMode::Exclusive, self.lock_timeout);
+        // Do not wait again for a process that does not release the lock.
+        self.lock_timeout = if lock.is_ok() { LOCK_TIMEOUT } else { Duration::ZERO };
+        lock
     }
 
-    /// Sees to it that we have the lock of the file that is to be written, at its end and with room
-    /// in it.
-    fn hold(&mut self, opened: &mut Opened) -> io::Result<()> {
-        while self.held.is_none() || self.size >= self.settings.max_size.max(MIN_SIZE) {
+    /// Makes sure that we hold the lock of the current file, know its end, and that it is not full.
+    fn ensure_locked(&mut self, opened: &mut Opened) -> io::Result<()> {
+        while self.lock.is_none() || self.size >= self.settings.max_size.max(MIN_SIZE) {
             let path = files::current(&self.settings.folder);
-            if self.held.is_some() {
+            if self.lock.is_some() {
                 self.write_head(opened)?;
-                self.put_away(&path)?;
+                self.rotate(&path)?;
             } else {
-                let held = self.lock(&opened.file)?;
+                let lock = self.acquire_lock(&opened.file)?;
                 let found = files::found_at(&path)?;
                 if let Some(found) = found.filter(|it| files::identity(it) == opened.identity) {
-                    self.held = Some(held);
+                    self.lock = Some(lock);
                     if found.size() != self.size {
-                        self.catch_up(opened, found.size())?;
+                        self.resync(opened, found.size())?;
                     }
                     continue;
                 }
             }
-            // Put away, or removed.
-            self.held = None;
+            // Rotated or removed.
+            self.lock = None;
             *opened = self.open()?;
         }
         Ok(())
     }
 
-    /// Writes a line, all of it or nothing. The lock is ours.
+    /// Writes a line, completely or not at all. We hold the lock.
     fn write(&mut self, opened: &Opened, record: &impl Serialize) -> io::Result<()> {
         let link = compose(&mut self.line, record, self.last, &opened.key);
         self.write_line(opened, link)
     }
 
-    /// The same for a line that was composed.
+    /// Writes the line that was composed.
     fn write_line(&mut self, opened: &Opened, link: Link) -> io::Result<()> {
         let before = self.size;
         if let Err(error) = write_whole(&opened.file, &self.line) {
-            // If even this fails, the next to write finds what is left and says so.
+            // If even this fails, the next writer finds the remainder and records it.
             let _ = opened.file.set_len(before);
             self.size = UNKNOWN;
             return Err(error);
@@ -255,8 +257,8 @@ impl Trail {
         Head { link: self.last, size: self.size }.write(&opened.head, &opened.key)
     }
 
-    /// Finds out where the chain goes on in a file of this size. The lock is ours.
-    fn catch_up(&mut self, opened: &Opened, size: u64) -> io::Result<()> {
+    /// Finds out where the chain continues, in a file of this size. We hold the lock.
+    fn resync(&mut self, opened: &Opened, size: u64) -> io::Result<()> {
         let head = Head::read(&opened.head, &opened.key)?;
         if let Some(head) = head
             && head.size == size
@@ -265,7 +267,7 @@ impl Trail {
             (self.last, self.size) = (head.link, size);
             return Ok(());
         }
-        let end = End::read(&opened.file, size)?;
+        let end = FileEnd::read(&opened.file, size)?;
         let known = [Some(self.last), head.map(|head| head.link), end.last];
         let known = known.into_iter().flatten().max_by_key(|link| link.seq);
         self.last = known.unwrap_or(Link::START);
@@ -275,62 +277,63 @@ impl Trail {
         }
         let numbers = if size == 0 { files::numbers(&self.settings.folder)? } else { Vec::new() };
         if head.is_none() && self.last.seq == 0 && self.size == 0 && numbers.is_empty() {
-            // The very beginning. From now on, a trail without a head has lost it.
+            // The very first start. From now on, a missing head was removed.
             let head = Head { link: self.last, size };
             return head.write(&opened.head, &opened.key);
         }
         if self.size == 0 && self.last.seq > 0 {
-            self.begin(opened, &numbers)?;
+            self.begin_file(opened, &numbers)?;
         }
         if !end.torn.is_empty() {
             let (bytes, text) = (end.torn.len() as u64, String::from_utf8_lossy(&end.torn));
-            self.write(opened, &Repaired::torn(bytes, sha256(&end.torn), &text))?;
+            self.write(opened, &RepairRecord::torn(bytes, sha256(&end.torn), &text))?;
         }
         if head.is_none() {
-            self.write(opened, &Repaired::head())?;
+            self.write(opened, &RepairRecord::head())?;
         }
         Ok(())
     }
 
-    /// Begins a file with where the chain comes from, and lets go of what is too old.
-    fn begin(&mut self, opened: &Opened, numbers: &[u64]) -> io::Result<()> {
+    /// Starts a file with a reference to the one before, and removes files that are too old.
+    fn begin_file(&mut self, opened: &Opened, numbers: &[u64]) -> io::Result<()> {
         let folder = &self.settings.folder;
         let previous = numbers.last().copied().unwrap_or(0);
         let kept = (previous + 1).saturating_sub(self.settings.keep);
-        // By what was written, not by what is there: a file somebody removed has to be missed.
-        let before = Rotated::read(&files::rotated(folder, previous)).map(|before| before.oldest);
+        // Based on what was written, not on what is there: a file that somebody removed must be reported.
+        let before =
+            RotationRecord::read(&files::rotated(folder, previous)).map(|before| before.oldest);
         let oldest = kept.max(before.unwrap_or(1));
-        self.write(opened, &Rotated::new(previous, oldest))?;
+        self.write(opened, &RotationRecord::new(previous, oldest))?;
         for number in numbers.iter().filter(|number| **number < oldest) {
-            // One that stays is no harm.
+            // A file that stays is harmless.
             let _ = fs::remove_file(files::rotated(&self.settings.folder, *number));
         }
         Ok(())
     }
 
-    fn put_away(&self, path: &Path) -> io::Result<()> {
+    fn rotate(&self, path: &Path) -> io::Result<()> {
         let folder = &self.settings.folder;
         let number = files::numbers(folder)?.last().map_or(1, |newest| newest + 1);
         fs::rename(path, files::rotated(folder, number))
     }
 }
 
-/// What stands at the end of a file.
-struct End {
-    /// The last line, if it has the form of one.
+/// The end of a file.
+struct FileEnd {
+    /// The last line, if it is well-formed.
     last: Option<Link>,
-    /// What follows it and has no end: the writer was killed, or there was no room.
+    /// What follows it without a newline: the writer was killed, or the disk was full.
     torn: Vec<u8>,
 }
 
-impl End {
+impl FileEnd {
     fn read(file: &File, size: u64) -> io::Result<Self> {
         let window = size.min(2 * MAX_LINE as u64);
         let mut bytes = vec![0; window as usize];
         file.read_exact_at(&mut bytes, size - window)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if bytes.len() - whole > MAX_LINE {
-            let text = "its end is not one of an audit trail; move it away";
+            let text = "it does not end like an audit trail; move it away";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let torn = bytes.split_off(whole);

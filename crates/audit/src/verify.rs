@@ -1,4 +1,7 @@
-//! Whether a trail is as it was written.
+//! Checks that a trail is as it was written.
+//!
+//! All files are read in order, then those that wait to join. Files may be missing only if a rotation removed them; the
+//! first line of the newest file says which are kept.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -8,39 +11,39 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
-use crate::files::{self, Held, Sharing};
+use crate::files::{self, FileLock, LockMode};
 use crate::head::{HEAD_FILE, Head};
 use crate::line::{Line, Link, MAX_LINE};
-use crate::record::{Repaired, Rotated};
-use crate::seal::Key;
+use crate::mac::Key;
+use crate::record::{RepairRecord, RotationRecord};
 use crate::unreadable;
-use crate::writer::{Kind, Unended, Writer};
+use crate::writer::{RecordKind, Unended, Writer};
 
-/// How long those who write are waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long to wait for writers.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What was found.
+/// The result.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verified {
     pub records: u64,
     pub files: u64,
-    /// The number of the first record there is: older ones may have been let go of.
+    /// The number of the first record. Rotation may have removed earlier ones.
     pub first: u64,
-    /// Lines that somebody was killed while writing, and that were taken off.
+    /// Incomplete lines that were left by a killed writer, removed already or not.
     pub torn: u64,
-    /// Records that have yet to join the trail: somebody has its lock and does not let go.
+    /// Records that have yet to join the trail, because a process does not release its lock.
     pub waiting: u64,
-    /// Runs that have no end on record, and whose process is gone.
+    /// Runs without an end on record whose process is gone.
     pub unended: u64,
-    /// In the order of the trail; if there are none, all is well.
+    /// In the order of the trail. An intact trail has none.
     pub faults: Vec<Fault>,
 }
 
-/// Something is not as it was written.
+/// Something that is not as it was written.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Fault {
     pub path: PathBuf,
-    /// From 1 on, if it is about one.
+    /// The line number, starting at 1, if the fault is in a line.
     pub line: Option<u64>,
     pub defect: Defect,
 }
@@ -58,7 +61,7 @@ impl std::fmt::Display for Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
     #[error("this is no record")]
-    NoRecord,
+    NotARecord,
     #[error("this record was changed, or was not written with this key")]
     Changed,
     #[error("{}", missing(*from, *to, "before this one"))]
@@ -68,15 +71,15 @@ pub enum Defect {
     #[error("record {seq} is out of order")]
     OutOfOrder { seq: u64 },
     #[error("this record does not follow the one before it")]
-    Detached,
+    Unlinked,
     #[error("this file is missing")]
-    NoFile,
-    #[error("the head is missing or was changed, so nobody knows which record was the last")]
-    NoHead,
+    MissingFile,
+    #[error("the head is missing or was changed, so the last record is unknown")]
+    MissingHead,
     #[error("a record was changed while it waited to join the trail")]
-    ChangedElsewhere,
-    #[error("the head was missing when this was written, so records before it may be, too")]
-    WasHeadless,
+    ChangedWhileWaiting,
+    #[error("the head was missing when this was written, so records before it may be missing, too")]
+    HeadWasMissing,
 }
 
 fn missing(from: u64, to: u64, place: &str) -> String {
@@ -86,39 +89,39 @@ fn missing(from: u64, to: u64, place: &str) -> String {
     }
 }
 
-/// Looks at every line of a trail.
+/// Checks every line of a trail.
 pub fn verify(folder: &Path) -> Result<Verified, Error> {
     let Snapshot { key, head, files, numbers, waiting, writers } = Snapshot::take(folder)?;
     let (unended, found) = (Unended::default(), Verified::default());
-    let mut walk = Walk { key, last: None, first: None, rotated: None, unended, found };
+    let mut verifier = Verifier { key, last: None, first: None, rotated: None, unended, found };
     for (path, file) in files {
-        walk.file(&path, file).map_err(unreadable(&path))?;
+        verifier.file(&path, file).map_err(unreadable(&path))?;
     }
-    walk.check_beginning(folder, &numbers);
-    walk.check_end(folder, head);
-    let joined = walk.found.records;
+    verifier.check_beginning(folder, &numbers);
+    verifier.check_end(folder, head);
+    let joined = verifier.found.records;
     for (path, file) in waiting {
-        // Each is a chain of its own.
-        walk.last = Some(Link::START);
-        walk.file(&path, file).map_err(unreadable(&path))?;
+        // Each waiting file is a separate chain.
+        verifier.last = Some(Link::START);
+        verifier.file(&path, file).map_err(unreadable(&path))?;
     }
-    walk.found.waiting = walk.found.records - joined;
+    verifier.found.waiting = verifier.found.records - joined;
     let lives = |name: &String| writers.contains(name);
-    let unended = walk.unended.runs().filter(|(id, writer)| !lives(id) && !lives(writer));
-    walk.found.unended = unended.count() as u64;
-    Ok(walk.found)
+    let unended = verifier.unended.runs().filter(|(id, writer)| !lives(id) && !lives(writer));
+    verifier.found.unended = unended.count() as u64;
+    Ok(verifier.found)
 }
 
-/// The trail as it is at one moment; others may go on writing.
+/// The trail at one moment. Others may write meanwhile.
 struct Snapshot {
     key: Key,
     head: Option<Head>,
-    /// Oldest first, none longer than it was then.
+    /// Oldest first, limited to their length at that moment.
     files: Vec<(PathBuf, io::Take<File>)>,
     numbers: Vec<u64>,
-    /// What has yet to join it.
+    /// What has yet to join the trail.
     waiting: Vec<(PathBuf, io::Take<File>)>,
-    /// Those who lived then, and will record the ends of their runs.
+    /// The writers that lived then, and will record the ends of their runs.
     writers: HashSet<String>,
 }
 
@@ -126,19 +129,19 @@ impl Snapshot {
     fn take(folder: &Path) -> Result<Self, Error> {
         let key = Key::read(folder).map_err(unreadable(&Key::path(folder)))?;
         let path = files::current(folder);
-        // Nobody writes or puts files away while we look what there is; unless whoever may was stopped,
-        // and then nobody does so either.
-        let _held = match hold(&path) {
+        // Keep others from writing and rotating while we list the files. If the holder of the lock was stopped,
+        // nobody writes anyway.
+        let _lock = match lock(&path) {
             Err(error) if error.kind() == io::ErrorKind::TimedOut => None,
-            held => held.map_err(unreadable(&path))?,
+            lock => lock.map_err(unreadable(&path))?,
         };
         let mut writers = Writer::living(folder).map_err(unreadable(folder))?;
         let numbers = files::numbers(folder).map_err(unreadable(folder))?;
         let paths = numbers.iter().map(|number| files::rotated(folder, *number)).chain([path]);
-        let files = as_they_are(paths)?;
+        let files = open_at_current_size(paths)?;
         let waiting = files::all_waiting(folder).map_err(unreadable(folder))?;
-        let waiting = as_they_are(waiting)?;
-        // Somebody new may have begun to write what waits.
+        let waiting = open_at_current_size(waiting)?;
+        // A new writer may have started a waiting file since.
         writers.extend(Writer::living(folder).map_err(unreadable(folder))?);
         let path = folder.join(HEAD_FILE);
         let head = open(&path).map_err(unreadable(&path))?;
@@ -148,8 +151,8 @@ impl Snapshot {
     }
 }
 
-/// Files that are there, none longer than it is now.
-fn as_they_are(
+/// Opens the files that exist, limited to their current length.
+fn open_at_current_size(
     paths: impl IntoIterator<Item = PathBuf>,
 ) -> Result<Vec<(PathBuf, io::Take<File>)>, Error> {
     let mut files = Vec::new();
@@ -162,14 +165,14 @@ fn as_they_are(
     Ok(files)
 }
 
-/// Keeps others from writing, if there is anything to be written to.
-fn hold(path: &Path) -> io::Result<Option<Held>> {
+/// Locks the current file against writers, if there is one.
+fn lock(path: &Path) -> io::Result<Option<FileLock>> {
     while let Some(file) = open(path)?.map(Arc::new) {
-        let held = Held::take(file.clone(), Sharing::Readers, PATIENCE)?;
-        // It may have been put away before we had it.
+        let lock = FileLock::acquire(file.clone(), LockMode::Shared, LOCK_TIMEOUT)?;
+        // It may have been rotated before we got the lock.
         let found = files::found_at(path)?;
         if Some(files::identity(&file.metadata()?)) == found.as_ref().map(files::identity) {
-            return Ok(Some(held));
+            return Ok(Some(lock));
         }
     }
     Ok(None)
@@ -183,19 +186,19 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-struct Walk {
+struct Verifier {
     key: Key,
-    /// The last line that was where it belongs.
+    /// The last line in sequence.
     last: Option<Link>,
-    /// The very first line, and where it is.
+    /// The first line, and its file.
     first: Option<(PathBuf, Link)>,
     /// What the newest file says about those before it.
-    rotated: Option<Rotated>,
+    rotated: Option<RotationRecord>,
     unended: Unended,
     found: Verified,
 }
 
-impl Walk {
+impl Verifier {
     fn file(&mut self, path: &Path, file: impl Read) -> io::Result<()> {
         self.found.files += 1;
         let mut reader = BufReader::with_capacity(64 << 10, file);
@@ -217,63 +220,64 @@ impl Walk {
         Ok(())
     }
 
-    /// A line that is too long, or that somebody was killed while writing.
+    /// Handles a line that is too long, or that a killed writer left incomplete.
     fn unended(&mut self, reader: &mut impl BufRead) -> io::Result<Option<Defect>> {
         if reader.skip_until(b'\n')? > 0 {
-            return Ok(Some(Defect::NoRecord));
+            return Ok(Some(Defect::NotARecord));
         }
-        // If there was more of it, the head knows.
+        // If there was more after it, the head says so.
         self.found.torn += 1;
         Ok(None)
     }
 
     fn line(&mut self, path: &Path, text: &[u8]) -> Option<Defect> {
-        let Some(line) = Line::parse(text) else { return Some(Defect::NoRecord) };
+        let Some(line) = Line::parse(text) else { return Some(Defect::NotARecord) };
         self.found.records += 1;
         let expected = self.last.map_or(line.link.seq, |last| last.seq + 1);
         if !line.is_genuine(&self.key) {
-            // Even its number may be wrong; the next line follows what stands here.
+            // Even its number may be wrong. The next line continues from its MAC.
             self.last = Some(Link { seq: expected, ..line.link });
             return Some(Defect::Changed);
         }
         let Some(last) = self.last else {
             self.first = Some((path.to_owned(), line.link));
             self.last = Some(line.link);
-            return self.look_inside(text);
+            return self.inspect(text);
         };
         let seq = line.link.seq;
         if seq < expected {
             return Some(Defect::OutOfOrder { seq });
         }
         self.last = Some(line.link);
-        match self.look_inside(text) {
+        match self.inspect(text) {
             None if seq > expected => Some(Defect::Missing { from: expected, to: seq - 1 }),
-            None if line.prev != last.mac => Some(Defect::Detached),
+            None if line.prev != last.mac => Some(Defect::Unlinked),
             inside => inside,
         }
     }
 
-    /// Notes what a genuine record says about the trail itself, and about runs.
-    fn look_inside(&mut self, text: &[u8]) -> Option<Defect> {
-        let kind: Kind<'_> = serde_json::from_slice(text).ok()?;
+    /// Notes what a genuine record says about the trail and about runs.
+    fn inspect(&mut self, text: &[u8]) -> Option<Defect> {
+        let kind: RecordKind<'_> = serde_json::from_slice(text).ok()?;
         match (kind.event, kind.what) {
-            (Rotated::EVENT, _) => self.rotated = Rotated::parse(text),
-            (Repaired::EVENT, Repaired::HEAD) => return Some(Defect::WasHeadless),
-            (Repaired::EVENT, Repaired::JOINED) => return Some(Defect::ChangedElsewhere),
-            (Repaired::EVENT, _) => self.found.torn += 1,
+            (RotationRecord::EVENT, _) => self.rotated = RotationRecord::parse(text),
+            (RepairRecord::EVENT, RepairRecord::HEAD) => return Some(Defect::HeadWasMissing),
+            (RepairRecord::EVENT, RepairRecord::JOINED) => {
+                return Some(Defect::ChangedWhileWaiting);
+            }
+            (RepairRecord::EVENT, _) => self.found.torn += 1,
             _ => self.unended.note(&kind),
         }
         None
     }
 
-    /// Whether all files are there, and the first begins where the trail does, or where it was
-    /// allowed to.
+    /// Checks that no file is missing, and that the first line is where the trail began or a rotation let it begin.
     fn check_beginning(&mut self, folder: &Path, numbers: &[u64]) {
         let (oldest, previous) = self.rotated.as_ref().map_or((1, 0), |r| (r.oldest, r.previous));
         let mut faults = Vec::new();
         for number in (oldest..=previous).filter(|number| !numbers.contains(number)) {
             let path = files::rotated(folder, number);
-            faults.push(Fault { path, line: None, defect: Defect::NoFile });
+            faults.push(Fault { path, line: None, defect: Defect::MissingFile });
         }
         if let Some((path, first)) = self.first.take() {
             self.found.first = first.seq;
@@ -289,13 +293,13 @@ impl Walk {
         let path = files::current(folder);
         let last = self.last.unwrap_or(Link::START);
         match head {
-            None => self.fault(&folder.join(HEAD_FILE), None, Defect::NoHead),
+            None => self.fault(&folder.join(HEAD_FILE), None, Defect::MissingHead),
             Some(Head { link, .. }) if link.seq > last.seq => {
                 let defect = Defect::MissingAtEnd { from: last.seq + 1, to: link.seq };
                 self.fault(&path, None, defect);
             }
             Some(Head { link, .. }) if link.seq == last.seq && link.mac != last.mac => {
-                self.fault(&path, None, Defect::Detached);
+                self.fault(&path, None, Defect::Unlinked);
             }
             Some(_) => {}
         }

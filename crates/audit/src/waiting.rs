@@ -1,13 +1,14 @@
-//! Records of a process that does not get at the trail.
+//! Records of a process that cannot get the lock of the trail.
 //!
-//! Whoever has its lock may have been stopped, and nobody waits for a stranger: a process that does not
-//! get the lock soon writes to a file of its own, in lines like those of the trail. They join the trail
-//! when it has the lock; those of a process that has ended, with whoever opens the trail next.
+//! The process that holds the lock may have been stopped, so nobody waits long for it. A process that does not get
+//! the lock writes to a file of its own, as a separate chain of lines. They join the trail, with their original
+//! time, when the process writes again and gets the lock, or when it ends. If it never does, the next process that
+//! opens the trail moves them.
 //!
-//!     locked ─▶ waiting-NAME.jsonl ─▶ lock ─▶ the trail: the same records, with the time they had
+//!     locked ─▶ waiting-NAME.jsonl ─▶ lock ─▶ the trail: the same records, with their original time
 //!
-//! A line that was changed meanwhile does not become a genuine one: what joins the trail in its place is
-//! that it was changed.
+//! A line that was changed while it waited does not become genuine: the trail gets a record of the change instead.
+//! The removal of a whole waiting file goes unnoticed.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -17,16 +18,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::files::{self, Held, Sharing};
+use crate::files::{self, FileLock, LockMode};
 use crate::line::{Line, Link, MAX_LINE, compose};
-use crate::seal::Key;
+use crate::mac::Key;
 use mcpz_runtime::random_name;
 
-/// A file of records that wait. It is locked as long as whoever writes it lives.
-pub struct Waiting {
+/// A file of waiting records, locked while its writer lives.
+pub struct WaitingFile {
     path: PathBuf,
     file: Arc<File>,
-    _held: Held,
+    _lock: FileLock,
     last: Link,
     size: u64,
     /// How many lines have joined the trail.
@@ -34,41 +35,42 @@ pub struct Waiting {
 }
 
 /// A line that is to join the trail.
-pub enum Joining {
-    /// What stands in it.
+pub enum WaitingLine {
+    /// The body of an unchanged line.
     Genuine(Vec<u8>),
-    /// It is not as it was written, or does not follow the one before.
+    /// A line that was changed, or that does not follow the one before.
     Changed(Vec<u8>),
 }
 
-impl Waiting {
-    pub fn begin(folder: &Path) -> io::Result<Self> {
+impl WaitingFile {
+    pub fn create(folder: &Path) -> io::Result<Self> {
         let path = files::waiting(folder, &random_name()?);
         let file = Arc::new(files::open(&path, true)?);
-        let _held = Held::take(file.clone(), Sharing::Alone, Duration::ZERO)?;
-        Ok(Self { path, file, _held, last: Link::START, size: 0, joined: 0 })
+        let _lock = FileLock::acquire(file.clone(), LockMode::Exclusive, Duration::ZERO)?;
+        Ok(Self { path, file, _lock, last: Link::START, size: 0, joined: 0 })
     }
 
-    /// Those whose writers have ended.
-    pub fn left(folder: &Path) -> Vec<Self> {
+    /// The waiting files whose writers have ended.
+    pub fn abandoned(folder: &Path) -> Vec<Self> {
         let paths = files::all_waiting(folder).unwrap_or_default().into_iter();
-        let left = paths.filter_map(|path| {
+        let abandoned = paths.filter_map(|path| {
             let file = Arc::new(files::open(&path, true).ok()?);
-            let _held = Held::take(file.clone(), Sharing::Alone, Duration::ZERO).ok()?;
-            // It may have joined the trail, and gone, before we had it.
+            let _lock =
+                FileLock::acquire(file.clone(), LockMode::Exclusive, Duration::ZERO).ok()?;
+            // It may have joined the trail, and been removed, before we got the lock.
             let found = files::found_at(&path).ok()??;
             let is_same = files::identity(&file.metadata().ok()?) == files::identity(&found);
             let (last, size) = (Link::START, found.len());
-            is_same.then_some(Self { path, file, _held, last, size, joined: 0 })
+            is_same.then_some(Self { path, file, _lock, last, size, joined: 0 })
         });
-        left.collect()
+        abandoned.collect()
     }
 
     pub fn file(&self) -> &Arc<File> {
         &self.file
     }
 
-    /// Writes a line, all of it or nothing.
+    /// Writes a line, completely or not at all.
     pub fn write(
         &mut self,
         line: &mut Vec<u8>,
@@ -81,11 +83,11 @@ impl Waiting {
         Ok(())
     }
 
-    /// Has every line join the trail, which `add` does for each. Those that have are not added again.
+    /// Calls `add` for each line, which adds it to the trail. Lines that were added before are skipped.
     pub fn join(
         &mut self,
         key: &Key,
-        mut add: impl FnMut(Joining) -> io::Result<()>,
+        mut add: impl FnMut(WaitingLine) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut reader = BufReader::new(File::open(&self.path)?);
         let (mut last, mut read) = (Link::START, 0);
@@ -97,28 +99,28 @@ impl Waiting {
             }
             read += 1;
             let line = text.strip_suffix(b"\n").and_then(Line::parse);
-            let fits = |line: &Line<'_>| line.is_genuine(key) && line.follows(last);
-            let joining = match line.filter(fits) {
+            let follows = |line: &Line<'_>| line.is_genuine(key) && line.follows(last);
+            let line = match line.filter(follows) {
                 Some(line) => {
                     last = line.link;
-                    Joining::Genuine(line.body.to_vec())
+                    WaitingLine::Genuine(line.body.to_vec())
                 }
-                None => Joining::Changed(text),
+                None => WaitingLine::Changed(text),
             };
             if read > self.joined {
-                add(joining)?;
+                add(line)?;
                 self.joined = read;
             }
         }
     }
 
-    /// Removes it: all of it has joined the trail.
+    /// Removes the file, because all its lines have joined the trail.
     pub fn remove(self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Writes all of a line in one go, or fails.
+/// Writes a line with a single system call, or fails.
 pub fn write_whole(mut file: &File, line: &[u8]) -> io::Result<()> {
     match file.write(line)? {
         written if written == line.len() => Ok(()),

@@ -1,15 +1,17 @@
-//! The processes that still owe the trail the ends of runs.
+//! The processes that still have ends of runs to record.
 //!
-//! Each such process has a file in the folder of the trail and keeps it locked: a server under a name that
-//! stands in the beginnings it writes, the recorder of a detached job under the id of its run. When all ends
-//! are on record, the file goes. One that is there and not locked is of a process that was killed, or that
-//! found the disk full to the end: the next server looks for runs of that name that have no end
-//! ([`Unended`]), and records them as lost.
+//! Each of them keeps a file in the trail's folder locked. A server's file has a random name, which is in the start
+//! records it writes; the recorder of a detached job uses the id of its run. The file is removed once all ends are
+//! on record.
 //!
-//!     writer-NAME.lock   locked       its owner lives
-//!                        not locked   somebody has to look for its runs
+//!     writer-NAME.lock   locked       its process lives
+//!                        not locked   its process was killed, or found the disk full to the end
 //!
-//! A process number would not do: it is used again, and means something else in another container.
+//! A server that starts, or whose detached job is lost, takes the locks of such abandoned files, searches the trail
+//! for runs of those names that have no end ([`Unended`]), and records them as lost. Without abandoned files it
+//! searches nothing.
+//!
+//! Process ids would not do: they are reused, and containers that share a folder have the same ones.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, DirBuilder};
@@ -22,73 +24,73 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::Error;
-use crate::files::{self, Held, Sharing};
+use crate::files::{self, FileLock, LockMode};
 use crate::reader::audit_lines;
 use crate::unreadable;
 
-/// How many are taken over at a time; each is an open file.
-const MAX_GONE: usize = 100;
+/// How many abandoned writers are claimed at a time. Each is an open file.
+const MAX_CLAIMED: usize = 100;
 
-/// A process that writes, for as long as its file is locked by us.
+/// The file of a writer, locked by us.
 pub struct Writer {
     pub name: Arc<str>,
     path: PathBuf,
-    _held: Held,
+    _lock: FileLock,
 }
 
 impl Writer {
-    pub fn enter(folder: &Path, name: &str) -> io::Result<Self> {
+    pub fn register(folder: &Path, name: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let path = files::writer(folder, name);
-        // Under its name only when it is locked: somebody could take it for that of one that is gone.
+        // Rename it only after it is locked. Before that, another process could take it for an abandoned one.
         let part = path.with_extension("part");
         let file = Arc::new(files::open(&part, false)?);
-        let _held = Held::take(file, Sharing::Alone, Duration::ZERO)?;
+        let _lock = FileLock::acquire(file, LockMode::Exclusive, Duration::ZERO)?;
         fs::rename(part, &path)?;
-        Ok(Self { name: name.into(), path, _held })
+        Ok(Self { name: name.into(), path, _lock })
     }
 
-    /// Takes over the files of those that are gone.
-    pub fn gone(folder: &Path) -> Vec<Self> {
+    /// Takes the locks of abandoned files.
+    pub fn claim_abandoned(folder: &Path) -> Vec<Self> {
         let names = files::all_writers(folder).unwrap_or_default().into_iter();
         let gone = names.filter_map(|name| {
             let path = files::writer(folder, &name);
             let file = Arc::new(files::open(&path, false).ok()?);
-            let _held = Held::take(file, Sharing::Alone, Duration::ZERO).ok()?;
-            Some(Self { name: name.into(), path, _held })
+            let _lock = FileLock::acquire(file, LockMode::Exclusive, Duration::ZERO).ok()?;
+            Some(Self { name: name.into(), path, _lock })
         });
-        gone.take(MAX_GONE).collect()
+        gone.take(MAX_CLAIMED).collect()
     }
 
-    /// The names of those that live.
+    /// The names of writers that live.
     pub fn living(folder: &Path) -> io::Result<HashSet<String>> {
         let mut living = files::all_writers(folder)?;
         living.retain(|name| {
             let file = fs::File::open(files::writer(folder, name));
-            let look = |file| Held::take(Arc::new(file), Sharing::Readers, Duration::ZERO);
+            let look = |file| FileLock::acquire(Arc::new(file), LockMode::Shared, Duration::ZERO);
             matches!(file.and_then(look), Err(error) if error.kind() == io::ErrorKind::TimedOut)
         });
         Ok(living)
     }
 
-    /// Removes the file: all its runs have an end.
-    pub fn leave(self) {
+    /// Removes the file, because all its runs have an end on record.
+    pub fn unregister(self) {
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// The runs of a trail that have begun and not ended.
+/// The runs of a trail that started and have not ended.
 #[derive(Default)]
 pub struct Unended {
-    /// The writer that has begun each.
+    /// The writer of each start record, by run.
     begun: HashMap<String, String>,
-    /// Ends whose beginning has not come yet, or was let go of: what waits for the trail joins it late.
+    /// Ends whose start was not read yet, or was in a file that is gone. Waiting records join the trail late.
     ended: HashSet<String>,
 }
 
 /// What a record is about.
 #[derive(Deserialize)]
-pub struct Kind<'a> {
+pub struct RecordKind<'a> {
     pub event: &'a str,
     #[serde(default)]
     pub what: &'a str,
@@ -99,8 +101,8 @@ pub struct Kind<'a> {
 }
 
 impl Unended {
-    pub fn note(&mut self, record: &Kind<'_>) {
-        let Kind { event, id, writer, .. } = *record;
+    pub fn note(&mut self, record: &RecordKind<'_>) {
+        let RecordKind { event, id, writer, .. } = *record;
         match event {
             "start" if !self.ended.remove(id) => {
                 self.begun.insert(id.to_owned(), writer.to_owned());
@@ -112,13 +114,13 @@ impl Unended {
         }
     }
 
-    /// Each with the writer that has begun it.
+    /// The runs, each with the writer of its start record.
     pub fn runs(self) -> impl Iterator<Item = (String, String)> {
         self.begun.into_iter()
     }
 }
 
-/// The runs that have no end on record and that these would have recorded the end of.
+/// The runs without an end on record whose end these writers should have recorded.
 pub fn unended(folder: &Path, gone: &[Writer]) -> Result<Vec<String>, Error> {
     let all = || files::all_writers(folder).map_err(unreadable(folder));
     let mut others = all()?;
@@ -130,7 +132,7 @@ pub fn unended(folder: &Path, gone: &[Writer]) -> Result<Vec<String>, Error> {
     }
     others.extend(all()?);
     let is_gone = |name: &str| gone.iter().any(|gone| *gone.name == *name);
-    // A detached job goes on without its server.
+    // A detached job outlives its server.
     let theirs =
         |(id, writer): &(String, String)| is_gone(id) || is_gone(writer) && !others.contains(id);
     Ok(unended.runs().filter(theirs).map(|(id, _)| id).collect())
@@ -141,11 +143,11 @@ mod tests {
     use super::*;
 
     fn note(unended: &mut Unended, event: &str, id: &str) {
-        unended.note(&Kind { event, what: "", id, writer: "server" });
+        unended.note(&RecordKind { event, what: "", id, writer: "server" });
     }
 
     #[test]
-    fn a_run_has_ended_whichever_of_its_records_comes_first() {
+    fn a_run_has_ended_whichever_record_comes_first() {
         let mut unended = Unended::default();
         for (event, id) in [("start", "a"), ("end", "b"), ("start", "b"), ("start", "c")] {
             note(&mut unended, event, id);
@@ -156,18 +158,19 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_has_not_left_lives_or_is_gone() {
+    fn a_registered_writer_is_living_or_abandoned() {
         let folder = tempfile::tempdir().unwrap();
-        let [one, other] = ["one", "other"].map(|name| Writer::enter(folder.path(), name).unwrap());
-        assert!(Writer::gone(folder.path()).is_empty());
+        let [one, other] =
+            ["one", "other"].map(|name| Writer::register(folder.path(), name).unwrap());
+        assert!(Writer::claim_abandoned(folder.path()).is_empty());
         assert_eq!(Writer::living(folder.path()).unwrap().len(), 2);
         drop(one);
-        other.leave();
-        let gone = Writer::gone(folder.path());
+        other.unregister();
+        let gone = Writer::claim_abandoned(folder.path());
         assert_eq!(gone.iter().map(|gone| &*gone.name).collect::<Vec<_>>(), ["one"]);
-        // Somebody else looks after it now.
-        assert!(Writer::gone(folder.path()).is_empty());
-        gone.into_iter().for_each(Writer::leave);
+        // It is claimed now.
+        assert!(Writer::claim_abandoned(folder.path()).is_empty());
+        gone.into_iter().for_each(Writer::unregister);
         assert!(files::all_writers(folder.path()).unwrap().is_empty());
     }
 }

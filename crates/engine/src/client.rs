@@ -39,12 +39,12 @@ pub struct Found {
     /// How its command ended, once it has.
     pub outcome: Option<Outcome>,
     /// A compressed copy of its stdout, if one was made.
-    pub zipped: Option<Output>,
+    pub gzipped: Option<Output>,
 }
 
 impl Found {
     pub fn new(output: Output, outcome: Option<Outcome>) -> Self {
-        Self { output, outcome, zipped: None }
+        Self { output, outcome, gzipped: None }
     }
 }
 
@@ -94,8 +94,8 @@ impl Client {
     }
 
     /// Keeps a compressed copy beside an output.
-    pub fn keep_zipped(&self, id: &str, zipped: Output) {
-        self.outputs.keep_zipped(id, zipped);
+    pub fn keep_gzipped(&self, id: &str, gzipped: Output) {
+        self.outputs.keep_gzipped(id, gzipped);
     }
 
     /// Drops an output nobody needs.
@@ -126,7 +126,7 @@ impl Client {
 
 impl From<Kept<About>> for Found {
     fn from(kept: Kept<About>) -> Self {
-        Self { output: kept.output, outcome: kept.about.outcome, zipped: kept.zipped }
+        Self { output: kept.output, outcome: kept.about.outcome, gzipped: kept.gzipped }
     }
 }
 

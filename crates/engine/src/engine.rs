@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcpz_agent::{Link, release_code_pages};
-use mcpz_audit::{Audit, Discretion};
+use mcpz_audit::{Audit, Redaction};
 use mcpz_output::{Spill, Store};
 use mcpz_runtime::{Later, aside};
 use tokio::sync::SetOnce;
@@ -98,10 +98,10 @@ impl Engine {
             make_room.upgrade().is_some_and(|store: Arc<Store<About>>| store.forget_oldest(of))
         });
         let secrets = settings.environment.secrets.clone();
-        let discretion = Discretion { commands: settings.log_commands, secrets };
+        let redaction = Redaction { log_commands: settings.log_commands, secrets };
         let shared = Shared {
             bounds: Bounds::new(&settings),
-            audit: Audit::new(settings.audit.clone(), discretion, later.clone()),
+            audit: Audit::new(settings.audit.clone(), redaction, later.clone()),
             turns: Turns::new(settings.runs),
             settings,
             environment: SetOnce::new(),
@@ -193,7 +193,7 @@ impl Engine {
             let spill = self.shared.spill.clone();
             aside(move || spill.sweep());
             let audit = self.shared.audit.clone();
-            tokio::spawn(async move { audit.take_over().await });
+            tokio::spawn(async move { audit.record_lost_runs().await });
             tokio::spawn(async {
                 tokio::time::sleep(CODE_RELEASE_DELAY).await;
                 release_code_pages();
@@ -289,7 +289,7 @@ impl Engine {
             link.close().await;
         }
         self.close_control();
-        self.shared.audit.catch_up();
+        self.shared.audit.retry_pending();
         self.shared.spill.close();
     }
 }

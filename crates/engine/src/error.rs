@@ -134,12 +134,12 @@ impl Error {
 
     /// The reason for the audit trail. If it quotes the command, it has a second text that does not.
     pub(crate) fn reason(&self) -> Reason {
-        let discreet = match self {
+        let redacted = match self {
             Self::Refused(_) => Some("refused by the policy".to_owned()),
             Self::Program { source, .. } => Some(format!("cannot execute it: {source}")),
             _ => None,
         };
-        Reason { rule: self.rule().map(str::to_owned), text: self.chain(), discreet }
+        Reason { rule: self.rule().map(str::to_owned), text: self.chain(), redacted }
     }
 
     /// The error and all its causes on one line.

@@ -1,7 +1,7 @@
 //! The only way to run anything.
 //!
 //! Only the gate makes a [`Cleared`], and only a `Cleared` runs. It holds exactly the bytes the policy judged, so what
-//! was checked is what runs, and the proof that the audit trail has the request ([`Recorded`]).
+//! was checked is what runs, and the proof that the audit trail has the request ([`RecordedRun`]).
 //!
 //!     Resolved ─▶ policy ─▶ bounds ─▶ audit trail ─▶ Cleared
 //!                    └─────────┴─ refused: recorded as well
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_agent::{Directory, Spawn, Stdin};
-use mcpz_audit::{Asked, Audit, Permit, Recorded, Source};
+use mcpz_audit::{Audit, Permit, RecordedRun, RequestedRun, Source};
 use mcpz_output::Secrets;
 use mcpz_policy::{Judgement, Scene, Verdict};
 
@@ -34,7 +34,7 @@ const LOGIN: &str = "login_env";
 pub struct Cleared {
     spawn: Spawn,
     plan: Plan,
-    recorded: Recorded,
+    recorded: RecordedRun,
 }
 
 /// What a run's task needs to know about a cleared command.
@@ -65,7 +65,7 @@ impl Cleared {
     }
 
     /// Trades the proof, once, for what the agent and the run's task need.
-    pub fn into_parts(self) -> (Spawn, Plan, Recorded) {
+    pub fn into_parts(self) -> (Spawn, Plan, RecordedRun) {
         (self.spawn, self.plan, self.recorded)
     }
 }
@@ -111,7 +111,7 @@ impl Gate<'_> {
         let request = Resolved::new(self.settings, self.environment, request);
         let origin = Origin { tool: LOGIN.to_owned(), ..Origin::default() };
         let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
-        let recorded = self.audit.start(&asked(&request, origin.source(LOGIN)), &permit)?;
+        let recorded = self.audit.record_start(&asked(&request, origin.source(LOGIN)), &permit)?;
         let directory = Directory::Path(login.directory.clone());
         Ok(self.prepare(request, directory, permit, recorded))
     }
@@ -127,11 +127,11 @@ impl Gate<'_> {
         let (directory, permit) = match self.admit(&request, judgement) {
             Ok(admitted) => admitted,
             Err(error) => {
-                self.audit.refuse(&asked, &error.reason()).await?;
+                self.audit.record_refusal(&asked, &error.reason()).await?;
                 return Err(error);
             }
         };
-        let recorded = self.audit.start(&asked, &permit)?;
+        let recorded = self.audit.record_start(&asked, &permit)?;
         Ok(self.prepare(request, directory, permit, recorded))
     }
 
@@ -193,7 +193,7 @@ impl Gate<'_> {
         request: Resolved,
         directory: Directory,
         permit: Permit,
-        recorded: Recorded,
+        recorded: RecordedRun,
     ) -> Cleared {
         let (executed, program) = match request.program {
             Program::Script { text, shell } => {
@@ -237,12 +237,12 @@ impl Gate<'_> {
 }
 
 /// A request in the form the audit trail takes.
-fn asked<'a>(request: &'a Resolved, source: Source<'a>) -> Asked<'a> {
+fn asked<'a>(request: &'a Resolved, source: Source<'a>) -> RequestedRun<'a> {
     let command = match &request.program {
         Program::Script { text, shell } => mcpz_audit::Command::Script { text, shell },
         Program::Argv(words) => mcpz_audit::Command::Argv(words),
     };
-    Asked {
+    RequestedRun {
         source,
         command,
         directory: &request.directory,

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mcpz_output::{Output, Point, Shown, Stream, View};
+use mcpz_output::{Output, ReadPosition, ScreenContents, Stream, View};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -107,8 +107,8 @@ pub struct EndState {
 /// A position in a job's output: in stdout, and in stderr if that is separate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    pub stdout: Point,
-    pub stderr: Point,
+    pub stdout: ReadPosition,
+    pub stderr: ReadPosition,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -267,7 +267,7 @@ impl Job {
     }
 
     /// What its terminal shows, if it has one. May read from the disk.
-    pub fn screen(&self) -> Option<Shown> {
+    pub fn screen(&self) -> Option<ScreenContents> {
         Some(self.terminal.as_ref()?.shown(&self.output, self.size()).0)
     }
 
@@ -297,7 +297,7 @@ impl Job {
         match &self.terminal {
             Some(terminal) => terminal.shown(&self.output, self.size()).1,
             None => {
-                let newest = self.output.newest(&[Stream::Stdout]);
+                let newest = self.output.last_lines(&[Stream::Stdout]);
                 newest.lines().last().unwrap_or_default().trim_end().to_owned()
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcpz_agent::Limit;
 pub use mcpz_agent::Usage;
-use mcpz_audit::Ended;
+use mcpz_audit::RunEnd;
 use mcpz_output::{Output, Stream};
 use serde::{Deserialize, Serialize};
 
@@ -91,7 +91,7 @@ pub enum Closing {
 
 impl Outcome {
     /// The outcome in the form the audit trail takes.
-    pub(crate) fn ended(&self) -> Ended {
+    pub(crate) fn ended(&self) -> RunEnd {
         let (result, signal) = match self.end {
             End::Exited(_) => ("exited", None),
             End::Signalled(signal) => ("signalled", Some(signal_name(signal))),
@@ -100,7 +100,7 @@ impl Outcome {
             End::Lost => ("lost", None),
             End::Closed(_) => ("server_ended", None),
         };
-        Ended {
+        RunEnd {
             result,
             exit_code: self.end.exit_code(),
             signal,

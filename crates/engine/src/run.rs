@@ -35,7 +35,7 @@ pub(crate) use messages::Message;
 pub(crate) use prompt::wait_for_prompt;
 
 use mcpz_agent::{Limit, Process, SpawnFrame};
-use mcpz_audit::Recorded;
+use mcpz_audit::RecordedRun;
 use mcpz_output::Output;
 use mcpz_runtime::Later;
 use serde::{Deserialize, Serialize};
@@ -141,7 +141,7 @@ impl Run {
         process: Process,
         command: String,
         plan: Plan,
-        recorded: Recorded,
+        recorded: RecordedRun,
         output: Output,
         backing: Backing,
     ) -> Self {

@@ -160,7 +160,7 @@ impl Sandbox {
     pub fn refused(&self, run: &str, end: End, output: &Output, directory: &Path) -> Vec<String> {
         let printed = match end {
             End::Exited(0) => String::new(),
-            _ => output.newest(&[Stream::Stdout, Stream::Stderr]),
+            _ => output.last_lines(&[Stream::Stdout, Stream::Stderr]),
         };
         let network = self.way_out.iter().flat_map(|way_out| way_out.refusals.take(label(run)));
         let files = refusals::files(&printed, directory, |path| self.explain(path));

@@ -1,4 +1,4 @@
-//! Why kept output could not be read or searched.
+//! Reasons why kept output cannot be read or searched.
 
 use std::io;
 
@@ -13,8 +13,8 @@ pub enum Error {
     #[error("the output is not JSON")]
     NoJson(#[source] serde_json::Error),
     #[error(
-        "the path needs more than {limit} bytes of the output at once; name what it is to look at, \
-         such as `items[?id=='x'].name`, `items[0]` or `items[:10]`"
+        "the path needs more than {limit} bytes of the output at once; narrow it down, for example \
+         to `items[?id=='x'].name`, `items[0]` or `items[:10]`"
     )]
     DocumentTooLong { limit: u64 },
     #[error("the kept output cannot be read")]
@@ -22,7 +22,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error with all its causes, on one line.
+    /// Formats the error and all its causes on one line.
     pub fn chain(&self) -> String {
         mcpz_runtime::with_causes(self)
     }

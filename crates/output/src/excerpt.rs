@@ -1,53 +1,53 @@
-//! A text of limited size that stands for a whole output: its beginning and its end.
+//! A short text that stands for a whole output: its start and its end.
 //!
-//! A third of the room is for the beginning, the rest for the end, where commands say how they went.
-//! Both are cut at lines. What is left out is counted exactly, in bytes of what can be read later; of a very
-//! long output with control sequences, in bytes as they came. A small room has a short mark in place of the
-//! count, and a tiny one the end alone.
+//! A third of the room is for the start, the rest for the end, where commands report how they went. Both are cut at
+//! line ends. The text says exactly how much was left out: in bytes of the text that can be read later or, for very
+//! long output with control sequences, in raw bytes. Little room gets an ellipsis in place of the count, and very
+//! little room only the end.
 
 use std::borrow::Cow;
 
 use crate::room::Room;
 use crate::text::{NEAR, partial_character, plain, whole_characters};
 
-/// With less room than this there is none for saying how much was left out.
-const LEAST_FOR_NOTICE: usize = 200;
+/// Smaller excerpts do not say how much was left out.
+const MIN_FOR_NOTICE: usize = 200;
 
-/// With less room than this there is none for a beginning either.
-const LEAST_FOR_MARK: usize = 20;
+/// Smaller excerpts have no start either.
+const MIN_FOR_ELLIPSIS: usize = 20;
 
 /// A text that stands for an output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excerpt {
     pub text: String,
-    /// Bytes of output that are not in the text.
+    /// How many bytes of output are not in the text.
     pub omitted: u64,
 }
 
-/// What is at hand of an output: its first bytes, its last ones, and how many there are in all.
+/// The parts of an output that an excerpt is made from.
 #[derive(Debug, Default)]
-pub struct Pieces {
+pub struct ExcerptSource {
     pub first: Vec<u8>,
-    /// Begins behind the first ones, or is empty if those are all there is.
+    /// Begins after `first`; empty if `first` is everything.
     pub last: Vec<u8>,
     pub length: u64,
-    /// Whether the bytes are text that is shown as it is.
+    /// Whether the bytes are text that is shown unchanged.
     pub plain: bool,
 }
 
-/// A text that fits into some room, with its middle left out if need be.
-pub fn shortened(text: &str, room: Room) -> Cow<'_, str> {
+/// Shortens a text to fit into some room, by leaving out its middle.
+pub fn shorten(text: &str, room: Room) -> Cow<'_, str> {
     if room.fits(text) {
         return Cow::Borrowed(text);
     }
     let length = text.len() as u64;
-    let pieces = Pieces { first: text.into(), last: Vec::new(), length, plain: true };
-    Cow::Owned(pieces.excerpt(room).text)
+    let source = ExcerptSource { first: text.into(), last: Vec::new(), length, plain: true };
+    Cow::Owned(source.excerpt(room).text)
 }
 
-impl Pieces {
-    /// The same as it is seen, if all of it is at hand: lines that are written over and colours take no room.
-    pub fn rendered(self) -> Self {
+impl ExcerptSource {
+    /// Renders the bytes, if they are the whole output: colours and overwritten lines then take no room.
+    pub fn render(self) -> Self {
         let whole = self.first.len() as u64 == self.length;
         if self.plain || !whole {
             return self;
@@ -58,7 +58,7 @@ impl Pieces {
 
     pub fn excerpt(&self, room: Room) -> Excerpt {
         let whole = self.first.len() as u64 == self.length;
-        // A byte of plain text takes at least one of the room.
+        // A byte of plain text takes up at least one of the room.
         if whole && (!self.plain || self.first.len() <= room.size) {
             let text = plain(&self.first);
             if room.fits(&text) {
@@ -66,25 +66,27 @@ impl Pieces {
             }
         }
         let reserved = match room.size {
-            ..LEAST_FOR_MARK => 0,
-            LEAST_FOR_MARK..LEAST_FOR_NOTICE => room.measure.of(&mark(true)),
+            ..MIN_FOR_ELLIPSIS => 0,
+            MIN_FOR_ELLIPSIS..MIN_FOR_NOTICE => room.measure.of(&ellipsis(true)),
             _ => room.measure.of(&notice(u64::MAX, "\n")),
         };
-        let share = if room.size < LEAST_FOR_MARK { 0 } else { room.less(reserved).size / 3 };
+        let share = if room.size < MIN_FOR_ELLIPSIS { 0 } else { room.less(reserved).size / 3 };
         let (before, taken) = self.beginning(&self.first, Room { size: share, ..room });
         let rest = if whole { &self.first[taken..] } else { &self.last };
         let (after, kept) = self.end(rest, room.less(reserved + share));
         let omitted = self.length - (taken + kept) as u64;
         let between = match room.size {
-            ..LEAST_FOR_MARK => String::new(),
-            LEAST_FOR_MARK..LEAST_FOR_NOTICE => mark(rest[..rest.len() - kept].ends_with(b"\n")),
+            ..MIN_FOR_ELLIPSIS => String::new(),
+            MIN_FOR_ELLIPSIS..MIN_FOR_NOTICE => {
+                ellipsis(rest[..rest.len() - kept].ends_with(b"\n"))
+            }
             _ if before.is_empty() || before.ends_with('\n') => notice(omitted, ""),
             _ => notice(omitted, "\n"),
         };
         Excerpt { text: format!("{before}{between}{after}"), omitted }
     }
 
-    /// As much of the beginning as fits, and how many bytes that is.
+    /// As much of the start as fits, and how many bytes of output that is.
     fn beginning(&self, bytes: &[u8], room: Room) -> (String, usize) {
         let whole = bytes.len() as u64 == self.length;
         let bytes = if whole { bytes } else { whole_characters(bytes) };
@@ -108,14 +110,14 @@ impl Pieces {
         }
         if taken < bytes.len() && (taken == 0 || left.size > NEAR) {
             let (piece, length) =
-                shrunk(left, |size| whole_characters(up_to(&bytes[taken..], size)));
+                shrink_to_fit(left, |size| whole_characters(up_to(&bytes[taken..], size)));
             text.push_str(&piece);
             taken += length;
         }
         (text, taken)
     }
 
-    /// As much of the end as fits, and how many bytes that is.
+    /// As much of the end as fits, and how many bytes of output that is.
     fn end(&self, bytes: &[u8], room: Room) -> (String, usize) {
         let bytes = &bytes[partial_character(bytes).min(bytes.len())..];
         if self.plain
@@ -149,7 +151,7 @@ impl Pieces {
                 let piece = &before[before.len().saturating_sub(size)..];
                 &piece[partial_character(piece).min(piece.len())..]
             };
-            let (piece, length) = shrunk(left, last);
+            let (piece, length) = shrink_to_fit(left, last);
             lines.push(piece);
             taken += length;
         }
@@ -157,8 +159,8 @@ impl Pieces {
     }
 }
 
-/// The largest piece that fits, of those of a given size, and its length in bytes.
-fn shrunk<'a>(room: Room, piece: impl Fn(usize) -> &'a [u8]) -> (String, usize) {
+/// Finds a size for which the piece fits; returns its text and its length in bytes.
+fn shrink_to_fit<'a>(room: Room, piece: impl Fn(usize) -> &'a [u8]) -> (String, usize) {
     let mut size = room.size;
     loop {
         let bytes = piece(size);
@@ -167,7 +169,7 @@ fn shrunk<'a>(room: Room, piece: impl Fn(usize) -> &'a [u8]) -> (String, usize) 
         if needed <= room.size || size == 0 {
             return (text, bytes.len());
         }
-        // What is shown can be longer than what came.
+        // The rendered text can be longer than the raw bytes.
         size = (size * room.size / needed).min(size - 1);
     }
 }
@@ -180,9 +182,9 @@ fn notice(omitted: u64, gap: &str) -> String {
     format!("{gap}[... {omitted} bytes left out ...]\n")
 }
 
-/// The shortest sign that something was left out, for when its size does not fit: on a line of its own
-/// before whole lines, and right before a piece of one.
-fn mark(whole_lines: bool) -> String {
+/// The shortest sign that something was left out. It gets its own line before a complete line, and precedes part of
+/// a line directly.
+fn ellipsis(whole_lines: bool) -> String {
     if whole_lines { "...\n" } else { "..." }.to_owned()
 }
 
@@ -194,16 +196,16 @@ mod tests {
     use super::*;
     use crate::room::Measure;
 
-    fn pieces(bytes: &[u8], first: usize, last: usize) -> Pieces {
-        let mut nature = crate::nature::Nature::default();
-        nature.note(bytes);
+    fn source(bytes: &[u8], first: usize, last: usize) -> ExcerptSource {
+        let mut kind = crate::content_kind::ContentKind::default();
+        kind.update(bytes);
         let first = first.min(bytes.len());
         let last = last.min(bytes.len() - first);
-        Pieces {
+        ExcerptSource {
             first: bytes[..first].to_vec(),
             last: bytes[bytes.len() - last..].to_vec(),
             length: bytes.len() as u64,
-            plain: nature.plain,
+            plain: kind.plain,
         }
     }
 
@@ -214,9 +216,9 @@ mod tests {
     const ROOM: Room = Room { size: 3000, measure: Measure::QuotedTwice };
 
     #[test]
-    fn a_third_is_beginning_and_two_thirds_are_end_and_lines_are_whole() {
+    fn a_third_is_start_two_thirds_are_end_and_lines_are_whole() {
         let text = lines(100_000);
-        let excerpt = pieces(text.as_bytes(), 5000, 5000).excerpt(ROOM);
+        let excerpt = source(text.as_bytes(), 5000, 5000).excerpt(ROOM);
         let (before, after) = excerpt.text.split_once("[... ").unwrap();
         let (count, after) = after.split_once(" bytes left out ...]\n").unwrap();
         assert!(text.starts_with(before) && before.ends_with('\n'));
@@ -229,10 +231,10 @@ mod tests {
     }
 
     #[test]
-    fn coloured_lines_fill_the_room_with_what_is_shown_of_them() {
+    fn coloured_lines_count_by_their_rendered_size() {
         let line = "\x1b[1m\x1b[32m   Compiling\x1b[0m serde v1.0\n";
         let text = line.repeat(2000);
-        let excerpt = pieces(text.as_bytes(), 10_000, 10_000).excerpt(ROOM);
+        let excerpt = source(text.as_bytes(), 10_000, 10_000).excerpt(ROOM);
         let shown = excerpt.text.matches("   Compiling serde v1.0\n").count();
         assert_eq!(excerpt.omitted as usize, (2000 - shown) * line.len());
         assert!(ROOM.measure.of(&excerpt.text) > ROOM.size * 9 / 10);
@@ -241,18 +243,18 @@ mod tests {
     #[test]
     fn a_line_longer_than_the_room_is_shown_in_pieces() {
         let text = format!("{}end", "x".repeat(1 << 20));
-        let excerpt = pieces(text.as_bytes(), 5000, 5000).excerpt(ROOM);
+        let excerpt = source(text.as_bytes(), 5000, 5000).excerpt(ROOM);
         assert!(excerpt.text.starts_with("xxx") && excerpt.text.ends_with("end"));
-        let told = excerpt.text.matches(['x', 'e', 'n', 'd']).count();
-        assert!(told > 2800, "{told}");
+        let shown = excerpt.text.matches(['x', 'e', 'n', 'd']).count();
+        assert!(shown > 2800, "{shown}");
     }
 
     #[test]
-    fn a_small_room_has_a_beginning_and_an_end_and_a_tiny_one_the_end() {
+    fn a_small_excerpt_has_a_start_and_an_end_and_a_tiny_one_only_an_end() {
         let text = lines(100);
         for (first, last) in [(5000, 0), (100, 100)] {
-            let pieces = pieces(text.as_bytes(), first, last);
-            let shown = |size| pieces.excerpt(Room::bytes(size));
+            let source = source(text.as_bytes(), first, last);
+            let shown = |size| source.excerpt(Room::bytes(size));
             let excerpt = |text: &str, omitted| Excerpt { text: text.into(), omitted };
             assert_eq!(
                 shown(50).text,
@@ -265,21 +267,21 @@ mod tests {
             assert_eq!(shown(0), excerpt("", 290));
         }
         let line = "x".repeat(500) + "end";
-        let excerpt = pieces(line.as_bytes(), 5000, 0).excerpt(Room::bytes(24));
+        let excerpt = source(line.as_bytes(), 5000, 0).excerpt(Room::bytes(24));
         assert_eq!((excerpt.text.as_str(), excerpt.omitted), ("xxxxxx...xxxxxxxxxxxend", 483));
     }
 
     #[test]
     fn a_text_that_is_too_long_loses_its_middle() {
-        assert_eq!(shortened("short", ROOM), "short");
+        assert_eq!(shorten("short", ROOM), "short");
         let text = lines(10_000);
-        let short = shortened(&text, ROOM);
+        let short = shorten(&text, ROOM);
         assert!(ROOM.fits(&short) && short.starts_with("0\n1\n") && short.ends_with("\n9999\n"));
     }
 
     proptest! {
         #[test]
-        fn an_excerpt_fits_and_counts_exactly_whatever_was_printed(
+        fn every_excerpt_fits_and_counts_exactly(
             parts in vec(prop_oneof![
                 6 => "[a-z ]{0,80}\n", 1 => Just("\x1b[31mred\x1b[0m\n".to_owned()),
                 1 => Just("\"\\\"\\".repeat(30)), 1 => Just("日本語\n".repeat(20)),
@@ -292,23 +294,23 @@ mod tests {
             let text = parts.concat();
             let room = Room { size, measure };
             let (first, last) = (8 * size + 300, 8 * size + 300);
-            let pieces = pieces(text.as_bytes(), first, last);
-            let excerpt = pieces.excerpt(room);
+            let source = source(text.as_bytes(), first, last);
+            let excerpt = source.excerpt(room);
             prop_assert!(room.fits(&excerpt.text), "{} > {size}", measure.of(&excerpt.text));
             if excerpt.omitted > 0 && size > 6 {
-                prop_assert!(!pieces.plain || excerpt.text.ends_with(text.chars().last().unwrap()));
+                prop_assert!(!source.plain || excerpt.text.ends_with(text.chars().last().unwrap()));
             }
             if excerpt.omitted == 0 {
                 prop_assert_eq!(&excerpt.text, &plain(text.as_bytes()));
-            } else if pieces.plain && size >= LEAST_FOR_NOTICE {
+            } else if source.plain && size >= MIN_FOR_NOTICE {
                 let notice = notice(excerpt.omitted, "");
                 let (before, after) = excerpt.text.split_once(&notice).unwrap();
                 let before = if text.starts_with(before) { before } else { before.trim_end() };
-                let told = before.len() + after.len();
+                let shown = before.len() + after.len();
                 prop_assert!(text.starts_with(before) && text.ends_with(after));
                 let gap = usize::from(!before.ends_with('\n') && !before.is_empty());
-                prop_assert!(told as u64 + excerpt.omitted <= (text.len() + gap) as u64);
-                prop_assert!(told as u64 + excerpt.omitted + 1 >= text.len() as u64);
+                prop_assert!(shown as u64 + excerpt.omitted <= (text.len() + gap) as u64);
+                prop_assert!(shown as u64 + excerpt.omitted + 1 >= text.len() as u64);
             }
         }
     }

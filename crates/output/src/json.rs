@@ -1,14 +1,14 @@
-//! Looking a JMESPath expression up in JSON of any size.
+//! Looks up a JMESPath expression in JSON of any size.
 //!
-//! A document is not loaded. As much of the expression as leads down into it (names, indexes,
-//! projections) is followed while it is read; what is not on the way is passed over, and only what
-//! the rest of the expression is asked about is held, an element at a time where it is a projection:
+//! The document is never loaded as a whole. The part of the expression that leads down into it (names, indexes,
+//! projections) is followed while the document is read, and everything else is skipped. Only the values that the
+//! rest of the expression needs are held in memory; of a projection, one element at a time:
 //!
 //!     results[?ok].name | [0]
-//!     └─────┘└────────┘ └──── the rest: needs everything found before it
-//!      way      each: one element after the other
+//!     └─────┘└────────┘ └──── rest: needs everything found before it
+//!      steps  projection: one element after the other
 //!
-//! What has to be held at once is bounded ([`MAX_HELD`]); an expression that needs more is refused.
+//! The values held at once are limited ([`MAX_HELD`]). An expression that needs more is refused.
 
 mod lookup;
 
@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::page::{Page, PageRequest, Reader};
 use lookup::Lookup;
 
-/// How much memory the values held at once may take, about.
+/// The approximate limit for the memory that values take up at once.
 const MAX_HELD: usize = 48 << 20;
 
 /// A path to look up in JSON.
@@ -45,11 +45,11 @@ impl JsonPath {
     }
 }
 
-/// An expression, taken apart by how it can be followed.
+/// An expression, split by how each part can be followed.
 #[derive(Debug, Default, PartialEq)]
 struct Plan {
-    way: Vec<Step>,
-    each: Option<Each>,
+    steps: Vec<Step>,
+    projection: Option<Projection>,
     rest: Option<Ast>,
 }
 
@@ -59,10 +59,10 @@ enum Step {
     Index(usize),
 }
 
-/// A projection: what is done to the elements of an array, or to the values of an object.
+/// What is done to each element of an array, or to each value of an object.
 #[derive(Debug, PartialEq)]
-struct Each {
-    values: bool,
+struct Projection {
+    of_values: bool,
     range: Range<usize>,
     stages: Vec<Stage>,
 }
@@ -78,17 +78,18 @@ impl Plan {
         match ast {
             Ast::Identity { .. } => Self::default(),
             Ast::Field { name, .. } => {
-                Self { way: vec![Step::Field(name.clone())], ..Self::default() }
+                Self { steps: vec![Step::Field(name.clone())], ..Self::default() }
             }
             Ast::Index { idx, .. } if *idx >= 0 => {
-                Self { way: vec![Step::Index(*idx as usize)], ..Self::default() }
+                Self { steps: vec![Step::Index(*idx as usize)], ..Self::default() }
             }
             Ast::Subexpr { lhs, rhs, .. } => Self::new(lhs).then(rhs),
             Ast::Projection { lhs, rhs, .. } => match &**lhs {
                 Ast::Flatten { node, .. } => Self::new(node).project(true, rhs),
                 Ast::ObjectValues { node, .. } => Self::new(node).values(rhs),
-                lhs => match forward(lhs) {
-                    Some(range) => Self::default().each(Each { range, ..Each::new(false, rhs) }),
+                lhs => match forward_range(lhs) {
+                    Some(range) => Self::default()
+                        .with_projection(Projection { range, ..Projection::new(false, rhs) }),
                     None => Self::new(lhs).project(false, rhs),
                 },
             },
@@ -96,12 +97,12 @@ impl Plan {
         }
     }
 
-    fn each(self, each: Each) -> Self {
-        Self { each: Some(each), ..self }
+    fn with_projection(self, projection: Projection) -> Self {
+        Self { projection: Some(projection), ..self }
     }
 
     fn then(mut self, next: &Ast) -> Self {
-        if self.each.is_some() || self.rest.is_some() {
+        if self.projection.is_some() || self.rest.is_some() {
             return self.with_rest(|rest| match rest {
                 Ast::Identity { .. } => next.clone(),
                 rest => {
@@ -110,20 +111,20 @@ impl Plan {
             });
         }
         let next = Self::new(next);
-        self.way.extend(next.way);
-        Self { way: self.way, ..next }
+        self.steps.extend(next.steps);
+        Self { steps: self.steps, ..next }
     }
 
-    /// With a projection of the elements found so far, or of what is in them.
+    /// Adds a projection of the elements found so far, or of the elements in those.
     fn project(mut self, flatten: bool, then: &Ast) -> Self {
-        match &mut self.each {
-            None if self.rest.is_none() => self.each(Each::new(flatten, then)),
-            Some(each) if self.rest.is_none() => {
-                each.stages.push(Stage { flatten, then: then.clone() });
+        match &mut self.projection {
+            None if self.rest.is_none() => self.with_projection(Projection::new(flatten, then)),
+            Some(projection) if self.rest.is_none() => {
+                projection.stages.push(Stage { flatten, then: then.clone() });
                 self
             }
             _ => self.with_rest(|rest| {
-                projection(
+                projection_ast(
                     if flatten { Ast::Flatten { offset: 0, node: Box::new(rest) } } else { rest },
                     then,
                 )
@@ -131,13 +132,14 @@ impl Plan {
         }
     }
 
-    /// With a projection of an object's values.
+    /// Adds a projection of an object's values.
     fn values(self, then: &Ast) -> Self {
-        if self.each.is_none() && self.rest.is_none() {
-            return self.each(Each { values: true, ..Each::new(false, then) });
+        if self.projection.is_none() && self.rest.is_none() {
+            return self
+                .with_projection(Projection { of_values: true, ..Projection::new(false, then) });
         }
         let values = |rest| Ast::ObjectValues { offset: 0, node: Box::new(rest) };
-        self.with_rest(|rest| projection(values(rest), then))
+        self.with_rest(|rest| projection_ast(values(rest), then))
     }
 
     fn with_rest(mut self, wrap: impl FnOnce(Ast) -> Ast) -> Self {
@@ -146,19 +148,19 @@ impl Plan {
     }
 }
 
-impl Each {
+impl Projection {
     fn new(flatten: bool, then: &Ast) -> Self {
         let stages = vec![Stage { flatten, then: then.clone() }];
-        Self { values: false, range: 0..usize::MAX, stages }
+        Self { of_values: false, range: 0..usize::MAX, stages }
     }
 }
 
-fn projection(lhs: Ast, rhs: &Ast) -> Ast {
+fn projection_ast(lhs: Ast, rhs: &Ast) -> Ast {
     Ast::Projection { offset: 0, lhs: Box::new(lhs), rhs: Box::new(rhs.clone()) }
 }
 
-/// The range of a slice that can be taken on the way from the first element to the last.
-fn forward(ast: &Ast) -> Option<Range<usize>> {
+/// The range of a slice, if it can be taken while reading from the first element to the last.
+fn forward_range(ast: &Ast) -> Option<Range<usize>> {
     let Ast::Slice { start, stop, step: 1, .. } = ast else { return None };
     let start = usize::try_from(start.unwrap_or(0)).ok()?;
     let stop = stop.map_or(Ok(usize::MAX), usize::try_from).ok()?;
@@ -166,12 +168,12 @@ fn forward(ast: &Ast) -> Option<Range<usize>> {
 }
 
 impl Reader {
-    /// A page of what a path finds in the output's JSON document, or in each of them if there are
-    /// several, a line a document. Offsets count in what was found.
+    /// A page of what a path finds in the output's JSON document or, if there are several, in each of them, one per
+    /// line. Offsets count in what was found.
     pub fn json_path(&self, path: &JsonPath, request: PageRequest) -> Result<Page, Error> {
-        // One at a time, in all: each may hold that much.
+        // One lookup at a time on the whole server: each may hold that much.
         let _turn = self.lookup_turn();
-        let page = Lookup::new(path, request, MAX_HELD).through(self)?;
+        let page = Lookup::new(path, request, MAX_HELD).run(self)?;
         Ok(Page { running: self.is_running(), ..page })
     }
 }
@@ -202,7 +204,7 @@ mod tests {
         let reader = Reader::new(output, Stream::Stdout, View::default());
         let request = PageRequest::bytes(0, 1 << 20);
         let path = JsonPath::new(path)?;
-        match Lookup::new(&path, request, LIMIT).through(&reader)?.data {
+        match Lookup::new(&path, request, LIMIT).run(&reader)?.data {
             Data::Text(text) => Ok(text),
             Data::Binary(_) => panic!("text"),
         }
@@ -221,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_or_no_path_is_explained() {
+    fn invalid_json_and_invalid_paths_are_errors() {
         let no_json = look_up([b"no json".to_vec()], "a");
         assert!(matches!(no_json, Err(Error::NoJson(_))));
         assert!(matches!(look_up([b"{}".to_vec()], "a[[["), Err(Error::Path(_))));
         assert!(matches!(look_up([b"{}".to_vec()], "length(`1`)"), Err(Error::Path(_))));
     }
 
-    /// A document far longer than what may be held.
+    /// A document much longer than what may be held.
     fn long_document() -> impl Iterator<Item = Vec<u8>> {
         let row = |n: usize| format!(r#"{{"id":{n},"text":"{}","tags":[1,2]}},"#, "x".repeat(100));
         let rows = (0..20).map(move |k| (k * 1000..(k + 1) * 1000).map(row).collect::<String>());
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_longer_than_memory_is_followed_to_what_is_wanted() {
+    fn a_path_is_followed_in_a_document_that_does_not_fit_in_memory() {
         for (path, expected) in [
             ("after.deep[0]", "7\n"),
             ("rows[12345].id", "12345\n"),
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_have_to_be_held_as_a_whole_is_refused_when_it_is_too_large() {
+    fn an_expression_that_needs_too_much_memory_is_refused() {
         for path in ["sort_by(rows, &id)[0]", "rows[-1]", "@", "rows[*].text | [0]"] {
             let result = look_up(long_document(), path);
             assert!(matches!(result, Err(Error::DocumentTooLong { .. })), "{path}: {result:?}");
@@ -271,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn following_a_path_finds_what_looking_at_the_whole_document_finds(
+        fn streaming_finds_what_loading_the_whole_document_finds(
             document in documents(),
             path in prop::sample::select(&PATHS),
         ) {

@@ -1,52 +1,52 @@
-//! What a terminal sends for a key.
+//! The bytes that a terminal sends for a key.
 //!
-//! Keys have names, as `ctrl-c` or `page-up`. The bytes are those of xterm, which all programs know.
+//! Keys have names such as `ctrl-c` or `page-up`. The bytes are those of xterm, which all programs understand.
 
-/// The names of the keys, for whoever used one that there is not.
+/// The names of the keys, for the error about an unknown one.
 pub const KEY_NAMES: &str = "enter, tab, backtab, escape, space, backspace, delete, insert, up, \
     down, left, right, home, end, page-up, page-down, f1 to f12; with ctrl-, alt- or shift- before \
     them, as in shift-up; ctrl-a to ctrl-z, ctrl-@ [ \\ ] ^ _; alt- and one character";
 
 const ESCAPE: u8 = 0x1b;
 
-/// What a terminal sends for a key, or `None` if no key has this name. Programs that edit whole
-/// screens put the terminal in `application` mode, where it sends other bytes for a few keys.
+/// The bytes that a terminal sends for a key, or `None` if there is no key of this name. Full-screen programs
+/// switch the terminal to `application` mode, in which it sends other bytes for a few keys.
 pub fn key_bytes(name: &str, application: bool) -> Option<Vec<u8>> {
-    let (held, name) = held_keys(name);
+    let (modifiers, name) = split_modifiers(name);
     match key(name) {
-        Some(key) => key.bytes(held, application),
-        None => character(name, held),
+        Some(key) => key.bytes(modifiers, application),
+        None => character(name, modifiers),
     }
 }
 
-/// The keys that are held down while another is pressed.
+/// The modifier keys that are held down while another key is pressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Held {
+struct Modifiers {
     shift: bool,
     alt: bool,
     ctrl: bool,
 }
 
-impl Held {
+impl Modifiers {
     /// The number xterm sends for them: one more than their bits.
     fn number(self) -> u8 {
         1 + u8::from(self.shift) + 2 * u8::from(self.alt) + 4 * u8::from(self.ctrl)
     }
 }
 
-/// Takes what is held off the name: `ctrl-`, `ctrl+`, `C-` and the like.
-fn held_keys(mut name: &str) -> (Held, &str) {
-    let mut held = Held::default();
+/// Splits the modifiers off the name: `ctrl-`, `ctrl+`, `C-` and the like.
+fn split_modifiers(mut name: &str) -> (Modifiers, &str) {
+    let mut modifiers = Modifiers::default();
     while let Some((first, rest)) = name.split_once(['-', '+']) {
         match first.to_ascii_lowercase().as_str() {
-            "ctrl" | "control" | "c" => held.ctrl = true,
-            "alt" | "meta" | "m" => held.alt = true,
-            "shift" | "s" => held.shift = true,
+            "ctrl" | "control" | "c" => modifiers.ctrl = true,
+            "alt" | "meta" | "m" => modifiers.alt = true,
+            "shift" | "s" => modifiers.shift = true,
             _ => break,
         }
         name = rest;
     }
-    (held, name)
+    (modifiers, name)
 }
 
 /// How a key is sent.
@@ -66,7 +66,7 @@ enum Key {
 }
 
 fn key(name: &str) -> Option<Key> {
-    // One character stands for itself, `-` too.
+    // A single character stands for itself, even `-`.
     name.chars().nth(1)?;
     let name: String = name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).collect();
     Some(match name.to_ascii_lowercase().as_str() {
@@ -90,7 +90,7 @@ fn key(name: &str) -> Option<Key> {
     })
 }
 
-/// The function keys come from several terminals, whose numbers had gaps.
+/// The numbers have gaps because the keys come from several terminals.
 fn function_key(number: &str) -> Option<Key> {
     Some(match number {
         "1" => Key::Function(b'P'),
@@ -110,8 +110,8 @@ fn function_key(number: &str) -> Option<Key> {
 }
 
 impl Key {
-    fn bytes(self, held: Held, application: bool) -> Option<Vec<u8>> {
-        let with = held.number();
+    fn bytes(self, modifiers: Modifiers, application: bool) -> Option<Vec<u8>> {
+        let with = modifiers.number();
         let text = match (self, with) {
             (Self::Cursor(letter), 1) if application => format!("\x1bO{}", char::from(letter)),
             (Self::Cursor(letter), 1) => format!("\x1b[{}", char::from(letter)),
@@ -121,37 +121,39 @@ impl Key {
             }
             (Self::Number(number), 1) => format!("\x1b[{number}~"),
             (Self::Number(number), _) => format!("\x1b[{number};{with}~"),
-            (Self::Byte(byte), _) => return plain(&[byte], held),
-            (Self::Space, _) if held.ctrl => return character("@", held),
-            (Self::Space, _) => return plain(b" ", held),
-            (Self::Tab, _) if !held.shift => return plain(b"\t", held),
+            (Self::Byte(byte), _) => return with_alt(&[byte], modifiers),
+            (Self::Space, _) if modifiers.ctrl => return character("@", modifiers),
+            (Self::Space, _) => return with_alt(b" ", modifiers),
+            (Self::Tab, _) if !modifiers.shift => return with_alt(b"\t", modifiers),
             (Self::Tab | Self::Backtab, _) => {
-                return plain(b"\x1b[Z", Held { shift: false, ..held });
+                return with_alt(b"\x1b[Z", Modifiers { shift: false, ..modifiers });
             }
         };
         Some(text.into_bytes())
     }
 }
 
-/// One character, held with another key. By itself it is no key, but text.
-fn character(name: &str, held: Held) -> Option<Vec<u8>> {
+/// A character pressed with modifiers. A character alone is text, not a key.
+fn character(name: &str, modifiers: Modifiers) -> Option<Vec<u8>> {
     let mut characters = name.chars();
     let (Some(character), None) = (characters.next(), characters.next()) else { return None };
-    if !held.ctrl {
-        return if held.alt { plain(name.as_bytes(), held) } else { None };
+    if !modifiers.ctrl {
+        return if modifiers.alt { with_alt(name.as_bytes(), modifiers) } else { None };
     }
     match character.to_ascii_uppercase() {
-        control @ '@'..='_' => plain(&[control as u8 & 0x1f], Held { ctrl: false, ..held }),
+        control @ '@'..='_' => {
+            with_alt(&[control as u8 & 0x1f], Modifiers { ctrl: false, ..modifiers })
+        }
         _ => None,
     }
 }
 
-/// Bytes that only the alt key changes: it sends an escape before them.
-fn plain(bytes: &[u8], held: Held) -> Option<Vec<u8>> {
-    if held.ctrl || held.shift {
+/// Bytes that only alt changes, by an escape before them.
+fn with_alt(bytes: &[u8], modifiers: Modifiers) -> Option<Vec<u8>> {
+    if modifiers.ctrl || modifiers.shift {
         return None;
     }
-    let escape: &[u8] = if held.alt { &[ESCAPE] } else { &[] };
+    let escape: &[u8] = if modifiers.alt { &[ESCAPE] } else { &[] };
     Some([escape, bytes].concat())
 }
 
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_held_are_a_number_among_those_of_a_cursor_key() {
+    fn modifiers_become_a_number_in_the_sequence_of_a_cursor_key() {
         check(&[("shift-up", "\x1b[1;2A"), ("alt-left", "\x1b[1;3D"), ("ctrl-up", "\x1b[1;5A")]);
         check(&[("ctrl-home", "\x1b[1;5H"), ("ctrl-shift-end", "\x1b[1;6F")]);
         check(&[("ctrl-f1", "\x1b[1;5P"), ("shift-f5", "\x1b[15;2~"), ("alt-delete", "\x1b[3;3~")]);
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_written_in_several_ways() {
+    fn names_have_several_spellings() {
         for name in ["ctrl-c", "Ctrl-C", "ctrl+c", "C-c", "CTRL+C", "control-c"] {
             assert_eq!(sent(name).unwrap(), "\x03");
         }
@@ -227,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_sends_nothing() {
+    fn an_unknown_key_sends_nothing() {
         for name in
             ["", "x", "-", "ctrl-", "ctrl-1", "ctrl-é", "shift-x", "shift-enter", "ctrl-tab"]
         {

@@ -1,20 +1,22 @@
-//! Output of any size: kept in memory and on disk, read a page at a time, shown in part, searched. Knows nothing of
-//! commands.
+//! Output of any size, from one command: kept in memory and on disk, read in pages, rendered, excerpted, searched
+//! and masked. This crate knows bytes, not commands.
 //!
-//!     bytes ─▶ Output ─┬─▶ Reader ─▶ Page, grep, JMESPath
-//!              (spill) ├─▶ Excerpt: its beginning and its end
-//!                      └─▶ Screen: what a terminal shows of it
+//!     bytes ─▶ Masker ─▶ Output ─┬─▶ Reader ─▶ Page, grep, JMESPath
+//!                        (spill) ├─▶ Excerpt: its start and its end
+//!                                └─▶ Screen: what a terminal shows of it
+//!     Store: which outputs are kept, for whom and how long
 
+mod checkpoint;
+mod content_kind;
 mod error;
 mod excerpt;
+mod gzip;
 mod json;
 mod keys;
-mod mark;
 mod mime;
-mod nature;
 mod output;
 mod page;
-mod reading;
+mod read_position;
 mod render;
 mod room;
 mod screen;
@@ -24,21 +26,20 @@ mod spill;
 mod store;
 mod stream;
 mod text;
-mod zip;
 
 pub use error::Error;
-pub use excerpt::{Excerpt, shortened};
+pub use excerpt::{Excerpt, shorten};
+pub use gzip::gzip;
 pub use keys::{KEY_NAMES, key_bytes};
 pub use mime::mime;
 pub use output::{Excerpts, NEWEST_KEPT, Output, Piece};
 pub use page::{Data, Page, PageRequest, Reader, Stop};
-pub use reading::Point;
+pub use read_position::ReadPosition;
 pub use render::{Newline, View};
 pub use room::{Measure, Room};
-pub use screen::{Screen, Shown};
+pub use screen::{Screen, ScreenContents};
 pub use search::{Filter, Summary};
 pub use secrets::{Masker, Secrets};
 pub use spill::{Account, LARGE_PIECE, Quota, Spill, SpillSettings};
 pub use store::{Kept, Outputs, Store};
 pub use stream::Stream;
-pub use zip::zip;

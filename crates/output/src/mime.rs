@@ -1,25 +1,25 @@
-//! What an output is, told by its first bytes.
+//! The media type of an output, guessed from its first bytes.
 
 use crate::output::Output;
 use crate::stream::Stream;
 
-/// How much of the beginning is looked at.
-const LOOK: usize = 8 << 10;
+/// How many bytes are examined.
+const SNIFFED: usize = 8 << 10;
 
 /// The media type of a stream.
 pub fn mime(output: &Output, stream: Stream) -> &'static str {
-    let start = output.read_at(stream, 0, LOOK).unwrap_or_default();
+    let start = output.read_at(stream, 0, SNIFFED).unwrap_or_default();
     if let Some(kind) = infer::get(&start).filter(|kind| !kind.mime_type().starts_with("text/")) {
         return kind.mime_type();
     }
-    if output.nature(stream).binary {
+    if output.content_kind(stream).binary {
         return "application/octet-stream";
     }
     let whole = output.kept_length(stream) <= start.len() as u64;
     text(&start, whole)
 }
 
-/// The media type of a text, by its beginning or by all of it.
+/// The media type of a text, judged by its start or by all of it.
 fn text(start: &[u8], whole: bool) -> &'static str {
     let trimmed = start.trim_ascii_start();
     match trimmed.first() {
@@ -35,19 +35,19 @@ fn is_json(bytes: &[u8]) -> bool {
     serde_json::from_slice::<serde_json::Value>(bytes).is_ok()
 }
 
-/// Whether the first lines are documents of their own. One that is a whole document is JSON.
+/// Whether the first lines are separate JSON documents.
 fn are_json_lines(bytes: &[u8]) -> bool {
     let mut lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.next().is_some_and(is_json) && lines.next().is_some_and(is_document)
 }
 
-/// Whether a line is a document, or could be the beginning of one that is cut.
+/// Whether a line is a document, or the start of one that is cut off.
 fn is_document(line: &[u8]) -> bool {
     is_json(line)
         || serde_json::from_slice::<serde_json::Value>(line).is_err_and(|error| error.is_eof())
 }
 
-/// HTML or XML, by the first thing in it.
+/// HTML or XML, judged by the first tag.
 fn markup(bytes: &[u8]) -> &'static str {
     let beginning = bytes[..bytes.len().min(512)].to_ascii_lowercase();
     let begins = |with: &str| beginning.starts_with(with.as_bytes());
@@ -64,7 +64,7 @@ fn markup(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// Whether each of several lines has as many fields as the first, of which there are several.
+/// Whether there are several lines, all with the same number of fields, at least two.
 fn is_csv(bytes: &[u8], whole: bool) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let text = if whole { text } else { text.rsplit_once('\n').map_or("", |(lines, _)| lines) };
@@ -74,8 +74,7 @@ fn is_csv(bytes: &[u8], whole: bool) -> bool {
     rest.peek().is_some() && rest.all(|commas| commas == first)
 }
 
-/// The commas of a line that are not within quotes; nothing if one follows a word with a blank, as it
-/// does in prose.
+/// The number of commas outside quotes; `None` if a space follows one, as in prose.
 fn commas(line: &str) -> Option<usize> {
     let (mut quoted, mut count) = (false, 0);
     for (at, byte) in line.bytes().enumerate() {
@@ -97,7 +96,7 @@ mod tests {
     use crate::spill::{Spill, SpillSettings};
 
     #[test]
-    fn the_content_says_what_it_is() {
+    fn the_media_type_is_guessed_from_the_content() {
         for (bytes, expected) in [
             (&b"hello\n"[..], "text/plain"),
             (b"", "text/plain"),

@@ -1,14 +1,16 @@
-//! Where a run's output lives, while it is produced and after it ends.
+//! A run's output, while the run produces it and after it ends.
 //!
-//! Each stream's first bytes and its last bytes are in memory, everything after the first ones is
-//! in a spill file. Memory does not grow with the output. Where there is no more room for a file, the newest
-//! bytes are still at hand.
+//! Memory holds the first 64 KiB and the last 16 KiB of each stream; a spill file holds everything after the first
+//! 64 KiB. Memory use therefore does not grow with the output. If no file can take more, the stream is cut: its
+//! newest 64 KiB stay in memory, so the run can still be read, waited for and answered.
 //!
-//!     pipe ─▶ Channel ─▶ Output ─▶ head │ spill file │ tail
-//!                           └────▶ watch ──▶ whoever waits for more
+//!     pipe ─▶ capture ─▶ Output ─▶ head │ spill file │ tail
+//!                           └────▶ watch ──▶ readers that wait for more
+//!
+//! Offsets count from a stream's first byte and never move.
 
 mod excerpts;
-mod lane;
+mod stream_buffer;
 #[cfg(test)]
 mod tests;
 
@@ -19,23 +21,23 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use crate::mark::Mark;
-use crate::nature::Nature;
+use crate::checkpoint::Checkpoint;
+use crate::content_kind::ContentKind;
 use crate::render::View;
 use crate::spill::Quota;
 use crate::stream::Stream;
 use crate::text;
 
 pub use excerpts::Excerpts;
-pub use lane::NEWEST_KEPT;
+pub use stream_buffer::NEWEST_KEPT;
 
-use lane::{Lane, keep_last};
+use stream_buffer::{StreamBuffer, keep_last};
 
-/// How much of what arrived last, on either stream, is at hand for telling how it goes.
-const NEWEST: usize = 2 << 10;
+/// How many of the newest bytes, of both streams together, are held for progress messages.
+const LAST_BYTES: usize = 2 << 10;
 
-/// After this many changes between the streams their order is not recorded any more.
-const MAX_STRETCHES: usize = 1 << 16;
+/// After this many switches between the streams, the order of arrival is no longer recorded.
+const MAX_ORDER: usize = 1 << 16;
 
 /// A run's output. Clones share it.
 #[derive(Debug, Clone)]
@@ -45,38 +47,38 @@ pub struct Output {
 
 #[derive(Debug)]
 struct Shared {
-    kept: Mutex<Kept>,
-    marks: Mutex<HashMap<(Stream, View), Vec<Mark>>>,
+    state: Mutex<State>,
+    checkpoints: Mutex<HashMap<(Stream, View), Vec<Checkpoint>>>,
     lengths: Mutex<HashMap<(Stream, View), u64>>,
     quota: Arc<Quota>,
     arrived: watch::Sender<u64>,
 }
 
-/// Bytes of a stream, from an offset on.
+/// Bytes of a stream, starting at an offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     pub at: u64,
     pub bytes: Vec<u8>,
-    /// Whether they will still be there later.
+    /// Whether the bytes stay readable: false for those beyond a cut, which newer bytes replace.
     pub kept: bool,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct State {
     finished: bool,
     last_arrival: Option<Instant>,
-    stdout: Lane,
-    stderr: Lane,
-    newest: Vec<u8>,
-    stretches: Vec<(Stream, u64)>,
+    stdout: StreamBuffer,
+    stderr: StreamBuffer,
+    last_bytes: Vec<u8>,
+    arrival_order: Vec<(Stream, u64)>,
 }
 
 impl Output {
     pub fn new(quota: Arc<Quota>) -> Self {
         let (arrived, _) = watch::channel(0);
         let shared = Shared {
-            kept: Mutex::default(),
-            marks: Mutex::default(),
+            state: Mutex::default(),
+            checkpoints: Mutex::default(),
             lengths: Mutex::default(),
             quota,
             arrived,
@@ -84,48 +86,48 @@ impl Output {
         Self { shared: Arc::new(shared) }
     }
 
-    /// How many bytes arrived so far, on both streams.
+    /// The number of bytes that have arrived so far, on both streams.
     pub fn length(&self) -> u64 {
         *self.shared.arrived.borrow()
     }
 
-    /// When something came last.
+    /// When the last bytes arrived.
     pub fn last_arrival(&self) -> Option<Instant> {
-        self.kept().last_arrival
+        self.state().last_arrival
     }
 
-    /// Bytes that cannot be read any more: no room was left to keep them.
+    /// The number of bytes that cannot be read because there was no room to keep them.
     pub fn lost(&self) -> u64 {
-        let kept = self.kept();
-        kept.stdout.lost() + kept.stderr.lost()
+        let state = self.state();
+        state.stdout.lost() + state.stderr.lost()
     }
 
-    /// Takes in bytes that are kept nowhere else, and may not be the next ones.
-    pub fn pass(&self, stream: Stream, at: u64, bytes: &[u8]) {
+    /// Appends bytes that no file keeps. `at` may be beyond the end of the stream; the bytes in between are lost.
+    pub fn append_beyond_cut(&self, stream: Stream, at: u64, bytes: &[u8]) {
         {
-            let mut kept = self.kept();
-            let lane = kept.lane_mut(stream);
-            lane.cut.get_or_insert(lane.length);
-            if at > lane.length {
-                lane.lose(at - lane.length);
+            let mut state = self.state();
+            let buffer = state.buffer_mut(stream);
+            buffer.cut.get_or_insert(buffer.length);
+            if at > buffer.length {
+                buffer.skip_lost(at - buffer.length);
             }
         }
         self.append(stream, bytes);
     }
 
-    /// What memory alone has of a stream: the newest bytes, for which there was no other room.
-    pub fn passing(&self, stream: Stream) -> Vec<u8> {
-        let kept = self.kept();
-        let lane = kept.lane(stream);
-        lane.passing(lane.newest(), usize::MAX).to_vec()
+    /// The bytes of a stream that only memory has: the newest ones beyond the cut.
+    pub fn tail_beyond_cut(&self, stream: Stream) -> Vec<u8> {
+        let state = self.state();
+        let buffer = state.buffer(stream);
+        buffer.beyond_cut(buffer.tail_start(), usize::MAX).to_vec()
     }
 
-    /// Where a stream could not be kept any further, if that happened.
+    /// Where the stream is cut, if it is: the first byte that could not be kept.
     pub fn cut(&self, stream: Stream) -> Option<u64> {
-        self.kept().lane(stream).cut
+        self.state().buffer(stream).cut
     }
 
-    /// What large pieces are read into on their way to the disk.
+    /// The quota, which also lends buffers for large pieces on their way to the disk.
     pub fn quota(&self) -> &Quota {
         &self.shared.quota
     }
@@ -136,121 +138,122 @@ impl Output {
 
     /// Whether nothing more will arrive.
     pub fn is_finished(&self) -> bool {
-        self.kept().finished
+        self.state().finished
     }
 
-    /// Notes that what there is now is told: it will be seen as it is, even a line without an end.
-    pub fn settle(&self) {
-        let mut kept = self.kept();
-        kept.stdout.answered = kept.stdout.length;
-        kept.stderr.answered = kept.stderr.length;
+    /// Notes that a caller has been given everything there is now. From here on, even an unfinished last line
+    /// counts as stable.
+    pub fn mark_answered(&self) {
+        let mut state = self.state();
+        state.stdout.answered = state.stdout.length;
+        state.stderr.answered = state.stderr.length;
     }
 
     pub fn finish(&self) {
-        self.kept().finished = true;
-        // For those who wait for the end as well as for more.
+        self.state().finished = true;
+        // Wakes those who wait for the end, too.
         self.shared.arrived.send_modify(|_| ());
     }
 
-    /// Tells whenever more bytes have arrived, and how many there are, and at the end.
+    /// Signals new bytes, with the new total, and the end of the output.
     pub fn watch(&self) -> watch::Receiver<u64> {
         self.shared.arrived.subscribe()
     }
 
-    /// The last few lines that arrived on any of the streams, as text.
-    pub fn newest(&self, streams: &[Stream]) -> String {
-        let kept = self.kept();
+    /// The last few lines that arrived on the given streams, as text.
+    pub fn last_lines(&self, streams: &[Stream]) -> String {
+        let state = self.state();
         let (bytes, length) = match streams {
-            [stream] => kept.lane(*stream).end(NEWEST),
-            _ => (kept.newest.as_slice(), kept.length()),
+            [stream] => state.buffer(*stream).end(LAST_BYTES),
+            _ => (state.last_bytes.as_slice(), state.length()),
         };
         match length > bytes.len() as u64 {
-            true => text::plain_within(text::after_cut(bytes), NEWEST),
-            false => text::plain_within(bytes, NEWEST),
+            true => text::plain_within(text::after_cut(bytes), LAST_BYTES),
+            false => text::plain_within(bytes, LAST_BYTES),
         }
     }
 
-    /// Which stream how many bytes came from, in order of arrival.
-    pub fn stretches(&self) -> Vec<(Stream, u64)> {
-        self.kept().stretches.clone()
+    /// How many bytes came from which stream, in order of arrival. Answers show stdout and stderr one after the
+    /// other; this is the order they lose.
+    pub fn arrival_order(&self) -> Vec<(Stream, u64)> {
+        self.state().arrival_order.clone()
     }
 
-    /// How much of a stream can be read: all of it but for what was lost.
+    /// How much of a stream can be read: everything except what was lost.
     pub fn kept_length(&self, stream: Stream) -> u64 {
-        let kept = self.kept();
-        let lane = kept.lane(stream);
-        lane.length - lane.lost()
+        let state = self.state();
+        let buffer = state.buffer(stream);
+        buffer.length - buffer.lost()
     }
 
-    /// Where a stream ends, so far.
+    /// The end of a stream, so far.
     pub fn end(&self, stream: Stream) -> u64 {
-        self.kept().lane(stream).length
+        self.state().buffer(stream).length
     }
 
-    /// How much of a stream will be seen as it is seen now, whatever comes: its whole lines, as a
-    /// line that has no end yet can be written over; what the answer told; and all of it when
-    /// nothing more comes.
-    pub fn settled_length(&self, stream: Stream) -> u64 {
-        let kept = self.kept();
-        let lane = kept.lane(stream);
-        match kept.finished || lane.nature.binary {
-            true => lane.length,
-            false => lane.lines_end.max(lane.answered),
+    /// How much of a stream will always look as it does now: its complete lines (a program can still overwrite the
+    /// last, unfinished one), what an answer has already reported, and everything once the output has finished.
+    pub fn stable_length(&self, stream: Stream) -> u64 {
+        let state = self.state();
+        let buffer = state.buffer(stream);
+        match state.finished || buffer.content_kind.binary {
+            true => buffer.length,
+            false => buffer.last_line_end.max(buffer.answered),
         }
     }
 
-    /// How much of a stream there was when the command was answered for.
+    /// How long a stream was when its command was answered.
     pub fn answered_length(&self, stream: Stream) -> u64 {
-        self.kept().lane(stream).answered
+        self.state().buffer(stream).answered
     }
 
-    /// How much of a stream there is, but for the beginning of a character whose rest has not come.
+    /// The length of a stream, without an incomplete character at its end.
     pub fn live_length(&self, stream: Stream) -> u64 {
-        let kept = self.kept();
-        let lane = kept.lane(stream);
-        let (end, _) = lane.end(4);
-        lane.length - (end.len() - text::whole_characters(end).len()) as u64
+        let state = self.state();
+        let buffer = state.buffer(stream);
+        let (end, _) = buffer.end(4);
+        buffer.length - (end.len() - text::whole_characters(end).len()) as u64
     }
 
-    /// How much of it is on the disk, if that is ours to remove.
+    /// How many bytes are on the disk in files that this process may remove.
     pub fn spilled(&self) -> u64 {
         self.shared.quota.used()
     }
 
-    /// Lets go of what is on the disk: it is lost from now on, whoever holds the rest.
+    /// Drops the spill files. Their bytes are lost from now on, also for other holders of this output.
     pub fn release(&self) {
         let files = {
-            let mut kept = self.kept();
-            let Kept { stdout, stderr, .. } = &mut *kept;
+            let mut state = self.state();
+            let State { stdout, stderr, .. } = &mut *state;
             [stdout.release(), stderr.release()]
         };
         self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner).clear();
         self.shared.quota.release();
         drop(files);
     }
 
-    /// The length of what is seen of a finished stream, if it was counted before.
-    pub fn known_length(&self, stream: Stream, view: View) -> Option<u64> {
+    /// The rendered length of a finished stream, if it was computed before.
+    pub fn cached_length(&self, stream: Stream, view: View) -> Option<u64> {
         let lengths = self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner);
         lengths.get(&(stream, view)).copied()
     }
 
-    pub fn note_length(&self, stream: Stream, view: View, length: u64) {
+    pub fn cache_length(&self, stream: Stream, view: View, length: u64) {
         let mut lengths = self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner);
         lengths.insert((stream, view), length);
     }
 
-    pub fn nature(&self, stream: Stream) -> Nature {
-        self.kept().lane(stream).nature.clone()
+    pub fn content_kind(&self, stream: Stream) -> ContentKind {
+        self.state().buffer(stream).content_kind.clone()
     }
 
-    /// Bytes of a stream as they came, at most so many, up to the first that was lost.
+    /// Reads raw bytes, up to `limit` or the first byte that was lost.
     pub fn read_at(&self, stream: Stream, at: u64, limit: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         while bytes.len() < limit {
             let next = at + bytes.len() as u64;
-            let piece = self.read_on(stream, next, limit - bytes.len())?;
+            let piece = self.read_next(stream, next, limit - bytes.len())?;
             if piece.at != next || piece.bytes.is_empty() {
                 break;
             }
@@ -262,19 +265,20 @@ impl Output {
         Ok(bytes)
     }
 
-    /// The next bytes that can be read, at most so many: either kept or passing, never both.
-    pub fn read_on(&self, stream: Stream, at: u64, limit: usize) -> io::Result<Piece> {
+    /// Reads the next available bytes at or after `at`, either from the kept part or from beyond the cut, never
+    /// both.
+    pub fn read_next(&self, stream: Stream, at: u64, limit: usize) -> io::Result<Piece> {
         let (mut bytes, file, in_memory, end) = {
-            let kept = self.kept();
-            let lane = kept.lane(stream);
-            if at >= lane.front() {
-                let at = at.max(lane.newest()).min(lane.length);
-                return Ok(Piece { at, bytes: lane.passing(at, limit).to_vec(), kept: false });
+            let state = self.state();
+            let buffer = state.buffer(stream);
+            if at >= buffer.prefix_length() {
+                let at = at.max(buffer.tail_start()).min(buffer.length);
+                return Ok(Piece { at, bytes: buffer.beyond_cut(at, limit).to_vec(), kept: false });
             }
-            let from = (at as usize).min(lane.head.len());
-            let head = &lane.head[from..];
+            let from = (at as usize).min(buffer.head.len());
+            let head = &buffer.head[from..];
             let bytes = head[..head.len().min(limit)].to_vec();
-            (bytes, lane.file.clone(), lane.head.len() as u64, lane.front())
+            (bytes, buffer.file.clone(), buffer.head.len() as u64, buffer.prefix_length())
         };
         let next = at + bytes.len() as u64;
         let wanted = (end.saturating_sub(next)).min((limit - bytes.len()) as u64) as usize;
@@ -288,74 +292,83 @@ impl Output {
         Ok(Piece { at, bytes, kept: true })
     }
 
-    /// The last line's beginning before an offset that was passed in this view.
-    pub fn mark_before(&self, stream: Stream, view: View, seen: u64) -> Mark {
-        let marks = self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(marks) = marks.get(&(stream, view)) else { return Mark::default() };
-        match marks.partition_point(|mark| mark.seen <= seen) {
-            0 => Mark::default(),
-            after => marks[after - 1],
+    /// The last checkpoint at or before an offset in the rendered text.
+    pub fn checkpoint_before(&self, stream: Stream, view: View, rendered: u64) -> Checkpoint {
+        let checkpoints = self.shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(checkpoints) = checkpoints.get(&(stream, view)) else {
+            return Checkpoint::default();
+        };
+        match checkpoints.partition_point(|checkpoint| checkpoint.rendered <= rendered) {
+            0 => Checkpoint::default(),
+            after => checkpoints[after - 1],
         }
     }
 
-    /// Notes a line's beginning, if it is far enough from the last one.
-    pub fn leave_mark(&self, stream: Stream, view: View, mark: Mark, distance: u64) {
-        let mut marks = self.shared.marks.lock().unwrap_or_else(PoisonError::into_inner);
-        let marks = marks.entry((stream, view)).or_default();
-        if mark.raw >= marks.last().map_or(0, |last| last.raw) + distance {
-            marks.push(mark);
+    /// Adds a checkpoint if it is at least `distance` raw bytes after the last one.
+    pub fn add_checkpoint(
+        &self,
+        stream: Stream,
+        view: View,
+        checkpoint: Checkpoint,
+        distance: u64,
+    ) {
+        let mut checkpoints =
+            self.shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
+        let checkpoints = checkpoints.entry((stream, view)).or_default();
+        if checkpoint.raw >= checkpoints.last().map_or(0, |last| last.raw) + distance {
+            checkpoints.push(checkpoint);
         }
     }
 
-    /// Whether more of this stream still fits in memory.
+    /// Whether this many more bytes of the stream fit in memory. If they do, `append` does not touch the disk.
     pub fn has_room(&self, stream: Stream, bytes: usize) -> bool {
-        self.kept().lane(stream).head.len() + bytes <= self.shared.quota.in_memory
+        self.state().buffer(stream).head.len() + bytes <= self.shared.quota.in_memory
     }
 
-    /// Keeps bytes that have arrived. May write to disk unless there was room.
+    /// Keeps bytes that have arrived. Writes to the disk unless they fit in memory.
     pub fn append(&self, stream: Stream, bytes: &[u8]) {
         let (in_head, file) = {
-            let mut kept = self.kept();
-            let lane = kept.lane_mut(stream);
-            let room = match lane.cut {
-                None => self.shared.quota.in_memory - lane.head.len(),
+            let mut state = self.state();
+            let buffer = state.buffer_mut(stream);
+            let room = match buffer.cut {
+                None => self.shared.quota.in_memory - buffer.head.len(),
                 Some(_) => 0,
             };
             let in_head = bytes.len().min(room);
-            if in_head < bytes.len() && lane.file.is_none() && lane.cut.is_none() {
-                lane.file = self.shared.quota.create(stream).ok().map(Arc::new);
+            if in_head < bytes.len() && buffer.file.is_none() && buffer.cut.is_none() {
+                buffer.file = self.shared.quota.create(stream).ok().map(Arc::new);
             }
-            (in_head, lane.file.clone().filter(|_| lane.cut.is_none()))
+            (in_head, buffer.file.clone().filter(|_| buffer.cut.is_none()))
         };
         let rest = &bytes[in_head..];
-        // Outside the lock: a slow disk must not hold up those who look.
+        // Outside the lock: a slow disk must not block readers.
         let written = file.map_or(0, |file| if rest.is_empty() { 0 } else { file.append(rest) });
         let length = {
-            let mut kept = self.kept();
-            kept.lane_mut(stream).take_in(bytes, in_head, in_head + written);
-            keep_last(&mut kept.newest, bytes, NEWEST);
-            kept.last_arrival = Some(Instant::now());
-            kept.note(stream, bytes.len() as u64);
-            kept.length()
+            let mut state = self.state();
+            state.buffer_mut(stream).append(bytes, in_head, in_head + written);
+            keep_last(&mut state.last_bytes, bytes, LAST_BYTES);
+            state.last_arrival = Some(Instant::now());
+            state.note_arrival(stream, bytes.len() as u64);
+            state.length()
         };
         self.shared.arrived.send_replace(length);
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nothing that holds the lock can panic half way through a change.
-        self.shared.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        // No code that holds the lock can panic halfway through a change.
+        self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn lane(&self, stream: Stream) -> &Lane {
+impl State {
+    fn buffer(&self, stream: Stream) -> &StreamBuffer {
         match stream {
             Stream::Stdout => &self.stdout,
             Stream::Stderr => &self.stderr,
         }
     }
 
-    fn lane_mut(&mut self, stream: Stream) -> &mut Lane {
+    fn buffer_mut(&mut self, stream: Stream) -> &mut StreamBuffer {
         match stream {
             Stream::Stdout => &mut self.stdout,
             Stream::Stderr => &mut self.stderr,
@@ -366,11 +379,11 @@ impl Kept {
         self.stdout.length + self.stderr.length
     }
 
-    fn note(&mut self, stream: Stream, bytes: u64) {
-        let full = self.stretches.len() >= MAX_STRETCHES;
-        match self.stretches.last_mut() {
+    fn note_arrival(&mut self, stream: Stream, bytes: u64) {
+        let full = self.arrival_order.len() >= MAX_ORDER;
+        match self.arrival_order.last_mut() {
             Some((last, length)) if *last == stream || full => *length += bytes,
-            _ => self.stretches.push((stream, bytes)),
+            _ => self.arrival_order.push((stream, bytes)),
         }
     }
 }

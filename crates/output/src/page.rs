@@ -1,12 +1,17 @@
-//! Kept output, a page at a time.
+//! Kept output, one page at a time.
 //!
-//! A page is asked for by its offset in what the reader sees, which can be something else than the
-//! bytes as they came (see [`View`](crate::View)). Offsets never move.
+//! A page is requested by its offset in the text that the reader's [`View`] shows, which may differ
+//! from the raw bytes. Offsets never move. While a command runs, only its complete lines are shown, because it can
+//! still overwrite an unfinished one.
+//!
+//!     raw bytes ─┬─ plain text ───────────────────────────▶ one read ──┬─▶ PageBuilder ─▶ Page
+//!                ├─ other text ─▶ rendered from a checkpoint on ───────┤
+//!                └─ beyond a cut ─▶ Tail: the newest lines ────────────┘
 
-mod cutter;
-mod newest;
+mod blocks;
+mod builder;
 mod reader;
-mod seen;
+mod tail;
 
 use std::io;
 use std::sync::Arc;
@@ -17,45 +22,44 @@ use crate::render::View;
 use crate::room::Room;
 use crate::stream::Stream;
 
-pub use cutter::Cutter;
-pub use newest::Newest;
-pub use seen::Seen;
+pub use blocks::Blocks;
+pub use builder::PageBuilder;
+pub use tail::Tail;
 
 /// What to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRequest {
     pub offset: u64,
-    /// How much of it may be told. A page that is not limited to an exact number of bytes ends with
-    /// a line, if one ends nearby.
+    /// The size of the page. Unless it counts plain bytes, the page ends with a complete line if one ends nearby.
     pub room: Room,
     pub limit_lines: usize,
 }
 
 impl PageRequest {
-    /// At most so many bytes, of any number of lines.
+    /// Up to `limit` bytes, in any number of lines.
     pub fn bytes(offset: u64, limit: usize) -> Self {
         Self { offset, room: Room::bytes(limit), limit_lines: usize::MAX }
     }
 }
 
-/// A part of an output, from `start` to just before `end`.
+/// Part of an output, from `start` to just before `end`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
     pub data: Data,
     pub start: u64,
     pub end: u64,
-    /// How much there is in all, so far.
+    /// The length of the output, so far.
     pub total: u64,
     /// Whether more may come.
     pub running: bool,
-    /// Whether lines that are too long were searched in parts: a match across two was not found.
+    /// Whether lines were too long to search as a whole: a match across two parts was not found.
     pub in_parts: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Data {
     Text(String),
-    /// The output is no text; offsets count its bytes as they came.
+    /// The output is not text. Offsets count its raw bytes.
     Binary(Vec<u8>),
 }
 
@@ -65,7 +69,7 @@ impl Page {
         (self.end < self.total || self.running).then_some(self.end)
     }
 
-    /// How many lines the page has; a last one without an end counts.
+    /// The number of lines on the page, including an unfinished last one.
     pub fn lines(&self) -> u64 {
         match &self.data {
             Data::Text(text) => text.lines().count() as u64,
@@ -74,7 +78,7 @@ impl Page {
     }
 }
 
-/// Tells a reader that nobody wants any more what it reads.
+/// Tells a reader to stop, because nobody wants the result any more.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -83,24 +87,24 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Fails when it was told.
+    /// Fails if the reader was told to stop.
     pub fn check(&self) -> io::Result<()> {
         match self.0.load(Ordering::Relaxed) {
-            true => Err(io::Error::other("nobody wants it any more")),
+            true => Err(io::Error::other("the read was cancelled")),
             false => Ok(()),
         }
     }
 }
 
-/// One stream of a run, as somebody sees it. Reading may block: the disk is asked.
+/// One stream of a run, as a view shows it. Reading may block on the disk.
 #[derive(Debug, Clone)]
 pub struct Reader {
     output: Output,
     stream: Stream,
     view: View,
     stop: Stop,
-    /// How much is read, if that is not only what can be seen no other way any more.
-    live: Option<u64>,
+    /// How many raw bytes to read, if not just the stable ones.
+    limit: Option<u64>,
 }
 
 #[cfg(test)]
@@ -110,7 +114,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::seen::MARK_DISTANCE;
+    use super::blocks::CHECKPOINT_DISTANCE;
     use super::*;
     use crate::output::Output;
     use crate::render::{Newline, Renderer, View};
@@ -131,7 +135,7 @@ mod tests {
         Reader::new(output.clone(), Stream::Stdout, view)
     }
 
-    /// All pages of an output, one after the other.
+    /// All pages of an output, in order.
     fn pages(reader: &Reader, limit_bytes: usize, limit_lines: usize) -> Vec<Page> {
         let mut pages = Vec::new();
         let mut next = Some(0);
@@ -139,7 +143,7 @@ mod tests {
             let page = reader
                 .page(PageRequest { limit_lines, ..PageRequest::bytes(offset, limit_bytes) })
                 .unwrap();
-            assert!(page.end > offset || page.total == offset, "pages get on");
+            assert!(page.end > offset || page.total == offset, "pages make progress");
             next = page.next();
             pages.push(page);
         }
@@ -166,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_while_it_ran_stays_where_it_was() {
+    fn pages_of_a_running_command_stay_valid_after_it_ends() {
         let folder = tempfile::tempdir().unwrap();
         for (before, after, whole) in [
             (&b"one\nprogress 100"[..], &b"\r\x1b[Kok\nlast\n"[..], "one\nok\nlast\n"),
@@ -198,19 +202,19 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_wants_any_more_is_not_read_to_its_end() {
+    fn a_stopped_reader_does_not_read_to_the_end() {
         let folder = tempfile::tempdir().unwrap();
         let stop = Stop::default();
         let output = output(folder.path(), &[&b"red\r\n".repeat(500_000)]);
         let reader = reader(&output, View::default()).until(stop.clone());
-        let mut seen = reader.seen();
-        assert!(seen.next().unwrap().is_some());
+        let mut blocks = reader.blocks();
+        assert!(blocks.next().unwrap().is_some());
         stop.stop();
-        assert!(seen.next().is_err() && reader.length().is_err());
+        assert!(blocks.next().is_err() && reader.length().is_err());
     }
 
     #[test]
-    fn binary_output_is_paged_as_it_came() {
+    fn binary_output_is_paged_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let reader = reader(&output(folder.path(), &[b"\x00\x01\xff\r\n"]), View::default());
         let page = reader.page(PageRequest::bytes(1, 3)).unwrap();
@@ -219,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_output_that_could_not_be_kept_is_paged_around_what_was_lost() {
+    fn pages_of_cut_binary_output_skip_what_was_lost() {
         let output = Output::new(
             Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere"))).account().quota(None),
         );
@@ -243,8 +247,8 @@ mod tests {
         let whole = crate::text::plain(&bytes);
         assert_eq!(reader.length().unwrap(), whole.len() as u64);
         let last = whole.len() as u64 - 100;
-        let mark = output.mark_before(Stream::Stdout, View::default(), last);
-        assert!(last - mark.seen < 2 * MARK_DISTANCE);
+        let checkpoint = output.checkpoint_before(Stream::Stdout, View::default(), last);
+        assert!(last - checkpoint.rendered < 2 * CHECKPOINT_DISTANCE);
         let request = PageRequest::bytes(last, 1000);
         let page = reader.page(request).unwrap();
         assert_eq!(joined(&[page]), whole[whole.len() - 100..]);
@@ -252,8 +256,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pages_give_every_byte_once_whatever_the_output_and_the_limits(
-            // Mostly text: what is not is shown as it came.
+        fn pages_return_every_byte_once(
+            // Mostly text, because binary output is not rendered.
             pieces in vec(vec(prop_oneof![
                 1 => any::<u8>().prop_filter("text", |b| *b != 0), 3 => Just(b'\n'),
                 20 => Just(b'a'), 2 => Just(b'\r'), 1 => Just(0xc3), 1 => Just(0xa4)], 0..60), 0..8),
@@ -280,7 +284,7 @@ mod tests {
         }
 
         #[test]
-        fn of_output_that_cannot_be_kept_every_line_is_told_once_or_not_at_all(
+        fn a_line_of_cut_output_is_returned_once_or_not_at_all(
             bursts in vec((1_usize..4_000, any::<bool>()), 1..12),
             colour in prop_oneof![Just(""), Just("\x1b[31m\x1b[0m")],
             limit_bytes in 1_000_usize..200_000,
@@ -288,7 +292,7 @@ mod tests {
             let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
             let output = Output::new(spill.account().quota(None));
             let reader = reader(&output, View::default());
-            let (mut number, mut offset, mut told) = (0, 0, String::new());
+            let (mut number, mut offset, mut returned) = (0, 0, String::new());
             for (lines, read) in bursts {
                 let lines = (number..number + lines).map(|number| format!("{colour}{number:09}\n"));
                 let text: String = lines.collect();
@@ -305,20 +309,20 @@ mod tests {
                     if text.is_empty() {
                         break;
                     }
-                    told.push_str(&text);
+                    returned.push_str(&text);
                 }
                 let last = format!("{:09}\n", number - 1);
-                prop_assert!(told.ends_with(&last));
+                prop_assert!(returned.ends_with(&last));
             }
-            let lines = told.lines().filter(|line| line.starts_with('0'));
-            let (told, cut): (Vec<_>, Vec<_>) = lines.partition(|line| line.len() == 9);
-            prop_assert!(cut.len() <= 1, "where keeping ended");
-            let wrong = told.windows(2).find(|pair| pair[0] >= pair[1]);
+            let lines = returned.lines().filter(|line| line.starts_with('0'));
+            let (returned, cut): (Vec<_>, Vec<_>) = lines.partition(|line| line.len() == 9);
+            prop_assert!(cut.len() <= 1, "at the cut");
+            let wrong = returned.windows(2).find(|pair| pair[0] >= pair[1]);
             prop_assert_eq!(wrong, None);
         }
 
         #[test]
-        fn a_page_from_anywhere_is_whole_characters(
+        fn a_page_from_any_offset_has_whole_characters(
             text in "[a-zä日🦀\n]{1,100}", offset in 0_u64..120, limit_bytes in 1_usize..20,
         ) {
             let folder = tempfile::tempdir().unwrap();

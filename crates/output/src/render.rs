@@ -1,25 +1,24 @@
-//! Output as its reader sees it, piece by piece.
+//! Output as a view shows it, rendered piece by piece.
 //!
-//! A model gets what a terminal would show when all is done: colours and other control sequences
-//! are gone, a progress bar that redraws its line is seen once, in its last state, and bytes that
-//! are no UTF-8 show as U+FFFD. After each line's end a renderer is as good as new, so reading can
-//! begin at any line. Only in a view beside a screen it goes on with how that was used: see
-//! [`Canvas`].
+//! A model gets what a terminal would show at the end: no colours or other control sequences, a progress bar once,
+//! in its last state, and U+FFFD for bytes that are not UTF-8. After each newline the renderer is back in its
+//! initial state, so reading can start at any line. The one exception is the [`DrawingState`], in views that leave
+//! out what programs draw on a screen.
 
-mod canvas;
+mod drawing;
 
 use vte::{Params, Parser, Perform};
 
-pub use canvas::Canvas;
+pub use drawing::DrawingState;
 
 /// How output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct View {
-    /// Leaves out control sequences and shows lines in their last state.
+    /// Removes control sequences and shows each line in its last state.
     pub ansi_strip: bool,
     pub newline: Newline,
-    /// For somebody who is shown the screen of a terminal as well, with so many rows: leaves out what is
-    /// drawn on it, and not printed in lines.
+    /// The number of rows, if the reader also sees the screen of a terminal. The view then leaves out what programs
+    /// draw on that screen instead of printing it in lines.
     pub screen_rows: Option<u16>,
 }
 
@@ -36,46 +35,46 @@ impl Default for View {
     }
 }
 
-/// Closes a string within a control sequence; by itself it does nothing.
+/// Terminates a string inside a control sequence. Elsewhere it does nothing.
 const STRING_END: &[u8] = b"\x1b\\";
 
-/// No line is padded further than this: a program may move its cursor anywhere.
+/// Lines are not padded beyond this: a program may move its cursor anywhere.
 const MAX_COLUMN: usize = 256;
 
-/// A line longer than this is passed on in pieces, which cannot be written over any more.
+/// A longer line is passed on in parts, which cannot be overwritten any more.
 const MAX_LINE: usize = 64 << 10;
 
-/// Turns bytes into text. Clean after every line's end.
+/// Turns bytes into text. Back in its initial state after every newline.
 pub struct Renderer {
     view: View,
     parser: Parser,
-    screen: Screen,
-    /// Bytes of a character, or the `\r` of a line's end, that may go on.
-    carry: Vec<u8>,
+    lines: LineBuffer,
+    /// An incomplete character, or a `\r` that may be part of a line end.
+    partial: Vec<u8>,
 }
 
 impl Renderer {
     pub fn new(view: View) -> Self {
-        Self::resumed(view, Canvas::default())
+        Self::resumed(view, DrawingState::default())
     }
 
-    /// One that begins at a line where [`canvas`](Self::canvas) was this.
-    pub fn resumed(view: View, canvas: Canvas) -> Self {
-        let screen = Screen { rows: view.screen_rows, canvas, ..Screen::default() };
-        Self { view, parser: Parser::new(), screen, carry: Vec::new() }
+    /// A renderer that starts at a line where [`drawing_state`](Self::drawing_state) returned this.
+    pub fn resumed(view: View, drawing: DrawingState) -> Self {
+        let lines = LineBuffer { rows: view.screen_rows, drawing, ..LineBuffer::default() };
+        Self { view, parser: Parser::new(), lines, partial: Vec::new() }
     }
 
-    /// What has to be known to go on here, after a line's end; nothing where that is not enough.
-    pub fn canvas(&self) -> Option<Canvas> {
-        self.screen.line.is_empty().then_some(self.screen.canvas)
+    /// The state needed to resume after this newline, or `None` if that would not be enough.
+    pub fn drawing_state(&self) -> Option<DrawingState> {
+        self.lines.line.is_empty().then_some(self.lines.drawing)
     }
 
-    /// Whether something is drawn now, and left out.
-    pub fn draws(&self) -> bool {
-        self.screen.is_drawn()
+    /// Whether the program is drawing, which is left out.
+    pub fn is_drawing(&self) -> bool {
+        self.lines.is_drawing()
     }
 
-    /// Takes in more bytes and appends to `text` what is certain now.
+    /// Processes more bytes and appends the text that is final to `text`.
     pub fn feed(&mut self, bytes: &[u8], text: &mut String) {
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
             match line.strip_suffix(b"\n") {
@@ -93,12 +92,12 @@ impl Renderer {
         }
     }
 
-    /// Appends what is left of a last line without an end.
+    /// Appends the rest of an unfinished last line.
     pub fn finish(&mut self, text: &mut String) {
         if self.view.ansi_strip {
-            self.parser.advance(&mut self.screen, STRING_END);
-            self.screen.end_line();
-            self.screen.move_to(text);
+            self.parser.advance(&mut self.lines, STRING_END);
+            self.lines.end_line();
+            self.lines.drain_into(text);
         } else {
             self.end_line(text);
         }
@@ -106,36 +105,36 @@ impl Renderer {
 
     fn feed_part(&mut self, bytes: &[u8], text: &mut String) {
         if self.view.ansi_strip {
-            self.parser.advance(&mut self.screen, bytes);
-            self.screen.move_to(text);
+            self.parser.advance(&mut self.lines, bytes);
+            self.lines.drain_into(text);
             return;
         }
-        self.carry.extend_from_slice(bytes);
-        let certain = self.carry.len() - uncertain(&self.carry);
-        text.push_str(&String::from_utf8_lossy(&self.carry[..certain]));
-        self.carry.drain(..certain);
+        self.partial.extend_from_slice(bytes);
+        let certain = self.partial.len() - uncertain_length(&self.partial);
+        text.push_str(&String::from_utf8_lossy(&self.partial[..certain]));
+        self.partial.drain(..certain);
     }
 
-    /// Ends a line. True if it is seen.
+    /// Ends a line. Returns whether it is visible.
     fn end_line(&mut self, text: &mut String) -> bool {
         if self.view.ansi_strip {
-            // A title or another string that was not closed ends with its line, or it would
-            // swallow all that follows.
-            self.parser.advance(&mut self.screen, STRING_END);
-            let printed = !self.screen.is_drawn();
-            self.screen.pass_line_end();
-            self.screen.move_to(text);
+            // An unterminated title or other string ends with its line. Otherwise it would swallow all that
+            // follows.
+            self.parser.advance(&mut self.lines, STRING_END);
+            let printed = !self.lines.is_drawing();
+            self.lines.line_feed();
+            self.lines.drain_into(text);
             return printed;
         }
-        let carry = std::mem::take(&mut self.carry);
-        let line = carry.strip_suffix(b"\r").unwrap_or(&carry);
+        let partial = std::mem::take(&mut self.partial);
+        let line = partial.strip_suffix(b"\r").unwrap_or(&partial);
         text.push_str(&String::from_utf8_lossy(line));
         true
     }
 }
 
-/// How many of the last bytes could be the beginning of something longer.
-fn uncertain(bytes: &[u8]) -> usize {
+/// How many of the last bytes may be the start of something longer.
+fn uncertain_length(bytes: &[u8]) -> usize {
     if bytes.ends_with(b"\r") {
         return 1;
     }
@@ -150,34 +149,34 @@ fn uncertain(bytes: &[u8]) -> usize {
     }
 }
 
-/// One line that can be written over, and the text of those before it.
+/// A line that can be overwritten, and the text of the lines before it.
 #[derive(Default)]
-struct Screen {
+struct LineBuffer {
     done: String,
     line: Vec<char>,
     column: usize,
-    /// How many rows it has, if what is drawn on it is left out.
+    /// The number of rows, if the view leaves out what is drawn.
     rows: Option<u16>,
-    canvas: Canvas,
+    drawing: DrawingState,
 }
 
-impl Screen {
-    fn is_drawn(&self) -> bool {
-        self.canvas.is_drawn()
+impl LineBuffer {
+    fn is_drawing(&self) -> bool {
+        self.drawing.is_drawing()
     }
 
-    fn pass_line_end(&mut self) {
-        match self.rows.filter(|_| self.is_drawn()) {
+    fn line_feed(&mut self) {
+        match self.rows.filter(|_| self.is_drawing()) {
             None => self.end_line(),
             Some(rows) => {
-                if self.canvas.end_line(rows) {
+                if self.drawing.end_line(rows) {
                     self.break_off();
                 }
             }
         }
     }
 
-    /// Ends a line on which nothing more will be printed.
+    /// Ends a line that printing will not continue.
     fn break_off(&mut self) {
         if !self.line.is_empty() {
             self.end_line();
@@ -186,8 +185,8 @@ impl Screen {
         self.column = 0;
     }
 
-    /// Takes in what is done to the screen as a whole. True if it is about that.
-    fn use_canvas(&mut self, params: &Params, private: bool, action: char) -> bool {
+    /// Applies a sequence that affects the whole screen. Returns whether it was one.
+    fn update_drawing(&mut self, params: &Params, private: bool, action: char) -> bool {
         let mut numbers = params.iter().map(|param| param.first().copied().unwrap_or(0));
         let (first, second) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
         let count = i32::from(first.max(1));
@@ -195,21 +194,21 @@ impl Screen {
             (true, 'h' | 'l') => {
                 let screens = params.iter().flatten().any(|mode| matches!(mode, 47 | 1047 | 1049));
                 if screens {
-                    self.canvas.show_other(action == 'h');
+                    self.drawing.switch_screen(action == 'h');
                 }
             }
-            (false, 'H' | 'f') => self.canvas.send_to(first, second),
-            (false, 'd') => self.canvas.send_to(first, 2),
-            (false, 'A' | 'F') => self.canvas.move_by(-count),
-            (false, 'B' | 'E') => self.canvas.move_by(count),
-            (false, 's') => self.canvas.save(),
-            (false, 'u') => self.canvas.restore(),
+            (false, 'H' | 'f') => self.drawing.move_to(first, second),
+            (false, 'd') => self.drawing.move_to(first, 2),
+            (false, 'A' | 'F') => self.drawing.move_by(-count),
+            (false, 'B' | 'E') => self.drawing.move_by(count),
+            (false, 's') => self.drawing.save(),
+            (false, 'u') => self.drawing.restore(),
             (false, 'J') => {
-                if self.canvas.erase(matches!(first, 2 | 3)) {
+                if self.drawing.erase(matches!(first, 2 | 3)) {
                     self.break_off();
                 }
             }
-            _ => return self.is_drawn(),
+            _ => return self.is_drawing(),
         }
         true
     }
@@ -219,7 +218,7 @@ impl Screen {
         self.column = 0;
     }
 
-    fn move_to(&mut self, text: &mut String) {
+    fn drain_into(&mut self, text: &mut String) {
         text.push_str(&self.done);
         self.done.clear();
     }
@@ -238,22 +237,22 @@ impl Screen {
     }
 }
 
-impl Perform for Screen {
+impl Perform for LineBuffer {
     fn print(&mut self, c: char) {
         if c.is_control() {
             return;
         }
         if self.rows.is_some() {
-            self.canvas.note_written();
+            self.drawing.note_written();
         }
-        if !self.is_drawn() {
+        if !self.is_drawing() {
             self.put(c);
         }
     }
 
     fn execute(&mut self, byte: u8) {
         match byte {
-            _ if self.is_drawn() => {}
+            _ if self.is_drawing() => {}
             b'\r' => self.column = 0,
             b'\t' => self.put('\t'),
             b'\x08' => self.column = self.column.saturating_sub(1),
@@ -264,18 +263,18 @@ impl Perform for Screen {
     fn esc_dispatch(&mut self, _: &[u8], _: bool, byte: u8) {
         match byte {
             _ if self.rows.is_none() => {}
-            b'7' => self.canvas.save(),
-            b'8' => self.canvas.restore(),
+            b'7' => self.drawing.save(),
+            b'8' => self.drawing.restore(),
             b'c' => {
-                self.canvas.reset();
+                self.drawing.reset();
                 self.break_off();
             }
             _ => {}
         }
     }
 
-    fn csi_dispatch(&mut self, params: &Params, marks: &[u8], _: bool, action: char) {
-        if self.rows.is_some() && self.use_canvas(params, marks == b"?", action) {
+    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], _: bool, action: char) {
+        if self.rows.is_some() && self.update_drawing(params, intermediates == b"?", action) {
             return;
         }
         let first = params.iter().next().and_then(|param| param.first().copied()).unwrap_or(0);
@@ -314,27 +313,27 @@ mod tests {
     }
 
     #[test]
-    fn a_progress_bar_is_seen_in_its_last_state() {
+    fn a_progress_bar_is_shown_in_its_last_state() {
         assert_eq!(plain(b"  0%\r 50%\r100%\ndone\n"), "100%\ndone\n");
         assert_eq!(plain(b"downloading\r\x1b[Kok\n"), "ok\n");
         assert_eq!(plain(b"|\x08/\x08-\n"), "-\n");
     }
 
     #[test]
-    fn colours_titles_and_links_are_gone() {
+    fn colours_titles_and_links_are_removed() {
         assert_eq!(plain(b"\x1b[1;31merror\x1b[0m: x\n"), "error: x\n");
         assert_eq!(plain(b"\x1b]0;title\x07text"), "text");
         assert_eq!(plain(b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\"), "link");
     }
 
     #[test]
-    fn a_title_without_an_end_hides_only_its_own_line() {
+    fn an_unterminated_title_hides_only_its_own_line() {
         assert_eq!(plain(b"a\x1b]0;title\nimportant\n"), "a\nimportant\n");
         assert_eq!(plain(b"\x1bP1;2|x\nimportant\n"), "\nimportant\n");
     }
 
     #[test]
-    fn line_ends_are_what_the_view_wants() {
+    fn the_view_decides_the_line_ends() {
         let strip = |newline| View { newline, ..View::default() };
         let keep = |newline| View { ansi_strip: false, newline, ..View::default() };
         assert_eq!(plain(b"a\r\nb\r\n"), "a\nb\n");
@@ -350,13 +349,13 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_replaced_and_nothing_else_is_lost() {
+    fn invalid_bytes_are_replaced_and_nothing_else_is_lost() {
         assert_eq!(plain(b"a\xffb\n"), "a\u{fffd}b\n");
         assert_eq!(plain("häß 日本\n".as_bytes()), "häß 日本\n");
     }
 
     #[test]
-    fn a_cursor_sent_far_away_does_not_fill_the_memory() {
+    fn a_cursor_moved_far_away_does_not_fill_the_memory() {
         let far = b"\x1b[65535Cx\x1b[65535Cy\x1b[65535Gz".repeat(100);
         assert!(plain(&far).len() < 10 * MAX_COLUMN);
         let title = [b"\x1b]0;".as_slice(), &b"a".repeat(1 << 20)].concat();
@@ -369,18 +368,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_on_the_other_screen_is_left_out() {
+    fn drawing_on_the_alternate_screen_is_left_out() {
         let editor = "\x1b[?1049h\x1b[2J\x1b[1;1Hhello\r\n~\r\n~\x1b[5;60H1,1\x1b[?1049l";
         assert_eq!(printed(&format!("$ vi\r\n{editor}$ ls\r\n")), "$ vi\n$ ls\n");
         assert_eq!(printed(&format!("left {editor}right\n")), "left right\n");
         let open = "\x1b[?47hdrawn\n\n\n\n\n\n\n\n";
         assert_eq!(printed(&format!("a\n{open}")), "a\n");
         let all = rendered(View::default(), &[editor.as_bytes()]);
-        assert!(all.contains('~'), "without a screen beside it, all is seen: {all:?}");
+        assert!(all.contains('~'), "without a screen beside it, everything is shown: {all:?}");
     }
 
     #[test]
-    fn what_is_drawn_again_and_again_is_seen_once() {
+    fn repeated_drawing_is_shown_once() {
         let first = "\x1b[H\x1b[2Jload 1\x1b[K\n  PID\x1b[K\n    1\x1b[K";
         let again = "\x1b[Hload 2\x1b[K\n  PID\x1b[K\n    1\x1b[K\x1b[J";
         let quit = "\x1b[5;1H\x1b[?25h\n$ ";
@@ -389,14 +388,14 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_that_is_erased_is_printed_on_from_its_top() {
+    fn printing_starts_at_the_top_of_an_erased_screen() {
         for clear in ["\x1b[H\x1b[2J\x1b[3J", "\x1b[2J\x1b[H", "\x1b[H\x1b[J", "\x1bc"] {
             assert_eq!(printed(&format!("one\n{clear}two\nthree\n")), "one\ntwo\nthree\n");
         }
     }
 
     #[test]
-    fn lines_that_scroll_are_printed_again() {
+    fn lines_that_scroll_count_as_printed() {
         assert_eq!(printed("a\n\x1b[4;1Hb\nc\nd\ne\n"), "a\nd\ne\n");
         let bar = "\x1b7\x1b[5;1fProgress: 50%\x1b8";
         assert_eq!(printed(&format!("one\n{bar}two{bar} more\n")), "one\ntwo more\n");
@@ -423,7 +422,7 @@ mod tests {
         }
 
         #[test]
-        fn a_renderer_is_as_good_as_new_after_a_line(
+        fn a_renderer_is_in_its_initial_state_after_a_line(
             first in vec(any::<u8>(), 0..100), second in vec(any::<u8>(), 0..100),
         ) {
             let whole = [first.as_slice(), b"\n", &second].concat();

@@ -1,30 +1,29 @@
 //! How much of an answer a text takes up.
 //!
-//! An answer is sent as JSON, where a line's end takes two characters and a control character six, and
-//! some answers are JSON within JSON. What a client passes on to its model is counted as it is sent, so
-//! that is how room is counted here. A character outside of ASCII counts by its bytes: clients that
-//! count tokens guess them from bytes.
+//! Answers are sent as JSON, where a newline takes two characters and a control character six; some answers are
+//! JSON within JSON. Clients limit what they pass on to their model by its size as sent, so that is what counts
+//! here. A non-ASCII character counts by its bytes, because clients that count tokens estimate them from bytes.
 
-/// Room for a text.
+/// The size that a text may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     pub size: usize,
     pub measure: Measure,
 }
 
-/// What is counted.
+/// What the size counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// The text as it is.
+    /// The text itself.
     Bytes,
     /// The text as a JSON string.
     Quoted,
-    /// The text as a JSON string in a JSON document that is a JSON string itself.
+    /// The text as a JSON string inside a JSON document that is itself a JSON string.
     QuotedTwice,
 }
 
 impl Room {
-    /// Room for so many bytes.
+    /// Room for `size` bytes.
     pub const fn bytes(size: usize) -> Self {
         Self { size, measure: Measure::Bytes }
     }
@@ -33,12 +32,12 @@ impl Room {
         self.measure.of(text) <= self.size
     }
 
-    /// The same with less in it.
+    /// The room that is left after a text of this size.
     pub fn less(self, size: usize) -> Self {
         Self { size: self.size.saturating_sub(size), ..self }
     }
 
-    /// How much of the beginning fits, in whole characters.
+    /// How many bytes of the text's start fit, in whole characters.
     pub fn beginning(self, text: &str) -> usize {
         let end = match self.measure {
             Measure::Bytes => self.size.min(text.len()),
@@ -47,7 +46,7 @@ impl Room {
         text.floor_char_boundary(end)
     }
 
-    /// Where the part of the end begins that fits, in whole characters.
+    /// Where the longest end of the text that fits begins, in whole characters.
     pub fn end(self, text: &str) -> usize {
         let start = match self.measure {
             Measure::Bytes => text.len().saturating_sub(self.size),
@@ -104,14 +103,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_text_takes_what_its_json_takes(text in any::<String>()) {
+        fn the_size_of_a_text_is_that_of_its_json(text in any::<String>()) {
             prop_assert_eq!(Measure::Bytes.of(&text), text.len());
             prop_assert_eq!(Measure::Quoted.of(&text), quoted(&text).len());
             prop_assert_eq!(Measure::QuotedTwice.of(&text), quoted(&quoted(&text)).len());
         }
 
         #[test]
-        fn what_fits_is_as_much_as_fits_and_whole_characters(
+        fn as_many_whole_characters_as_possible_fit(
             text in "[a\"\\\\\n\u{1}日🦀]{0,40}", size in 0_usize..200,
             measure in prop_oneof![
                 Just(Measure::Bytes), Just(Measure::Quoted), Just(Measure::QuotedTwice)],

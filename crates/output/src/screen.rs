@@ -1,7 +1,6 @@
-//! What a terminal shows: its lines of text and its cursor.
+//! The screen of a terminal: its text and its cursor.
 //!
-//! Other than output as text, this is what programs draw that use the whole screen. What has left
-//! the screen is gone.
+//! Unlike rendered output, this shows what full-screen programs draw. What has scrolled off the screen is gone.
 
 use std::num::NonZeroU16;
 
@@ -10,11 +9,11 @@ use vt100::Parser;
 const MAX_ROWS: u16 = 500;
 const MAX_COLUMNS: u16 = 1000;
 
-/// Makes the character before it an emoji: the bytes of U+FE0F but the last, and the last.
-const EMOJI: ([u8; 2], u8) = ([0xef, 0xb8], 0x8f);
+/// U+FE0F, which turns the character before it into an emoji: all its bytes but the last, and the last.
+const EMOJI_STYLE: ([u8; 2], u8) = ([0xef, 0xb8], 0x8f);
 
-/// The last byte of U+FE0E, which makes it no emoji.
-const NO_EMOJI: u8 = 0x8e;
+/// The last byte of U+FE0E, which keeps a character from being an emoji.
+const TEXT_STYLE: u8 = 0x8e;
 
 /// A terminal's screen, drawn from the bytes that programs write.
 pub struct Screen {
@@ -25,60 +24,60 @@ pub struct Screen {
 
 /// What a screen shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shown {
-    /// The lines, without the blanks at their ends and without empty lines at the end.
+pub struct ScreenContents {
+    /// The lines, without trailing blanks and without empty lines at the end.
     pub text: String,
-    /// Where the cursor is. The first row is 1.
+    /// The row of the cursor, starting at 1.
     pub row: u16,
-    /// The first column is 1.
+    /// The column of the cursor, starting at 1.
     pub column: u16,
     pub cursor_hidden: bool,
-    /// Whether the program wants other bytes for some keys: see [`key_bytes`](crate::key_bytes).
+    /// Whether the program expects other bytes for some keys: see [`key_bytes`](crate::key_bytes).
     pub application_cursor: bool,
 }
 
 impl Screen {
-    /// An empty screen. A size out of bounds is brought into them.
+    /// An empty screen. Sizes are limited to what is supported.
     pub fn new(rows: u16, columns: u16) -> Self {
         let (rows, columns) = size(rows, columns);
         Self { parser: Parser::new(rows, columns, 0), recent: [0; 2] }
     }
 
-    /// Draws what a program wrote. A character or control sequence may go on in the next bytes.
+    /// Draws what a program wrote. A character or control sequence may continue in the next bytes.
     pub fn process(&mut self, bytes: &[u8]) {
         let bytes: Vec<u8> = bytes.iter().map(|byte| self.narrow(*byte)).collect();
         self.parser.process(&bytes);
     }
 
-    /// No character becomes wider by the one after it. Most programs do not expect it either, and
+    /// Keeps characters from being widened by the one after them. Most programs do not expect that either, and
     /// `vt100` 0.18 panics some time after it happened in the last column.
     fn narrow(&mut self, byte: u8) -> u8 {
-        let widens = (self.recent, byte) == EMOJI;
+        let widens = (self.recent, byte) == EMOJI_STYLE;
         self.recent = [self.recent[1], byte];
-        if widens { NO_EMOJI } else { byte }
+        if widens { TEXT_STYLE } else { byte }
     }
 
-    /// Makes it larger or smaller. Lines are cut, not broken anew.
+    /// Changes the size. Lines are cut, not wrapped again.
     pub fn resize(&mut self, rows: u16, columns: u16) {
         let (rows, columns) = size(rows, columns);
         self.parser.set_size(rows, columns);
     }
 
-    pub fn shown(&self) -> Shown {
+    pub fn contents(&self) -> ScreenContents {
         let screen = self.parser.screen();
         let (_, columns) = screen.size();
         let (row, column) = screen.cursor_position();
-        Shown {
+        ScreenContents {
             text: text(screen.rows(0, columns.get())),
             row: row + 1,
-            // After the last column is written the cursor waits beyond it.
+            // After a program writes to the last column, the cursor is beyond it.
             column: column.saturating_add(1).min(columns.get()),
             cursor_hidden: screen.hide_cursor(),
             application_cursor: screen.application_cursor(),
         }
     }
 
-    /// What is before the cursor in its row, without blanks at the end: a prompt, if one is waited at.
+    /// The text before the cursor in its row, without trailing blanks: the prompt, if a program waits at one.
     pub fn prompt_line(&self) -> String {
         let screen = self.parser.screen();
         let (row, column) = screen.cursor_position();
@@ -103,7 +102,7 @@ fn text(rows: impl Iterator<Item = String>) -> String {
     as_written(text)
 }
 
-/// Makes the emoji again that [`Screen::narrow`] made none.
+/// Restores the emoji that [`Screen::narrow`] replaced.
 fn as_written(text: String) -> String {
     match text.contains('\u{fe0e}') {
         true => text.replace('\u{fe0e}', "\u{fe0f}"),
@@ -123,13 +122,13 @@ mod tests {
         screen
     }
 
-    fn shown(text: &str) -> Shown {
-        drawn(5, 20, text).shown()
+    fn shown(text: &str) -> ScreenContents {
+        drawn(5, 20, text).contents()
     }
 
     #[test]
-    fn an_empty_screen_shows_nothing_and_its_cursor_is_at_the_first_place() {
-        let empty = Shown {
+    fn an_empty_screen_has_its_cursor_in_the_top_left_corner() {
+        let empty = ScreenContents {
             text: String::new(),
             row: 1,
             column: 1,
@@ -141,26 +140,26 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_shown_without_blanks_at_their_ends() {
+    fn lines_have_no_trailing_blanks() {
         let shown = shown("one  \r\n\r\n  two \r\n\r\n");
         assert_eq!(shown.text, "one\n\n  two");
         assert_eq!((shown.row, shown.column), (5, 1));
     }
 
     #[test]
-    fn what_leaves_the_screen_is_gone() {
+    fn lines_that_scroll_off_the_screen_are_gone() {
         assert_eq!(shown("1\r\n2\r\n3\r\n4\r\n5\r\n6").text, "2\n3\n4\n5\n6");
     }
 
     #[test]
-    fn a_line_longer_than_a_row_goes_on_in_the_next() {
-        let shown = drawn(3, 4, "abcdefgh").shown();
+    fn a_line_longer_than_a_row_wraps() {
+        let shown = drawn(3, 4, "abcdefgh").contents();
         assert_eq!(shown.text, "abcd\nefgh");
         assert_eq!((shown.row, shown.column), (2, 4), "the cursor stays on the screen");
     }
 
     #[test]
-    fn colours_are_left_out_and_what_is_written_over_is_gone() {
+    fn colours_and_overwritten_text_are_not_shown() {
         assert_eq!(shown("\x1b[1;31mred\x1b[0m \x1b[48;2;1;2;3mon\x1b[m").text, "red on");
         assert_eq!(shown("10%\r20%\r\x1b[K30%").text, "30%");
         assert_eq!(shown("-\x1b[9b").text, "----------", "a character that is repeated");
@@ -171,40 +170,40 @@ mod tests {
         let shown = shown("日本x");
         assert_eq!(shown.text, "日本x");
         assert_eq!(shown.column, 6);
-        assert_eq!(drawn(2, 3, "日本").shown().text, "日\n本");
+        assert_eq!(drawn(2, 3, "日本").contents().text, "日\n本");
         let mut screen = drawn(2, 4, "日本");
         screen.resize(2, 3);
         screen.process("\x1b[1;3Hx".as_bytes());
-        assert_eq!(screen.shown().text, "日x", "the half that was left is gone");
+        assert_eq!(screen.contents().text, "日x", "the half that was left is gone");
     }
 
     #[test]
-    fn an_emoji_at_the_end_of_the_last_row_does_no_harm() {
+    fn an_emoji_at_the_end_of_the_last_row_is_harmless() {
         let mut screen = Screen::new(2, 3);
         "x\r\nyy❤\u{fe0f}".bytes().for_each(|byte| screen.process(&[byte]));
-        assert_eq!(screen.shown().text, "x\nyy❤\u{fe0f}");
+        assert_eq!(screen.contents().text, "x\nyy❤\u{fe0f}");
         assert_eq!(screen.prompt_line(), "yy❤\u{fe0f}");
         screen.process("\x1b[1;3H日\x1b[1;3H日".as_bytes());
-        assert_eq!(screen.shown().text, "x\n日❤\u{fe0f}");
+        assert_eq!(screen.contents().text, "x\n日❤\u{fe0f}");
     }
 
     #[test]
-    fn a_program_that_has_the_whole_screen_gives_it_back() {
+    fn a_full_screen_program_restores_the_screen() {
         let mut screen = drawn(3, 20, "$ vim\r\n");
         screen.process(b"\x1b[?1049h\x1b[?1h\x1b[?25l\x1b[2J\x1b[1;1Hhello\r\n~\r\n~\x1b[1;3H");
-        let editing = screen.shown();
+        let editing = screen.contents();
         assert_eq!(editing.text, "hello\n~\n~");
         assert_eq!((editing.row, editing.column), (1, 3));
         assert!(editing.cursor_hidden && editing.application_cursor);
         screen.process(b"\x1b[?25h\x1b[?1l\x1b[?1049l$ ");
-        let after = screen.shown();
+        let after = screen.contents();
         assert_eq!(after.text, "$ vim\n$");
         assert_eq!((after.row, after.column), (2, 3));
         assert!(!after.cursor_hidden && !after.application_cursor);
     }
 
     #[test]
-    fn the_prompt_is_what_is_before_the_cursor() {
+    fn the_prompt_is_the_text_before_the_cursor() {
         assert_eq!(drawn(5, 20, "one\r\n>>> ").prompt_line(), ">>>");
         assert_eq!(drawn(5, 20, "Password: \x1b[32mx\x1b[D\x1b[D").prompt_line(), "Password:");
         assert_eq!(drawn(5, 20, "line\r\n").prompt_line(), "");
@@ -212,24 +211,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_anywhere_is_drawn_as_a_whole() {
+    fn bytes_may_arrive_one_by_one() {
         let text = "é日\x1b[31m\x1b[2;3Hx".as_bytes();
         let mut screen = Screen::new(5, 20);
         text.chunks(1).for_each(|byte| screen.process(byte));
-        assert_eq!(screen.shown().text, "é日\n  x");
+        assert_eq!(screen.contents().text, "é日\n  x");
     }
 
     #[test]
-    fn a_size_out_of_bounds_is_brought_into_them() {
+    fn sizes_are_limited() {
         let mut screen = Screen::new(0, 0);
         screen.process("日x\r\ny".as_bytes());
-        assert_eq!((screen.shown().row, screen.shown().column), (1, 1));
+        assert_eq!((screen.contents().row, screen.contents().column), (1, 1));
         screen.resize(u16::MAX, u16::MAX);
         screen.process(b"\x1b[9999;9999H");
-        assert_eq!((screen.shown().row, screen.shown().column), (MAX_ROWS, MAX_COLUMNS));
+        assert_eq!((screen.contents().row, screen.contents().column), (MAX_ROWS, MAX_COLUMNS));
     }
 
-    /// Bytes that are control sequences more often than chance would have it.
+    /// Bytes with more control sequences than random ones would have.
     fn written() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             proptest::collection::vec(any::<u8>(), 0..40),
@@ -245,7 +244,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_written_in_any_size_is_too_much(
+        fn no_input_panics_at_any_size(
             steps in proptest::collection::vec((written(), edge(), edge(), any::<bool>()), 0..12),
         ) {
             let mut screen = Screen::new(24, 80);
@@ -254,7 +253,7 @@ mod tests {
                     screen.resize(rows, columns);
                 }
                 screen.process(&bytes);
-                let shown = screen.shown();
+                let shown = screen.contents();
                 prop_assert!(shown.row >= 1 && shown.column >= 1);
                 prop_assert!(shown.text.lines().all(|line| line == line.trim_end()));
                 screen.prompt_line();

@@ -1,6 +1,6 @@
-//! Looking through kept output without loading it.
+//! Searching kept output without loading it.
 //!
-//! Everything here passes over the output once, a block of whole lines at a time.
+//! Each search makes one pass over the output, in blocks of complete lines, and stops when the call is cancelled.
 
 use std::io;
 use std::ops::Add;
@@ -10,33 +10,34 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use crate::error::Error;
 use crate::json::JsonPath;
-use crate::page::{Cutter, Page, PageRequest, Reader};
+use crate::page::{Page, PageBuilder, PageRequest, Reader};
 use crate::text::whole_characters;
 
-/// A line longer than this is looked at in parts.
+/// A longer line is searched in parts.
 const MAX_LINE: usize = 32 << 20;
 
-/// The most memory a pattern may take.
+/// The most memory a compiled pattern may take.
 const MAX_PATTERN: usize = 10 << 20;
 
-/// What lines of errors and of warnings speak of.
-const ERRORS: Signs = Signs {
+/// The words that make a line an error or a warning.
+const ERRORS: Keywords = Keywords {
     nouns: "error|exception|panic",
     others: "fatal|panicked|failed",
-    names: "Error|Exception",
+    suffixes: "Error|Exception",
 };
-const WARNINGS: Signs = Signs { nouns: "warning", others: "warn|deprecated", names: "Warning" };
+const WARNINGS: Keywords =
+    Keywords { nouns: "warning", others: "warn|deprecated", suffixes: "Warning" };
 
-/// What may stand between "0" and "errors". Any word could be the beginning of something else, as in
-/// "exit code 0 with errors".
-const KINDS: &str = "any|build|compile|compiler|compilation|critical|fatal|lint|linter|new|runtime|\
+/// The words allowed between "0" and "errors". Any other word might start something new, as in "exit code 0 with
+/// errors".
+const QUALIFIERS: &str = "any|build|compile|compiler|compilation|critical|fatal|lint|linter|new|runtime|\
     syntax|test|type|unexpected|validation";
 
-/// A pattern for lines.
+/// A pattern that selects lines.
 #[derive(Debug, Clone)]
 pub struct Grep(Regex);
 
-/// How many lines there are, and how many speak of errors and warnings.
+/// The number of lines, and how many of them mention errors and warnings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
     pub lines: u64,
@@ -56,27 +57,27 @@ impl Add for Summary {
     }
 }
 
-/// Words by which a line is known. The nouns can be counted.
-struct Signs {
+/// Words that identify a line. Only nouns are preceded by counts.
+struct Keywords {
     nouns: &'static str,
     others: &'static str,
-    /// What names end with, as in `ValueError`.
-    names: &'static str,
+    /// Endings of identifiers, as in `ValueError`.
+    suffixes: &'static str,
 }
 
-impl Signs {
-    /// Finds lines that have one of the words.
-    fn present(&self) -> Grep {
-        let Self { nouns, others, names } = self;
-        let pattern = format!(r"(?i)\b((?:{nouns})s?|{others}|(?-i:\w+(?:{names})))\b");
+impl Keywords {
+    /// Matches lines with one of the words.
+    fn mention(&self) -> Grep {
+        let Self { nouns, others, suffixes } = self;
+        let pattern = format!(r"(?i)\b((?:{nouns})s?|{others}|(?-i:\w+(?:{suffixes})))\b");
         Grep::new(&pattern).expect("the pattern is ours")
     }
 
-    /// Finds what says that there are none. The zeros of "1,000" and "2.0" say something else.
-    fn absent(&self) -> Regex {
+    /// Matches phrases that say there are none. The zeros in "1,000" and "2.0" do not.
+    fn denial(&self) -> Regex {
         let Self { nouns, others, .. } = self;
         let none = r"(?:^|[^\w.,]|\D[.,])(?:0+|no|zero|without)";
-        let kinds = format!(r"(?:{KINDS})\s+(?:{nouns})s");
+        let kinds = format!(r"(?:{QUALIFIERS})\s+(?:{nouns})s");
         let counted = format!(r"(?:{kinds}|(?:{nouns})s?|(?:tests?\s+)?(?:{others}))");
         let count = r#""?(?:\s+(?:count|found|total))?\s*[:=]\s*0+"#;
         let count = format!(r"\b(?:(?:{nouns})s?|{others}){count}");
@@ -90,10 +91,10 @@ impl Grep {
         regex.map(Self).map_err(|error| Error::Pattern(error.to_string()))
     }
 
-    /// Passes each line that matches on, with its end.
+    /// Calls `found` with each matching line, including its newline.
     ///
-    /// The block is searched as a whole, for speed, but only for where some match first ends: how
-    /// far a match could go on does not matter, and looking for it would cost a block a line.
+    /// The block is searched as a whole, for speed, but only for the shortest end of a match: searching for the
+    /// longest could cost a pass over the block for every line.
     fn lines<'a>(&self, block: &'a [u8], mut found: impl FnMut(&'a [u8])) {
         let mut at = 0;
         while at < block.len()
@@ -101,12 +102,12 @@ impl Grep {
         {
             let near = end.saturating_sub(1).max(at);
             let mut start = memrchr(b'\n', &block[at..near]).map_or(at, |line| at + line + 1);
-            // The match may be an empty one at the beginning of the line after.
+            // The match may be empty, at the start of the next line.
             while start < block.len() && start <= end {
                 let next =
                     memchr(b'\n', &block[start..]).map_or(block.len(), |line| start + line + 1);
                 let line = &block[start..next];
-                if self.0.is_match(without_end(line)) {
+                if self.0.is_match(without_newline(line)) {
                     found(line);
                 }
                 start = next;
@@ -116,7 +117,7 @@ impl Grep {
     }
 }
 
-/// Which part of an output is wanted.
+/// Which part of an output to read.
 pub enum Filter {
     Everything,
     Grep(Grep),
@@ -124,7 +125,7 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// What a path finds, or else the lines that match a pattern, or else everything.
+    /// What a path finds or, without one, the lines that match a pattern or, without either, everything.
     pub fn new(grep: Option<&str>, json_path: Option<&str>) -> Result<Self, Error> {
         let grep = grep.map(Grep::new).transpose()?;
         let json_path = json_path.map(JsonPath::new).transpose()?;
@@ -135,7 +136,7 @@ impl Filter {
         })
     }
 
-    /// A page of that part. Offsets count in it alone.
+    /// A page of that part. Offsets count only what is in it.
     pub fn page(&self, reader: &Reader, request: PageRequest) -> Result<Page, Error> {
         match self {
             Self::Grep(_) | Self::JsonPath(_) if reader.is_binary() => Err(Error::Binary),
@@ -146,29 +147,29 @@ impl Filter {
     }
 }
 
-fn without_end(line: &[u8]) -> &[u8] {
+fn without_newline(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 impl Reader {
-    /// A page of the lines that match. Offsets count in those lines alone.
+    /// A page of the matching lines. Offsets count only those lines.
     pub fn grep(&self, grep: &Grep, request: PageRequest) -> io::Result<Page> {
-        let mut cutter = Cutter::new(request);
-        let in_parts = self.blocks(&mut |block| {
-            grep.lines(block, |line| cutter.pass(&String::from_utf8_lossy(line)));
+        let mut builder = PageBuilder::new(request);
+        let in_parts = self.visit_lines(&mut |block| {
+            grep.lines(block, |line| builder.feed(&String::from_utf8_lossy(line)));
         })?;
-        if let Some(mut newest) = self.newest() {
-            newest.lines.retain(|line| grep.0.is_match(without_end(line.text.as_bytes())));
-            newest.lost = 0;
-            cutter.pass_newest(&newest);
+        if let Some(mut tail) = self.tail() {
+            tail.lines.retain(|line| grep.0.is_match(without_newline(line.text.as_bytes())));
+            tail.lost = 0;
+            builder.feed_tail(&tail);
         }
-        Ok(Page { in_parts, running: self.is_running(), ..cutter.page() })
+        Ok(Page { in_parts, running: self.is_running(), ..builder.finish() })
     }
 
     pub fn summary(&self) -> io::Result<Summary> {
-        let (errors, no_errors) = (ERRORS.present(), ERRORS.absent());
-        let (warnings, no_warnings) = (WARNINGS.present(), WARNINGS.absent());
+        let (errors, no_errors) = (ERRORS.mention(), ERRORS.denial());
+        let (warnings, no_warnings) = (WARNINGS.mention(), WARNINGS.denial());
         let mut summary = Summary::default();
         let mut count = |block: &[u8]| {
             summary.lines += memchr::memchr_iter(b'\n', block).count() as u64;
@@ -182,20 +183,20 @@ impl Reader {
                 summary.warnings += u64::from(warnings.0.is_match(&rest));
             });
         };
-        self.blocks(&mut count)?;
-        let newest = self.newest().unwrap_or_default();
-        newest.lines.iter().for_each(|line| count(line.text.as_bytes()));
+        self.visit_lines(&mut count)?;
+        let tail = self.tail().unwrap_or_default();
+        tail.lines.iter().for_each(|line| count(line.text.as_bytes()));
         Ok(summary)
     }
 
-    /// Passes on what is kept, as it is seen, in blocks of whole lines. Returns whether a line was too long and was
-    /// passed on in parts.
-    fn blocks(&self, visit: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
+    /// Calls `visit` with the kept text in blocks of complete lines. Returns whether a line was too long and was
+    /// visited in parts.
+    fn visit_lines(&self, visit: &mut dyn FnMut(&[u8])) -> io::Result<bool> {
         let mut in_parts = false;
         let mut rest = Vec::new();
-        let mut seen = self.seen();
-        while let Some(block) = seen.next()? {
-            in_parts |= pass_lines(&mut rest, block, visit);
+        let mut blocks = self.blocks();
+        while let Some(block) = blocks.next()? {
+            in_parts |= visit_whole_lines(&mut rest, block, visit);
         }
         if !rest.is_empty() {
             visit(&rest);
@@ -204,9 +205,9 @@ impl Reader {
     }
 }
 
-/// Passes on the whole lines among what is left over and what is new, and keeps the rest. Returns
-/// whether that was too long to keep.
-fn pass_lines(rest: &mut Vec<u8>, bytes: &[u8], visit: &mut dyn FnMut(&[u8])) -> bool {
+/// Visits the complete lines in `rest` followed by `bytes`, and leaves the remainder in `rest`. Returns whether
+/// that became too long and was visited as well.
+fn visit_whole_lines(rest: &mut Vec<u8>, bytes: &[u8], visit: &mut dyn FnMut(&[u8])) -> bool {
     let Some(end) = memrchr(b'\n', bytes).map(|end| end + 1) else {
         rest.extend_from_slice(bytes);
         if rest.len() <= MAX_LINE {
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_match_are_found_and_no_match_spans_two() {
+    fn matching_lines_are_found_and_no_match_spans_two() {
         let text = b"one two\nthree\ntwo three\nfour";
         assert_eq!(grep(text, "two"), "one two\ntwo three\n");
         assert_eq!(grep(text, "^t"), "three\ntwo three\n");
@@ -278,20 +279,20 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_could_go_on_forever_costs_no_more() {
+    fn a_pattern_that_matches_across_lines_is_not_slow() {
         let text = b"error here \n".repeat(200_000);
         assert_eq!(grep(&text, "error[^\"]*").len(), 1 << 20, "a page of them");
         assert_eq!(grep(b"a\n\nb\n", "^$"), "\n");
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_explained() {
+    fn an_invalid_pattern_is_an_error() {
         assert!(matches!(Grep::new("("), Err(Error::Pattern(_))));
         assert!(matches!(Grep::new("(a{1000}){1000}"), Err(Error::Pattern(_))));
     }
 
     #[test]
-    fn pages_of_matches_give_each_once() {
+    fn pages_of_matches_return_each_once() {
         let text: String = (0..1000).map(|n| format!("line {n}\n")).collect();
         let (reader, _folder) = reader(text.as_bytes());
         let grep = Grep::new("7$").unwrap();
@@ -355,7 +356,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn grep_finds_what_looking_at_each_line_finds(
+        fn grep_finds_the_lines_that_match_one_by_one(
             text in "([ab]{0,5}\n){0,30}[ab]{0,5}",
             pattern in prop_oneof![
                 Just("^a".to_owned()), Just("b$".to_owned()), Just("a*b".to_owned()), "[ab]{1,3}"

@@ -1,13 +1,14 @@
-//! Values that are not to be shown, and what stands in their place.
+//! Secret values, and masking them in output.
 //!
-//! A command can print whatever its environment holds. Before a byte of output is kept, every value
-//! that is secret gives way to its name in brackets, so neither memory nor spill file ever has it.
+//! A command can print whatever its environment holds. Every secret value is replaced by its name in brackets
+//! before a byte of output is kept, so neither memory nor a spill file ever contains one, and nothing that reads
+//! output has to care.
 //!
 //!     pipe ─▶ Masker ─▶ Output
 //!
-//! A value is found however it is cut into pieces, but only as it is: not in base64, not with escapes
-//! or colours in it. That keeps secrets out of conversations and logs; it cannot stop a command that
-//! means to give one away.
+//! A value is found even if it arrives in several pieces, but only verbatim: not as base64, nor with escapes or
+//! colours in it. That keeps secrets out of conversations and logs; it cannot stop a command that means to give one
+//! away.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,31 +17,31 @@ use std::sync::{Arc, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 
-/// Shorter values are not looked for: `dev` or `12345` is in every other text.
+/// Shorter values are not masked: `dev` or `12345` occurs in ordinary text.
 const MIN_LENGTH: usize = 6;
 
-/// The values that are secret, with their names. Clones share them, and what replaces them.
+/// Secret values with their names. Clones share them, and their replacement.
 #[derive(Clone, Default)]
 pub struct Secrets {
     finder: Option<Arc<Finder>>,
-    /// What counts instead, once it is known.
+    /// The values that are used instead, once set.
     replaced: Arc<OnceLock<Option<Arc<Finder>>>>,
 }
 
 struct Finder {
     automaton: AhoCorasick,
-    /// What stands in place of each value.
+    /// The text that replaces each value.
     names: Vec<String>,
-    /// In order, so that those with the same beginning are neighbours.
+    /// Sorted, so that values with a common prefix are neighbours.
     values: Vec<Vec<u8>>,
-    /// Which bytes a value can begin with.
+    /// The bytes that a value can start with.
     firsts: [bool; 256],
     longest: usize,
 }
 
 impl Secrets {
-    /// Names and their values. Space around a value does not belong to it; of names with the same
-    /// value, the first one counts.
+    /// Takes names and values. Whitespace around a value is not part of it; of several names with the same value,
+    /// the first one counts.
     pub fn new<N: Into<String>, V: AsRef<[u8]>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
         let mut sorted = BTreeMap::new();
         for (name, value) in values {
@@ -61,7 +62,7 @@ impl Secrets {
         self.replaced.get().unwrap_or(&self.finder).as_ref()
     }
 
-    /// What they were made of.
+    /// The names and values.
     pub fn values(&self) -> Vec<(String, Vec<u8>)> {
         let all = self.finder().into_iter();
         let all = all.flat_map(|finder| finder.names.iter().zip(&finder.values));
@@ -69,7 +70,7 @@ impl Secrets {
         all.map(|(name, value)| (bare(name), value.clone())).collect()
     }
 
-    /// A text without secrets.
+    /// Replaces the secrets in a text.
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let Some(finder) = self.finder() else { return Cow::Borrowed(text) };
         if !finder.automaton.is_match(text) {
@@ -80,13 +81,13 @@ impl Secrets {
         Cow::Owned(String::from_utf8_lossy(&masked).into_owned())
     }
 
-    /// Masks one stream, piece by piece.
+    /// Returns a masker for one stream.
     pub fn masker(&self) -> Masker {
         Masker { finder: self.finder().cloned(), ..Masker::default() }
     }
 }
 
-/// Names only: whatever is printed of settings must not give the values away.
+/// Names only: printed settings must not reveal the values.
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = self.finder().into_iter().flat_map(|finder| &finder.names);
@@ -116,8 +117,8 @@ impl Finder {
         Some(Self { automaton, names, values, firsts, longest })
     }
 
-    /// Appends `bytes` to `out`, with names for values. Returns how many of them were dealt with: the
-    /// rest is the beginning of a value, as far as it goes.
+    /// Appends `bytes` to `out`, with names in place of values. Returns how many bytes are done; the remaining ones
+    /// may be the start of a value.
     fn replace(&self, bytes: &[u8], end: End, out: &mut Vec<u8>) -> usize {
         let open_from = |from| match end {
             End::Here => bytes.len(),
@@ -125,7 +126,7 @@ impl Finder {
         };
         let (mut from, mut open) = (0, open_from(0));
         while let Some(found) = self.automaton.find(Input::new(bytes).range(from..)) {
-            // What begins earlier, or here and is longer, would win.
+            // A value that starts earlier, or that starts here and is longer, would win.
             if open <= found.start() {
                 break;
             }
@@ -140,13 +141,13 @@ impl Finder {
         open
     }
 
-    /// Where, from `from` on, the first value begins that `bytes` end in the middle of.
+    /// The first place, at or after `from`, where `bytes` may end in the middle of a value.
     fn beginning(&self, bytes: &[u8], from: usize) -> usize {
         let from = from.max((bytes.len() + 1).saturating_sub(self.longest));
         (from..bytes.len()).find(|at| self.begins_with(&bytes[*at..])).unwrap_or(bytes.len())
     }
 
-    /// Whether a value begins with `part` and goes on.
+    /// Whether some value starts with `part` and is longer.
     fn begins_with(&self, part: &[u8]) -> bool {
         if !self.firsts[usize::from(part[0])] {
             return false;
@@ -156,44 +157,45 @@ impl Finder {
     }
 }
 
-/// Takes secrets out of a stream.
+/// Masks one stream, piece by piece.
 ///
-/// What could be the beginning of a value is held back until more comes or the stream ends: less than
-/// the longest value, and nothing that a value does not begin with.
+/// Bytes that may be the start of a value are held back until more arrive or the stream ends: fewer than the
+/// longest value has. Showing them earlier, when the command is answered, would leak a value that a process it left
+/// is still printing.
 #[derive(Default)]
 pub struct Masker {
     finder: Option<Arc<Finder>>,
     held: Vec<u8>,
     masked: Vec<u8>,
-    /// Whether the last piece is to be shown as it came.
-    as_it_came: bool,
+    /// Whether the last piece needs no masking.
+    unchanged: bool,
 }
 
 impl Masker {
-    /// Takes the next piece of the stream in.
+    /// Takes in the next piece of the stream.
     pub fn take(&mut self, piece: &[u8]) {
         let Some(finder) = &self.finder else {
-            self.as_it_came = true;
+            self.unchanged = true;
             return;
         };
         let clean =
             || !finder.automaton.is_match(piece) && finder.beginning(piece, 0) == piece.len();
-        self.as_it_came = self.held.is_empty() && clean();
-        if !self.as_it_came {
+        self.unchanged = self.held.is_empty() && clean();
+        if !self.unchanged {
             self.held.extend_from_slice(piece);
             self.replace(End::Unknown);
         }
     }
 
-    /// Nothing more comes: what was held back is what it is.
+    /// Ends the stream: what was held back is not a value.
     pub fn finish(&mut self) {
-        self.as_it_came = false;
+        self.unchanged = false;
         self.replace(End::Here);
     }
 
-    /// What there is to show since the last call of one of the others, which was given `piece`.
+    /// The masked output of the last call. `piece` is what that call was given.
     pub fn shown<'a>(&'a self, piece: &'a [u8]) -> &'a [u8] {
-        if self.as_it_came { piece } else { &self.masked }
+        if self.unchanged { piece } else { &self.masked }
     }
 
     fn replace(&mut self, end: End) {
@@ -216,7 +218,7 @@ mod tests {
         Secrets::new(values.iter().enumerate().map(|(number, value)| (number.to_string(), value)))
     }
 
-    /// What is shown of the pieces one after the other, and at the end.
+    /// What is shown after each piece, and at the end.
     fn masked(secrets: &Secrets, pieces: &[&[u8]]) -> Vec<String> {
         let mut masker = secrets.masker();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_gives_way_to_its_name() {
+    fn a_value_is_replaced_by_its_name() {
         let secrets = Secrets::new([("FOO_TOKEN", "hunter22"), ("BAR_KEY", " swordfish\n")]);
         let text = "a hunter22, two hunter22hunter22 and a swordfish";
         let expected = "a [FOO_TOKEN], two [FOO_TOKEN][FOO_TOKEN] and a [BAR_KEY]";
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_know_what_is_found_out_later() {
+    fn clones_get_values_that_are_set_later() {
         let secrets = Secrets::default();
         let clone = secrets.clone();
         secrets.replace(&Secrets::new([("FOO_TOKEN", "hunter22")]));
@@ -251,14 +253,14 @@ mod tests {
     }
 
     #[test]
-    fn short_values_are_not_looked_for_and_of_the_same_ones_the_first_name_counts() {
+    fn short_values_are_not_masked_and_the_first_name_of_a_value_counts() {
         let secrets = Secrets::new([("PIN_KEY", "12345"), ("B", "123456"), ("A", "123456")]);
         assert_eq!(secrets.mask("12345 123456"), "12345 [B]");
         assert_eq!(format!("{:?}", Secrets::new([("PIN_KEY", "12345")])), "[]");
     }
 
     #[test]
-    fn the_longest_value_wins_even_if_it_is_only_seen_later() {
+    fn the_longest_value_wins_even_if_it_arrives_in_pieces() {
         let secrets = secrets(&["abcdef", "abcdefghi", "zabcdefghij"]);
         assert_eq!(masked(&secrets, &[b"abcdef", b"gh", b"i"]), ["", "", "[1]", ""]);
         assert_eq!(masked(&secrets, &[b"abcdef", b"gh", b"!"]), ["", "", "[0]gh!", ""]);
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_could_be_the_beginning_of_a_value_is_held_back() {
+    fn only_the_possible_start_of_a_value_is_held_back() {
         let secrets = secrets(&["hunter22"]);
         assert_eq!(masked(&secrets, &[b"Token: "]), ["Token: ", ""]);
         assert_eq!(masked(&secrets, &[b"bah", b"!"]), ["ba", "h!", ""]);
@@ -285,8 +287,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn however_a_stream_is_cut_it_is_masked_as_a_whole(
-            // Two letters: values overlap, contain and begin each other.
+        fn a_stream_in_pieces_is_masked_like_the_whole(
+            // With two letters, values overlap and contain each other.
             values in btree_set("[ab]{6,12}", 1..5),
             parts in vec(prop_oneof![
                 3 => "[abc\n]{0,9}".prop_map(Ok), 2 => any::<prop::sample::Index>().prop_map(Err),
@@ -313,7 +315,7 @@ mod tests {
             let pieces: Vec<_> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
             let shown = masked(&secrets, &pieces);
             prop_assert_eq!(shown.concat(), whole.as_ref());
-            // Never more is held back than could be the beginning of a value.
+            // Only the possible start of a value is held back.
             let mut masker = secrets.masker();
             for piece in &pieces {
                 masker.take(piece);

@@ -1,7 +1,17 @@
-//! Files for output that does not fit in memory.
+//! Files for output that does not fit in memory, and the quotas they count against.
 //!
-//! They live in a private folder that is made when the first one is needed and removed with the
-//! engine. A file is removed when nobody can read its run's output any more.
+//!     Spill ── total, and the private folder
+//!       └─ Account ── what one owner's runs use together
+//!            └─ Quota ── what one run uses
+//!                 └─ SpillFile ── one stream, after what is in memory
+//!
+//! The private folder is created for the first file and removed with the engine. It is locked while the server
+//! lives, and a starting server removes folders that are not ([`Spill::sweep`]). A file is removed as soon as
+//! nobody can read its output any more. Files are read through the descriptor they were written with, so removing
+//! or replacing one behind our back changes nothing.
+//!
+//! When a limit is reached, `make_room` may drop older outputs: those of the same owner for an owner's limit, those of
+//! the owner who uses most for the total. If it cannot, the stream is cut (see [`Output`](crate::Output)).
 
 mod folder;
 
@@ -19,25 +29,25 @@ use folder::{Folder, sweep};
 use crate::stream::Stream;
 use mcpz_runtime::random_name;
 
-/// How much of each stream's beginning is in memory.
+/// How much of each stream's start is in memory.
 pub const HEAD: usize = 64 << 10;
 
-/// Little enough to be in the cache still when it is written, and much for the file system to take at
-/// once.
+/// The size of a large read: small enough to be in the CPU's cache when it is written, large enough for the file
+/// system to be efficient.
 pub const LARGE_PIECE: usize = 256 << 10;
 
-/// How many of them have room when nobody moves any.
-const MOST_BUFFERS: usize = 2;
+/// How many idle buffers are kept for reuse.
+const MAX_BUFFERS: usize = 2;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpillSettings {
-    /// Where the private folder is made.
+    /// The folder in which the private folder is created.
     pub parent: PathBuf,
-    /// The most that is kept of one run.
+    /// The limit for one run, in bytes.
     pub per_run: u64,
-    /// The most that is kept of one owner's runs.
+    /// The limit for all runs of one owner.
     pub per_owner: u64,
-    /// The most that is kept of all.
+    /// The limit for all owners together.
     pub total: u64,
 }
 
@@ -53,13 +63,13 @@ pub struct Spill {
     accounts: AtomicU64,
     folder: Mutex<Option<Folder>>,
     make_room: Box<MakeRoom>,
-    /// Held by whoever looks something up that takes much memory.
+    /// Held while a lookup uses much memory, so that only one does at a time.
     lookups: Mutex<()>,
-    /// Room for large pieces, for the next who needs some: memory that is new each time is slow.
+    /// Idle buffers for large pieces: fresh memory for each piece is slow.
     buffers: Mutex<Vec<Vec<u8>>>,
 }
 
-/// Gives back some of what an account has, or anybody; says whether there was something to give.
+/// Frees space used by one account, or by any; returns whether it could.
 type MakeRoom = dyn Fn(Option<u64>) -> bool + Send + Sync;
 
 impl std::fmt::Debug for Spill {
@@ -68,7 +78,7 @@ impl std::fmt::Debug for Spill {
     }
 }
 
-/// What is kept of one owner's runs.
+/// What one owner's runs use.
 #[derive(Debug)]
 pub struct Account {
     spill: Arc<Spill>,
@@ -76,37 +86,38 @@ pub struct Account {
     used: AtomicU64,
 }
 
-/// One run's quota, shared by its files.
+/// The quota of one run, shared by its files.
 #[derive(Debug)]
 pub struct Quota {
     account: Arc<Account>,
     used: AtomicU64,
-    /// How much of each stream's beginning may be in memory.
+    /// How much of each stream's start may be in memory.
     pub in_memory: usize,
     limit: u64,
-    place: Place,
+    files: Files,
 }
 
-/// Where the files of a run are.
+/// Which files a run's output goes to.
 #[derive(Debug)]
-enum Place {
-    /// In the private folder, and nowhere when nobody reads them any more.
-    Folder,
-    /// Here, where it stays. It has all of stdout; all of stderr is beside it.
-    Kept(PathBuf),
-    /// The same, written by another process.
-    Elsewhere(PathBuf),
+enum Files {
+    /// Files in the private folder, removed when nobody reads them any more.
+    Temporary,
+    /// A file that stays, with all of stdout. All of stderr goes to a file beside it. The recorder of a detached
+    /// job writes these.
+    Permanent(PathBuf),
+    /// The same files, written by another process. A server that follows a detached job reads these.
+    ReadOnly(PathBuf),
 }
 
-/// One stream's file.
+/// The file of one stream.
 #[derive(Debug)]
 pub struct SpillFile {
     file: File,
     quota: Arc<Quota>,
-    /// What is to be removed with it.
+    /// The path to remove on drop.
     path: Option<PathBuf>,
-    /// How much of its beginning is in memory, too.
-    repeated: u64,
+    /// How many bytes at the start of the file are in memory as well.
+    also_in_memory: u64,
 }
 
 impl Spill {
@@ -117,7 +128,8 @@ impl Spill {
         Self { settings, used, accounts, folder, make_room, lookups, buffers }
     }
 
-    /// Has `make_room` called with the number of an account that is used up, or none if all is.
+    /// Sets what frees space when a limit is reached. It is called with the number of the account that is full, or
+    /// with `None` if the total is.
     pub fn making_room(
         self,
         make_room: impl Fn(Option<u64>) -> bool + Send + Sync + 'static,
@@ -125,23 +137,23 @@ impl Spill {
         Self { make_room: Box::new(make_room), ..self }
     }
 
-    /// For the runs of somebody new.
+    /// Opens an account for a new owner.
     pub fn account(self: &Arc<Self>) -> Arc<Account> {
         let number = self.accounts.fetch_add(1, Ordering::Relaxed);
         Arc::new(Account { spill: self.clone(), number, used: AtomicU64::new(0) })
     }
 
-    /// How much is spilled now.
+    /// The number of bytes spilled now.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Removes what servers that were killed have left.
+    /// Removes folders that killed servers have left.
     pub fn sweep(&self) {
         sweep(&self.settings.parent);
     }
 
-    /// Removes what was spilled, whoever may still hold it: at the end nobody reads any more.
+    /// Removes all spilled files, even if outputs still use them: at the end, nobody reads any more.
     pub fn close(&self) {
         let folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(folder);
@@ -161,35 +173,35 @@ impl Account {
         self.number
     }
 
-    /// How much there is of this owner's runs.
+    /// How many bytes this owner's runs use.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// The quota of one run: the usual one, or less.
+    /// The quota of one run: the usual one, or `wanted` bytes if that is less.
     pub fn quota(self: &Arc<Self>, wanted: Option<u64>) -> Arc<Quota> {
         let wanted = wanted.unwrap_or(u64::MAX);
         let in_memory = wanted.min(HEAD as u64) as usize;
         let limit = (wanted - in_memory as u64).min(self.spill.settings.per_run);
-        self.place(Place::Folder, in_memory, limit)
+        self.quota_for(Files::Temporary, in_memory, limit)
     }
 
-    /// For an output that is written to a file of its own as it comes, up to the quota of one run.
-    pub fn recording(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
-        self.place(Place::Kept(file), 0, self.spill.settings.per_run)
+    /// A quota for output that goes to a file that stays, byte for byte from the start.
+    pub fn permanent(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
+        self.quota_for(Files::Permanent(file), 0, self.spill.settings.per_run)
     }
 
-    /// For an output that another process writes to a file.
-    pub fn recorded(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
-        self.place(Place::Elsewhere(file), HEAD, 0)
+    /// A quota for output that another process writes to a file.
+    pub fn read_only(self: &Arc<Self>, file: PathBuf) -> Arc<Quota> {
+        self.quota_for(Files::ReadOnly(file), HEAD, 0)
     }
 
-    fn place(self: &Arc<Self>, place: Place, in_memory: usize, limit: u64) -> Arc<Quota> {
+    fn quota_for(self: &Arc<Self>, files: Files, in_memory: usize, limit: u64) -> Arc<Quota> {
         let (account, used) = (self.clone(), AtomicU64::new(0));
-        Arc::new(Quota { account, used, in_memory, limit, place })
+        Arc::new(Quota { account, used, in_memory, limit, files })
     }
 
-    /// Takes up to `wanted` bytes off the owner's and everybody's quota; returns how many.
+    /// Takes up to `wanted` bytes from the limits of the owner and of the total; returns how many.
     fn take(&self, wanted: u64) -> u64 {
         let (spill, settings) = (&self.spill, &self.spill.settings);
         let own = || (spill.make_room)(Some(self.number));
@@ -218,14 +230,14 @@ impl Quota {
             options.read(true).append(write).create(write).mode(0o600);
             options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)
         };
-        match &self.place {
-            Place::Folder => self.create_private(),
-            Place::Kept(path) => {
-                Ok(SpillFile { file: open(path, true)?, quota, path: None, repeated: 0 })
+        match &self.files {
+            Files::Temporary => self.create_private(),
+            Files::Permanent(path) => {
+                Ok(SpillFile { file: open(path, true)?, quota, path: None, also_in_memory: 0 })
             }
-            Place::Elsewhere(path) => {
-                let repeated = self.in_memory as u64;
-                Ok(SpillFile { file: open(path, false)?, quota, path: None, repeated })
+            Files::ReadOnly(path) => {
+                let also_in_memory = self.in_memory as u64;
+                Ok(SpillFile { file: open(path, false)?, quota, path: None, also_in_memory })
             }
         }
     }
@@ -246,21 +258,21 @@ impl Quota {
             }
             other => other?,
         };
-        Ok(SpillFile { file, quota: self.clone(), path: Some(path), repeated: 0 })
+        Ok(SpillFile { file, quota: self.clone(), path: Some(path), also_in_memory: 0 })
     }
 
     pub fn lookups(&self) -> &Mutex<()> {
         &self.account.spill.lookups
     }
 
-    /// Room for a large piece, to be given back.
+    /// Lends a buffer for a large piece.
     pub fn take_buffer(&self) -> Vec<u8> {
         self.buffers().pop().unwrap_or_else(|| vec![0; LARGE_PIECE])
     }
 
     pub fn give_buffer(&self, buffer: Vec<u8>) {
         let mut buffers = self.buffers();
-        if buffers.len() < MOST_BUFFERS {
+        if buffers.len() < MAX_BUFFERS {
             buffers.push(buffer);
         }
     }
@@ -269,17 +281,17 @@ impl Quota {
         self.account.spill.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How much of the run is on the disk, if we have put it there.
+    /// How many bytes of the run are on the disk in files that this process wrote.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Gives all of it back.
+    /// Gives everything back to the account.
     pub fn release(&self) {
         self.account.give_back(self.used.swap(0, Ordering::Relaxed));
     }
 
-    /// Takes up to `wanted` bytes off the run's, its owner's and everybody's quota; returns how many.
+    /// Takes up to `wanted` bytes from the limits of the run, its owner and the total; returns how many.
     fn take(&self, wanted: u64) -> u64 {
         let granted = take(&self.used, self.limit, wanted);
         let granted_of_all = self.account.take(granted);
@@ -301,12 +313,12 @@ impl Drop for Quota {
 
 impl SpillFile {
     pub fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(bytes, offset + self.repeated)
+        self.file.read_exact_at(bytes, offset + self.also_in_memory)
     }
 
-    /// Appends as much of `bytes` as quota and disk take; returns how many.
+    /// Appends as much of `bytes` as quota and disk allow; returns how many.
     pub fn append(&self, bytes: &[u8]) -> usize {
-        if let Place::Elsewhere(_) = self.quota.place {
+        if let Files::ReadOnly(_) = self.quota.files {
             return bytes.len();
         }
         let granted = self.quota.take(bytes.len() as u64) as usize;
@@ -332,7 +344,7 @@ impl Drop for SpillFile {
     }
 }
 
-/// The same as [`take`], as long as room can be made for all of it.
+/// Like [`take`], but makes room until all of `wanted` fits or no more can be freed.
 fn take_with_room(used: &AtomicU64, limit: u64, wanted: u64, make_room: impl Fn() -> bool) -> u64 {
     let mut granted = take(used, limit, wanted);
     while granted < wanted && make_room() {
@@ -342,7 +354,7 @@ fn take_with_room(used: &AtomicU64, limit: u64, wanted: u64, make_room: impl Fn(
     granted
 }
 
-/// Adds up to `wanted` to `used` without passing `limit`; returns how much.
+/// Adds up to `wanted` to `used` without exceeding `limit`; returns how much.
 fn take(used: &AtomicU64, limit: u64, wanted: u64) -> u64 {
     let mut granted = 0;
     let _ = used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {

@@ -1,9 +1,12 @@
-//! Outputs that can be read later, each by its owner alone.
+//! Outputs that their owners can read later.
 //!
-//! An output is kept under an id nobody can guess, until its owner goes, its time is over or the disk needs the room.
-//! The answer is the same for an id that is unknown, malformed or someone else's: nothing is there.
+//! An output is kept under an id that nobody can guess, until its owner leaves, its time is over or the disk needs
+//! the space. Then the oldest finished output goes: of the owner whose account is full or, if the total is, of the
+//! owner who uses most. Its file goes even if a job still holds the output.
 //!
-//!     Store ── one per server: time limit, room on the disk
+//! Unknown, malformed and other owners' ids all get the same answer: nothing is there.
+//!
+//!     Store ── one per server: time limit, space on the disk
 //!       └─ Outputs ── one per owner: keep, find, list
 //!            └─ Kept ── an output, and what its owner notes about it
 
@@ -15,10 +18,10 @@ use std::time::{Duration, Instant};
 use crate::output::Output;
 use crate::spill::Account;
 
-/// The most outputs one owner may have; the oldest go first.
+/// The most outputs one owner may have. Beyond that, the oldest go.
 const MAX_OUTPUTS: usize = 200;
 
-/// When to look again at an output whose time is over but which is still being written.
+/// When to check an output again that has expired but is still being written.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// The outputs of all owners.
@@ -28,27 +31,27 @@ pub struct Store<T> {
     time: Duration,
 }
 
-/// The outputs of one owner. They go with it.
+/// The outputs of one owner. They are dropped with it.
 #[derive(Debug)]
 pub struct Outputs<T> {
     store: Arc<Store<T>>,
     account: Arc<Account>,
 }
 
-/// An output that is kept.
+/// A kept output.
 #[derive(Debug, Clone)]
 pub struct Kept<T> {
     pub output: Output,
     /// What its owner knows about it.
     pub about: T,
-    /// A compressed copy, if there is one.
-    pub zipped: Option<Output>,
+    /// A copy compressed with gzip, if there is one.
+    pub gzipped: Option<Output>,
 }
 
 #[derive(Debug)]
 struct Table<T> {
     by_id: HashMap<String, Entry<T>>,
-    /// The ids of each account's own, oldest first.
+    /// The ids of each account's outputs, oldest first.
     own: HashMap<u64, BTreeMap<u64, String>>,
     made: u64,
 }
@@ -56,14 +59,14 @@ struct Table<T> {
 #[derive(Debug)]
 struct Entry<T> {
     owner: Arc<Account>,
-    /// Counts up: the newest has the highest.
+    /// Counts up: the newest entry has the highest number.
     number: u64,
     since: Instant,
     kept: Kept<T>,
 }
 
 impl<T> Store<T> {
-    /// A store that forgets after some time.
+    /// A store that keeps outputs for this long.
     pub fn new(time: Duration) -> Self {
         let table = Table { by_id: HashMap::new(), own: HashMap::new(), made: 0 };
         Self { table: Mutex::new(table), time }
@@ -74,8 +77,8 @@ impl<T> Store<T> {
         Outputs { store: self.clone(), account }
     }
 
-    /// Drops the oldest complete output of an account or, without one, of the account that has most on the disk.
-    /// False if there is none.
+    /// Drops the oldest finished output of an account or, without one, of the account that uses most of the disk.
+    /// Returns false if there is none.
     pub fn forget_oldest(&self, account: Option<u64>) -> bool {
         let mut table = self.lock();
         let gives = |(_, entry): &(_, &Entry<T>)| {
@@ -89,11 +92,11 @@ impl<T> Store<T> {
         let oldest = oldest.map(|(id, _)| id.clone());
         let forgotten = oldest.and_then(|id| table.remove(&id));
         drop(table);
-        // A job that has ended may hold it as well.
+        // A job that has ended may hold the output as well.
         forgotten.inspect(|entry| entry.kept.output.release()).is_some()
     }
 
-    /// Drops what was kept long enough. Returns when to look again, if there is more.
+    /// Drops expired outputs. Returns when to check again, if any are left.
     pub fn forget_expired(&self) -> Option<Instant> {
         let mut table = self.lock();
         let now = Instant::now();
@@ -110,7 +113,7 @@ impl<T> Store<T> {
         next
     }
 
-    /// Whether its time is over.
+    /// Whether the output's time is over and it is complete.
     fn is_expired(&self, entry: &Entry<T>) -> bool {
         Instant::now() >= entry.since + self.time && entry.kept.output.is_finished()
     }
@@ -140,7 +143,7 @@ impl<T> Table<T> {
         Some(entry)
     }
 
-    /// What an account has, oldest first.
+    /// An account's outputs, oldest first.
     fn own(&self, account: &Account) -> impl DoubleEndedIterator<Item = (&String, &Entry<T>)> {
         let ids = self.own.get(&account.number()).into_iter().flat_map(BTreeMap::values);
         ids.filter_map(|id| Some((id, self.by_id.get(id)?)))
@@ -148,7 +151,7 @@ impl<T> Table<T> {
 }
 
 impl<T> Outputs<T> {
-    /// Keeps an output under an id, unless there is one of that id.
+    /// Keeps an output under an id, unless the id is taken.
     pub fn keep_new(&self, id: &str, output: Output, about: T) {
         if !self.store.lock().by_id.contains_key(id) {
             self.keep(id, output, about);
@@ -160,19 +163,19 @@ impl<T> Outputs<T> {
         let mut table = self.store.lock();
         table.made += 1;
         let (owner, number, since) = (self.account.clone(), table.made, Instant::now());
-        let kept = Kept { output, about, zipped: None };
+        let kept = Kept { output, about, gzipped: None };
         table.insert(id.to_owned(), Entry { owner, number, since, kept });
         let surplus = table.own(&self.account).count().saturating_sub(MAX_OUTPUTS);
-        // Those still being written stay: their number has a limit of its own.
+        // Outputs that are still being written stay: runs have a limit of their own.
         let over = table.own(&self.account).filter(|(_, entry)| entry.kept.output.is_finished());
         let over: Vec<_> = over.map(|(id, _)| id.clone()).take(surplus).collect();
         let over: Vec<_> = over.iter().filter_map(|id| table.remove(id)).collect();
-        // Not under the lock: dropping removes files.
+        // Not under the lock: dropping an output removes files.
         drop(table);
         drop(over);
     }
 
-    /// Changes what is noted about an output. Its time begins again.
+    /// Changes what is noted about an output, and restarts its time.
     pub fn note(&self, id: &str, note: impl FnOnce(&mut T)) {
         if let Some(entry) = self.store.lock().by_id.get_mut(id) {
             note(&mut entry.kept.about);
@@ -180,10 +183,10 @@ impl<T> Outputs<T> {
         }
     }
 
-    /// Keeps a compressed copy beside an output.
-    pub fn keep_zipped(&self, id: &str, zipped: Output) {
+    /// Keeps a copy compressed with gzip beside an output.
+    pub fn keep_gzipped(&self, id: &str, gzipped: Output) {
         if let Some(entry) = self.store.lock().by_id.get_mut(id) {
-            entry.kept.zipped = Some(zipped);
+            entry.kept.gzipped = Some(gzipped);
         }
     }
 
@@ -202,7 +205,7 @@ impl<T: Clone> Outputs<T> {
         (own && !self.store.is_expired(entry)).then(|| entry.kept.clone())
     }
 
-    /// The newest output about which something holds, with its id.
+    /// The newest output whose notes satisfy a condition, with its id.
     pub fn find_newest(&self, holds: impl Fn(&T) -> bool) -> Option<(String, Kept<T>)> {
         let table = self.store.lock();
         let mut own = table.own(&self.account).rev();
@@ -211,7 +214,7 @@ impl<T: Clone> Outputs<T> {
         Some((id.clone(), entry.kept.clone()))
     }
 
-    /// Everything that is kept, oldest first.
+    /// All kept outputs, oldest first.
     pub fn list(&self) -> Vec<(String, Kept<T>)> {
         let table = self.store.lock();
         let own = table.own(&self.account).filter(|(_, entry)| !self.store.is_expired(entry));
@@ -237,13 +240,13 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    struct House {
+    struct Fixture {
         store: Arc<Store<&'static str>>,
         spill: Arc<Spill>,
         made: std::cell::Cell<usize>,
     }
 
-    impl House {
+    impl Fixture {
         fn new(time: Duration, folder: &std::path::Path) -> Self {
             let spill = Arc::new(Spill::new(SpillSettings::new(folder)));
             Self { store: Arc::new(Store::new(time)), spill, made: Default::default() }
@@ -275,9 +278,9 @@ mod tests {
 
     #[test]
     fn only_its_owner_finds_an_output() {
-        let house = House::in_memory(MINUTE);
-        let (one, other) = (house.owner(), house.owner());
-        let id = house.keep(&one, "x", 4);
+        let fixture = Fixture::in_memory(MINUTE);
+        let (one, other) = (fixture.owner(), fixture.owner());
+        let id = fixture.keep(&one, "x", 4);
         assert!(one.find(&id).is_some() && other.find(&id).is_none());
         assert!(one.find_newest(|about| *about == "x").is_some());
         assert!(other.find_newest(|about| *about == "x").is_none());
@@ -286,20 +289,20 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_about_the_same_is_found() {
-        let house = House::in_memory(MINUTE);
-        let owner = house.owner();
-        house.keep(&owner, "x", 3);
-        let newer = house.keep(&owner, "x", 3);
-        house.keep(&owner, "y", 5);
+    fn the_newest_matching_output_is_found() {
+        let fixture = Fixture::in_memory(MINUTE);
+        let owner = fixture.owner();
+        fixture.keep(&owner, "x", 3);
+        let newer = fixture.keep(&owner, "x", 3);
+        fixture.keep(&owner, "y", 5);
         assert_eq!(owner.find_newest(|about| *about == "x").unwrap().0, newer);
     }
 
     #[test]
     fn what_is_kept_under_an_id_stays_there() {
-        let house = House::in_memory(MINUTE);
-        let owner = house.owner();
-        let id = house.keep(&owner, "x", 4);
+        let fixture = Fixture::in_memory(MINUTE);
+        let owner = fixture.owner();
+        let id = fixture.keep(&owner, "x", 4);
         owner.keep_new(&id, Output::new(owner.account.quota(None)), "y");
         assert_eq!(owner.find(&id).unwrap().about, "x");
         owner.note(&id, |about| *about = "z");
@@ -309,13 +312,13 @@ mod tests {
     }
 
     #[test]
-    fn outputs_go_with_their_owner_and_after_their_time() {
-        let house = House::in_memory(MINUTE);
-        let one = house.owner();
-        house.keep(&one, "x", 4);
+    fn outputs_are_dropped_with_their_owner_and_after_their_time() {
+        let fixture = Fixture::in_memory(MINUTE);
+        let one = fixture.owner();
+        fixture.keep(&one, "x", 4);
         drop(one);
-        assert!(house.store.lock().by_id.is_empty() && house.store.lock().own.is_empty());
-        let hasty = House::in_memory(Duration::ZERO);
+        assert!(fixture.store.lock().by_id.is_empty() && fixture.store.lock().own.is_empty());
+        let hasty = Fixture::in_memory(Duration::ZERO);
         let other = hasty.owner();
         let id = hasty.keep_unfinished(&other, "x");
         let output = other.find(&id).unwrap().output;
@@ -324,45 +327,45 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_oldest_go_but_not_those_still_being_written() {
-        let house = House::in_memory(MINUTE);
-        let (one, other) = (house.owner(), house.owner());
-        let running = house.keep_unfinished(&one, "running");
-        let ended = house.keep(&one, "ended", 0);
-        let strangers = house.keep(&other, "x", 0);
-        (2..=MAX_OUTPUTS).for_each(|_| drop(house.keep(&one, "x", 0)));
+    fn beyond_the_limit_the_oldest_finished_outputs_are_dropped() {
+        let fixture = Fixture::in_memory(MINUTE);
+        let (one, other) = (fixture.owner(), fixture.owner());
+        let running = fixture.keep_unfinished(&one, "running");
+        let ended = fixture.keep(&one, "ended", 0);
+        let strangers = fixture.keep(&other, "x", 0);
+        (2..=MAX_OUTPUTS).for_each(|_| drop(fixture.keep(&one, "x", 0)));
         assert_eq!(one.list().len(), MAX_OUTPUTS);
         assert!(one.find(&running).is_some() && one.find(&ended).is_none());
         assert!(other.find(&strangers).is_some());
     }
 
     #[test]
-    fn when_room_is_needed_the_oldest_that_is_complete_goes() {
+    fn the_oldest_finished_output_makes_room() {
         let folder = tempfile::tempdir().unwrap();
-        let house = House::new(MINUTE, folder.path());
-        let owner = house.owner();
-        let running = house.keep_unfinished(&owner, "running");
-        let small = house.keep(&owner, "small", 0);
-        let old = house.keep(&owner, "old", 100_000);
-        let new = house.keep(&owner, "new", 100_000);
-        assert!(house.store.forget_oldest(None));
+        let fixture = Fixture::new(MINUTE, folder.path());
+        let owner = fixture.owner();
+        let running = fixture.keep_unfinished(&owner, "running");
+        let small = fixture.keep(&owner, "small", 0);
+        let old = fixture.keep(&owner, "old", 100_000);
+        let new = fixture.keep(&owner, "new", 100_000);
+        assert!(fixture.store.forget_oldest(None));
         assert!(owner.find(&old).is_none() && owner.find(&new).is_some());
-        assert!(house.store.forget_oldest(None) && !house.store.forget_oldest(None));
+        assert!(fixture.store.forget_oldest(None) && !fixture.store.forget_oldest(None));
         assert!(owner.find(&running).is_some() && owner.find(&small).is_some());
     }
 
     #[test]
-    fn the_largest_owner_makes_room_for_all_and_each_owner_for_itself() {
+    fn the_largest_owner_makes_room_in_the_total_and_each_owner_for_itself() {
         let folder = tempfile::tempdir().unwrap();
-        let house = House::new(MINUTE, folder.path());
-        let (one, other) = (house.owner(), house.owner());
-        let older = house.keep(&one, "x", 100_000);
-        let newer = [0, 1].map(|_| house.keep(&other, "x", 200_000));
+        let fixture = Fixture::new(MINUTE, folder.path());
+        let (one, other) = (fixture.owner(), fixture.owner());
+        let older = fixture.keep(&one, "x", 100_000);
+        let newer = [0, 1].map(|_| fixture.keep(&other, "x", 200_000));
         let left = || newer.each_ref().map(|id| other.find(id).is_some());
-        assert!(house.store.forget_oldest(None));
+        assert!(fixture.store.forget_oldest(None));
         assert_eq!((one.find(&older).is_some(), left()), (true, [false, true]));
-        assert!(house.store.forget_oldest(Some(one.account.number())));
+        assert!(fixture.store.forget_oldest(Some(one.account.number())));
         assert_eq!((one.find(&older).is_some(), left()), (false, [false, true]));
-        assert!(!house.store.forget_oldest(Some(one.account.number())));
+        assert!(!fixture.store.forget_oldest(Some(one.account.number())));
     }
 }

@@ -1,4 +1,4 @@
-//! The two streams of a command.
+//! The two output streams of a command.
 
 use serde::{Deserialize, Serialize};
 

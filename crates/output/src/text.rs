@@ -1,8 +1,8 @@
-//! Pieces of output as text: cut where no line and no character breaks.
+//! Output as text, cut so that no line or character breaks.
 
 use crate::render::{Renderer, View};
 
-/// The text of some output.
+/// Renders output as plain text, in the default view.
 pub fn plain(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t')
@@ -16,7 +16,7 @@ pub fn plain(bytes: &[u8]) -> String {
     text
 }
 
-/// The text of some output, cut if it is much longer than the output was.
+/// Like [`plain`], but truncated if the text is much longer than the output was.
 pub fn plain_within(bytes: &[u8], limit: usize) -> String {
     let mut text = plain(bytes);
     let most = 2 * limit.max(bytes.len());
@@ -26,10 +26,10 @@ pub fn plain_within(bytes: &[u8], limit: usize) -> String {
     text
 }
 
-/// How far from a cut a line's end is looked for: a piece of a long line is worth more than none.
+/// How far from a cut to look for a line end. Beyond that, part of a long line is better than nothing.
 pub const NEAR: usize = 1024;
 
-/// What remains of a piece whose beginning was cut off somewhere.
+/// Drops the partial line or character at the start of a piece that was cut there.
 pub fn after_cut(bytes: &[u8]) -> &[u8] {
     if let Some(line) = bytes.iter().take(NEAR).position(|byte| *byte == b'\n')
         && line + 1 < bytes.len()
@@ -39,9 +39,9 @@ pub fn after_cut(bytes: &[u8]) -> &[u8] {
     &bytes[partial_character(bytes)..]
 }
 
-/// The piece without the beginning of a character at its end.
+/// The piece without an incomplete character at its end.
 pub fn whole_characters(bytes: &[u8]) -> &[u8] {
-    // A character has at most three bytes after its first.
+    // A character has at most three continuation bytes.
     let tail = bytes.len().saturating_sub(3)..bytes.len();
     match tail.rev().find(|at| !is_continuation(bytes[*at])) {
         Some(at) if std::str::from_utf8(&bytes[at..]).is_err() => &bytes[..at],
@@ -49,7 +49,7 @@ pub fn whole_characters(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// How many bytes at the beginning are the rest of a character.
+/// How many bytes at the start belong to a character that began earlier.
 pub fn partial_character(bytes: &[u8]) -> usize {
     bytes.iter().take(3).take_while(|byte| is_continuation(**byte)).count()
 }
@@ -74,7 +74,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn plain_text_stays_as_it_is(text in "[a-zäß日\n\t ]{0,200}") {
+        fn plain_text_stays_unchanged(text in "[a-zäß日\n\t ]{0,200}") {
             prop_assert_eq!(plain(text.as_bytes()), text);
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Deserializing only says that some type was expected somewhere. The schema that the client has says where.
 
-use mcpz_output::{Room, shortened};
+use mcpz_output::{Room, shorten};
 use rmcp::model::JsonObject;
 use serde_json::{Number, Value};
 
@@ -48,7 +48,7 @@ pub fn find_mistake(arguments: &JsonObject, schema: &JsonObject) -> Option<Mista
         if known.is_empty() {
             return None;
         }
-        let name = shortened(unknown, REPEATED).into_owned();
+        let name = shorten(unknown, REPEATED).into_owned();
         Some(Mistake::Unknown { name, known: known.join(", ") })
     })
 }
@@ -57,7 +57,7 @@ fn find(path: &str, value: &Value, schema: &Value) -> Option<Mistake> {
     let wanted = schema.get("type").and_then(Value::as_str).unwrap_or_default();
     let wrong = |wanted: &str| {
         let (path, wanted) = (path.to_owned(), wanted.to_owned());
-        Some(Mistake::Wrong { path, wanted, value: shortened(&value.to_string(), REPEATED).into() })
+        Some(Mistake::Wrong { path, wanted, value: shorten(&value.to_string(), REPEATED).into() })
     };
     if let Some(Value::Array(known)) = schema.get("enum")
         && !known.contains(value)

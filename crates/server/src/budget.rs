@@ -4,7 +4,7 @@
 //! the name of a file. So answers are kept short here, where the middle of an output can be left out and read
 //! later. What counts is the answer as it is sent: its content as JSON and its structure as JSON, each on its own.
 
-use mcpz_output::{Measure, Room, shortened};
+use mcpz_output::{Measure, Room, shorten};
 use rmcp::model::ContentBlock;
 use serde::Serialize;
 
@@ -97,13 +97,13 @@ impl MaxAnswer {
     /// Shortens a text that is only repeated.
     pub(crate) fn echo(self, text: &str) -> String {
         let room = Room { size: self.characters / ECHO, measure: Measure::QuotedTwice };
-        shortened(text, room).into_owned()
+        shorten(text, room).into_owned()
     }
 
     /// Shortens a text that is most of what an answer says.
     pub(crate) fn shorten(self, text: &str) -> String {
         let room = Room { size: self.characters / 2, measure: Measure::QuotedTwice };
-        shortened(text, room).into_owned()
+        shorten(text, room).into_owned()
     }
 }
 

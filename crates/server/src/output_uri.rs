@@ -12,17 +12,17 @@ pub struct OutputUri {
     pub id: String,
     pub stream: Stream,
     /// Whether this is the compressed form.
-    pub zipped: bool,
+    pub gzipped: bool,
 }
 
 impl OutputUri {
     pub fn new(id: &str, stream: Stream) -> Self {
-        Self { id: id.to_owned(), stream, zipped: false }
+        Self { id: id.to_owned(), stream, gzipped: false }
     }
 
     /// The compressed form of a run's stdout.
-    pub fn zipped(id: &str) -> Self {
-        Self { zipped: true, ..Self::new(id, Stream::Stdout) }
+    pub fn gzipped(id: &str) -> Self {
+        Self { gzipped: true, ..Self::new(id, Stream::Stdout) }
     }
 
     /// The template of all these URIs.
@@ -35,8 +35,8 @@ impl std::fmt::Display for OutputUri {
             Stream::Stdout => "out",
             Stream::Stderr => "err",
         };
-        let zipped = if self.zipped { ".gz" } else { "" };
-        write!(f, "{PREFIX}{}.{ending}{zipped}", self.id)
+        let gzipped = if self.gzipped { ".gz" } else { "" };
+        write!(f, "{PREFIX}{}.{ending}{gzipped}", self.id)
     }
 }
 
@@ -54,7 +54,7 @@ impl FromStr for OutputUri {
         check_id(id)?;
         match ending {
             "out" => Ok(Self::new(id, Stream::Stdout)),
-            "out.gz" => Ok(Self::zipped(id)),
+            "out.gz" => Ok(Self::gzipped(id)),
             "err" => Ok(Self::new(id, Stream::Stderr)),
             _ => Err(Malformed),
         }
@@ -126,7 +126,7 @@ mod tests {
     #[test]
     fn what_is_written_can_be_read() {
         let streams = [Stream::Stdout, Stream::Stderr].map(|stream| OutputUri::new(ID, stream));
-        for uri in streams.into_iter().chain([OutputUri::zipped(ID)]) {
+        for uri in streams.into_iter().chain([OutputUri::gzipped(ID)]) {
             assert_eq!(uri.to_string().parse(), Ok(uri));
         }
         for (id, stderr) in [(None, 0), (Some(ID.to_owned()), 0), (Some(ID.to_owned()), 7)] {

@@ -26,8 +26,8 @@ pub async fn list(owner: &Client) -> Vec<Resource> {
 
 fn resources(id: &str, found: &Found) -> Vec<Resource> {
     let stream = |stream| (OutputUri::new(id, stream), &found.output);
-    let zipped = found.zipped.as_ref().map(|output| (OutputUri::zipped(id), output));
-    let named = [stream(Stream::Stdout), stream(Stream::Stderr)].into_iter().chain(zipped);
+    let gzipped = found.gzipped.as_ref().map(|output| (OutputUri::gzipped(id), output));
+    let named = [stream(Stream::Stdout), stream(Stream::Stderr)].into_iter().chain(gzipped);
     named
         .filter(|(uri, output)| output.kept_length(uri.stream) > 0)
         .map(|(uri, output)| {
@@ -60,7 +60,7 @@ pub async fn read(
     let named = uri.parse::<OutputUri>().ok();
     let kept = named.and_then(|named| {
         let found = owner.find(&named.id)?;
-        let output = if named.zipped { found.zipped? } else { found.output };
+        let output = if named.gzipped { found.gzipped? } else { found.output };
         Some((output, named.stream))
     });
     let Some((output, stream)) = kept else {

@@ -240,7 +240,7 @@ impl Task {
     fn message(&self, payload: &TaskPayload) -> Option<String> {
         match payload {
             TaskPayload::Working => {
-                let newest = self.output.get()?.newest(self.streams);
+                let newest = self.output.get()?.last_lines(self.streams);
                 Some(newest.trim_end().to_owned()).filter(|text| !text.is_empty())
             }
             TaskPayload::Failed { error } => error["message"].as_str().map(str::to_owned),

@@ -1,4 +1,4 @@
-//! A trail is written, changed as somebody might, and read.
+//! Each test writes a trail, tampers with it, and verifies it.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -23,11 +23,11 @@ fn small(folder: &TempDir, keep: u64) -> Trail {
 fn write(trail: &mut Trail, count: usize) {
     for number in 0..count {
         trail.add(&json!({"event": "test", "number": number})).unwrap();
-        trail.settle().unwrap();
+        trail.flush().unwrap();
     }
 }
 
-/// Changes the lines of a file as whoever can write to it could.
+/// Edits the lines of a file, as anybody with write access could.
 fn edit(path: &Path, change: impl FnOnce(&mut Vec<String>)) {
     let text = fs::read_to_string(path).unwrap();
     let mut lines = text.lines().map(str::to_owned).collect();
@@ -35,7 +35,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut Vec<String>)) {
     fs::write(path, lines.join("\n") + "\n").unwrap();
 }
 
-/// What is found in a trail of ten records after its lines were changed.
+/// The faults in a trail of ten records after an edit.
 fn found_after(change: impl FnOnce(&mut Vec<String>)) -> Vec<(Option<u64>, Defect)> {
     let folder = folder();
     write(&mut small(&folder, 9), 10);
@@ -49,7 +49,7 @@ fn faults(folder: &TempDir) -> Vec<(Option<u64>, Defect)> {
 }
 
 #[test]
-fn what_is_as_it_was_written_has_no_faults() {
+fn an_unchanged_trail_has_no_faults() {
     assert_eq!(found_after(|_| ()), []);
 }
 
@@ -71,13 +71,13 @@ fn each_change_is_found_where_it_was_made() {
     let doubled = found_after(|lines| lines.insert(7, lines[6].clone()));
     assert_eq!(doubled, [(Some(8), Defect::OutOfOrder { seq: 7 })]);
     let added = found_after(|lines| lines.insert(1, "{}".to_owned()));
-    assert_eq!(added, [(Some(2), Defect::NoRecord)]);
+    assert_eq!(added, [(Some(2), Defect::NotARecord)]);
     let endless = found_after(|lines| lines.insert(1, "x".repeat(2 * MAX_LINE)));
-    assert_eq!(endless, [(Some(2), Defect::NoRecord)]);
+    assert_eq!(endless, [(Some(2), Defect::NotARecord)]);
 }
 
 #[test]
-fn a_record_of_another_trail_does_not_follow() {
+fn a_record_of_another_trail_is_not_linked() {
     let (one, other) = (folder(), folder());
     write(&mut small(&one, 9), 5);
     fs::copy(Key::path(one.path()), Key::path(other.path())).unwrap();
@@ -86,12 +86,12 @@ fn a_record_of_another_trail_does_not_follow() {
     let foreign = fs::read_to_string(files::current(other.path())).unwrap();
     let foreign = foreign.lines().nth(2).unwrap().to_owned();
     edit(&files::current(one.path()), |lines| lines[2] = foreign);
-    let detached = Defect::Detached;
-    assert_eq!(faults(&one), [(Some(3), detached), (Some(4), detached)]);
+    let unlinked = Defect::Unlinked;
+    assert_eq!(faults(&one), [(Some(3), unlinked), (Some(4), unlinked)]);
 }
 
 #[test]
-fn what_was_removed_stays_missing_when_others_write_on() {
+fn removed_records_stay_missing_when_others_write() {
     let folder = folder();
     write(&mut small(&folder, 9), 10);
     edit(&files::current(folder.path()), |lines| lines.truncate(7));
@@ -101,13 +101,13 @@ fn what_was_removed_stays_missing_when_others_write_on() {
 }
 
 #[test]
-fn the_same_writer_does_not_take_up_what_somebody_cut() {
+fn a_writer_that_remembers_the_chain_is_not_fooled_by_a_cut() {
     let folder = folder();
     let mut trail = small(&folder, 9);
     write(&mut trail, 10);
     let head = fs::read(folder.path().join(HEAD_FILE)).unwrap();
     write(&mut trail, 2);
-    // Both, so that they fit: an old head is genuine, too.
+    // Replace both, so that they match: an old head is genuine, too.
     edit(&files::current(folder.path()), |lines| lines.truncate(10));
     fs::write(folder.path().join(HEAD_FILE), head).unwrap();
     write(&mut trail, 1);
@@ -115,20 +115,20 @@ fn the_same_writer_does_not_take_up_what_somebody_cut() {
 }
 
 #[test]
-fn a_head_that_was_removed_or_changed_is_missed_for_good() {
+fn a_removed_or_changed_head_is_reported_for_good() {
     for change in ["", "00000000000000000003 00000000000000000003 "] {
         let folder = folder();
         write(&mut small(&folder, 9), 10);
         edit(&files::current(folder.path()), |lines| lines.truncate(3));
         fs::write(folder.path().join(HEAD_FILE), change.repeat(5)).unwrap();
-        assert_eq!(faults(&folder), [(None, Defect::NoHead)]);
+        assert_eq!(faults(&folder), [(None, Defect::MissingHead)]);
         write(&mut small(&folder, 9), 1);
-        assert_eq!(faults(&folder), [(Some(4), Defect::WasHeadless)]);
+        assert_eq!(faults(&folder), [(Some(4), Defect::HeadWasMissing)]);
     }
 }
 
 #[test]
-fn a_file_that_is_ahead_of_its_head_is_one_whose_writer_was_killed() {
+fn a_file_ahead_of_its_head_has_no_faults() {
     let folder = folder();
     let mut trail = small(&folder, 9);
     write(&mut trail, 3);
@@ -142,7 +142,7 @@ fn a_file_that_is_ahead_of_its_head_is_one_whose_writer_was_killed() {
 }
 
 #[test]
-fn a_torn_line_is_taken_off_and_told_of() {
+fn a_torn_line_is_removed_and_recorded() {
     let folder = folder();
     let path = files::current(folder.path());
     let mut trail = small(&folder, 9);
@@ -162,7 +162,7 @@ fn a_torn_line_is_taken_off_and_told_of() {
 }
 
 #[test]
-fn files_are_put_away_and_the_oldest_go() {
+fn files_are_rotated_and_the_oldest_removed() {
     let folder = folder();
     let mut trail = small(&folder, 3);
     write(&mut trail, 30);
@@ -174,15 +174,15 @@ fn files_are_put_away_and_the_oldest_go() {
     let found = verify(folder.path()).unwrap();
     assert_eq!((found.files, found.faults), (4, vec![]));
     assert!(found.first > 100);
-    // The oldest may go by itself, but not because somebody says so.
+    // Rotation may remove the oldest file, but nobody else.
     fs::remove_file(files::rotated(folder.path(), numbers[0])).unwrap();
-    assert_eq!(faults(&folder), [(None, Defect::NoFile)]);
+    assert_eq!(faults(&folder), [(None, Defect::MissingFile)]);
     write(&mut trail, 25);
     assert_eq!(verify(folder.path()).unwrap().faults, [], "by now it would be gone anyway");
 }
 
 #[test]
-fn a_file_that_is_missing_between_others_or_was_edited_is_found() {
+fn a_missing_or_edited_file_is_found() {
     let folder = folder();
     write(&mut small(&folder, 99), 100);
     edit(&files::rotated(folder.path(), 2), |lines| lines[3] = lines[3].replace("Z", "z"));
@@ -191,15 +191,15 @@ fn a_file_that_is_missing_between_others_or_was_edited_is_found() {
     assert_eq!(fault.path, files::rotated(folder.path(), 2));
     fs::remove_file(files::rotated(folder.path(), 2)).unwrap();
     let found = faults(&folder);
-    assert!(matches!(found[..], [(None, Defect::NoFile), (Some(1), Defect::Missing { .. })]));
+    assert!(matches!(found[..], [(None, Defect::MissingFile), (Some(1), Defect::Missing { .. })]));
     fs::remove_file(files::rotated(folder.path(), 1)).unwrap();
     write(&mut small(&folder, 99), 50);
     let found = faults(&folder);
-    assert_eq!(found.iter().filter(|(_, defect)| *defect == Defect::NoFile).count(), 2);
+    assert_eq!(found.iter().filter(|(_, defect)| *defect == Defect::MissingFile).count(), 2);
 }
 
 #[test]
-fn a_trail_that_was_removed_goes_on_where_it_was() {
+fn a_removed_trail_continues_its_numbers() {
     let folder = folder();
     let mut trail = small(&folder, 9);
     write(&mut trail, 5);
@@ -212,7 +212,7 @@ fn a_trail_that_was_removed_goes_on_where_it_was() {
 }
 
 #[test]
-fn killed_while_putting_a_file_away() {
+fn a_writer_killed_during_rotation_leaves_no_fault() {
     let folder = folder();
     write(&mut small(&folder, 9), 10);
     fs::rename(files::current(folder.path()), files::rotated(folder.path(), 1)).unwrap();
@@ -223,7 +223,7 @@ fn killed_while_putting_a_file_away() {
 }
 
 #[test]
-fn many_write_one_trail_and_it_is_followed_across_files() {
+fn several_writers_share_a_trail_that_is_followed_across_files() {
     let folder = folder();
     write(&mut small(&folder, 1000), 1);
     let (mut tail, mut seen) = AuditTail::last(folder.path(), 10).unwrap();
@@ -233,7 +233,7 @@ fn many_write_one_trail_and_it_is_followed_across_files() {
             for number in 0..250 {
                 let record = json!({"event": "test", "writer": writer, "number": number});
                 trail.add(&record).unwrap();
-                trail.settle().unwrap();
+                trail.flush().unwrap();
             }
         };
         let writing: Vec<_> = (0..4).map(|writer| scope.spawn(move || add(writer))).collect();
@@ -241,13 +241,13 @@ fn many_write_one_trail_and_it_is_followed_across_files() {
             seen.extend(tail.more().unwrap());
         }
     });
-    // Whatever had to wait for a lock joins the trail by now.
+    // Records that waited for a lock join the trail now.
     write(&mut small(&folder, 1000), 1);
     seen.extend(tail.more().unwrap());
     let found = verify(folder.path()).unwrap();
     assert_eq!(found.faults, []);
     assert_eq!(found.records, 1002 + found.files - 1);
-    // One that had to wait for the others was given before it had its place.
+    // A record that waited was returned before it joined.
     let bodies = |lines: Vec<String>| {
         let body = |line: String| {
             let body = Line::parse(line.as_bytes()).unwrap().body;
@@ -262,16 +262,16 @@ fn many_write_one_trail_and_it_is_followed_across_files() {
 }
 
 #[test]
-fn nobody_waits_for_one_who_does_not_let_go() {
+fn a_lock_that_is_never_released_stops_nobody() {
     let folder = folder();
     let mut trail = small(&folder, 9);
     write(&mut trail, 1);
     let file = Arc::new(File::open(files::current(folder.path())).unwrap());
-    let held = Held::take(file, Sharing::Alone, PATIENCE).unwrap();
+    let lock = FileLock::acquire(file, LockMode::Exclusive, LOCK_TIMEOUT).unwrap();
     write(&mut trail, 20);
     let found = verify(folder.path()).unwrap();
     assert_eq!((found.records, found.waiting, found.faults.len()), (21, 20, 0));
-    drop(held);
+    drop(lock);
     write(&mut trail, 1);
     let found = verify(folder.path()).unwrap();
     assert_eq!((found.records, found.waiting, found.faults.len()), (22, 0, 0));

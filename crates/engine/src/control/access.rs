@@ -140,7 +140,7 @@ impl Access {
             tracing::warn!("refused a connection to the control socket: {reason}");
             // On the disk before the peer hears of it, because it may try to remove the record.
             let peer = RefusedPeer { pid, name: &name, below, reason: &reason };
-            if let Err(error) = self.audit.refuse_peer(&peer).await {
+            if let Err(error) = self.audit.record_refused_peer(&peer).await {
                 tracing::error!("cannot record the refusal: {}", error.chain());
             }
         }

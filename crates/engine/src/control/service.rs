@@ -227,7 +227,7 @@ impl Service {
         if output.end(stream) <= at {
             return Ok(());
         }
-        let read = aside(move || output.read_on(stream, at, PIECE));
+        let read = aside(move || output.read_next(stream, at, PIECE));
         let Piece { at, bytes, kept } = read.await.map_err(io::Error::from).flatten()?;
         *sent_up_to = at + bytes.len() as u64;
         let reply = match kept {

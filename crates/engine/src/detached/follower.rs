@@ -137,7 +137,7 @@ impl Follower {
                 reply = connection.next() => match reply {
                     Some(Reply::Output { stream, bytes, .. }) => self.output.append(stream, &bytes),
                     Some(Reply::Passing { stream, at, bytes }) => {
-                        self.output.pass(stream, at, &bytes);
+                        self.output.append_beyond_cut(stream, at, &bytes);
                     }
                     Some(Reply::Life(life)) => drop(self.life.send_replace(life)),
                     Some(Reply::Ended(end)) => self.end = Some(end),
@@ -209,7 +209,7 @@ async fn read_rest(job: &JobFolder, output: &Output, lost: u64) {
         let known = output.end(Stream::Stdout);
         let (at, newest) = job.newest_after(known, lost)?;
         if at > known || !newest.is_empty() {
-            output.pass(Stream::Stdout, at, &newest);
+            output.append_beyond_cut(Stream::Stdout, at, &newest);
         }
         io::Result::Ok(())
     });

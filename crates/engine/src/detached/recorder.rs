@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpz_agent::{FIRST_OWNER, InheritedStdio, OwnKeeper, Process, daemonize, decode, encode};
-use mcpz_audit::{Audit, Discretion};
+use mcpz_audit::{Audit, Redaction};
 use mcpz_output::{Output, Secrets, Spill, SpillSettings, Stream};
 use mcpz_runtime::Later;
 use tokio::runtime::Builder;
@@ -111,9 +111,9 @@ struct Ready {
 async fn begin(mut launch: Launch, start: Start, later: Later) -> Result<RunningJob, Error> {
     launch.manifest.recorder = std::process::id() as i32;
     let secrets = Secrets::new(std::mem::take(&mut launch.secrets));
-    let discretion = Discretion { commands: launch.log_commands, secrets: secrets.clone() };
-    let audit = Audit::new(launch.audit.clone(), discretion, later.clone());
-    let recorded = audit.resume(&launch.manifest.run)?;
+    let redaction = Redaction { log_commands: launch.log_commands, secrets: secrets.clone() };
+    let audit = Audit::new(launch.audit.clone(), redaction, later.clone());
+    let recorded = audit.adopt(&launch.manifest.run)?;
     let plan = Plan {
         program: std::mem::take(&mut launch.program),
         directory: std::mem::take(&mut launch.directory),
@@ -136,7 +136,7 @@ async fn begin(mut launch: Launch, start: Start, later: Later) -> Result<Running
     let (per_run, per_owner, total) = (limit, limit, limit);
     let settings = SpillSettings { parent: folder.folder.clone(), per_run, per_owner, total };
     let spill = Arc::new(Spill::new(settings));
-    let output = Output::new(spill.account().recording(folder.output()));
+    let output = Output::new(spill.account().permanent(folder.output()));
     let backing = Backing { sandbox, later, ..Backing::default() };
     let command = folder.manifest.command.clone();
     let run = Run::start(process, command, plan, recorded, output, backing);
@@ -197,7 +197,7 @@ impl RunningJob {
         job.wait_until_gone().await;
         drop(lock);
         let mut end = JobEnd::of(&job);
-        let newest = job.output.passing(Stream::Stdout);
+        let newest = job.output.tail_beyond_cut(Stream::Stdout);
         if folder.keep_newest(&newest).is_err() {
             end.lost += newest.len() as u64;
         }
@@ -206,7 +206,7 @@ impl RunningJob {
         // The record of the end may be among the deferred work.
         later.catch_up();
         let room = async {
-            audit.caught_up().await;
+            audit.wait_for_pending().await;
             while written.as_ref().is_err_and(is_full) {
                 sleep(WRITE_INTERVAL).await;
                 written = folder.end(&end);

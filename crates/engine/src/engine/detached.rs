@@ -101,14 +101,14 @@ impl Engine {
         });
         match launched.await.unwrap_or(Err(Error::Closed.into())) {
             Ok(folder) => {
-                recorded.leave();
+                recorded.hand_over();
                 let (job, _) = self.follow(client, folder);
                 drop(reserved);
                 job.wait_until_known().await;
                 Ok(job)
             }
             Err(LaunchError::Recorded(error)) => {
-                recorded.leave();
+                recorded.hand_over();
                 Err(error)
             }
             Err(LaunchError::Unrecorded(error)) => {
@@ -124,7 +124,7 @@ impl Engine {
         if let Some(known) = known {
             return (known, false);
         }
-        let output = Output::new(client.owner.account.recorded(folder.output()));
+        let output = Output::new(client.owner.account.read_only(folder.output()));
         let (name, started_at) = (folder.manifest.name(), folder.manifest.started_at);
         let job = client.jobs.add_detached(follow(folder, output), name, started_at);
         client.follow(&job.run, None, job.output.clone());
@@ -151,7 +151,7 @@ async fn record_loss(audit: Audit, mut end: watch::Receiver<EndState>) {
         outcome.is_some_and(|answer| answer.as_ref().is_ok_and(|it| it.end == End::Lost))
     });
     if lost {
-        audit.take_over().await;
+        audit.record_lost_runs().await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Types into jobs: the policy judges the input and the audit trail records it before it is written.
 
-use mcpz_audit::Entered;
+use mcpz_audit::TypedInput;
 use mcpz_policy::Scene;
 
 use super::Engine;
@@ -21,7 +21,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let hidden = job.has_terminal() && job.controls().inspector().hides_input().await;
         let bytes = typing.bytes();
-        let entered = Entered {
+        let entered = TypedInput {
             source: origin.source(client.name()),
             run: &job.run,
             job: job.id(),
@@ -33,7 +33,7 @@ impl Engine {
         };
         match self.type_recorded(job, typing, &entered).await {
             Err(error) if !matches!(error, Error::Audit(_)) => {
-                self.shared.audit.refuse_typing(&entered, &error.reason()).await?;
+                self.shared.audit.record_refused_input(&entered, &error.reason()).await?;
                 Err(error)
             }
             done => done,
@@ -44,7 +44,7 @@ impl Engine {
         &self,
         job: &Job,
         typing: &Typing,
-        entered: &Entered<'_>,
+        entered: &TypedInput<'_>,
     ) -> Result<(), Error> {
         let Settings { policy, working_directory, home, .. } = self.settings();
         let home = home.as_ref().map(|home| home.to_string_lossy());
@@ -61,7 +61,7 @@ impl Engine {
         };
         let room = controls.reserve(bytes.len()).ok_or(Error::InputUnread)?;
         job.check_typing(policy, &scene, (typing, interpreters), |before| {
-            self.shared.audit.start_typing(entered)?;
+            self.shared.audit.record_input(entered)?;
             if !bytes.is_empty() {
                 room.write(bytes, false, before);
             }

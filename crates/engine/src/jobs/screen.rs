@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use mcpz_output::{Output, Screen, Shown, Stream};
+use mcpz_output::{Output, Screen, ScreenContents, Stream};
 
 use crate::request::Size;
 
@@ -35,13 +35,13 @@ impl Terminal {
     }
 
     /// What it shows at its current size, and the line the cursor is in. May read from the disk.
-    pub fn shown(&self, output: &Output, size: Option<Size>) -> (Shown, String) {
+    pub fn shown(&self, output: &Output, size: Option<Size>) -> (ScreenContents, String) {
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(size) = size {
             drawn.screen.resize(size.rows, size.columns);
         }
         drawn.catch_up(output);
-        (drawn.screen.shown(), drawn.screen.prompt_line())
+        (drawn.screen.contents(), drawn.screen.prompt_line())
     }
 
     /// Whether output has arrived since someone last looked.
@@ -56,7 +56,7 @@ impl Drawn {
         let end = output.end(Stream::Stdout);
         self.at = self.at.max(end.saturating_sub(MAX_CATCH_UP));
         while self.at < end
-            && let Ok(piece) = output.read_on(Stream::Stdout, self.at, PIECE)
+            && let Ok(piece) = output.read_next(Stream::Stdout, self.at, PIECE)
             && !piece.bytes.is_empty()
         {
             self.screen.process(&piece.bytes);

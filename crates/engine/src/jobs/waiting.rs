@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_output::{Data, Filter, PageRequest, Point, Reader, Stream};
+use mcpz_output::{Data, Filter, PageRequest, ReadPosition, Reader, Stream};
 use mcpz_runtime::aside;
 use regex::{Regex, RegexBuilder};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
@@ -157,7 +157,7 @@ async fn matching_line(
 /// The first matching line on the screen of a full-screen program or, without a pattern, an empty line if anything is
 /// new there.
 fn drawn_line(job: &Job, output: &Reader, pattern: Option<&Regex>) -> Option<String> {
-    if !job.has_terminal() || !output.draws().unwrap_or(false) {
+    if !job.has_terminal() || !output.is_drawing().unwrap_or(false) {
         return None;
     }
     match pattern {
@@ -169,7 +169,11 @@ fn drawn_line(job: &Job, output: &Reader, pattern: Option<&Regex>) -> Option<Str
 }
 
 /// The first matching line after a point.
-fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut Point) -> Option<String> {
+fn search(
+    reader: &Reader,
+    matches: &dyn Fn(&str) -> bool,
+    from: &mut ReadPosition,
+) -> Option<String> {
     let mut offset = reader.resume(&Filter::Everything, *from).ok()?;
     loop {
         let request = PageRequest::bytes(offset, SEARCH_SIZE);
@@ -183,7 +187,7 @@ fn search(reader: &Reader, matches: &dyn Fn(&str) -> bool, from: &mut Point) -> 
         // A line longer than a page is searched in parts.
         let passed = if whole > 0 || last { whole } else { text.len() };
         offset = page.end - (text.len() - passed) as u64;
-        *from = Point::at(offset);
+        *from = ReadPosition::at(offset);
         if last {
             return None;
         }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use mcpz_agent::{
     Answer, Exit, Limit, Process, ProcessEvent, Question, SpawnFrame, Started, Status, Usage,
 };
-use mcpz_audit::Recorded;
+use mcpz_audit::RecordedRun;
 use mcpz_output::{Output, Stream};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
@@ -42,7 +42,7 @@ pub struct RunTask {
     backing: Backing,
     about: Arc<About>,
     /// Until the end is recorded, too.
-    recorded: Option<Recorded>,
+    recorded: Option<RecordedRun>,
     stdout: Capture,
     stderr: Capture,
     stdin: Option<StdinWriter>,
@@ -66,7 +66,7 @@ impl RunTask {
     pub fn spawn(
         process: Process,
         plan: Plan,
-        recorded: Recorded,
+        recorded: RecordedRun,
         backing: Backing,
         ends: TaskEnds,
     ) {
@@ -327,7 +327,7 @@ impl RunTask {
             let (run, wall) = (self.about.id.clone(), outcome.usage.wall);
             self.backing.later.add(move || log(&run, end, limit, wall));
         }
-        self.about.output.settle();
+        self.about.output.mark_answered();
         outcome.job = self.adopt(&outcome);
         self.answer_with(Ok(outcome));
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_agent::{Identity, Usage};
-use mcpz_audit::Recorded;
+use mcpz_audit::RecordedRun;
 use mcpz_output::Output;
 use mcpz_runtime::Later;
 use rustix::process::Signal;
@@ -39,7 +39,7 @@ pub(crate) struct SessionCommand {
     pub _in_use: UseGuard,
     pub text: String,
     pub plan: Plan,
-    pub recorded: Recorded,
+    pub recorded: RecordedRun,
     pub output: Output,
     pub accounting: Accounting,
     pub later: Later,
@@ -107,7 +107,7 @@ impl SessionCommand {
         controls.switch(session.job.output.clone()).await;
         drop((pipes, permit));
         let outcome = self.outcome(report, stopped, began.elapsed());
-        self.output.settle();
+        self.output.mark_answered();
         self.output.finish();
         let (recorded, recorded_outcome) = (self.recorded, outcome.clone());
         self.later.add(move || recorded.end(Ok(recorded_outcome.ended())));

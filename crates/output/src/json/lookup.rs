@@ -1,4 +1,4 @@
-//! One pass over JSON, following a path.
+//! One pass over JSON documents, following a path.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -10,25 +10,25 @@ use jmespath::{Rcvar, Variable};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Deserializer, Number};
 
-use super::{Each, JsonPath, Step};
+use super::{JsonPath, Projection, Step};
 use crate::error::Error;
-use crate::page::{Cutter, Page, PageRequest, Reader, Seen};
+use crate::page::{Blocks, Page, PageBuilder, PageRequest, Reader};
 
-/// What a value takes besides its text.
-const VALUE: usize = 72;
+/// The memory a value takes besides its text, about.
+const VALUE_SIZE: usize = 72;
 
-/// What is known on the way through an output.
+/// The state of one pass.
 pub struct Lookup<'a> {
     path: &'a JsonPath,
-    found: RefCell<Cutter>,
-    /// How much the values held at once may take.
+    page: RefCell<PageBuilder>,
+    /// The limit for the values held at once.
     limit: usize,
     /// What the values held now take.
     held: Cell<usize>,
     /// How much was read since the last value.
     token: Cell<usize>,
-    passing_over: Cell<bool>,
-    /// Why we stopped, where that is not the document's fault.
+    skipping: Cell<bool>,
+    /// Why the pass stopped, if the document is not the reason.
     failure: RefCell<Option<Error>>,
 }
 
@@ -36,18 +36,18 @@ impl<'a> Lookup<'a> {
     pub fn new(path: &'a JsonPath, request: PageRequest, limit: usize) -> Self {
         Self {
             path,
-            found: RefCell::new(Cutter::new(request)),
+            page: RefCell::new(PageBuilder::new(request)),
             limit,
             held: Cell::new(0),
             token: Cell::new(0),
-            passing_over: Cell::new(false),
+            skipping: Cell::new(false),
             failure: RefCell::new(None),
         }
     }
 
-    /// Looks at every document there is.
-    pub fn through(self, reader: &Reader) -> Result<Page, Error> {
-        let text = Text { seen: reader.seen(), block: Vec::new(), at: 0, lookup: &self };
+    /// Looks up the path in every document.
+    pub fn run(self, reader: &Reader) -> Result<Page, Error> {
+        let text = TextReader { blocks: reader.blocks(), block: Vec::new(), at: 0, lookup: &self };
         let mut documents = Deserializer::from_reader(BufReader::with_capacity(64 << 10, text));
         while documents.end().is_err() {
             if let Err(error) = self.document(&mut documents) {
@@ -59,28 +59,28 @@ impl<'a> Lookup<'a> {
             }
         }
         drop(documents);
-        Ok(self.found.into_inner().page())
+        Ok(self.page.into_inner().finish())
     }
 
     fn document<'de, D: serde::Deserializer<'de>>(&self, document: D) -> Result<(), D::Error> {
         self.held.set(0);
         self.token.set(0);
-        let found = Way { lookup: self, steps: &self.path.plan.way }.deserialize(document)?;
+        let found = Descent { lookup: self, steps: &self.path.plan.steps }.deserialize(document)?;
         match found {
-            Found::Told => self.tell("\n"),
-            Found::Value(value) => self.tell(&format!("{value}\n")),
+            Found::Emitted => self.emit("\n"),
+            Found::Value(value) => self.emit(&format!("{value}\n")),
         }
         Ok(())
     }
 
-    fn tell(&self, text: &str) {
-        self.found.borrow_mut().pass(text);
+    fn emit(&self, text: &str) {
+        self.page.borrow_mut().feed(text);
     }
 
-    /// Counts a value that is held.
-    fn hold<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
+    /// Adds the size of a value that is held.
+    fn count<E: serde::de::Error>(&self, bytes: usize) -> Result<(), E> {
         self.token.set(0);
-        self.held.set(self.held.get() + VALUE + bytes);
+        self.held.set(self.held.get() + VALUE_SIZE + bytes);
         match self.held.get() > self.limit {
             true => Err(self.fail(self.too_long())),
             false => Ok(()),
@@ -100,16 +100,16 @@ impl<'a> Lookup<'a> {
         self.path.interpret(value, ast).map_err(|error| self.fail(error))
     }
 
-    /// What is not on the way is read and dropped, however long it is.
-    fn passing_over<T>(&self, pass: impl FnOnce() -> T) -> T {
-        self.passing_over.set(true);
-        let result = pass();
-        self.passing_over.set(false);
+    /// Reads something that is dropped, however long it is.
+    fn skipping<T>(&self, read: impl FnOnce() -> T) -> T {
+        self.skipping.set(true);
+        let result = read();
+        self.skipping.set(false);
         self.token.set(0);
         result
     }
 
-    /// What the rest of the expression makes of a value.
+    /// Applies the rest of the expression to a value.
     fn rest<E: serde::de::Error>(&self, value: Rcvar) -> Result<Found, E> {
         match &self.path.plan.rest {
             Some(rest) => self.interpret(&value, rest).map(Found::Value),
@@ -118,26 +118,26 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// What came of a document.
+/// The result for a document.
 enum Found {
     Value(Rcvar),
-    /// It was passed on already, an element at a time.
-    Told,
+    /// Already emitted, one element at a time.
+    Emitted,
 }
 
-/// The text of the output. A single name or string that is too long is not read to its end.
-struct Text<'a> {
-    seen: Seen<'a>,
-    /// What of the newest block was not read yet.
+/// The text of the output. Reading fails within a single name or string that is too long to hold.
+struct TextReader<'a> {
+    blocks: Blocks<'a>,
+    /// The current block, which is read up to `at`.
     block: Vec<u8>,
     at: usize,
     lookup: &'a Lookup<'a>,
 }
 
-impl Read for Text<'_> {
+impl Read for TextReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.at == self.block.len() {
-            let Some(block) = self.seen.next()? else { return Ok(0) };
+            let Some(block) = self.blocks.next()? else { return Ok(0) };
             self.block.clear();
             self.block.extend_from_slice(block);
             self.at = 0;
@@ -146,7 +146,7 @@ impl Read for Text<'_> {
         self.at += read;
         let token = self.lookup.token.get() + read;
         self.lookup.token.set(token);
-        if token > self.lookup.limit && !self.lookup.passing_over.get() {
+        if token > self.lookup.limit && !self.lookup.skipping.get() {
             *self.lookup.failure.borrow_mut() = Some(self.lookup.too_long());
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -154,76 +154,78 @@ impl Read for Text<'_> {
     }
 }
 
-/// Goes down to where the way ends.
+/// Descends to where the steps lead.
 #[derive(Clone, Copy)]
-struct Way<'a> {
+struct Descent<'a> {
     lookup: &'a Lookup<'a>,
     steps: &'a [Step],
 }
 
-impl Way<'_> {
-    /// There is nothing at the end of the way.
-    fn nothing<E: serde::de::Error>(self) -> Result<Found, E> {
+impl Descent<'_> {
+    /// There is nothing where the steps lead.
+    fn missing<E: serde::de::Error>(self) -> Result<Found, E> {
         self.lookup.rest(Rcvar::new(Variable::Null))
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Way<'_> {
+impl<'de> DeserializeSeed<'de> for Descent<'_> {
     type Value = Found;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, value: D) -> Result<Found, D::Error> {
-        match (self.steps, &self.lookup.path.plan.each) {
-            ([], Some(each)) => value.deserialize_any(Elements { lookup: self.lookup, each }),
-            ([], None) => self.lookup.rest(Hold(self.lookup).deserialize(value)?),
+        match (self.steps, &self.lookup.path.plan.projection) {
+            ([], Some(projection)) => {
+                value.deserialize_any(Elements { lookup: self.lookup, projection })
+            }
+            ([], None) => self.lookup.rest(WholeValue(self.lookup).deserialize(value)?),
             _ => value.deserialize_any(self),
         }
     }
 }
 
-/// Scalars have nothing in them to go down to.
-macro_rules! nothing_in_scalars {
+/// There is nothing inside a scalar.
+macro_rules! missing_in_scalars {
     () => {
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a value")
         }
         fn visit_bool<E: serde::de::Error>(self, _: bool) -> Result<Found, E> {
-            self.nothing()
+            self.missing()
         }
         fn visit_i64<E: serde::de::Error>(self, _: i64) -> Result<Found, E> {
-            self.nothing()
+            self.missing()
         }
         fn visit_u64<E: serde::de::Error>(self, _: u64) -> Result<Found, E> {
-            self.nothing()
+            self.missing()
         }
         fn visit_f64<E: serde::de::Error>(self, _: f64) -> Result<Found, E> {
-            self.nothing()
+            self.missing()
         }
         fn visit_str<E: serde::de::Error>(self, _: &str) -> Result<Found, E> {
-            self.nothing()
+            self.missing()
         }
         fn visit_unit<E: serde::de::Error>(self) -> Result<Found, E> {
-            self.nothing()
+            self.missing()
         }
     };
 }
 
-impl<'de> Visitor<'de> for Way<'_> {
+impl<'de> Visitor<'de> for Descent<'_> {
     type Value = Found;
 
-    nothing_in_scalars!();
+    missing_in_scalars!();
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Found, A::Error> {
         let Some((Step::Index(wanted), steps)) = self.steps.split_first() else {
-            self.lookup.passing_over(|| pass_elements(&mut elements, usize::MAX))?;
-            return self.nothing();
+            self.lookup.skipping(|| skip_elements(&mut elements, usize::MAX))?;
+            return self.missing();
         };
-        let skipped = self.lookup.passing_over(|| pass_elements(&mut elements, *wanted))?;
+        let skipped = self.lookup.skipping(|| skip_elements(&mut elements, *wanted))?;
         let found = match skipped == *wanted {
-            true => elements.next_element_seed(Way { steps, ..self })?,
+            true => elements.next_element_seed(Descent { steps, ..self })?,
             false => None,
         };
-        self.lookup.passing_over(|| pass_elements(&mut elements, usize::MAX))?;
-        found.map_or_else(|| self.nothing(), Ok)
+        self.lookup.skipping(|| skip_elements(&mut elements, usize::MAX))?;
+        found.map_or_else(|| self.missing(), Ok)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Found, A::Error> {
@@ -231,43 +233,43 @@ impl<'de> Visitor<'de> for Way<'_> {
         while let Some(name) = members.next_key::<String>()? {
             self.lookup.token.set(0);
             match self.steps.split_first() {
-                // Of two members of the same name, what was found in the first may be told already.
+                // If two members have the same name, the first one counts: its result may be emitted already.
                 Some((Step::Field(wanted), steps)) if *wanted == name && found.is_none() => {
-                    found = Some(members.next_value_seed(Way { steps, ..self })?);
+                    found = Some(members.next_value_seed(Descent { steps, ..self })?);
                 }
                 _ => {
-                    self.lookup.passing_over(|| members.next_value::<IgnoredAny>())?;
+                    self.lookup.skipping(|| members.next_value::<IgnoredAny>())?;
                 }
             }
         }
-        found.map_or_else(|| self.nothing(), Ok)
+        found.map_or_else(|| self.missing(), Ok)
     }
 }
 
-/// Passes over so many elements, or as many as there are; returns how many.
-fn pass_elements<'de, A: SeqAccess<'de>>(elements: &mut A, most: usize) -> Result<usize, A::Error> {
-    let mut passed = 0;
-    while passed < most && elements.next_element::<IgnoredAny>()?.is_some() {
-        passed += 1;
+/// Skips up to `most` elements; returns how many.
+fn skip_elements<'de, A: SeqAccess<'de>>(elements: &mut A, most: usize) -> Result<usize, A::Error> {
+    let mut skipped = 0;
+    while skipped < most && elements.next_element::<IgnoredAny>()?.is_some() {
+        skipped += 1;
     }
-    Ok(passed)
+    Ok(skipped)
 }
 
-/// Takes the elements one after the other.
+/// Visits elements one by one.
 struct Elements<'a> {
     lookup: &'a Lookup<'a>,
-    each: &'a Each,
+    projection: &'a Projection,
 }
 
 impl Elements<'_> {
-    fn nothing<E: serde::de::Error>(&self) -> Result<Found, E> {
+    fn missing<E: serde::de::Error>(&self) -> Result<Found, E> {
         self.lookup.rest(Rcvar::new(Variable::Null))
     }
 
-    /// Passes an element through all stages; what comes out is kept or told.
-    fn take<E: serde::de::Error>(&self, value: Rcvar, kept: &mut Kept) -> Result<(), E> {
+    /// Passes an element through all stages, then collects or emits the result.
+    fn take<E: serde::de::Error>(&self, value: Rcvar, collected: &mut Collected) -> Result<(), E> {
         let mut values = vec![value];
-        for stage in &self.each.stages {
+        for stage in &self.projection.stages {
             let mut after = Vec::new();
             for value in &values {
                 let parts = match (stage.flatten, &**value) {
@@ -282,61 +284,61 @@ impl Elements<'_> {
             values = after;
         }
         if self.lookup.path.plan.rest.is_some() {
-            kept.size += values.iter().map(|value| size(value)).sum::<usize>();
-            kept.values.extend(values);
-            // Of the element, only that is still there.
-            self.lookup.held.set(kept.size);
+            collected.size += values.iter().map(|value| size(value)).sum::<usize>();
+            collected.values.extend(values);
+            // The element itself is dropped now.
+            self.lookup.held.set(collected.size);
             return Ok(());
         }
         for value in values {
-            let comma = if std::mem::replace(&mut kept.told, true) { "," } else { "" };
-            self.lookup.tell(&format!("{comma}{value}"));
+            let comma = if std::mem::replace(&mut collected.emitted, true) { "," } else { "" };
+            self.lookup.emit(&format!("{comma}{value}"));
         }
         self.lookup.held.set(0);
         Ok(())
     }
 
-    fn all<E: serde::de::Error>(
+    fn collect<E: serde::de::Error>(
         &self,
         mut next: impl FnMut(usize) -> Result<Option<Option<Rcvar>>, E>,
     ) -> Result<Found, E> {
-        let mut kept = Kept { values: Vec::new(), size: 0, told: false };
-        let tells = self.lookup.path.plan.rest.is_none();
-        if tells {
-            self.lookup.tell("[");
+        let mut collected = Collected { values: Vec::new(), size: 0, emitted: false };
+        let emits = self.lookup.path.plan.rest.is_none();
+        if emits {
+            self.lookup.emit("[");
         }
         let mut at = 0;
         while let Some(value) = next(at)? {
             if let Some(value) = value {
-                self.take(value, &mut kept)?;
+                self.take(value, &mut collected)?;
             }
             at += 1;
         }
-        if tells {
-            self.lookup.tell("]");
-            return Ok(Found::Told);
+        if emits {
+            self.lookup.emit("]");
+            return Ok(Found::Emitted);
         }
-        self.lookup.rest(Rcvar::new(Variable::Array(kept.values)))
+        self.lookup.rest(Rcvar::new(Variable::Array(collected.values)))
     }
 }
 
-/// What came of the elements so far.
-struct Kept {
+/// The results of the elements so far.
+struct Collected {
     values: Vec<Rcvar>,
-    /// What they take.
+    /// The memory they take.
     size: usize,
-    /// Whether there is something before the next comma.
-    told: bool,
+    /// Whether the next one needs a comma before it.
+    emitted: bool,
 }
 
-/// What a value takes, with all in it.
+/// The memory a value takes, with everything in it.
 fn size(value: &Variable) -> usize {
-    VALUE
+    VALUE_SIZE
         + match value {
             Variable::String(text) => text.len(),
             Variable::Array(values) => values.iter().map(|value| size(value)).sum(),
             Variable::Object(members) => {
-                members.iter().map(|(name, value)| VALUE + name.len() + size(value)).sum()
+                members.iter().map(|(name, value)| VALUE_SIZE + name.len() + size(value)).sum()
             }
             _ => 0,
         }
@@ -345,49 +347,49 @@ fn size(value: &Variable) -> usize {
 impl<'de> Visitor<'de> for Elements<'_> {
     type Value = Found;
 
-    nothing_in_scalars!();
+    missing_in_scalars!();
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Found, A::Error> {
-        if self.each.values {
-            self.lookup.passing_over(|| pass_elements(&mut elements, usize::MAX))?;
-            return self.nothing();
+        if self.projection.of_values {
+            self.lookup.skipping(|| skip_elements(&mut elements, usize::MAX))?;
+            return self.missing();
         }
-        self.all(|at| {
-            if self.each.range.contains(&at) {
-                return Ok(elements.next_element_seed(Hold(self.lookup))?.map(Some));
+        self.collect(|at| {
+            if self.projection.range.contains(&at) {
+                return Ok(elements.next_element_seed(WholeValue(self.lookup))?.map(Some));
             }
-            let passed = self.lookup.passing_over(|| elements.next_element::<IgnoredAny>())?;
-            Ok(passed.map(|_| None))
+            let skipped = self.lookup.skipping(|| elements.next_element::<IgnoredAny>())?;
+            Ok(skipped.map(|_| None))
         })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Found, A::Error> {
-        if !self.each.values {
-            let mut pass = || members.next_entry::<IgnoredAny, IgnoredAny>();
-            while self.lookup.passing_over(&mut pass)?.is_some() {}
-            return self.nothing();
+        if !self.projection.of_values {
+            let mut skip = || members.next_entry::<IgnoredAny, IgnoredAny>();
+            while self.lookup.skipping(&mut skip)?.is_some() {}
+            return self.missing();
         }
-        self.all(|_| {
-            if self.lookup.passing_over(|| members.next_key::<IgnoredAny>())?.is_none() {
+        self.collect(|_| {
+            if self.lookup.skipping(|| members.next_key::<IgnoredAny>())?.is_none() {
                 return Ok(None);
             }
-            members.next_value_seed(Hold(self.lookup)).map(|value| Some(Some(value)))
+            members.next_value_seed(WholeValue(self.lookup)).map(|value| Some(Some(value)))
         })
     }
 }
 
-/// Holds a value as a whole, if it is not too large.
+/// Reads a whole value, if it is not too large.
 #[derive(Clone, Copy)]
-struct Hold<'a>(&'a Lookup<'a>);
+struct WholeValue<'a>(&'a Lookup<'a>);
 
-impl Hold<'_> {
+impl WholeValue<'_> {
     fn value<E: serde::de::Error>(self, value: Variable, bytes: usize) -> Result<Rcvar, E> {
-        self.0.hold(bytes)?;
+        self.0.count(bytes)?;
         Ok(Rcvar::new(value))
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Hold<'_> {
+impl<'de> DeserializeSeed<'de> for WholeValue<'_> {
     type Value = Rcvar;
 
     fn deserialize<D: serde::Deserializer<'de>>(self, value: D) -> Result<Rcvar, D::Error> {
@@ -395,7 +397,7 @@ impl<'de> DeserializeSeed<'de> for Hold<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Hold<'_> {
+impl<'de> Visitor<'de> for WholeValue<'_> {
     type Value = Rcvar;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -438,7 +440,7 @@ impl<'de> Visitor<'de> for Hold<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Rcvar, A::Error> {
         let mut values = BTreeMap::new();
         while let Some(name) = members.next_key::<String>()? {
-            self.0.hold(name.len())?;
+            self.0.count(name.len())?;
             values.insert(name, members.next_value_seed(self)?);
         }
         self.value(Variable::Object(values), 0)

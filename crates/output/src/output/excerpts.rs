@@ -1,11 +1,11 @@
-//! What an answer shows of an output: of each stream its beginning and its end.
+//! What an answer shows of an output: the start and the end of each stream.
 
-use super::lane::Lane;
+use super::stream_buffer::StreamBuffer;
 use super::{Output, Stream};
-use crate::excerpt::{Excerpt, Pieces};
+use crate::excerpt::{Excerpt, ExcerptSource};
 use crate::room::Room;
 
-/// What stands for each stream.
+/// An excerpt of each stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Excerpts {
     pub stdout: Excerpt,
@@ -13,30 +13,30 @@ pub struct Excerpts {
 }
 
 impl Excerpts {
-    /// Bytes that are in neither.
+    /// The number of bytes in neither excerpt.
     pub fn omitted(&self) -> u64 {
         self.stdout.omitted + self.stderr.omitted
     }
 }
 
-/// One stream, as far as an excerpt needs it.
+/// What the excerpt of one stream is made from.
 enum Part {
-    Text(Pieces),
+    Text(ExcerptSource),
     Binary(Excerpt),
 }
 
 impl Part {
     fn excerpt(&self, room: Room) -> Excerpt {
         match self {
-            Self::Text(pieces) => pieces.excerpt(room),
-            Self::Binary(announced) => announced.clone(),
+            Self::Text(source) => source.excerpt(room),
+            Self::Binary(placeholder) => placeholder.clone(),
         }
     }
 }
 
 impl Output {
-    /// What the streams say, with the middle left out where it is too long. May read from the disk,
-    /// unless [`is_at_hand`](Self::is_at_hand).
+    /// Excerpts of the streams that fit into `room` together. Reads from the disk unless
+    /// [`is_in_memory`](Self::is_in_memory).
     pub fn excerpts(&self, streams: &[Stream], room: Room) -> Excerpts {
         let part = |stream| streams.contains(&stream).then(|| self.part(stream, room.size));
         let (stdout, stderr) = (part(Stream::Stdout), part(Stream::Stderr));
@@ -44,7 +44,7 @@ impl Output {
             part.as_ref().map_or_else(Excerpt::default, |part| part.excerpt(room))
         };
         let taken = |excerpt: &Excerpt| room.measure.of(&excerpt.text);
-        // Each has half of the room, and what the other leaves of its own.
+        // Each stream gets half of the room, plus what the other leaves unused.
         let half = within(&stderr, Room { size: room.size / 2, ..room });
         let stdout = within(&stdout, room.less(taken(&half)));
         let stderr = match half.omitted {
@@ -54,31 +54,32 @@ impl Output {
         Excerpts { stdout, stderr }
     }
 
-    /// Whether an excerpt of this size needs nothing from the disk.
-    pub fn is_at_hand(&self, size: usize) -> bool {
-        let kept = self.kept();
-        let at_hand = |lane: &Lane| lane.nature.binary || lane.holds(lane.reach(size));
-        at_hand(&kept.stdout) && at_hand(&kept.stderr)
+    /// Whether excerpts of this size need nothing from the disk.
+    pub fn is_in_memory(&self, size: usize) -> bool {
+        let state = self.state();
+        let in_memory = |buffer: &StreamBuffer| {
+            buffer.content_kind.binary || buffer.holds(buffer.source_lengths(size))
+        };
+        in_memory(&state.stdout) && in_memory(&state.stderr)
     }
 
     fn part(&self, stream: Stream, size: usize) -> Part {
-        let (mut pieces, reach) = {
-            let kept = self.kept();
-            let lane = kept.lane(stream);
-            if let Some(text) = lane.announcement() {
-                return Part::Binary(Excerpt { text, omitted: lane.length });
+        let (mut source, lengths) = {
+            let state = self.state();
+            let buffer = state.buffer(stream);
+            if let Some(text) = buffer.placeholder() {
+                return Part::Binary(Excerpt { text, omitted: buffer.length });
             }
-            let reach = lane.reach(size);
-            (lane.pieces(reach), reach)
+            let lengths = buffer.source_lengths(size);
+            (buffer.excerpt_source(lengths), lengths)
         };
-        let end = pieces.length - reach.last as u64;
-        self.fill(&mut pieces.first, stream, 0, reach.first);
-        self.fill(&mut pieces.last, stream, end, reach.last);
-        Part::Text(pieces.rendered())
+        let end = source.length - lengths.last as u64;
+        self.fill(&mut source.first, stream, 0, lengths.first);
+        self.fill(&mut source.last, stream, end, lengths.last);
+        Part::Text(source.render())
     }
 
-    /// Reads a piece from the disk that memory does not hold as a whole. If it cannot be read, what
-    /// memory has must do.
+    /// Reads a piece from the disk if memory has only part of it. If that fails, the part in memory has to do.
     fn fill(&self, piece: &mut Vec<u8>, stream: Stream, at: u64, wanted: usize) {
         if piece.len() < wanted
             && let Ok(bytes) = self.read_at(stream, at, wanted)

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 
-use super::lane::TAIL;
+use super::stream_buffer::TAIL;
 use super::*;
 use crate::room::{Measure, Room};
 use crate::spill::HEAD;
@@ -17,7 +17,7 @@ fn output_in(parent: &Path, per_run: u64) -> Output {
     Output::new(Arc::new(Spill::new(settings)).account().quota(None))
 }
 
-/// The one file below the folder.
+/// The only file below the folder.
 fn spilled(folder: &Path) -> PathBuf {
     let private = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     std::fs::read_dir(private).unwrap().next().unwrap().unwrap().path()
@@ -28,7 +28,7 @@ fn numbered(count: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_short_output_is_told_whole_and_needs_no_file() {
+fn a_short_output_is_excerpted_whole_and_needs_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let output = output_in(folder.path(), 1 << 20);
     output.append(Stream::Stderr, b"two\n");
@@ -40,7 +40,7 @@ fn a_short_output_is_told_whole_and_needs_no_file() {
 }
 
 #[test]
-fn what_is_not_in_memory_is_in_a_private_file_that_goes_with_the_output() {
+fn bytes_beyond_memory_are_in_a_private_file_that_is_dropped_with_the_output() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let output = output_in(folder.path(), 1 << 30);
@@ -58,7 +58,7 @@ fn what_is_not_in_memory_is_in_a_private_file_that_goes_with_the_output() {
 }
 
 #[test]
-fn beyond_the_quota_bytes_are_counted_and_the_end_is_still_told() {
+fn beyond_the_quota_bytes_are_counted_and_the_end_is_still_shown() {
     let folder = tempfile::tempdir().unwrap();
     let output = output_in(folder.path(), 100_000);
     let bytes = numbered(100_000);
@@ -72,21 +72,21 @@ fn beyond_the_quota_bytes_are_counted_and_the_end_is_still_told() {
 }
 
 #[test]
-fn without_a_folder_to_write_to_the_run_goes_on_and_the_loss_is_counted() {
+fn without_a_folder_to_write_to_bytes_are_counted_as_lost() {
     let output = output_in("/dev/null/nowhere".as_ref(), 1 << 30);
     output.append(Stream::Stdout, &numbered(20_000));
     assert_eq!(output.lost(), 200_000 - 2 * HEAD as u64);
 }
 
 #[test]
-fn what_came_last_can_be_read_though_it_was_not_kept() {
+fn the_newest_bytes_can_be_read_although_they_were_not_kept() {
     let output = output_in("/dev/null/nowhere".as_ref(), 1 << 30);
     let bytes = numbered(100_000);
     for piece in bytes.chunks(70_001) {
         output.append(Stream::Stdout, piece);
     }
     assert_eq!(output.read_at(Stream::Stdout, 0, usize::MAX).unwrap(), bytes[..HEAD]);
-    let newest = output.read_on(Stream::Stdout, HEAD as u64, usize::MAX).unwrap();
+    let newest = output.read_next(Stream::Stdout, HEAD as u64, usize::MAX).unwrap();
     assert_eq!((newest.at, newest.kept), (1_000_000 - (64 << 10), false));
     assert_eq!(newest.bytes, bytes[newest.at as usize..]);
     assert_eq!(output.read_at(Stream::Stdout, 999_990, 99).unwrap(), b"000099999\n");
@@ -94,7 +94,7 @@ fn what_came_last_can_be_read_though_it_was_not_kept() {
 }
 
 #[test]
-fn nothing_is_lost_while_memory_has_all_that_could_not_be_kept() {
+fn nothing_is_lost_while_memory_has_everything_beyond_the_cut() {
     let output = output_in("/dev/null/nowhere".as_ref(), 1 << 30);
     let bytes = numbered(7_000);
     output.append(Stream::Stdout, &bytes[..10]);
@@ -104,7 +104,7 @@ fn nothing_is_lost_while_memory_has_all_that_could_not_be_kept() {
 }
 
 #[test]
-fn the_order_of_arrival_is_known() {
+fn the_order_of_arrival_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let output = output_in(folder.path(), 1 << 20);
     for (stream, bytes) in [
@@ -116,9 +116,9 @@ fn the_order_of_arrival_is_known() {
         output.append(stream, bytes.as_bytes());
     }
     let expected = [(Stream::Stdout, 3), (Stream::Stderr, 1), (Stream::Stdout, 1)];
-    assert_eq!(output.stretches(), expected);
-    assert_eq!(output.newest(&[Stream::Stdout, Stream::Stderr]), "abcde");
-    assert_eq!(output.newest(&[Stream::Stdout]), "abce");
+    assert_eq!(output.arrival_order(), expected);
+    assert_eq!(output.last_lines(&[Stream::Stdout, Stream::Stderr]), "abcde");
+    assert_eq!(output.last_lines(&[Stream::Stdout]), "abce");
 }
 
 #[test]
@@ -139,18 +139,18 @@ fn two_long_streams_share_the_room_and_a_short_one_leaves_it_to_the_other() {
 }
 
 #[test]
-fn what_memory_does_not_hold_of_an_excerpt_is_read_from_the_file() {
+fn an_excerpt_reads_from_the_file_what_memory_does_not_hold() {
     let folder = tempfile::tempdir().unwrap();
     let output = output_in(folder.path(), 1 << 30);
     output.append(Stream::Stdout, &numbered(100_000));
-    assert!(output.is_at_hand(TAIL) && !output.is_at_hand(300_000));
+    assert!(output.is_in_memory(TAIL) && !output.is_in_memory(300_000));
     let text = output.excerpts(&BOTH, Room::bytes(300_000)).stdout.text;
     assert!(text.len() > 299_000 && text.contains("000009990\n"), "{}", text.len());
 }
 
 proptest! {
     #[test]
-    fn an_excerpt_tells_how_much_it_left_out(
+    fn an_excerpt_says_how_much_it_left_out(
         stdout in 0_usize..20_000, stderr in 0_usize..20_000
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -159,8 +159,8 @@ proptest! {
         output.append(Stream::Stderr, &numbered(stderr));
         let excerpts = output.excerpts(&BOTH, ROOM);
         let text = excerpts.stdout.text.clone() + &excerpts.stderr.text;
-        let told = text.lines().filter(|line| !line.starts_with('[')).count();
-        prop_assert_eq!(told as u64 * 10 + excerpts.omitted(), (stdout + stderr) as u64 * 10);
+        let shown = text.lines().filter(|line| !line.starts_with('[')).count();
+        prop_assert_eq!(shown as u64 * 10 + excerpts.omitted(), (stdout + stderr) as u64 * 10);
         prop_assert!(ROOM.fits(&text));
     }
 }

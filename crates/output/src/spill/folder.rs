@@ -1,4 +1,4 @@
-//! The private folder that spilled output is in, and what is done with those that were left.
+//! The private folder of spilled files, and the removal of folders that killed servers left.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
@@ -11,8 +11,7 @@ use mcpz_runtime::random_name;
 
 const PREFIX: &str = "mcpz-spill-";
 
-/// The private folder, locked while we live: one that is not locked was left by a server that was
-/// killed.
+/// A private folder. We hold a lock on it while we live; one without a lock belonged to a server that was killed.
 #[derive(Debug)]
 pub struct Folder {
     pub path: PathBuf,
@@ -25,7 +24,7 @@ impl Folder {
         loop {
             let path = parent.join(format!("{PREFIX}{}", random_name()?));
             DirBuilder::new().mode(0o700).create(&path)?;
-            // Until it is locked, somebody else's sweep can take it for one that was left.
+            // Before we hold the lock, another server's sweep may take the folder for an abandoned one.
             match lock(&path) {
                 Ok(lock) if is_at(&lock, &path) => return Ok(Self { path, _lock: lock }),
                 Ok(_) => {}
@@ -37,7 +36,7 @@ impl Folder {
     }
 }
 
-/// Takes a folder for our own, unless somebody has it.
+/// Locks a folder, unless another process has.
 fn lock(path: &Path) -> io::Result<File> {
     let folder = File::open(path)?;
     flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
@@ -55,13 +54,13 @@ impl Drop for Folder {
     }
 }
 
-/// Whether this is a name only we give: others may begin like it, and must not be touched.
+/// Whether we gave this name. Others may start with the same prefix and must not be touched.
 fn is_ours(name: &str) -> bool {
     let random = name.strip_prefix(PREFIX);
     random.is_some_and(|rest| rest.len() == 32 && rest.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// Removes the folders of servers that are gone, our own user's alone.
+/// Removes the folders of servers that are gone, but only our own user's.
 pub fn sweep(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let named = entry.file_name().to_str().is_some_and(is_ours);
@@ -71,7 +70,7 @@ pub fn sweep(parent: &Path) {
         if !named || !own {
             continue;
         }
-        // Locked while it is removed, so that nobody takes it for their own meanwhile.
+        // Lock it before removing it, so that no server starts to use it meanwhile.
         if let Ok(_lock) = lock(&entry.path()) {
             let _ = fs::remove_dir_all(entry.path());
         }

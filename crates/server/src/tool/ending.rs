@@ -3,7 +3,7 @@
 //! The fields' doc comments are descriptions in the schema; plain comments are not.
 
 use mcpz_engine::{Closing, End, Limit, Outcome, signal_name};
-use mcpz_output::{Room, shortened};
+use mcpz_output::{Room, shorten};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub fn pids(outcome: &Outcome) -> Vec<i32> {
 /// What else there is to say about a command, in short lines.
 pub fn remarks(outcome: &Outcome) -> Vec<String> {
     let remarks = outcome.remarks().into_iter().take(MOST_REMARKS);
-    remarks.map(|remark| shortened(&remark, Room::bytes(LONGEST_REMARK)).into_owned()).collect()
+    remarks.map(|remark| shorten(&remark, Room::bytes(LONGEST_REMARK)).into_owned()).collect()
 }
 
 /// How a command ended, where its exit code does not say so.

@@ -51,7 +51,7 @@ impl Excerpt {
 /// Picks what fits into an answer. If that is not all, the whole output is kept for its owner.
 pub async fn excerpt(call: &Call<'_>, outcome: &Outcome, room: Room) -> Result<Excerpt, ToolError> {
     let (output, streams) = (outcome.output.clone(), call.watcher.streams);
-    let excerpts = match output.is_at_hand(room.size) {
+    let excerpts = match output.is_in_memory(room.size) {
         true => output.excerpts(streams, room),
         false => {
             let read = move |_| Ok(output.excerpts(streams, room));

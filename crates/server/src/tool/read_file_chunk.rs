@@ -83,8 +83,8 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri)));
     // A filter looks through the output as it was before compression.
-    let packed = |found: &Found, uri: &OutputUri| match (&filter, uri.zipped) {
-        (Filter::Everything, true) => found.zipped.clone(),
+    let packed = |found: &Found, uri: &OutputUri| match (&filter, uri.gzipped) {
+        (Filter::Everything, true) => found.gzipped.clone(),
         _ => Some(found.output.clone()),
     };
     let named = kept.and_then(|(found, uri)| Some((packed(&found, &uri)?, found, uri.stream)));

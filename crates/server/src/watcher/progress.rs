@@ -50,7 +50,7 @@ impl Progress {
         self.sent = self.seen.max(self.sent + 1);
         self.last = Some(Instant::now());
         let progress = ProgressNotificationParam::new(self.token.clone(), self.sent as f64);
-        progress.with_message(self.output.newest(self.streams))
+        progress.with_message(self.output.last_lines(self.streams))
     }
 
     async fn more(&self) {

@@ -4,14 +4,14 @@
 //! the line was told and a fingerprint of that: `bytes:N~LENGTH.PRINT`.
 
 use mcpz_engine::Place;
-use mcpz_output::Point;
+use mcpz_output::ReadPosition;
 
 use super::super::error::{InvalidCursor, ToolError};
 
 pub fn write_cursor(place: Place) -> String {
-    let point = |point: Point| match point {
-        Point { offset, line: 0, .. } => offset.to_string(),
-        Point { offset, line, print } => format!("{offset}~{line}.{print:x}"),
+    let point = |point: ReadPosition| match point {
+        ReadPosition { offset, line: 0, .. } => offset.to_string(),
+        ReadPosition { offset, line, fingerprint } => format!("{offset}~{line}.{fingerprint:x}"),
     };
     let Place { stdout, stderr } = place;
     match stderr.offset {
@@ -23,11 +23,11 @@ pub fn write_cursor(place: Place) -> String {
 pub fn parse_cursor(text: &str) -> Result<Place, ToolError> {
     let point = |text: &str| {
         let Some((offset, told)) = text.split_once('~') else {
-            return Some(Point::at(text.parse().ok()?));
+            return Some(ReadPosition::at(text.parse().ok()?));
         };
-        let (line, print) = told.split_once('.')?;
-        let print = u64::from_str_radix(print, 16).ok()?;
-        Some(Point { offset: offset.parse().ok()?, line: line.parse().ok()?, print })
+        let (line, fingerprint) = told.split_once('.')?;
+        let fingerprint = u64::from_str_radix(fingerprint, 16).ok()?;
+        Some(ReadPosition { offset: offset.parse().ok()?, line: line.parse().ok()?, fingerprint })
     };
     let place = text.strip_prefix("bytes:").and_then(|rest| {
         let (stdout, stderr) = rest.split_once('+').unwrap_or((rest, "0"));

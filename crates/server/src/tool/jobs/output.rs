@@ -1,7 +1,7 @@
 //! Reading what a job printed: from a place on, or its last lines.
 
 use mcpz_engine::{Job, Place};
-use mcpz_output::{Data, Error, Filter, PageRequest, Point, Reader, Room, Stream};
+use mcpz_output::{Data, Error, Filter, PageRequest, ReadPosition, Reader, Room, Stream};
 
 use super::super::Call;
 use super::super::error::ToolError;
@@ -95,7 +95,7 @@ fn last_lines(
     filter: &Filter,
     tail: usize,
     room: Room,
-    place: &mut Point,
+    place: &mut ReadPosition,
 ) -> Result<(String, u64), Error> {
     let length = filter.page(reader, PageRequest::bytes(u64::MAX, 1))?.total;
     if room.size == 0 {
@@ -104,10 +104,11 @@ fn last_lines(
     // One character more than fits shows whether the part that fits begins with a line.
     let size = room.size + 4;
     let from = match filter {
-        Filter::Everything => reader.last(size as u64).map_err(Error::Read)?,
+        Filter::Everything => reader.offset_of_last(size as u64).map_err(Error::Read)?,
         _ => length.saturating_sub(size as u64),
     };
-    let (page, next) = reader.read_on(filter, Point::at(from), Room::bytes(size + NOTICE))?;
+    let (page, next) =
+        reader.read_on(filter, ReadPosition::at(from), Room::bytes(size + NOTICE))?;
     *place = next;
     if tail == 0 {
         return Ok((String::new(), 0));

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpz_output::{
     Data, Error, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary,
-    View, mime, shortened,
+    View, mime, shorten,
 };
 
 use super::super::paging::{is_pending, next_page};
@@ -57,7 +57,7 @@ impl PageQuery {
         let (stdout, problem) = match self.filter.page(&reader, wanted) {
             Ok(page) => (page, None),
             Err(error) => {
-                let problem = shortened(&error.chain(), self.preview).into_owned();
+                let problem = shorten(&error.chain(), self.preview).into_owned();
                 (reader.page(wanted).map_err(Error::Read)?, Some(problem))
             }
         };

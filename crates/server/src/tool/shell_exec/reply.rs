@@ -121,7 +121,7 @@ impl Reply {
         let cursor = |(offset, stderr)| Cursor { offset, stderr, id: Some(id.to_owned()) };
         self.next_cursor = page.next(source.has_ended()).map(|next| cursor(next).to_string());
         let (uri, spilled) = match zip {
-            true => (OutputUri::zipped(id), source.zipped(call).await?),
+            true => (OutputUri::gzipped(id), source.gzipped(call).await?),
             false => (OutputUri::new(id, Stream::Stdout), output.clone()),
         };
         let uri = uri.to_string();

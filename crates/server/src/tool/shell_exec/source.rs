@@ -108,17 +108,17 @@ impl Source {
     }
 
     /// The compressed form of stdout, which is made once.
-    pub async fn zipped(&self, call: &Call<'_>) -> Result<Output, ToolError> {
-        if let Some(zipped) = &self.found.zipped {
-            return Ok(zipped.clone());
+    pub async fn gzipped(&self, call: &Call<'_>) -> Result<Output, ToolError> {
+        if let Some(gzipped) = &self.found.gzipped {
+            return Ok(gzipped.clone());
         }
         let (source, target) = (self.found.output.clone(), call.owner.new_output());
-        let zipped = target.clone();
+        let gzipped = target.clone();
         run_blocking(&call.watcher.cancelled, move |stop| {
-            mcpz_output::zip(&source, Stream::Stdout, &zipped, &stop).map_err(Error::Read)
+            mcpz_output::gzip(&source, Stream::Stdout, &gzipped, &stop).map_err(Error::Read)
         })
         .await?;
-        call.owner.keep_zipped(&self.id, target.clone());
+        call.owner.keep_gzipped(&self.id, target.clone());
         Ok(target)
     }
 }

@@ -1,51 +1,53 @@
-//! Reading on where one was, in an output that grows.
+//! Continuing to read an output that grows.
 //!
-//! Whole lines stay as they are, but the last one may have no end yet and be written over. Somebody
-//! who was told of it, as a prompt must be told at once, goes on behind it if it only has grown, and
-//! is told of it again from its beginning if it has not. So lines that have ended are told once, and
-//! what was told last is what a terminal shows.
+//! Complete lines never change, but a program can still overwrite the last one. A reader has to see that line at
+//! once, as it may be a prompt. A [`ReadPosition`] therefore says how much of an unfinished line the reader got,
+//! with a fingerprint of it. If the line now starts with the same text, reading continues behind it; if not, at the
+//! start of the line. So complete lines are returned once, and the last text returned is what a terminal shows.
+//!
+//! A position contains everything needed to continue: a cursor carries it, and nothing is remembered per reader.
 
 use crate::error::Error;
 use crate::page::{Data, Page, PageRequest, Reader};
 use crate::room::Room;
 use crate::search::Filter;
 
-/// The longest line without an end that is looked at again.
+/// The longest unfinished line that is compared.
 const MAX_LINE: u64 = 16 << 10;
 
-/// How far somebody was told of a stream.
+/// How far somebody has read a stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Point {
+pub struct ReadPosition {
     pub offset: u64,
-    /// How much of the last line was told, if it had no end.
+    /// How many bytes before the offset belong to an unfinished line.
     pub line: u64,
-    /// What that was like.
-    pub print: u64,
+    /// The fingerprint of those bytes.
+    pub fingerprint: u64,
 }
 
-impl Point {
+impl ReadPosition {
     pub fn at(offset: u64) -> Self {
         Self { offset, ..Self::default() }
     }
 
-    /// Where one is after being told a page with this text.
+    /// The position after reading a page with this text.
     fn after(self, page: &Page, text: &str) -> Self {
         let before = if page.start == self.offset { self } else { Self::at(page.start) };
-        let (line, print, rest) = match text.rfind('\n') {
+        let (line, before, rest) = match text.rfind('\n') {
             Some(end) => (0, 0, &text[end + 1..]),
-            None => (before.line, before.print, text),
+            None => (before.line, before.fingerprint, text),
         };
         let (offset, line) = (page.end, line + rest.len() as u64);
         match line <= MAX_LINE {
-            true => Self { offset, line, print: print_of(print, rest) },
+            true => Self { offset, line, fingerprint: fingerprint(before, rest) },
             false => Self::at(offset),
         }
     }
 }
 
 impl Reader {
-    /// Where to go on: behind what was told, or at the beginning of a line that was written over.
-    pub fn resume(&self, filter: &Filter, from: Point) -> Result<u64, Error> {
+    /// Where to continue: at the offset, or at the start of a line that was overwritten.
+    pub fn resume(&self, filter: &Filter, from: ReadPosition) -> Result<u64, Error> {
         let start = from.offset.saturating_sub(from.line);
         if start == from.offset || self.is_binary() {
             return Ok(from.offset);
@@ -54,39 +56,39 @@ impl Reader {
         let request = PageRequest::bytes(start, from.line.min(MAX_LINE) as usize);
         let Page { data, end, .. } = filter.page(self, request)?;
         let same = match data {
-            // Beyond a cut, a line that has ended may take fewer places than it has characters.
+            // Beyond a cut, a complete line may take up fewer bytes of offset than it has.
             Data::Text(text) => {
                 end == from.offset
                     && text.len() as u64 == from.line
-                    && print_of(0, &text) == from.print
+                    && fingerprint(0, &text) == from.fingerprint
             }
             Data::Binary(_) => true,
         };
         Ok(if same { from.offset } else { start })
     }
 
-    /// What there is to tell after a point, and where that ends.
+    /// Reads what follows a position; returns it with the position behind it.
     pub fn read_on(
         &self,
         filter: &Filter,
-        from: Point,
+        from: ReadPosition,
         room: Room,
-    ) -> Result<(Page, Point), Error> {
+    ) -> Result<(Page, ReadPosition), Error> {
         let offset = self.resume(filter, from)?;
         let request = PageRequest { offset, room, limit_lines: usize::MAX };
         let page = filter.page(self, request)?;
         let next = match &page.data {
             Data::Text(text) => from.after(&page, text),
-            Data::Binary(_) => Point::at(page.end),
+            Data::Binary(_) => ReadPosition::at(page.end),
         };
         Ok((page, next))
     }
 }
 
-/// A number for a text, which another one hardly has, and that goes on with the text (FNV-1).
-fn print_of(before: u64, text: &str) -> u64 {
+/// Extends a hash of a text (FNV-1) by more text. Different texts almost never have the same one.
+fn fingerprint(before: u64, text: &str) -> u64 {
     text.bytes()
-        .fold(before, |print, byte| print.wrapping_mul(0x0000_0100_0000_01b3) ^ u64::from(byte))
+        .fold(before, |hash, byte| hash.wrapping_mul(0x0000_0100_0000_01b3) ^ u64::from(byte))
 }
 
 #[cfg(test)]
@@ -102,11 +104,11 @@ mod tests {
     use crate::spill::{Spill, SpillSettings};
     use crate::stream::Stream;
 
-    /// Somebody who is told of an output again and again.
+    /// Somebody who reads an output again and again.
     struct Listener {
         output: Output,
         view: View,
-        at: Point,
+        at: ReadPosition,
         heard: String,
         _folder: tempfile::TempDir,
     }
@@ -116,7 +118,13 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
             let output = Output::new(spill.account().quota(None));
-            Self { output, view, at: Point::default(), heard: String::new(), _folder: folder }
+            Self {
+                output,
+                view,
+                at: ReadPosition::default(),
+                heard: String::new(),
+                _folder: folder,
+            }
         }
 
         fn print(&self, bytes: &[u8]) {
@@ -129,7 +137,7 @@ mod tests {
                 reader.read_on(&Filter::Everything, self.at, Room::bytes(limit)).unwrap();
             let Data::Text(text) = page.data else { panic!("text") };
             let again = &self.heard[page.start as usize..];
-            assert!(!again.contains('\n'), "lines are told once: {again:?}");
+            assert!(!again.contains('\n'), "complete lines are returned once: {again:?}");
             self.heard.truncate(page.start as usize);
             self.heard.push_str(&text);
             self.at = next;
@@ -142,9 +150,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_was_written_over_is_told_again_from_its_beginning() {
+    fn an_overwritten_line_is_returned_again_from_its_start() {
         let mut listener = plain();
-        for (printed, told) in [
+        for (printed, returned) in [
             ("one\n\rprogress 10%", "one\nprogress 10%"),
             ("\rprogress 50%", "progress 50%"),
             ("", ""),
@@ -152,14 +160,14 @@ mod tests {
             ("\r\x1b[Kcomplete\nnext", "complete\nnext"),
         ] {
             listener.print(printed.as_bytes());
-            assert_eq!(listener.listen(99), told);
+            assert_eq!(listener.listen(99), returned);
         }
     }
 
     #[test]
-    fn a_prompt_is_told_at_once_and_not_again_when_its_line_goes_on() {
+    fn a_prompt_is_returned_at_once_and_not_again_when_its_line_continues() {
         let mut listener = plain();
-        for (printed, told) in [
+        for (printed, returned) in [
             (">>> ", ">>> "),
             ("1 + 1", "1 + 1"),
             ("\r\n2\r\n>>> ", "\n2\n>>> "),
@@ -168,12 +176,12 @@ mod tests {
             ("\r\nwelcome\r\n", "\nwelcome\n"),
         ] {
             listener.print(printed.as_bytes());
-            assert_eq!(listener.listen(99), told);
+            assert_eq!(listener.listen(99), returned);
         }
     }
 
     #[test]
-    fn a_character_that_has_come_in_part_is_told_when_it_is_whole() {
+    fn an_incomplete_character_is_returned_once_it_is_complete() {
         let mut listener = plain();
         listener.print(b"a\xc3");
         assert_eq!(listener.listen(99), "a");
@@ -182,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_is_told_in_pages() {
+    fn a_long_line_is_returned_in_pages() {
         let mut listener = plain();
         listener.print("x".repeat(40_000).as_bytes());
-        let told: String = (0..5).map(|_| listener.listen(9_000)).collect();
-        assert_eq!(told.len(), 40_000);
+        let returned: String = (0..5).map(|_| listener.listen(9_000)).collect();
+        assert_eq!(returned.len(), 40_000);
         listener.print(b"y\n");
         assert_eq!(listener.listen(9_000), "y\n");
     }
@@ -216,7 +224,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_told_once_and_the_last_is_what_a_terminal_shows(
+        fn complete_lines_are_returned_once_and_the_last_one_as_a_terminal_shows_it(
             steps in vec((printed(), drawn(), printed(), any::<bool>(), 1_usize..9), 0..12),
             screen_rows in proptest::option::of(1_u16..4),
         ) {
@@ -226,7 +234,7 @@ mod tests {
             for (before, drawn, after, cut, limit) in steps {
                 let mut bytes = [before, drawn, after].concat();
                 if cut {
-                    // In the middle of a character or a sequence.
+                    // Cut a character or control sequence in the middle.
                     bytes.pop();
                 }
                 listener.print(&bytes);

@@ -1,4 +1,4 @@
-//! A smaller form of an output.
+//! Compresses a kept output with gzip.
 
 use std::io::{self, Write};
 
@@ -9,15 +9,17 @@ use crate::output::Output;
 use crate::page::Stop;
 use crate::stream::Stream;
 
+/// How much is read at a time.
 const BLOCK: usize = 1 << 20;
 
-/// Compresses a stream, as it came, into the stdout of an empty output.
-pub fn zip(source: &Output, stream: Stream, target: &Output, stop: &Stop) -> io::Result<()> {
+/// Compresses a stream's raw bytes into the stdout of `target`, an empty output. Fails if `target` runs out of room:
+/// a truncated archive is useless.
+pub fn gzip(source: &Output, stream: Stream, target: &Output, stop: &Stop) -> io::Result<()> {
     let mut encoder = GzEncoder::new(Appender(target), Compression::default());
     let mut at = 0;
     loop {
         stop.check()?;
-        let piece = source.read_on(stream, at, BLOCK)?;
+        let piece = source.read_next(stream, at, BLOCK)?;
         if piece.bytes.is_empty() {
             break;
         }

@@ -1,45 +1,45 @@
-//! The newest lines of an output that could not be kept to its end.
+//! The newest lines of a stream that is cut.
 //!
-//! A line beyond the cut is placed by the number of bytes printed between the cut and the line. Rendering does not
-//! change that, nor does the loss of earlier lines, so cursors stay valid.
+//! The offset of a line beyond the cut is the number of raw bytes between the cut and the line. Neither rendering
+//! nor the loss of earlier lines changes that, so cursors stay valid.
 
 use crate::render::{Renderer, View};
 use crate::text::after_cut;
 
-/// What can be read beyond the place where an output is cut.
+/// What can be read beyond a cut.
 #[derive(Debug, Default)]
-pub struct Newest {
-    /// Lines in order. The last one may have no end.
+pub struct Tail {
+    /// Lines in order. The last one may be unfinished.
     pub lines: Vec<Line>,
-    /// Where they end.
+    /// The offset behind them.
     pub end: u64,
     /// How many bytes are missing before them.
     pub lost: u64,
-    /// Whether a line was cut there.
+    /// Whether the kept part ends in the middle of a line.
     pub in_line: bool,
-    /// Whether a program uses all of the screen.
-    pub draws: bool,
+    /// Whether a program draws on the screen.
+    pub drawing: bool,
 }
 
-/// A line as it is seen.
+/// A rendered line.
 #[derive(Debug)]
 pub struct Line {
-    /// Counted from the cut.
-    pub place: u64,
-    /// How many places it takes. It may be seen longer than that, as blanks are made of a control sequence.
+    /// Its offset, counted from the cut.
+    pub offset: u64,
+    /// How much of the offsets it takes up. Its text may be longer, because control sequences can produce blanks.
     pub length: u64,
     pub text: String,
 }
 
-impl Newest {
-    /// What there is to see of bytes that came from `at` on, in an output that is kept up to `cut`.
+impl Tail {
+    /// Renders bytes that begin at `at`, in a stream that is cut at `cut`.
     pub fn new(view: View, cut: u64, (at, bytes): (u64, &[u8])) -> Self {
         let lost = at - cut;
         let skip = match lost {
             0 => 0,
             _ => bytes.len() - after_cut(bytes).len(),
         };
-        let mut newest =
+        let mut tail =
             Self { lost: lost + skip as u64, end: lost + skip as u64, ..Self::default() };
         let mut renderer = Renderer::new(view);
         for line in bytes[skip..].split_inclusive(|byte| *byte == b'\n') {
@@ -50,11 +50,11 @@ impl Newest {
                 renderer.finish(&mut text);
             }
             let length = if is_whole { line.len() } else { text.len() } as u64;
-            newest.lines.push(Line { place: newest.end, length, text });
-            newest.end += length;
+            tail.lines.push(Line { offset: tail.end, length, text });
+            tail.end += length;
         }
-        newest.draws = renderer.draws();
-        newest
+        tail.drawing = renderer.is_drawing();
+        tail
     }
 }
 
@@ -64,7 +64,7 @@ mod tests {
 
     use crate::output::Output;
     use crate::page::{Data, PageRequest, Reader};
-    use crate::reading::Point;
+    use crate::read_position::ReadPosition;
     use crate::render::View;
     use crate::room::Room;
     use crate::search::Filter;
@@ -72,10 +72,10 @@ mod tests {
     use crate::stream::Stream;
 
     #[test]
-    fn lines_that_are_seen_longer_than_they_came_are_told_once() {
+    fn lines_that_render_longer_than_their_bytes_are_returned_once() {
         let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
         let output = Output::new(spill.account().quota(None));
-        let (mut printed, mut told, mut offset) = (0, String::new(), 0);
+        let (mut printed, mut returned, mut offset) = (0, String::new(), 0);
         let reader = Reader::new(output.clone(), Stream::Stdout, View::default());
         for _ in 0..4 {
             let lines: String =
@@ -89,22 +89,22 @@ mod tests {
                 if text.is_empty() {
                     break;
                 }
-                told.push_str(&text);
+                returned.push_str(&text);
             }
         }
         let numbers: Vec<u32> =
-            told.lines().filter_map(|line| line.get(..6)?.parse().ok()).collect();
+            returned.lines().filter_map(|line| line.get(..6)?.parse().ok()).collect();
         assert_eq!(numbers, (0..printed).collect::<Vec<_>>(), "each was read before it was lost");
-        assert!(told.ends_with("ok\n"));
+        assert!(returned.ends_with("ok\n"));
     }
 
     #[test]
-    fn what_follows_a_prompt_that_is_seen_longer_than_it_came_is_told() {
+    fn text_after_a_prompt_that_renders_longer_than_its_bytes_is_returned() {
         let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
         let output = Output::new(spill.account().quota(None));
         output.append(Stream::Stdout, &b"lost\n".repeat(40_000));
-        let mut at = Point::default();
-        let mut told = |printed: &str| {
+        let mut at = ReadPosition::default();
+        let mut returned = |printed: &str| {
             output.append(Stream::Stdout, printed.as_bytes());
             let reader = Reader::new(output.clone(), Stream::Stdout, View::default()).live();
             let (page, next) =
@@ -113,21 +113,21 @@ mod tests {
             let Data::Text(text) = page.data else { panic!("text") };
             text
         };
-        assert!(told("$ \x1b[60Gclock").ends_with("clock"));
-        let then = told("\none\ntwo\n");
+        assert!(returned("$ \x1b[60Gclock").ends_with("clock"));
+        let then = returned("\none\ntwo\n");
         assert!(then.ends_with("clock\none\ntwo\n"), "{then:?}");
-        assert_eq!(told("three\n"), "three\n");
+        assert_eq!(returned("three\n"), "three\n");
     }
 
     #[test]
-    fn the_last_bytes_do_not_begin_within_what_was_lost() {
+    fn the_last_bytes_never_begin_within_lost_output() {
         let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
         let output = Output::new(spill.account().quota(None));
         output.append(Stream::Stdout, &b"lost\n".repeat(40_000));
         let reader = Reader::new(output, Stream::Stdout, View::default()).live();
         let kept = 64 << 10;
-        assert_eq!(reader.last(1_000).unwrap(), 199_000);
-        assert_eq!(reader.last(kept + 100).unwrap(), kept);
-        assert_eq!(reader.last(199_000).unwrap(), 1_000);
+        assert_eq!(reader.offset_of_last(1_000).unwrap(), 199_000);
+        assert_eq!(reader.offset_of_last(kept + 100).unwrap(), kept);
+        assert_eq!(reader.offset_of_last(199_000).unwrap(), 1_000);
     }
 }

@@ -1,4 +1,4 @@
-//! What makes a change show: the key, and the marks that are made with it.
+//! The key of a trail, and the MACs made with it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -15,20 +15,20 @@ use mcpz_runtime::random_name;
 
 const KEY_FILE: &str = "audit.key";
 
-/// An HMAC-SHA256: nobody makes one without the key.
+/// An HMAC-SHA256. Nobody can make one without the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mac(pub [u8; 32]);
 
 impl Mac {
-    /// What stands where there is nothing before.
+    /// What the first line has in place of a MAC of the line before.
     pub const NONE: Self = Self([0; 32]);
 
-    /// How many characters it has as text.
-    pub const TEXT: usize = 64;
+    /// Its length as text.
+    pub const TEXT_LENGTH: usize = 64;
 
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut bytes = [0; 32];
-        if text.len() != Self::TEXT {
+        if text.len() != Self::TEXT_LENGTH {
             return None;
         }
         for (byte, digits) in bytes.iter_mut().zip(text.chunks(2)) {
@@ -38,7 +38,7 @@ impl Mac {
     }
 }
 
-/// The value of a digit as we write it: other letters would be another text for the same.
+/// The value of a digit. Upper case is refused: each MAC has only one form.
 fn digit(text: u8) -> Option<u8> {
     match text {
         b'0'..=b'9' => Some(text - b'0'),
@@ -63,7 +63,7 @@ pub fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The SHA-256 of a text, as text.
+/// The SHA-256 of some bytes, as text.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
 }
@@ -83,19 +83,21 @@ impl Key {
         options.open(Self::path(folder))?.take(100).read_to_end(&mut bytes)?;
         match bytes.len() {
             32 => Ok(Self(hmac::Key::new(HMAC_SHA256, &bytes))),
-            _ => Err(io::Error::new(io::ErrorKind::InvalidData, "audit.key holds no key")),
+            _ => {
+                Err(io::Error::new(io::ErrorKind::InvalidData, "audit.key does not contain a key"))
+            }
         }
     }
 
-    /// Reads the key, or makes one. Of several that make one at the same time, the first is the key.
-    pub fn read_or_make(folder: &Path) -> io::Result<Self> {
+    /// Reads the key, or creates one. If several processes do, the first one wins.
+    pub fn read_or_create(folder: &Path) -> io::Result<Self> {
         match Self::read(folder) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             other => return other,
         }
         let mut bytes = [0; 32];
         getrandom(&mut bytes, GetRandomFlags::empty())?;
-        // Whoever is killed here must not leave half a key.
+        // Link a complete file: a process that is killed here must not leave half a key.
         let unfinished = folder.join(format!("audit.key.new-{}", random_name()?));
         let mut options = OpenOptions::new();
         let mut file = options.write(true).create_new(true).mode(0o600).open(&unfinished)?;
@@ -116,7 +118,7 @@ impl Key {
         Mac(tag.as_ref().try_into().expect("SHA-256 has 32 bytes"))
     }
 
-    pub fn fits(&self, bytes: &[u8], mac: Mac) -> bool {
+    pub fn verifies(&self, bytes: &[u8], mac: Mac) -> bool {
         verify_slices_are_equal(&self.sign(bytes).0, &mac.0).is_ok()
     }
 }
