@@ -4,8 +4,8 @@
 //!                   ├─ timer ─────▶ done, if the runtime stays busy
 //!                   └─ drop ──────▶ done, if the runtime ends
 //!
-//! The code that builds the runtime calls [`Later::catch_up`] when there is nothing else to do: an answer was sent, or a
-//! command was started. Nothing that was added is ever lost.
+//! The code that builds the runtime calls [`Later::catch_up`] when there is nothing else to do: an answer was sent,
+//! or a command was started. Nothing that was added is ever lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

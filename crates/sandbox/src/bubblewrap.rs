@@ -1,8 +1,8 @@
 //! The command line of `bwrap` that starts an agent in namespaces where it sees a [`Layout`].
 //!
-//! The agent's stdin is its socket. `bwrap` passes that on with all other inherited descriptors, which the agent closes.
-//! Descriptors sent over the socket cross namespaces, so never send one of a folder: its `..` leads to the whole
-//! machine outside.
+//! The agent's stdin is its socket. `bwrap` passes that on with all other inherited descriptors, which the agent
+//! closes. Descriptors sent over the socket cross namespaces, so never send one of a folder: its `..` leads to the
+//! whole machine outside.
 
 mod version;
 

@@ -7,8 +7,9 @@
 //!     View ─ survey ─▶ Layout ─┬─ Bubblewrap ──▶ bwrap ─▶ agent ─▶ keeper ─▶ command   mounts, namespaces
 //!                              └─ Permissions ─▶ Restrictions ─┴────────────────┘       Landlock, seccomp
 //!
-//! A [`Layout`] is valid for the moment it was made: `bwrap` mounts over files that exist, and if such a file is replaced
-//! outside, Linux removes the mount. [`Layout::change`] detects that, and then the sandbox must be created again.
+//! A [`Layout`] is valid for the moment it was made: `bwrap` mounts over files that exist, and if such a file is
+//! replaced outside, Linux removes the mount. [`Layout::change`] detects that, and then the sandbox must be created
+//! again.
 
 #![expect(unsafe_code, reason = "restrictions are made of system calls")]
 

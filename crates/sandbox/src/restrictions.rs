@@ -1,8 +1,8 @@
 //! What a command gives up between fork and exec, and can never get back.
 //!
-//! At that point the child shares its parent's memory and may only make system calls. So the parent prepares everything:
-//! the Landlock rules are a descriptor, the filters are compiled programs, and [`Restrictions::restrict_command`]
-//! allocates nothing.
+//! At that point the child shares its parent's memory and may only make system calls. So the parent prepares
+//! everything: the Landlock rules are a descriptor, the filters are compiled programs, and
+//! [`Restrictions::restrict_command`] allocates nothing.
 //!
 //!     agent ─ restrict_agent ─▶ keeper ─ clone ─ restrict_command ─▶ command
 //!

@@ -1,7 +1,8 @@
 //! The system calls that a confined command may not make, as filters that the kernel runs before each call.
 //!
-//! The filter lists what is refused, because ordinary programs make calls that nobody would think of allowing. Dangerous
-//! calls fail with EPERM. Calls for which programs have a fallback, and calls newer than this list, fail with ENOSYS.
+//! The filter lists what is refused, because ordinary programs make calls that nobody would think of allowing.
+//! Dangerous calls fail with EPERM. Calls for which programs have a fallback, and calls newer than this list, fail
+//! with ENOSYS.
 //!
 //! Compare only the half of an argument that the kernel uses. A filter that compared all of it would let
 //! `ioctl(0, 1 << 32 | TIOCSTI)` pass.

@@ -1,7 +1,7 @@
 //! Finds the machine's sockets that have a path.
 //!
-//! A read-only mount does not prevent a connection to a socket, nor does Landlock before version 9. So the sandbox looks
-//! up all sockets, under every path that a mount gives them, and hides them one by one.
+//! A read-only mount does not prevent a connection to a socket, nor does Landlock before version 9. So the sandbox
+//! looks up all sockets, under every path that a mount gives them, and hides them one by one.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

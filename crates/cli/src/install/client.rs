@@ -8,7 +8,7 @@ use super::InstallError;
 use super::document::Format;
 use super::transport::{Token, Transport};
 use crate::client::Client;
-use crate::environment::variable;
+use crate::environment::{find_file, path_folders, variable};
 
 /// How many seconds Goose waits for an answer. Its entries have to say it.
 const GOOSE_TIMEOUT: u64 = 300;
@@ -123,9 +123,8 @@ impl Client {
     /// Fails if neither the client's folder, nor its file, nor one of its programs exists.
     pub fn check_installed(self) -> Result<(), InstallError> {
         let (folder, file) = (self.folder()?, self.file()?);
-        let path = variable("PATH").unwrap_or_default();
-        let on_path =
-            |name: &&str| std::env::split_paths(&path).any(|dir| dir.join(name).is_file());
+        let path = path_folders();
+        let on_path = |name: &&str| find_file(name, &path).is_some();
         if folder.exists() || file.exists() || self.programs().iter().any(on_path) {
             return Ok(());
         }

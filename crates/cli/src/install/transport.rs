@@ -8,6 +8,7 @@ use clap::{ArgMatches, Args as _, CommandFactory, ValueHint};
 
 use super::InstallError;
 use crate::args::{Args, InstallFlags, ShellFlags};
+use crate::environment;
 use crate::settings::{AuthKind, TOKEN_VARIABLE};
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ pub enum Token {
 impl Transport {
     pub fn from_flags(flags: &InstallFlags) -> Result<Self, InstallError> {
         let Some(url) = &flags.http else {
-            let program = std::env::current_exe().map_err(InstallError::Program)?;
+            let program = environment::program().map_err(InstallError::Program)?;
             let (command, args) = (text(program.as_os_str())?, server_args(flags)?);
             return Ok(Self::Stdio { command, args });
         };
