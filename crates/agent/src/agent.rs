@@ -1,9 +1,12 @@
 //! The agent: a small process that forks keepers for a server, and cleans up after keepers that were killed.
 //!
-//! The server talks to each keeper directly. The agent exists because forking a large process with many threads
-//! is slow and dangerous, and forking a small one with one thread is not. If a keeper is killed, its processes
-//! become children of the agent, which is a subreaper too, and it kills them. The agent serves until the server's
-//! stream ends, and exits when all keepers have.
+//! The agent exists because forking a large process with many threads is slow and dangerous, and forking a small one
+//! with one thread is not. If a keeper is killed, its processes become children of the agent, which is a subreaper
+//! too, and it kills them. The agent serves until the server's stream ends, and exits when all keepers have.
+//!
+//! The server talks to each keeper directly, over a socket pair whose other end it sends to the agent. Passing
+//! everything through the agent took two more wake-ups each way: a short command then took 1.5 times as long as a bare
+//! `posix_spawn`, instead of 1.25 times.
 //!
 //!     server ══ agent
 //!        ║        ├─ keeper ─ run

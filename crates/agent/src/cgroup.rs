@@ -7,14 +7,15 @@
 //!                      mcpz-<server's pid>-<n>/  limits one owner's whole sandbox
 //!
 //! They limit memory and the number of processes, and share out CPU time. Version 2 has one folder for all of
-//! that, and runs start inside it. Version 1 has one folder for each controller, and the keeper must be inside
-//! as well. If the cgroup above ours enables the memory controller and ours does not, the agent's folder of
-//! version 2 is a sibling of our own cgroup. An agent in a sandbox cannot make cgroups, so its server puts the
-//! whole sandbox into one.
+//! that, and runs start inside it (`clone3` with `CLONE_INTO_CGROUP`, so far only on x86_64). Version 1 has one
+//! folder for each controller, and the keeper must be inside as well. If the cgroup above ours enables the memory
+//! controller and ours does not, the agent's folder of version 2 is a sibling of our own cgroup. An agent in a
+//! sandbox cannot make cgroups, so its server puts the whole sandbox into one. The recorder of a detached job makes
+//! folders of its own, beside the agent's and so beside all owners.
 //!
 //! In version 2, writing to `cgroup.kill` ends all processes of a run at once, even of a program that forks
-//! faster than anyone can signal it. Everything works without cgroups too: keepers then scan and signal until
-//! nothing is left.
+//! faster than anyone can signal it. Everything works without cgroups too, which ordinary users often cannot make:
+//! keepers then scan and signal until nothing is left.
 
 mod counters;
 mod folder;
@@ -49,7 +50,8 @@ const HIERARCHIES: [Hierarchy; 4] =
 /// Memory limits are rounded down to this.
 const MIB: u64 = 1 << 20;
 
-/// The limits of each level of folders.
+/// The limits of each level of folders. If runs are limited at all, all of them together get less than our own cgroup
+/// has, even in a folder beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LimitLevels {
     run: CgroupLimits,
@@ -136,7 +138,7 @@ impl AgentCgroups {
         }
     }
 
-    /// Removes the folders of an owner who has no keepers left.
+    /// Removes the folders of an owner who has no keepers left: an owner's folders go with the last of them.
     pub fn forget(&self, owner: u64) {
         for root in &self.roots {
             remove(&root.folder.below(&owner_name(owner)).path);

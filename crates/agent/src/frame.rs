@@ -1,7 +1,7 @@
 //! The messages between server, agent and keepers, and how they are encoded.
 //!
 //! A frame is a little-endian `u32` length and that many bytes of [postcard]. A frame that does not decode, is
-//! longer than [`MAX_FRAME`] or has bytes left over is garbage, and garbage ends the connection.
+//! longer than [`MAX_FRAME`] or has bytes left over is garbage. Garbage ends the connection and never causes a panic.
 //!
 //!     server ── AgentRequest ──▶ agent       forks keepers, each with its own connection
 //!     server ◀── AgentEvent ──── agent

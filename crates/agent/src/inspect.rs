@@ -4,7 +4,12 @@
 //!            ◀── Answered(Answer) ───
 //!
 //! The keeper is an ancestor of every process it inspects and lives in the same namespaces. So the kernel shows it what
-//! it hides from unrelated processes, and process ids mean the same to the keeper as to the run.
+//! it hides from unrelated processes, and process ids mean the same to the keeper as to the run. The server's own
+//! thread reads nothing about a run from `/proc`, and nobody signals an id that was read earlier: the keeper signals as
+//! soon as it has looked.
+//!
+//! A new question is a variant of [`Question`], its answer in `Subject::answer`, and a method of the engine's
+//! `Inspector`, through which all other code asks. A detached job's recorder passes questions on to its keeper.
 
 mod input;
 mod ports;

@@ -2,7 +2,8 @@
 //!
 //! A keeper is a child subreaper: every process of its run, however often it forks or starts sessions of its own,
 //! becomes a child of the keeper when its parent ends. So "no child left" means "nothing of the run is left", and
-//! the keeper can start the next one.
+//! the keeper can start the next one, which saves forking a keeper for each run. A keeper stays with the processes that
+//! its run left behind.
 //!
 //!     idle ── Spawn ──▶ running ── first process ended ──▶ left-overs ── none left ──▶ idle
 //!                          └── Kill ──▶ SIGTERM ── grace ──▶ SIGKILL …

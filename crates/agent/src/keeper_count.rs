@@ -1,7 +1,7 @@
 //! How many keepers an agent has, in memory that all of them share.
 //!
-//! The more there are, the more rarely each does its periodic checks, so that thousands of silent runs leave the
-//! machine idle.
+//! The more there are, the more rarely each does its periodic checks (`limit_watch.rs`), so that thousands of silent
+//! runs leave the machine idle.
 
 use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};

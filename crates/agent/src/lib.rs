@@ -1,7 +1,9 @@
-//! Starts, watches and ends processes, outside of the server's own process.
+//! Starts, watches and ends processes, outside of the server's own process. Linux only.
 //!
-//! The server never forks. It starts an agent, a small process that forks keepers; a keeper starts one program at a
-//! time and stays until nothing of it is left. A detached job has a recorder instead of a server and an agent.
+//! The server never forks: it may have many threads and much memory, so a fork would be slow and, between threads,
+//! dangerous. It starts an agent, the same binary as a small process with one thread, which forks keepers. A keeper
+//! starts one program at a time and stays until nothing of it is left. A detached job has a recorder instead of a
+//! server and an agent.
 //!
 //!     server: Link ══ AgentRequest, AgentEvent ══ agent        serve_stdin
 //!               │                                   ├─ keeper ─ program, and all it starts
@@ -11,6 +13,46 @@
 //!
 //! A run's stdio are pipes or a terminal that the keeper creates; the server reads and writes them directly. Creating
 //! processes needs `unsafe` code, which is why this crate may have it.
+//!
+//! Server, agent, keepers and recorders are not dumpable, so no command can read their memory or environment. The
+//! price: unless it is root's, such a process cannot read its own `/proc/self/auxv` either. rustix reads that file
+//! before Linux 6.4 and panics if it cannot, unless it asks libc instead (its feature `use-libc-auxv`).
+//!
+//! # What ends a run, and why nothing survives it
+//!
+//!     what happens             who notices                   what follows
+//!     ───────────────────────  ────────────────────────────  ─────────────────────────────────────────────────────
+//!     timeout, cancellation    the run's task in the server  `Kill`: SIGTERM and SIGCONT to the whole tree, and
+//!                                                            after the grace SIGKILL until no child is left
+//!     the client closes stdin  the server                    It answers open calls, within `finish_time` and while
+//!                                                            the client reads. Then it closes as below and also
+//!                                                            answers the calls that this ended.
+//!     SIGTERM, SIGINT, SIGHUP  the server                    It hangs up on all keepers and the agent, and waits
+//!     to the server                                          until the agent has exited.
+//!     the server is killed     the agent: its stream ends    It ends all runs with one scan of all processes, with
+//!     or hangs up                                            SIGKILL after 200 ms. A keeper exits once nothing is
+//!                                                            left below it. It ends its run itself if the agent is
+//!                                                            gone, or has not done so after 20 s.
+//!     the agent is killed      the server: the stream ends,  It hangs up on all keepers, and each ends its run,
+//!                              or the pidfd tells            which counts as lost. It clears the agent's cgroups
+//!                                                            and starts another agent for the next run, and for
+//!                                                            runs whose keeper had not read the request.
+//!     the agent or a keeper    the agent, by SIGCHLD; the    SIGCONT; in a sandbox, to all our processes found
+//!     is stopped               server, when it closes or a   there. If the agent was killed, the server continues
+//!                              keeper has not reported a     to resume its keepers, for 5 s at most.
+//!                              start after 250 ms; a keeper
+//!                              whose server is gone; the
+//!                              kernel, when the parent ends
+//!                              (`PR_SET_PDEATHSIG`)
+//!     a keeper is killed       the kernel, the agent         The first process dies with its parent
+//!                                                            (`PR_SET_PDEATHSIG`). The others become children of
+//!                                                            the agent, a subreaper too, which kills them before
+//!                                                            the run is reported as lost.
+//!     the server of a          nobody                        Nothing: the recorder continues.
+//!     detached job ends
+//!     a recorder is killed     its keeper: its stream ends   It ends the tree; the job is lost.
+//!     a recorder's keeper      the recorder: its stream      It kills the tree; the job is lost.
+//!     is killed                ends
 
 #![expect(unsafe_code, reason = "processes are made of system calls")]
 

@@ -25,7 +25,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 const LONGEST_ENFORCED: Duration = Duration::from_secs(20);
 
 /// How many checks all keepers of an agent make in a second, not counting those of young runs: about half a percent of
-/// a processor.
+/// a processor. With 1,000 keepers, each of them checks a run that is not young every 20 seconds.
 const CHECKS_PER_SECOND: u32 = 50;
 const YOUNG_RUN: Duration = Duration::from_secs(1);
 
@@ -164,8 +164,9 @@ impl LimitWatch {
         self.reached
     }
 
-    /// The status of a run whose first process ended with this one. If the kernel kills a process for lack of memory,
-    /// whether its shell still exits by itself is a matter of timing. Such a run always counts as killed.
+    /// The status of a run whose first process ended with this one. In version 1 the kernel kills one process for lack
+    /// of memory and notifies the keeper, which kills the rest; whether a shell exits by itself before that is a matter
+    /// of timing. Such a run always counts as killed, as it is in version 2, where `memory.oom.group` kills all of it.
     pub fn status(&self, status: Status) -> Status {
         let killed = match self.reached {
             Some(Limit::Memory(_)) => self.enforced.memory.is_some(),

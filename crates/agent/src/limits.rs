@@ -1,8 +1,21 @@
 //! What a run may use at most, and how a limit that it reached is described.
 //!
-//!     memory, processes   limited by a cgroup if there is one; else by a limit for each process and a count of them
-//!     CPU time            limited for each process, and summed up for all of them
-//!     files               limited for each process
+//! The server sends the limits once, in its greeting, and they hold for every run. What the kernel can enforce is left
+//! to the kernel. The keeper checks the rest (`limit_watch.rs`), and ends the run as a whole. In namespaces made by
+//! bubblewrap no run has a cgroup of its own, but one limits the whole sandbox (`cgroup/sandbox.rs`).
+//!
+//!     limit             with a cgroup (v1: version 1)                 without
+//!     ────────────────  ────────────────────────────────────────────  ───────────────────────────────────────────
+//!     memory            `memory.max`, `memory.oom.group`;             `RLIMIT_DATA`, if the user has set a limit
+//!                       v1: `memory.limit_in_bytes`, an eventfd
+//!     processes         `pids.max`; `pids.events` wakes the keeper;   the keeper counts them when the machine has
+//!                       v1: the keeper reads it now and then          many more than before; `RLIMIT_NPROC` in a
+//!                                                                     user namespace of our own
+//!     CPU time          `RLIMIT_CPU` for each process; the keeper     the same
+//!                       adds all up when the time could be over
+//!     CPU of an owner   over HTTP, an equal share: `cpu.weight`;      what the scheduler gives
+//!                       v1: `cpu.shares`
+//!     files             `RLIMIT_FSIZE`, `RLIMIT_NOFILE`               the same
 
 use std::fmt;
 use std::time::Duration;
@@ -41,10 +54,11 @@ pub struct OwnerLimits {
     pub cpu: CpuShare,
 }
 
-/// How CPU time is shared when there is not enough for all.
+/// How CPU time is shared when there is not enough for all. There are no quotas: in a cgroup that has used up its
+/// quota, a killed process must wait for more before it can exit, minutes if there are many, and so must its keeper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CpuShare {
-    /// By the scheduler's default: an owner with more processes gets more.
+    /// By the scheduler's default: an owner with more processes gets more. Used on stdio, where there is one owner.
     Any,
     /// Equally among owners and among their runs, however many processes each has.
     Even,
@@ -182,8 +196,8 @@ impl Limits {
         all.into_iter().flatten().collect()
     }
 
-    /// The memory limit of every process, where no cgroup limits memory. Not of the address space: Java and Node
-    /// reserve far more of that than they use.
+    /// The memory limit of every process, where no cgroup limits memory. Not of the address space (`RLIMIT_AS`): Java
+    /// and Node reserve far more of that than they use. `RLIMIT_DATA` only breaks programs built with a sanitizer.
     pub fn memory_per_process(&self) -> Option<(Resource, Rlimit)> {
         match self.memory {
             Memory::Bytes(most) => Some(capped(Resource::Data, most, most)),

@@ -56,8 +56,8 @@ pub struct Unsent {
 }
 
 impl Link {
-    /// Starts `program agent` with exactly these variables. The limits hold for every run. Must be called
-    /// within a tokio runtime.
+    /// Starts `program agent` with exactly these variables, so nothing below it can have more. The limits hold for
+    /// every run. Must be called within a tokio runtime.
     pub fn start(
         program: &Path,
         variables: &[(OsString, OsString)],

@@ -1,7 +1,8 @@
 //! A marker that commands inherit and cannot remove, even if all our processes above them were killed.
 //!
 //! It is their limit of file locks, one lower than that of the process that starts them. Linux has not enforced this
-//! limit since 2.4, so it does no harm. Every process inherits it, and without privileges it can only be lowered.
+//! limit since 2.4, so it does no harm. Every process inherits it, and only a privileged process, such as root's, can
+//! raise it again.
 
 use std::fs::read_to_string;
 

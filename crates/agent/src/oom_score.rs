@@ -1,6 +1,8 @@
 //! How likely the kernel is to kill a process when the machine runs out of memory.
 //!
-//! Commands must go before the keepers that supervise them.
+//! Commands must go before the keepers that supervise them. They inherit their score: the keeper has it while it starts
+//! them. An ordinary user's keeper may not change its own score, so it raises that of the first process, if the run
+//! lasts longer than a millisecond.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -4,7 +4,8 @@
 //!                             └──────── give_back ◀──────────────┘
 //!
 //! A [`KeeperConnection`] has one owner at a time: the pool while the keeper is idle, a process while it runs
-//! something. A keeper is given back only when nothing of its run is left.
+//! something. A keeper is given back only when nothing of its run is left. It serves one owner,
+//! in whose cgroup its runs start.
 
 mod outbox;
 

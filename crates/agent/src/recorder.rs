@@ -3,7 +3,8 @@
 //!     init ─ recorder ─ keeper ─ run
 //!
 //! Both functions fork, so they must be called while the process has one thread. A recorder is a subreaper:
-//! if its keeper is killed, the run's processes become the recorder's children, and it kills them.
+//! if its keeper is killed, the run's processes become the recorder's children, and it kills them. It makes the cgroups
+//! for its run itself.
 
 use std::fs::File;
 use std::io;

@@ -17,7 +17,8 @@ use crate::cgroup::Alarm;
 
 extern "C" fn interrupt(_: c_int) {}
 
-/// Asks the kernel for a SIGCONT when our parent dies: a stopped process would stay behind otherwise.
+/// Asks the kernel for a SIGCONT when our parent dies: a stopped process would stay behind otherwise. The kernel sends
+/// it when the *thread* that forked us ends.
 pub fn resume_when_parent_dies() {
     let _ = set_parent_process_death_signal(Some(Signal::CONT));
 }

@@ -32,7 +32,7 @@ pub fn living(root: i32) -> Vec<ProcessStat> {
 }
 
 /// The living descendants of `root`, found by walking from each process to its children, so unrelated processes cost
-/// nothing. May miss a process that starts or ends meanwhile: good enough to report, not to end them all.
+/// nothing. May miss a process while others start or end: good enough to report, not to end them all.
 pub fn scan_children(root: i32) -> Vec<ProcessStat> {
     let Some(mut next) = listed_children(root) else { return living(root) };
     let most = machine_threads().unwrap_or(u64::MAX);

@@ -23,7 +23,7 @@ impl UsageTotal {
         self.max_rss_bytes = self.max_rss_bytes.max(used.ru_maxrss as u64 * 1024);
     }
 
-    /// The processes that still run, and what all have used so far.
+    /// The processes that still run, read from `/proc`, and what all have used so far.
     pub fn with_living(self) -> (Vec<i32>, Self) {
         let Load { pids, cpu, .. } = tree::load(std::process::id() as i32);
         let most = pids.iter().map(|pid| tree::peak_rss_bytes(*pid)).max().unwrap_or(0);

@@ -1,6 +1,10 @@
 //! What the kernel counts in a keeper's folders, and how it notifies us that a limit was reached.
 //!
-//! The counters grow for as long as a folder exists, so only the difference to the run's beginning counts.
+//! The counters grow for as long as a folder exists, so only the difference to the run's beginning counts. They are
+//! read again once the end of a run was reported, so that nothing of it counts for the next.
+//!
+//! Where something is counted tells whose limit it was: a lack of memory in the run's own folder (in version 1, its
+//! peak), and the number of processes in that folder and in those above it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -20,7 +24,7 @@ pub type Alarm<'a> = (BorrowedFd<'a>, PollFlags);
 pub struct Counters {
     /// Counts forks that were refused.
     refusals: Option<File>,
-    /// Whether the kernel makes that file ready when it changes.
+    /// Whether the kernel makes that file ready when it changes. In version 1 it counts, but wakes nobody.
     notifies: bool,
     /// Counts processes.
     processes: Option<File>,

@@ -27,14 +27,14 @@ impl Folder {
         Self { hierarchy: self.hierarchy, path: self.path.join(name) }
     }
 
-    /// Moves this thread inside. A thread that moves itself is the only move for which the kernel does not wait
-    /// for all processors.
+    /// Moves this thread inside. A thread that moves itself, by `0` in `tasks`, is the only move for which the kernel
+    /// does not wait for all processors. Through `cgroup.procs` it would take 16 ms.
     pub fn move_here(&self) -> bool {
         put(&self.path.join("tasks"), "0")
     }
 
     /// Makes the kernel kill all processes inside when it kills one for lack of memory: a run that lost one of
-    /// its processes is useless.
+    /// its processes is useless. Only for a single run's folder: where several share the memory, one of them is enough.
     pub fn kill_together_on_oom(&self) {
         put(&self.path.join("memory.oom.group"), "1");
     }

@@ -1,4 +1,8 @@
 //! One keeper's folders, in which it starts one run after the other.
+//!
+//! In version 1 the keeper itself is inside, because its children start where it is. Once a run has lasted a
+//! millisecond, the keeper waits outside of the memory cgroup, where it cannot be killed in the run's place. It moves
+//! back in to start the next run.
 
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -97,7 +101,7 @@ impl KeeperCgroup {
     }
 
     /// Moves the keeper out of the run's memory cgroup. A process killed for lack of memory frees it only
-    /// after a while; if the keeper needed a page meanwhile, it would be killed next.
+    /// after a while, and cannot be chosen again; if the keeper needed a page meanwhile, it would be killed next.
     pub fn leave_memory(&mut self) {
         if !self.outside {
             self.outside = true;

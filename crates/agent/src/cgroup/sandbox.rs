@@ -1,4 +1,7 @@
 //! The folders around a whole sandbox, whose agent cannot make cgroups itself.
+//!
+//! The child that becomes `bwrap` enters them between fork and exec, and everything in the sandbox is below it. Keepers
+//! inside cannot see these folders, so the server itself reads how many processes were killed for lack of memory.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;

@@ -37,7 +37,7 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_SCAN_INTERVAL: Duration = Duration::from_millis(40);
 
 /// How many rounds kill what is in the run's cgroup before one scans all processes, for those that have left the
-/// cgroup or are frozen.
+/// cgroup or are frozen. Scans are rare because a hundred keepers that scan at once slow each other down.
 const CGROUP_ROUNDS: u32 = 4;
 
 /// How many children to reap before doing anything else.

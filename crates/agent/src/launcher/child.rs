@@ -1,6 +1,7 @@
 //! What the child does between clone and exec.
 //!
-//! It shares the parent's memory, so it must only make system calls and must not allocate.
+//! It shares the parent's memory, so it must only make system calls and must not allocate. It asks to be killed with
+//! its parent. The kernel does that when the *thread* that cloned it ends, so a keeper must have only one thread.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};

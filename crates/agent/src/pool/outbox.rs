@@ -1,7 +1,8 @@
 //! Requests on their way to the agent, in order.
 //!
 //! A request is sent at once unless others wait. One that the agent does not take now waits: the agent is
-//! busy, or the kernel has as many descriptors in flight as it allows.
+//! busy, or the kernel has as many descriptors in flight as it allows. So a burst of requests takes longer, but none
+//! of them fails.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -53,7 +53,8 @@ pub fn read_stat(pid: i32) -> Option<(ProcessStat, String)> {
     Some((parse(pid, stat)?, name))
 }
 
-/// The children of all threads of a process, if the kernel lists them.
+/// The children of all threads of a process, if the kernel lists them, which not every kernel does. The list can miss a
+/// child while others are reaped.
 pub fn listed_children(parent: i32) -> Option<Vec<i32>> {
     let mut children = None;
     for thread in fs::read_dir(format!("/proc/{parent}/task")).ok()?.flatten() {
