@@ -143,7 +143,12 @@ impl Layout {
     }
 
     /// A path that has changed since. Its mount is gone, or something is visible that should be hidden, so the sandbox
-    /// must be created again.
+    /// must be created again. This compares all paths, which takes about 70 µs.
+    ///
+    /// Linux removes a mount, in every namespace, when someone outside replaces or removes the file it is on, as
+    /// `git config` and editors do when they save. A secret that is created later has no cover yet. A hidden file that
+    /// disappears does not count: a new sandbox would cost commands their `/tmp` and their loopback network, and sockets
+    /// disappear all the time.
     pub fn change(&self) -> Option<&Path> {
         let kept = self.found.iter().find(|(path, found)| identity(path) != *found);
         let shown = |now: Option<Identity>, found: Option<Identity>| match (now, found) {
@@ -162,7 +167,8 @@ impl Layout {
     }
 
     /// Removes the covers of hidden paths that are gone, and returns whether there were any. Sockets disappear all the
-    /// time, and nothing can be mounted on them then.
+    /// time, and nothing can be mounted on them then. Trying again without them succeeds however many there are, while
+    /// a new survey could find others that are about to disappear.
     pub fn uncover_gone(&mut self) -> bool {
         let mut uncovered = false;
         for (path, found) in &mut self.hidden {
@@ -175,7 +181,7 @@ impl Layout {
     }
 
     /// A file that a command has created to make git read another configuration. No mount can prevent it: git itself
-    /// would not work with a placeholder there.
+    /// would not work with a placeholder there. So these names are checked after a command has run.
     pub fn intrusion(&self) -> Option<PathBuf> {
         let redirected = self.git_folders.iter().map(|git| git.join("commondir"));
         let bare = self.plain_folders.iter().filter(|folder| is_git(folder));

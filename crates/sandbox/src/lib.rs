@@ -4,6 +4,14 @@
 //! namespaces of its own, where it sees the machine as a [`View`] describes it. Each command then applies
 //! [`Restrictions`] to itself between fork and exec: Landlock, and a filter of system calls.
 //!
+//!     layer             what it lets through when it is alone
+//!     ────────────────  ──────────────────────────────────────────────────────────────────────────────────────────
+//!     Landlock          UDP, MPTCP, sockets with a path (before its version 9), changes to the modes, owners and
+//!                       extended attributes of files, the sight of other processes
+//!     bubblewrap        AF_VSOCK, io_uring, connections to sockets on a read-only mount
+//!
+//! `crates/cli/tests/leaks` is a table of attempts to get out, all of which must fail.
+//!
 //!     View ─ survey ─▶ Layout ─┬─ Bubblewrap ──▶ bwrap ─▶ agent ─▶ keeper ─▶ command   mounts, namespaces
 //!                              └─ Permissions ─▶ Restrictions ─┴────────────────┘       Landlock, seccomp
 //!

@@ -3,6 +3,10 @@
 //! Nothing can be mounted on a name that does not exist, and neither Landlock nor seccomp can refuse a single name. So
 //! an empty folder takes the name: git does not show it, and removing it can never remove a user's files.
 //!
+//! The alternatives are worse. An overlay does not show what happens to the files outside. Without Landlock's right to
+//! make files, nothing could be created at the top of a folder. Emulated system calls would be a second kernel to get
+//! wrong.
+//!
 //! If such a folder is removed, its mount disappears in every sandbox. So each sandbox holds a shared lock on its
 //! placeholders, and the last one removes them. A placeholder that a killed process left behind is recognised by its
 //! modification time, the oldest possible, and the next sandbox takes it over.

@@ -17,8 +17,9 @@ use crate::restrictions::landlock_version;
 pub enum Protection {
     /// Not enough: commands must not run.
     Nothing,
-    /// Landlock and seccomp without namespaces: commands have no network, no sockets and no private `/tmp`, nothing is
-    /// protected that only mounts can protect, and commands see other processes, though not their environment.
+    /// Landlock and seccomp without namespaces: commands have no network, no sockets and no private `/tmp`, and cannot
+    /// change the mode of a file. Nothing inside a writable folder can be protected. Commands see other processes,
+    /// though not their environment.
     RestrictionsOnly,
     /// Namespaces and restrictions.
     Both,

@@ -1,6 +1,7 @@
 //! Tries, from inside the sandbox, what must not be possible.
 //!
-//! That a confining call succeeded is only a promise. The trial is the proof, made once where the commands will run.
+//! That a confining call succeeded is only a promise. The trial is the proof, made once where the commands will run,
+//! when the server starts. A machine whose trial fails counts as one without bubblewrap (`support.rs`).
 
 use std::fs::OpenOptions;
 use std::path::Path;
