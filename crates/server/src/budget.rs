@@ -3,6 +3,31 @@
 //! Clients pass only so much of an answer on to their model; a longer one they cut in the wrong place, or replace with
 //! the name of a file. So answers are kept short here, where the middle of an output can be left out and read
 //! later. What counts is the answer as it is sent: its content as JSON and its structure as JSON, each on its own.
+//! Pages count the same way, unless their size is given in bytes: by `limit_bytes`, or as the default of `shell_exec`.
+//!
+//! # What hosts show
+//!
+//! A host decides what its model sees of an answer: its text, its structure, or both. `tests/hosts` runs four of them
+//! with a model that follows a script, and checks what arrives there. The versions it pins show this:
+//!
+//! | host | an answer | an error (`isError`) |
+//! |---|---|---|
+//! | Claude Code | links, then the structure | the text |
+//! | Codex | the structure, no links | the structure, no links |
+//! | Gemini CLI | the text, then links | both, as JSON |
+//! | Qwen Code | text, structure, links[^once] | the text twice and the structure, as JSON |
+//!
+//! [^once]: Without the structure if the text is exactly that, as compact JSON.
+//!
+//! | host | cuts what is longer than | and shows |
+//! |---|---|---|
+//! | Claude Code | 50,000 characters, or what the tool's `_meta` asks for, up to 500,000 | the first 2,000 |
+//! | Claude Code, errors | 11,000 characters | the first and the last 5,000 |
+//! | Codex | 10,000 tokens; 10,000 bytes for a model it does not know | everything but the middle |
+//! | Gemini CLI | 40,000 characters, unless there are links | the first 8,000 and the last 32,000 |
+//! | Qwen Code | 28,000 characters of everything it shows | the first 2,000 |
+//!
+//! So everything that a model must know is in the text and in the structure, near the beginning or the end of each.
 
 use mcpz_output::{Measure, Room, shorten};
 use rmcp::model::ContentBlock;

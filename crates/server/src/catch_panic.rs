@@ -1,7 +1,7 @@
 //! Answers calls that panic.
 //!
 //! The protocol's library runs each request in a task of its own, and sends nothing if the task panics: the client
-//! would wait for ever.
+//! would wait for ever. Releases unwind for this (no `panic = "abort"`), so one call fails and the others go on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

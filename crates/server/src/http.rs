@@ -5,6 +5,10 @@
 //!                                    body ◀── event stream ◀───────┘
 //!
 //! No byte of a body is read before its sender is known. A client that stops reading harms nobody else.
+//!
+//! The transport is our own, on hyper, with rmcp's service loop behind it as on stdio. rmcp's own transport has no
+//! principals, sends no head of a stateless response before the call says something, lets a slow reader hold up its
+//! session, and takes tens of kilobytes for a session that sleeps.
 
 mod auth;
 mod body;

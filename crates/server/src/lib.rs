@@ -4,8 +4,10 @@
 //!     clients ─▶ http ─┴─▶ service loop ─▶ handler ─┼─▶ tasks
 //!                                                   └─▶ resources, subscriptions, prompts
 //!
+//! The service loop is rmcp's; both transports are our own (`stdio.rs` and `http.rs` say why).
+//!
 //! A tool translates and the engine decides: nothing here starts a process, judges a command or reads a setting. One
-//! thread serves everybody, so nothing here blocks it either (`blocking.rs`).
+//! thread serves everybody, so that no call waits for another thread to wake; nothing here blocks it (`blocking.rs`).
 
 mod arguments;
 mod blocking;

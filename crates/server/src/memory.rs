@@ -1,8 +1,9 @@
-//! How much memory messages may take: for all clients together, and for each.
+//! How much memory messages may take: for all clients together, and for each, on stdio as over HTTP.
 //!
 //! A request counts until it is answered; an answer counts until it is sent and can no longer be resumed. Each
 //! direction has half of the budget, so waiting requests never block answers. At the limit the client's input is not
-//! read, no further answer is built, and the oldest resumable answers are evicted.
+//! read, no further answer is built, and the oldest resumable answers are evicted, the client's own before others'.
+//! After a peak, free memory is returned to the system.
 //!
 //!     request ─▶ incoming ─▶ handler ─▶ build (waits for room) ─▶ outgoing ─▶ client
 //!                                                                    └──▶ resumable, the oldest evicted first

@@ -1,4 +1,6 @@
 //! Reads JSON-RPC messages from lines, and says what is wrong with a line that is not one.
+//!
+//! A line that is broken, too long or not UTF-8 is answered to its id, if that can be found at either end of the line.
 
 use std::cell::RefCell;
 
@@ -78,7 +80,7 @@ pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
     }
 }
 
-/// Each message of a batch is answered on its own.
+/// Each message of a batch is answered on its own. Only revision 2025-03-26 has batches.
 fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
     match serde_json::from_slice::<Batch>(bytes).map(|batch| batch.0) {
         Ok(values) if values.is_empty() => {
@@ -156,8 +158,8 @@ fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
 
 /// Reads the requests that are not left to the library: tool calls, because the library tries every other kind of
 /// message first, which takes longer than everything else we do for a call; and requests about tasks, because the
-/// library offers tasks to clients of all revisions or to none. Everything else, and whatever does not quite fit, is
-/// left to code that can say what is wrong.
+/// library offers tasks to clients of all revisions or to none, and its subscriptions know no tasks. Everything else,
+/// and every message that does not quite fit, is left to code that can say what is wrong.
 fn read_directly(bytes: &[u8]) -> Option<Message> {
     #[derive(Deserialize)]
     struct Head<'a> {

@@ -4,8 +4,10 @@
 //! Here every line that is not a message gets an answer, and the service loop never sees what it could not handle:
 //! messages before the first request, and a second request with the id of one still running.
 //!
-//! The end of the input is not the end of the conversation: requests that are running are still answered. The service
-//! loop hears of the end only when the client has everything, because it stops writing then.
+//! The end of the input is not the end of the conversation. Running requests are still answered, for as long as
+//! `finish_time` and while somebody can read stdout. Then the server ends their commands, and answers these too. The
+//! service loop hears of the end only when the client has everything: from then on rmcp passes on no progress, a
+//! handler that sends some never finishes, and after five seconds rmcp gives up on the answers that are missing.
 
 mod descriptors;
 mod outstanding;

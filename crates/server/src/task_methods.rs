@@ -1,4 +1,4 @@
-//! Answers requests about tasks.
+//! Answers requests about tasks, which rmcp passes on as custom requests (`message.rs` says why).
 
 use mcpz_engine::Client;
 use rmcp::RoleServer;

@@ -3,8 +3,12 @@
 //!     tools/call ─▶ work ─┬─ done in time ─▶ its answer
 //!                         └─ continues ────▶ a handle;  tasks/get ─▶ its status, in the end its answer
 //!
-//! Only a request that declares the extension is ever answered with a handle. A task ends with exactly the answer that
-//! the call would have had. Only its owner finds it, under an id nobody can guess.
+//! Only a request that declares the extension is ever answered with a handle. A task is the very future that the call
+//! waited for, so it ends with the answer the call would have had, and is cancelled as a call is. Only its owner finds
+//! it, under an id nobody can guess.
+//!
+//! No task asks its client for input. A command that waits for some becomes a job, as in any other call, and the model
+//! writes to it; elicitation would put every prompt of a program before the user.
 
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

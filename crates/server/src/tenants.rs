@@ -1,4 +1,7 @@
 //! The clients of an HTTP server: each principal has outputs, jobs and tasks of its own.
+//!
+//! These outlast its connections, until the tenant was away for too long. A running task holds its owner but does not
+//! count as a connection, so nobody's task keeps its tenant here.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

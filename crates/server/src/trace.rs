@@ -3,7 +3,9 @@
 //!     tools/call ─▶ CallSpan ────────────┬─▶ Spans ─▶ exporter
 //!                     └─ observer ─▶ run ─┘
 //!
-//! Names and attributes follow OpenTelemetry's conventions for the Model Context Protocol where there are any.
+//! The engine knows nothing of traces: a call names an observer for its runs, which learns once how each of them ended,
+//! even if that is a job that ends long after the call (detached ones are not traced). Names and attributes follow
+//! OpenTelemetry's conventions for the Model Context Protocol where there are any.
 
 mod ids;
 mod run;

@@ -1,8 +1,11 @@
 //! Runs commands for one call: sends progress, passes a cancellation on and returns the outcome.
 //!
-//! Progress and the answer both go through here, so that the answer is sent after the last progress, and not together
-//! with it: clients built with the TypeScript SDK that read both at once forget the call before they look at its
-//! progress, and some show the server as disconnected then.
+//! Progress and the answer both go through here, so that no progress follows the answer, and no client reads both at
+//! once. The TypeScript SDK forgets a call's token when its answer comes, before it looks at progress from the same
+//! read. It then reports an error, and Gemini CLI and Qwen Code show the server as disconnected. Therefore the first
+//! progress comes a moment after the first output (`progress.rs`), and the answer a moment after the last progress
+//! (`notifications.rs`), on stdio not before the client has read that ([`LAST_WORDS`] at most). A call that continues
+//! as a task falls silent before it is answered with a handle.
 
 mod progress;
 

@@ -1,4 +1,7 @@
 //! Who may use the server: the tokens it accepts, and the principals behind them.
+//!
+//! Everything that belongs to a client hangs on its principal's name: sessions and streams here, outputs, jobs and
+//! turns in the engine. What belongs to somebody else gets the same answer as what does not exist.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,7 +5,7 @@
 //! answers never are.
 //!
 //!     service loop ─▶ EventStream ─▶ EventReader ─▶ body of a response
-//!                         ▲ a new reader replaces one whose connection was lost
+//!                         ▲ a new reader (`Last-Event-ID`) replaces one whose connection was lost
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

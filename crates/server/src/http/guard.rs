@@ -1,7 +1,8 @@
 //! Checks by the head of a request whether it may come from where it comes from.
 //!
 //! A web page can make a browser send requests to this machine: from an origin that is not ours, or to a host name that
-//! its owner made point here (DNS rebinding). Both show in the head.
+//! its owner made point here (DNS rebinding). Both show in the head. So do headers that we and a proxy before us could
+//! read differently.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

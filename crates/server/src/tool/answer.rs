@@ -26,7 +26,8 @@ pub fn answer<R: Serialize>(
     result
 }
 
-/// An answer whose content is its structure as JSON, byte for byte: clients that would show both show one.
+/// An answer whose content is its structure as JSON, byte for byte: clients that would show both show one. The fields
+/// keep the order they have in the tool's struct (`preserve_order` of serde_json).
 pub fn answer_as_json<R: Serialize>(
     reply: &R,
     links: Vec<ContentBlock>,

@@ -1,5 +1,8 @@
 //! How a command ended and what it used, as parts of an answer.
 //!
+//! Processes that a command leaves running (`server &`) are listed in `background_pids`. They go on printing into the
+//! run's output, are a job, and end with their owner.
+//!
 //! The fields' doc comments are descriptions in the schema; plain comments are not.
 
 use mcpz_engine::{Closing, End, Limit, Outcome, signal_name};

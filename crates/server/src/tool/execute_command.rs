@@ -1,4 +1,8 @@
 //! The native tool: runs a command and answers with its output, or with the job that the command became.
+//!
+//! `output` is stdout, then stderr. The kept output also knows the order in which they came, which no answer shows. A
+//! command that is a job from the start has both in one stream, so its reader sees them in that order; if answers leave
+//! stderr out, the streams stay separate.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

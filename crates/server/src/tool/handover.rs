@@ -1,4 +1,8 @@
 //! A command that outlasts its call: it continues as a job, and the answer says which.
+//!
+//! That happens after `background_after`, and only where the tools for jobs are offered (`ToolSet::has_jobs`):
+//! elsewhere nobody could read or end the job, so the call waits for its command. A command with a terminal is also
+//! handed over when it asks for input.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,8 @@
 //! The face for large outputs: runs a command and answers with the first page of what it printed.
 //!
-//! A cursor never starts a command: it continues in the output of an earlier run. `bytes:0` without a run means the
-//! beginning of a new run, as in the example of the tool's document.
+//! A cursor never starts a command: it continues in the output of an earlier run. `bytes:N@exec-ID` names the run; a
+//! plain `bytes:N` means the newest run of the same request. Only a plain `bytes:0` begins a new run, as in the example
+//! of the tool's document.
 
 mod page;
 mod reply;
