@@ -1,6 +1,7 @@
 //! The command line: commands and their arguments.
 //!
-//! The flags that are settings come from the table of settings ([`crate::settings`]).
+//! The flags that are settings come from the table of settings ([`crate::settings`]). Help has no long form and
+//! fits one screen. Completions and the pages for man are generated from the same texts, so all three agree.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

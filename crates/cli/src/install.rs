@@ -2,7 +2,8 @@
 //!
 //!     flags ─▶ Transport ─▶ Client ─▶ entry ─▶ Location ─▶ text ─▶ File
 //!
-//! If a file cannot be edited safely, it stays as it is, and the user sees what to write into it.
+//! If a file cannot be edited safely, it stays as it is, and the user sees what to write into it. `--remove`
+//! restores a backup if that is certainly what was there before: adding the entry to it gives the present file.
 
 mod client;
 mod document;

@@ -1,7 +1,9 @@
 //! What a server writes to standard error. Standard output belongs to the protocol.
 //!
-//! Lines for people or, with `--log-format json`, objects for programs and nothing else. A client may not read
-//! them, and then the pipe fills up: lines are dropped, and nothing waits.
+//! Lines for people or, with `--log-format json`, objects for programs and nothing else, from the first warning
+//! to the reason why the server ends. A token that was generated is never among those objects, because logs are
+//! kept and passed on: a person at a terminal sees it, or nobody. A client may not read what is written here, and
+//! then the pipe fills up: lines are dropped, and nothing waits.
 
 mod json;
 

@@ -1,4 +1,5 @@
-//! Everything that says which commands may run, combined into one policy.
+//! Everything that says which commands may run, combined into one policy: `--allow`, `--deny`,
+//! `blocked_commands`, an assistant's settings file. It holds for every tool.
 
 use mcpz_policy::{Policy, Rule, RuleError, Threats, Unresolved};
 

@@ -14,7 +14,7 @@ pub fn runtime(later: &Later) -> io::Result<Runtime> {
     Builder::new_current_thread().enable_all().on_thread_park(move || later.catch_up()).build()
 }
 
-/// Hides our memory and environment from the commands we run.
+/// Hides our memory and environment from the commands we run. Agents, keepers and recorders do the same.
 pub fn hide() {
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }

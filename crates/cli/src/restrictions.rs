@@ -4,7 +4,8 @@
 //! `excludeTools`, the newest Qwen Code `permissions`. All of them that are in a file apply together.
 //!
 //! A file is named to restrict commands, so it never fails open: anything that looks like a rule and is
-//! not understood is an error, and so is a file that restricts nothing.
+//! not understood keeps the server from starting, and so does a file that restricts nothing. A warning would
+//! not do: nobody reads the warnings of a server that a client starts.
 
 mod entry;
 mod keys;

@@ -4,6 +4,11 @@
 //!
 //! The exporter has its own thread, so no call ever waits for a collector that is slow, broken or
 //! unreachable. It counts and drops the spans that it cannot send. Without a collector there is no thread.
+//!
+//! It is our own code, over the client that also fetches keys (`fetch.rs`), because we need one message of OTLP.
+//! OpenTelemetry's libraries would add about 20 crates, among them a runtime for batches and random numbers of
+//! their own. The message is in Protocol Buffers, OTLP's default, which every collector accepts. gRPC is not
+//! spoken: an environment that asks for it gets a warning, and no traces.
 
 mod exporter;
 mod protobuf;

@@ -1,4 +1,5 @@
-//! Which variables are passed on to commands.
+//! Which variables are passed on to commands. Agents and recorders start with no others, so nothing below them can
+//! have more.
 //!
 //! Never passed: the server's own token, headers that authenticate to a telemetry collector and, under a
 //! policy, variables that make a shell run something other than what was judged.

@@ -2,7 +2,8 @@
 //!
 //! A server that a desktop starts has no shell above it, so it lacks what the user's shell files set, above all
 //! `PATH`. Nobody can know which of those files matter. The shell is therefore started as a terminal starts it,
-//! as an interactive login shell, and told to `exec` this program, which reports its variables.
+//! as an interactive login shell, and told to `exec` this program, which reports its variables on a descriptor of
+//! its own, past everything those files print (`engine/src/environment.rs`).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

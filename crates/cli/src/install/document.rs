@@ -1,6 +1,7 @@
 //! A client's file as text: adds an entry or removes it, and leaves everything else as it is.
 //!
-//! The editors of the formats only splice text. Every result is parsed again and compared with what
+//! A syntax tree says where an entry is; the editors of the formats only splice text there, because the edits
+//! that such trees offer move comments and blank lines. Every result is parsed again and compared with what
 //! the file said before, so no edit that changes anything but the entry leaves this file.
 
 use serde_json::{Map, Value};
