@@ -1,4 +1,7 @@
 //! Why a command may not run, in words for the model that sent it.
+//!
+//! [`Why::Unresolved`] is for what only the run will know, [`Why::Opaque`] for what could run anything. The setting
+//! `unresolved` can allow the first; the second also needs a policy without an allow list.
 
 use std::fmt;
 

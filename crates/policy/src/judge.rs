@@ -4,7 +4,8 @@
 //!      ▲                    ▲                                   │
 //!      └──── a script ──────┴──────────── a command ◀───────────┘
 //!
-//! A command is judged whether or not it will run. The first refusal ends the judging.
+//! A command is judged whether or not it will run. The first refusal ends the judging. What may run out of order
+//! (loops, functions, traps) is judged a second time, with everything that was learned after it.
 
 mod actions;
 mod files;

@@ -2,6 +2,7 @@
 //! become code.
 //!
 //! It only grows: a variable keeps every value it may have had, because a loop or function may use any of them.
+//! A variable that the request does not set has the value its owner gave it, which is not an attack.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

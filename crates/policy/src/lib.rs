@@ -13,6 +13,10 @@
 //! `timeout`, is one row in `programs/wrappers/table.rs`.
 //!
 //! Arrows run one way: judge → programs → action → knowledge → script, and judge → rule → subcommands → script.
+//!
+//! It is tested with a corpus of commands that were run once (`tests/corpus.jsonl`), with ways around it that were
+//! found (`tests/attacks.rs`), and with thousands of generated scripts that real shells run in bubblewrap, where every
+//! program that ran must have been named or refused (`tests/differential.rs`). `fuzz/` has targets for cargo-fuzz.
 
 mod action;
 mod call;

@@ -2,7 +2,8 @@
 //!
 //! `git push` matches the command `git` with the sub-command `push`, however it is spelled:
 //! `/usr/bin/git -C . push` is one. A deny rule also matches what *may* be such a command when it runs; an
-//! allow rule matches only what certainly is one.
+//! allow rule matches only what certainly is one. To an allow rule, programs in the system's folders are their
+//! bare names, and any other path needs a rule of its own; a deny rule matches the name wherever the program is.
 
 use std::borrow::Cow;
 use std::fmt;

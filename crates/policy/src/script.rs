@@ -3,7 +3,8 @@
 //!     text ─▶ Parser ─▶ Script { commands, functions, variables, … }
 //!             (bytes, words, expansions, commands, compounds)
 //!
-//! Closed world: a construct that is not understood for certain is a [`ParseError`], never skipped. The
+//! Closed world: a construct that is not understood for certain is a [`ParseError`], never skipped, and so
+//! is one on which shells differ. The parser is our own because others do not say "I do not know". The
 //! commands are a flat list in reading order, because a judge looks at each of them whether or not it
 //! will run.
 
