@@ -3,10 +3,13 @@
 //! A command in an empty network namespace reaches one listener, and asks there for a host in HTTP or
 //! SOCKS. The rules check the name, one lookup finds its addresses, each address is checked again, and the
 //! proxy connects to exactly the addresses it checked. The command and the caller are told of every refusal.
+//! What a tunnel carries is not inspected: a host that is allowed can pass on what it likes.
 //!
 //!     command ─▶ Proxy ─┬─ http ──┐
 //!                       └─ socks ─┴─▶ Connector: Rules ─▶ lookup ─▶ PublicAddress ─▶ connection
 //!                                         └─▶ Report: refused, reached
+//!
+//! Nothing else of the project is known here.
 
 mod address;
 mod connector;

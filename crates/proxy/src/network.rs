@@ -1,7 +1,7 @@
 //! The network as the proxy uses it: it looks up names and connects to addresses.
 //!
-//! [`Network`] is a trait so that tests can replace the internet. No implementation can weaken the address
-//! check: it only gets a [`PublicAddress`] to connect to, and only [`PublicAddress::check`] makes one.
+//! [`Network`] is a trait so that tests can replace the internet, but never the address check: a network only
+//! gets a [`PublicAddress`] to connect to, and only [`PublicAddress::check`] makes one.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
