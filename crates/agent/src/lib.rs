@@ -76,6 +76,7 @@ mod oom_score;
 mod pool;
 mod process;
 mod recorder;
+mod signal_names;
 mod signals;
 mod socket;
 mod spawn_frame;
@@ -99,4 +100,5 @@ pub use memory::{give_memory_back, release_code_pages, return_large_blocks_at_on
 pub use pool::FIRST_OWNER;
 pub use process::{Process, ProcessEvent, Started};
 pub use recorder::{InheritedStdio, OwnKeeper, daemonize};
+pub use signal_names::{signal_name, signal_number};
 pub use spawn_frame::SpawnFrame;

@@ -12,9 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mcpz_audit::visible;
-use mcpz_engine::{
-    Action, Connection, JobFolder, JobListing, JobsFolder, OutputRange, Reply, STOP_GRACE,
-};
+use mcpz_engine::{Action, Connection, Job, JobFolder, JobListing, JobsFolder, OutputRange, Reply};
 use mcpz_output::Stream;
 use tokio::runtime::Builder;
 
@@ -174,7 +172,7 @@ async fn stop(shelf: &JobsFolder, id: &str) -> Result<(), Box<dyn Error>> {
     let mut visit = Connection::open(&folder)?;
     // Follows first: a recorder exits when its job has ended and nobody follows it.
     visit.follow(&job.run, OutputRange::Nothing, true)?;
-    visit.say(&job.run, Action::Stop { grace: STOP_GRACE }, || ())?;
+    visit.say(&job.run, Action::Stop { grace: Job::STOP_GRACE }, || ())?;
     let ended = async {
         while let Some(tell) = visit.next().await {
             if let Reply::Ended(ending) = tell {
@@ -183,7 +181,7 @@ async fn stop(shelf: &JobsFolder, id: &str) -> Result<(), Box<dyn Error>> {
         }
         None
     };
-    let survivors = tokio::time::timeout(STOP_GRACE + STOP_TIMEOUT, ended).await;
+    let survivors = tokio::time::timeout(Job::STOP_GRACE + STOP_TIMEOUT, ended).await;
     match survivors.map_err(|_| JobsError::StillRunning(job.name.clone()))? {
         Some(survivors) if survivors.is_empty() => {
             writeln!(io::stdout(), "stopped {}: {}", job.name, visible(&job.command))?;

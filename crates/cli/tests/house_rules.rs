@@ -20,6 +20,9 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 const MOST_LINES: usize = 500;
 const MOST_COLUMNS: usize = 120;
 
+/// How many names the engine may export.
+const MOST_EXPORTED: usize = 45;
+
 struct Source {
     /// From the folder of all crates.
     name: String,
@@ -115,6 +118,14 @@ fn files_are_short_and_begin_with_what_they_hold() {
         let long = source.untested().lines().position(|it| it.chars().count() > MOST_COLUMNS);
         assert_eq!(long, None, "a line of {} is too long", source.name);
     }
+}
+
+#[test]
+fn the_engine_has_few_doors() {
+    let sources = sources();
+    let engine = sources.iter().find(|source| source.name == "engine/src/lib.rs").unwrap();
+    let exported = used(&engine.code()).into_iter().filter(|(public, _)| *public).count();
+    assert!((30..=MOST_EXPORTED).contains(&exported), "{exported} names");
 }
 
 /// Modules with the same parent use each other in one direction, with all that is below them. A module may

@@ -97,7 +97,7 @@ fn a_server_that_cannot_start() {
         (with(&["--config", "/no"]), &["cannot read the configuration file /no", "No such file"]),
         (
             with(&["--http", "--bind", "here"]),
-            &["`here` is not the URL of a server", "127.0.0.1:8000"],
+            &["`here` is not an address of this machine to listen on", "127.0.0.1:8000"],
         ),
         (with(&["--http", "--path", "mcp"]), &["the path is `mcp`", "must begin with a slash"]),
     ];
@@ -219,7 +219,7 @@ fn commands_for_people() {
             ),
             (
                 &["install", "cursor", "--http", "here"],
-                &["`here` is not the URL of a server", "/mcp"],
+                &["`here` is not an address of this machine to listen on", "/mcp"],
             ),
             (&["install", "cursor", "--project", "/no"], &["/no is not a folder", "--project"]),
             (

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use mcpz_output::{Kept, Output, Outputs};
 
-use crate::jobs::Jobs;
+use crate::jobs::{Job, Jobs};
 use crate::outcome::Outcome;
 use crate::owner::Owner;
 use crate::request::RunRequest;
@@ -140,7 +140,7 @@ impl Adopter {
     /// Turns what a run left behind into a job and returns its id. If the client is gone, stops it.
     pub fn adopt(&self, handle: Handle, outcome: &Outcome) -> Option<String> {
         let (Some(jobs), Some(outputs)) = (self.jobs.upgrade(), self.outputs.upgrade()) else {
-            handle.controls().stop(crate::jobs::STOP_GRACE);
+            handle.controls().stop(Job::STOP_GRACE);
             return None;
         };
         let job = jobs.adopt(handle, outcome);

@@ -40,7 +40,7 @@ use crate::resolved::Resolved;
 use crate::run::Run;
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
-use crate::similar::similar_commands;
+use crate::similar::{is_only_in_bash, similar_commands};
 use crate::stats::Stats;
 use crate::turns::Turns;
 use agent::AgentState;
@@ -152,6 +152,11 @@ impl Engine {
     pub fn similar_commands(&self, name: &str) -> Vec<String> {
         let path = self.environment().variables.get("PATH");
         similar_commands(name, path.unwrap_or_default())
+    }
+
+    /// Whether a word that a shell took for a program is one that `bash` knows.
+    pub fn is_only_in_bash(name: &str) -> bool {
+        is_only_in_bash(name)
     }
 
     /// What is missing when a command could not start a file. In a sandbox the files outside say little.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mcpz_agent::{Failure, LinkError, Stage};
+use mcpz_agent::{Failure, LinkError, Stage, signal_name};
 use mcpz_audit::Reason;
 use mcpz_policy::Denial;
 use mcpz_proxy::RulesError;
@@ -15,7 +15,6 @@ use mcpz_runtime::with_causes;
 use mcpz_sandbox::ViewError;
 
 use crate::outcome::End;
-use crate::signals::signal_name;
 
 /// Why a command did not run. A command that ran and failed has an outcome instead.
 #[derive(Debug, thiserror::Error)]

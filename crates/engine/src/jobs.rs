@@ -27,7 +27,7 @@ pub use end::{JobEnd, JobOutcome};
 pub(crate) use idle::UseGuard;
 pub use table::{Jobs, Reserved};
 pub use typing::Typing;
-pub use waiting::{Condition, Met, wait};
+pub use waiting::{Condition, Met};
 
 use idle::IdleClock;
 use screen::Terminal;
@@ -37,9 +37,6 @@ use crate::error::Error;
 use crate::outcome::{End, Outcome};
 use crate::request::{Input, Size};
 use crate::run::{Controls, Handle, Life};
-
-/// How long a stopped job has to end by itself.
-pub const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// How much longer it may take until none of its processes is left.
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
@@ -73,7 +70,7 @@ pub struct Job {
     terminal: Option<Terminal>,
     idle_clock: IdleClock,
     /// How much of its output the owner has seen.
-    told: Mutex<Place>,
+    told: Mutex<Position>,
     /// Whether anyone has asked for it since it was started.
     visited: AtomicBool,
     /// How many of a person's inputs the owner knows of.
@@ -106,7 +103,7 @@ pub struct EndState {
 
 /// A position in a job's output: in stdout, and in stderr if that is separate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     pub stdout: ReadPosition,
     pub stderr: ReadPosition,
 }
@@ -134,6 +131,9 @@ impl State {
 }
 
 impl Job {
+    /// How long a stopped job has to end by itself.
+    pub const STOP_GRACE: Duration = Duration::from_secs(2);
+
     fn new(
         handle: &Handle,
         kind: Kind,
@@ -315,20 +315,20 @@ impl Job {
     }
 
     /// How much of its output the owner has seen.
-    pub fn told(&self) -> Place {
+    pub fn told(&self) -> Position {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that someone comes back to it, and returns where they search for a text. The first time that is the
     /// beginning, because they may want what was printed while the job started.
-    pub fn revisit(&self) -> Place {
+    pub fn revisit(&self) -> Position {
         match self.visited.swap(true, Ordering::Relaxed) {
-            false => Place::default(),
+            false => Position::default(),
             true => self.told(),
         }
     }
 
-    pub fn note_told(&self, place: Place) {
+    pub fn note_told(&self, place: Position) {
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = place;
     }
 

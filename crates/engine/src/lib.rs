@@ -26,30 +26,33 @@ mod run;
 mod sandbox;
 mod sessions;
 mod settings;
-mod signals;
 mod similar;
 mod stats;
 mod turns;
 mod variables;
 
-pub use client::{Client, Found};
-pub use control::{Connection, JobListing, OutputRange, Refusal, Refused, Reply};
-pub use detached::{JobFolder, JobsFolder, record};
+// The engine, and what it is made with.
 pub use engine::Engine;
 pub use environment::{Environment, Login, ResolveLogin, report_variables};
+pub use settings::{RunLimits, SandboxSettings, Settings};
+pub use stats::Latency;
+pub use variables::Variables;
+
+// Who asks, and for what.
+pub use client::{Client, Found};
+pub use observer::{Finished, Observer};
+pub use request::{Command, Input, Origin, RunRequest, Size};
+
+// What comes of it.
 pub use error::Error;
 pub use interpreter::Absent;
-pub use jobs::{
-    Condition, EndState, Job, JobEnd, JobOutcome, Jobs, Met, Place, Reserved, STOP_GRACE, State,
-    Typing, wait,
-};
 pub use mcpz_agent::Limit;
-pub use observer::{Finished, Observer};
-pub use outcome::{Closing, End, Outcome, SessionState};
-pub use request::{Command, Input, Origin, RunRequest, Size};
-pub use run::{Action, Life, Run};
-pub use settings::{MAX_TIMEOUT, RunLimits, SandboxSettings, Settings};
-pub use signals::{signal_name, signal_number};
-pub use similar::is_only_in_bash;
-pub use stats::{ENDS, Latency, RANGES, Stats};
-pub use variables::Variables;
+pub use outcome::{Closing, End, Outcome};
+pub use run::{Action, Run};
+
+// Commands that go on.
+pub use jobs::{Condition, Job, JobEnd, JobOutcome, Met, Position, State, Typing};
+
+// Jobs of other processes.
+pub use control::{Connection, JobListing, OutputRange, Refusal, Refused, Reply};
+pub use detached::{JobFolder, JobsFolder, record};

@@ -5,13 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::Limit;
 pub use mcpz_agent::Usage;
+use mcpz_agent::{Limit, signal_name};
 use mcpz_audit::RunEnd;
 use mcpz_output::{Output, Stream};
 use serde::{Deserialize, Serialize};
-
-use crate::signals::signal_name;
 
 /// How many processes left running the audit trail names at most.
 const MAX_PIDS: usize = 1000;

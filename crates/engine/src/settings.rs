@@ -13,9 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Login};
 
-/// The longest timeout: a day.
-pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
-
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The program that becomes an agent when it gets the argument `agent`.
@@ -46,6 +43,11 @@ pub struct Settings {
     pub sandbox: Option<SandboxSettings>,
     /// The folder of detached jobs and control sockets.
     pub jobs_folder: Option<PathBuf>,
+}
+
+impl Settings {
+    /// The longest timeout there is: a day.
+    pub const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 }
 
 /// How commands are confined.

@@ -7,17 +7,17 @@ use crate::error::Error;
 use crate::outcome::{End, Outcome};
 
 /// The upper bounds of the latency histogram, in seconds. The last bucket has none.
-pub const RANGES: [f64; 12] =
+const RANGES: [f64; 12] =
     [0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0, 300.0, 1800.0];
 
 /// The names of the ends that are counted.
-pub const ENDS: [&str; 7] =
+const ENDS: [&str; 7] =
     ["exited", "failed", "signalled", "timed_out", "cancelled", "lost", "not_started"];
 
 #[derive(Debug, Default)]
 pub struct Stats {
     /// Answered runs, in the order of [`ENDS`].
-    pub ends: [AtomicU64; ENDS.len()],
+    ends: [AtomicU64; ENDS.len()],
     pub refused: AtomicU64,
     pub busy: AtomicU64,
     pub running: AtomicU64,
@@ -45,9 +45,11 @@ impl Latency {
         self.microseconds.fetch_add(time.as_micros() as u64, Ordering::Relaxed);
     }
 
-    /// One count for each of [`RANGES`], and one for everything longer.
-    pub fn counts(&self) -> [u64; RANGES.len() + 1] {
-        self.counts.each_ref().map(|count| count.load(Ordering::Relaxed))
+    /// How many were counted up to each bound in seconds, longer ones than the bound before it alone; the last bound
+    /// is infinite.
+    pub fn buckets(&self) -> impl Iterator<Item = (f64, u64)> {
+        let bounds = RANGES.into_iter().chain([f64::INFINITY]);
+        bounds.zip(self.counts.iter().map(|count| count.load(Ordering::Relaxed)))
     }
 
     pub fn sum(&self) -> Duration {
@@ -56,6 +58,11 @@ impl Latency {
 }
 
 impl Stats {
+    /// How many answered runs ended in each way, by the name of that.
+    pub fn ends(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        ENDS.into_iter().zip(self.ends.iter().map(|count| count.load(Ordering::Relaxed)))
+    }
+
     pub(crate) fn note_error(&self, error: &Error) {
         match error {
             Error::Refused(_) => self.refused.fetch_add(1, Ordering::Relaxed),

@@ -145,10 +145,10 @@ impl Layout {
     /// A path that has changed since. Its mount is gone, or something is visible that should be hidden, so the sandbox
     /// must be created again. This compares all paths, which takes about 70 µs.
     ///
-    /// Linux removes a mount, in every namespace, when someone outside replaces or removes the file it is on, as
-    /// `git config` and editors do when they save. A secret that is created later has no cover yet. A hidden file that
-    /// disappears does not count: a new sandbox would cost commands their `/tmp` and their loopback network, and sockets
-    /// disappear all the time.
+    /// Linux removes a mount, in every namespace, when someone outside replaces or removes the file it is on, as `git
+    /// config` and editors do when they save. A secret that is created later has no cover yet. A hidden file that
+    /// disappears does not count: a new sandbox would cost commands their `/tmp` and their loopback network, and
+    /// sockets disappear all the time.
     pub fn change(&self) -> Option<&Path> {
         let kept = self.found.iter().find(|(path, found)| identity(path) != *found);
         let shown = |now: Option<Identity>, found: Option<Identity>| match (now, found) {

@@ -129,7 +129,7 @@ impl ClientLog {
         let (level, text) = match outcome.end {
             End::Exited(code) => (LoggingLevel::Debug, format!("the command exited with {code}")),
             End::Signalled(signal) => {
-                let name = mcpz_engine::signal_name(signal);
+                let name = mcpz_agent::signal_name(signal);
                 (LoggingLevel::Info, format!("the command was ended by {name}"))
             }
             End::TimedOut { after } => {

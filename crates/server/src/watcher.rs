@@ -14,9 +14,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcpz_engine::{
-    Client, Engine, Error, Job, MAX_TIMEOUT, Origin, Outcome, Run, RunRequest, STOP_GRACE,
-};
+use mcpz_engine::{Client, Engine, Error, Job, Origin, Outcome, Run, RunRequest, Settings};
 use mcpz_output::{Output, Stream};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -123,7 +121,7 @@ impl Watcher {
         let leave = async {
             tokio::select! {
                 () = asking, if interactive => {}
-                () = tokio::time::sleep(after.unwrap_or(MAX_TIMEOUT)) => {}
+                () = tokio::time::sleep(after.unwrap_or(Settings::MAX_TIMEOUT)) => {}
             }
         };
         match self.wait(&mut run, leave).await {
@@ -161,7 +159,7 @@ impl Watcher {
         match &started {
             Err(error) => self.log.log_error(error).await,
             // A cancelled call is not answered, so nobody would know the job.
-            Ok(job) if self.cancelled.is_cancelled() => drop(job.stop(None, STOP_GRACE).await),
+            Ok(job) if self.cancelled.is_cancelled() => drop(job.stop(None, Job::STOP_GRACE).await),
             Ok(_) => {}
         }
         started

@@ -71,7 +71,7 @@ impl<'a> Reply<'a> {
     /// The signal that ended the command. Tools give its name or its number.
     fn signal(&self) -> Option<u8> {
         match self.field("signal")? {
-            Value::String(name) => Some(mcpz_engine::signal_number(name).unwrap_or(0)),
+            Value::String(name) => Some(mcpz_agent::signal_number(name).unwrap_or(0)),
             number => number.as_u64()?.try_into().ok(),
         }
     }

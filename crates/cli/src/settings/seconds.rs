@@ -7,7 +7,7 @@ use super::flag::FromFlag;
 use super::value::Value;
 
 /// The longest timeout, in seconds.
-pub const MAX_TIMEOUT: u64 = mcpz_engine::MAX_TIMEOUT.as_secs();
+pub const MAX_TIMEOUT: u64 = mcpz_engine::Settings::MAX_TIMEOUT.as_secs();
 
 /// A number of seconds. A flag takes no fewer than `LEAST`; what a file says, its user checks.
 #[derive(Debug, Clone, Copy, Deserialize)]

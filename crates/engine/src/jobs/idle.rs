@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 
-use super::{EndState, Job, STOP_GRACE};
+use super::{EndState, Job};
 
 /// When a job was last used.
 #[derive(Debug)]
@@ -90,5 +90,5 @@ pub async fn end_when_idle(job: Arc<Job>, limit: Duration) {
             () = sleep(left) => {}
         }
     }
-    job.stop(None, STOP_GRACE).await;
+    job.stop(None, Job::STOP_GRACE).await;
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
 use super::idle::end_when_idle;
-use super::{EndState, Job, Kind, STOP_GRACE, State};
+use super::{EndState, Job, Kind, State};
 use crate::outcome::{End, Outcome};
 use crate::run::{Handle, Life, Run};
 
@@ -144,7 +144,7 @@ impl Jobs {
             if job.state() == State::Running {
                 job.controls.note_stop();
             }
-            job.controls.stop(STOP_GRACE);
+            job.controls.stop(Job::STOP_GRACE);
         }
     }
 

@@ -11,7 +11,7 @@ use mcpz_runtime::aside;
 use regex::{Regex, RegexBuilder};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::{Job, Place, State};
+use super::{Job, Position, State};
 use crate::error::Error;
 use crate::run::{Inspector, wait_for_prompt};
 
@@ -58,41 +58,49 @@ pub enum Met {
     TimedOut,
 }
 
-/// Waits until something happens to a job. `place` is where in its output to start looking.
-pub async fn wait(job: &Arc<Job>, condition: &Condition, place: Place, until: Instant) -> Met {
-    let _in_use = job.begin_use();
-    let inspector = job.controls.inspector();
-    let condition_met = async {
-        match condition {
-            Condition::Exit => std::future::pending().await,
-            Condition::Output => {
-                wait_for_text(job, None, place).await;
-                None
+impl Job {
+    /// Waits until something happens. `from` is where in the output to start looking.
+    pub async fn wait_for(
+        self: &Arc<Self>,
+        condition: &Condition,
+        from: Position,
+        until: Instant,
+    ) -> Met {
+        let job = self;
+        let _in_use = job.begin_use();
+        let inspector = job.controls.inspector();
+        let condition_met = async {
+            match condition {
+                Condition::Exit => std::future::pending().await,
+                Condition::Output => {
+                    wait_for_text(job, None, from).await;
+                    None
+                }
+                Condition::Quiet(time) => wait_for_silence(job, *time).await,
+                Condition::Text(pattern) => Some(wait_for_text(job, Some(pattern), from).await),
+                Condition::Port(port) => wait_for_port(&inspector, *port).await,
             }
-            Condition::Quiet(time) => wait_for_silence(job, *time).await,
-            Condition::Text(pattern) => Some(wait_for_text(job, Some(pattern), place).await),
-            Condition::Port(port) => wait_for_port(&inspector, *port).await,
-        }
-    };
-    let waited = async {
-        tokio::select! {
-            biased;
-            line = condition_met => Met::Yes(line),
-            () = wait_for_end(job) => Met::Ended,
-            () = wait_for_prompt(&job.output, &inspector), if job.has_terminal() => Met::Asked,
-        }
-    };
-    match (timeout_at(until, waited).await, condition) {
-        (Ok(Met::Ended), Condition::Exit) => Met::Yes(None),
-        // Everything printed before the end or the prompt counts.
-        (Ok(met @ (Met::Ended | Met::Asked)), Condition::Text(pattern)) => {
-            match matching_line(job, Some(pattern), &mut place.clone()).await {
-                Some(line) => Met::Yes(Some(line)),
-                None => met,
+        };
+        let waited = async {
+            tokio::select! {
+                biased;
+                line = condition_met => Met::Yes(line),
+                () = wait_for_end(job) => Met::Ended,
+                () = wait_for_prompt(&job.output, &inspector), if job.has_terminal() => Met::Asked,
             }
+        };
+        match (timeout_at(until, waited).await, condition) {
+            (Ok(Met::Ended), Condition::Exit) => Met::Yes(None),
+            // Everything printed before the end or the prompt counts.
+            (Ok(met @ (Met::Ended | Met::Asked)), Condition::Text(pattern)) => {
+                match matching_line(job, Some(pattern), &mut from.clone()).await {
+                    Some(line) => Met::Yes(Some(line)),
+                    None => met,
+                }
+            }
+            (Ok(met), _) => met,
+            (Err(_), _) => Met::TimedOut,
         }
-        (Ok(met), _) => met,
-        (Err(_), _) => Met::TimedOut,
     }
 }
 
@@ -119,7 +127,7 @@ async fn wait_for_silence(job: &Job, time: Duration) -> Option<String> {
 }
 
 /// Waits for the first line after a position that matches, or the first of all.
-async fn wait_for_text(job: &Arc<Job>, pattern: Option<&Regex>, mut place: Place) -> String {
+async fn wait_for_text(job: &Arc<Job>, pattern: Option<&Regex>, mut place: Position) -> String {
     let mut arrived = job.output.watch();
     loop {
         arrived.mark_unchanged();
@@ -136,7 +144,7 @@ async fn wait_for_text(job: &Arc<Job>, pattern: Option<&Regex>, mut place: Place
 async fn matching_line(
     job: &Arc<Job>,
     pattern: Option<&Regex>,
-    place: &mut Place,
+    place: &mut Position,
 ) -> Option<String> {
     let (job, pattern, mut next) = (job.clone(), pattern.cloned(), *place);
     let searched = aside(move || {

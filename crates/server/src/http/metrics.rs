@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use http::StatusCode;
-use mcpz_engine::{ENDS, Engine, Latency, RANGES};
+use mcpz_engine::{Engine, Latency};
 
 /// Counts of what happened on HTTP.
 #[derive(Default)]
@@ -48,8 +48,8 @@ pub fn write_engine_metrics(text: &mut String, engine: &Engine) {
     let stats = engine.stats();
     let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
     head(text, "mcpz_runs_total", "counter", "Commands by how they ended");
-    for (name, count) in ENDS.iter().zip(&stats.ends) {
-        let _ = writeln!(text, "mcpz_runs_total{{outcome=\"{name}\"}} {}", load(count));
+    for (name, count) in stats.ends() {
+        let _ = writeln!(text, "mcpz_runs_total{{outcome=\"{name}\"}} {count}");
     }
     write_metric(text, "mcpz_runs_running", "gauge", "Commands running now", load(&stats.running));
     write_metric(
@@ -89,9 +89,9 @@ fn head(text: &mut String, name: &str, kind: &str, help: &str) {
 
 fn histogram(text: &mut String, name: &str, help: &str, latency: &Latency) {
     head(text, name, "histogram", help);
-    let counts = latency.counts();
     let mut sum = 0;
-    for (end, count) in RANGES.iter().map(f64::to_string).chain(["+Inf".into()]).zip(counts) {
+    for (bound, count) in latency.buckets() {
+        let end = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
         sum += count;
         let _ = writeln!(text, "{name}_bucket{{le=\"{end}\"}} {sum}");
     }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use mcpz_engine::{Absent, End, is_only_in_bash};
+use mcpz_engine::{Absent, End, Engine};
 
 use super::Call;
 use crate::blocking::run_blocking;
@@ -120,7 +120,7 @@ async fn about_missing(
     if name.contains('/') {
         return about_missing_file(call, ended, missing).await;
     }
-    if is_only_in_bash(name) {
+    if Engine::is_only_in_bash(name) {
         return format!(
             "`{name}` needs bash, but this shell is not bash: run it with `bash -c`, or start the server \
              with --shell bash"

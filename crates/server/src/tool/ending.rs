@@ -5,7 +5,8 @@
 //!
 //! The fields' doc comments are descriptions in the schema; plain comments are not.
 
-use mcpz_engine::{Closing, End, Limit, Outcome, signal_name};
+use mcpz_agent::signal_name;
+use mcpz_engine::{Closing, End, Limit, Outcome};
 use mcpz_output::{Room, shorten};
 use schemars::JsonSchema;
 use serde::Serialize;

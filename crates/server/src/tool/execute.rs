@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Command, End, Error, MAX_TIMEOUT, Outcome, RunRequest};
+use mcpz_engine::{Command, End, Error, Outcome, RunRequest, Settings};
 use mcpz_output::{Measure, Room};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
@@ -63,7 +63,8 @@ impl Params {
             None => Command::Script { text: self.command, shell: Some("/bin/sh".into()) },
             Some(args) => Command::Argv([vec![self.command], args].concat()),
         };
-        let timeout = self.timeout_ms.map(|ms| Duration::from_millis(ms).min(MAX_TIMEOUT));
+        let timeout =
+            self.timeout_ms.map(|ms| Duration::from_millis(ms).min(Settings::MAX_TIMEOUT));
         RunRequest {
             stdin: self.stdin.map(String::into_bytes),
             timeout: Some(timeout.unwrap_or(default)),
@@ -161,7 +162,7 @@ impl Reply {
     fn ended(outcome: &Outcome) -> Self {
         let (exit_code, signal) = match outcome.end {
             End::Exited(code) => (code, None),
-            End::Signalled(signal) => (-1, Some(mcpz_engine::signal_name(signal))),
+            End::Signalled(signal) => (-1, Some(mcpz_agent::signal_name(signal))),
             _ => (-1, None),
         };
         Self {

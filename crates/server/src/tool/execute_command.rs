@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Condition, Input, Job, MAX_TIMEOUT, Outcome, Place, RunRequest, Size, wait};
+use mcpz_engine::{Condition, Input, Job, Outcome, Position, RunRequest, Settings, Size};
 use mcpz_output::{Measure, Stream};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ const MEASURE: Measure = Measure::QuotedTwice;
 /// The longest name of a session.
 const MAX_NAME: usize = 64;
 
-const MAX_SECONDS: u64 = MAX_TIMEOUT.as_secs();
+const MAX_SECONDS: u64 = Settings::MAX_TIMEOUT.as_secs();
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -164,7 +164,7 @@ pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
 
 pub async fn call(mut call: Call<'_>) -> Answer {
     let params: Params = call.parse()?;
-    let fits = |seconds| seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64();
+    let fits = |seconds| seconds > 0.0 && seconds <= Settings::MAX_TIMEOUT.as_secs_f64();
     if !params.timeout.is_none_or(fits) {
         return Err(ToolError::arguments(Invalid::Timeout));
     }
@@ -219,7 +219,7 @@ async fn handed_over(
     if let Err(text) = job.started().await {
         return Ok(not_run(call, command, &format!("Failed to execute: {text}")));
     }
-    wait(job, &Condition::Output, Place::default(), Instant::now() + FIRST_OUTPUT).await;
+    job.wait_for(&Condition::Output, Position::default(), Instant::now() + FIRST_OUTPUT).await;
     let reply = Reply { command, ..Reply::default() };
     let request = OutputRequest { taken: size_as_json(&reply), ..OutputRequest::new(call) };
     let report = report(call, job, request, None).await?;

@@ -7,7 +7,8 @@ mod wait;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{End, Job, Met, Outcome, State, signal_name};
+use mcpz_agent::signal_name;
+use mcpz_engine::{End, Job, Met, Outcome, State};
 use mcpz_output::{Measure, Room, Stream};
 use schemars::JsonSchema;
 use serde::Serialize;

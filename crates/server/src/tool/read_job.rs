@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpz_engine::{Condition, Job, Met, Place, wait};
+use mcpz_engine::{Condition, Job, Met, Position};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -73,7 +73,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let from = |job: &Job| match (cursor, &params.grep) {
         (Some(cursor), _) => cursor,
         // The last place was not one among matching lines, so all of them are read.
-        (None, Some(_)) => Place::default(),
+        (None, Some(_)) => Position::default(),
         (None, None) => job.told(),
     };
     let met = match condition {
@@ -112,7 +112,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
 
 /// Waits until the condition is met for one of the jobs, or for all. Returns what is known of each by then.
 async fn wait_for(
-    jobs: Vec<(Arc<Job>, Place)>,
+    jobs: Vec<(Arc<Job>, Position)>,
     condition: Condition,
     until: Instant,
     all: Option<bool>,
@@ -121,7 +121,7 @@ async fn wait_for(
     let mut waits = JoinSet::new();
     for (at, (job, place)) in jobs.into_iter().enumerate() {
         let condition = condition.clone();
-        waits.spawn(async move { (at, wait(&job, &condition, place, until).await) });
+        waits.spawn(async move { (at, job.wait_for(&condition, place, until).await) });
     }
     while let Some(waited) = waits.join_next().await {
         let Ok((at, how)) = waited else { continue };

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_engine::{Command, Condition, End, Limit, Outcome, Place, Run, RunRequest, wait};
+use mcpz_engine::{Command, Condition, End, Limit, Outcome, Position, Run, RunRequest};
 use mcpz_output::{Measure, Room, Stream};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
@@ -156,7 +156,7 @@ async fn background(call: &Call<'_>, request: RunRequest, reply: Reply) -> Answe
     let (omission, links) = follow(call, request, &run);
     let job = call.engine.hand_over(call.owner, run);
     drop(reserved);
-    wait(&job, &Condition::Exit, Place::default(), Instant::now() + AT_ONCE).await;
+    job.wait_for(&Condition::Exit, Position::default(), Instant::now() + AT_ONCE).await;
     if let Some(Ok(outcome)) = job.end().outcome {
         return reply.ended_at_once(call, &outcome).await;
     }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{End, Outcome, RunRequest, signal_name};
+use mcpz_agent::signal_name;
+use mcpz_engine::{End, Outcome, RunRequest};
 use mcpz_output::{Measure, Room};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{STOP_GRACE, signal_number};
+use mcpz_agent::signal_number;
+use mcpz_engine::Job;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +50,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         None => None,
         Some(name) => Some(signal(name)?),
     };
-    let grace = params.grace_ms.map_or(STOP_GRACE, Duration::from_millis);
+    let grace = params.grace_ms.map_or(Job::STOP_GRACE, Duration::from_millis);
     if grace.as_millis() > u128::from(MAX_GRACE) {
         return Err(ToolError::arguments(Invalid::Grace));
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Condition, Size, Typing, wait};
+use mcpz_engine::{Condition, Size, Typing};
 use mcpz_output::{KEY_NAMES, key_bytes};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -87,7 +87,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         written.map_err(ToolError::NotRun)?;
     }
     let met = tokio::select! {
-        met = wait(&job, &condition, place, Instant::now() + time) => met,
+        met = job.wait_for(&condition, place, Instant::now() + time) => met,
         () = call.watcher.cancelled.cancelled() => return Err(ToolError::Cancelled),
     };
     let met = Some(met).filter(|_| params.wait.wait_for.is_some());

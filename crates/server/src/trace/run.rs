@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use mcpz_engine::{End, Finished, Outcome, signal_name};
+use mcpz_agent::signal_name;
+use mcpz_engine::{End, Finished, Outcome};
 
 use super::{Attribute, Kind, Span, SpanIds};
 

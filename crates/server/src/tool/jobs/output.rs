@@ -1,6 +1,6 @@
 //! Reading what a job printed: from a place on, or its last lines.
 
-use mcpz_engine::{Job, Place};
+use mcpz_engine::{Job, Position};
 use mcpz_output::{Data, Error, Filter, PageRequest, ReadPosition, Reader, Room, Stream};
 
 use super::super::Call;
@@ -15,7 +15,7 @@ const NOTICE: usize = 64;
 /// Which part of a job's output to read.
 #[derive(Debug)]
 pub struct OutputRequest {
-    pub from: Place,
+    pub from: Position,
     /// Only so many of the last lines.
     pub tail: Option<usize>,
     /// At most so many bytes, if the call says so.
@@ -30,7 +30,7 @@ pub struct OutputRequest {
 impl OutputRequest {
     /// Everything that fits into one answer.
     pub fn new(call: &Call<'_>) -> Self {
-        let (from, max_answer) = (Place::default(), call.faces.max_answer);
+        let (from, max_answer) = (Position::default(), call.faces.max_answer);
         Self { from, tail: None, limit: None, grep: None, max_answer, taken: 0 }
     }
 }
@@ -39,7 +39,7 @@ impl OutputRequest {
 pub struct JobOutput {
     pub text: String,
     /// Where to continue reading.
-    pub next: Place,
+    pub next: Position,
     /// Bytes before the last lines, if fewer of them fit than the call wants.
     pub omitted: u64,
 }

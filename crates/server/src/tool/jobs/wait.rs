@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Condition, MAX_TIMEOUT};
+use mcpz_engine::{Condition, Settings};
 use mcpz_runtime::aside;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -52,7 +52,7 @@ impl WaitParams {
     /// What to wait for, if anything, and how long.
     pub async fn condition(&self) -> Result<Option<(Condition, Duration)>, ToolError> {
         let seconds = self.timeout.unwrap_or(DEFAULT_WAIT);
-        if !(seconds > 0.0 && seconds <= MAX_TIMEOUT.as_secs_f64()) {
+        if !(seconds > 0.0 && seconds <= Settings::MAX_TIMEOUT.as_secs_f64()) {
             return Err(ToolError::arguments(Invalid::Timeout));
         }
         let missing = |name| ToolError::arguments(Invalid::Missing(name));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Condition, End, Found, Job, Outcome, Place, wait};
+use mcpz_engine::{Condition, End, Found, Job, Outcome, Position};
 use mcpz_output::{Error, Output, Stream};
 use tokio::time::Instant;
 
@@ -82,7 +82,7 @@ impl Source {
         let Some(job) = self.job.as_ref().filter(|_| self.found.output.is_finished()) else {
             return false;
         };
-        wait(job, &Condition::Exit, Place::default(), Instant::now() + END_TIME).await;
+        job.wait_for(&Condition::Exit, Position::default(), Instant::now() + END_TIME).await;
         self.look_for_end();
         true
     }
