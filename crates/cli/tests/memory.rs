@@ -131,7 +131,7 @@ fn answers_nobody_came_back_for_make_room_for_newer_ones() {
     let (there, gone): (Vec<_>, Vec<_>) = resumed.iter().partition(|it| it.status == 200);
     assert!(there.iter().all(|it| it.messages().pop().unwrap()["id"] == 7));
     assert!((1..8).contains(&there.len()), "{} can be read again", there.len());
-    let said = "let go of to make room for newer answers";
+    let said = "dropped to make room for newer answers";
     assert!(gone.iter().all(|it| it.status == 400 && it.text().contains(said)));
 }
 

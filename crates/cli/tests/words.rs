@@ -95,10 +95,7 @@ fn a_server_that_cannot_start() {
             &["/ is too much to be written", "name a folder of your work"],
         ),
         (with(&["--config", "/no"]), &["cannot read the configuration file /no", "No such file"]),
-        (
-            with(&["--http", "--bind", "here"]),
-            &["`here` is not an address of this machine to listen on", "127.0.0.1:8000"],
-        ),
+        (with(&["--http", "--bind", "here"]), &["`here` is not an address", "127.0.0.1:8000"]),
         (with(&["--http", "--path", "mcp"]), &["the path is `mcp`", "must begin with a slash"]),
     ];
     for (arguments, parts) in &cases {
@@ -219,7 +216,7 @@ fn commands_for_people() {
             ),
             (
                 &["install", "cursor", "--http", "here"],
-                &["`here` is not an address of this machine to listen on", "/mcp"],
+                &["`here` is not the URL of a server", "/mcp"],
             ),
             (&["install", "cursor", "--project", "/no"], &["/no is not a folder", "--project"]),
             (
