@@ -3,7 +3,7 @@
 
 mod support;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use mcpz_policy::{Policy, Threats, Verdict};
 use proptest::prelude::*;
@@ -311,11 +311,15 @@ fn no_text_takes_long_to_judge() {
     ];
     let denied = [format!("{}ls", "npx ".repeat(16_000)), format!("{}ls", "uv run ".repeat(9_000))];
     let policy = deny("git push,git remote add,zzz");
+    let start = Instant::now();
+    assert!(is_allowed(&policy, &format!("ls {}", "a ".repeat(30_000))));
+    let plain = start.elapsed();
     for (texts, expected) in [(&allowed[..], true), (&denied[..], false)] {
         for text in texts {
             let start = Instant::now();
             assert_eq!(is_allowed(&policy, text), expected, "{}", &text[..40]);
-            assert!(start.elapsed() < Duration::from_secs(5), "{}", &text[..40]);
+            let took = start.elapsed();
+            assert!(took < 50 * plain, "{took:?}, and {plain:?} for plain words: {}", &text[..40]);
         }
     }
     assert!(is_allowed(&policy, &format!("{}ls", "npx ".repeat(8))));
