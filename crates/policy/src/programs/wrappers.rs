@@ -74,6 +74,10 @@ fn run_command(actions: &mut Actions<'_>, wrapper: &Wrapper, mut words: Vec<Word
         return actions.unresolved(unknown.span.clone(), what);
     }
     words.drain(..(at + wrapper.operands).min(words.len()));
+    let number = words.first().filter(|_| wrapper.takes_number).and_then(Word::literal);
+    if number.is_some_and(|word| word.bytes().all(|byte| byte.is_ascii_digit())) {
+        words.remove(0);
+    }
     let Some(first) = words.first() else { return };
     if let Some(option) = first.literal().filter(|text| text.starts_with('-')) {
         // `flock file -c script`
@@ -188,6 +192,15 @@ mod tests {
                 let takes_any = wrapper.options.long_flags.is_empty();
                 assert!(is_refused || takes_any, "{name}: {odd:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_priority_may_be_left_out() {
+        for words in [&["chrt", "-o", "rm", "ls"][..], &["chrt", "-v", "-b", "0", "rm", "ls"]] {
+            let listed = actions(words);
+            let [Action::Run(command)] = listed.as_slice() else { panic!("{listed:?}") };
+            assert_eq!(command[0].text().as_deref(), Some("rm"));
         }
     }
 

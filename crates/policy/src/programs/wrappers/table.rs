@@ -12,6 +12,8 @@ pub struct Wrapper {
     pub options: OptionSyntax,
     /// How many operands come before the command: the time of `timeout`, the file of `flock`.
     pub operands: usize,
+    /// Whether a number may come before the command. Newer versions of `chrt` do not ask for a priority.
+    pub takes_number: bool,
     /// Whether `NAME=value` may come before the command.
     pub assigns: bool,
     /// Words before the command that do not matter.
@@ -36,6 +38,7 @@ const PLAIN: Wrapper = Wrapper {
     names: Names(""),
     options: STRICT,
     operands: 0,
+    takes_number: false,
     assigns: false,
     skips: Names(""),
     joins: false,
@@ -243,10 +246,10 @@ pub const WRAPPERS: &[Wrapper] = &[
             valued: "TPD",
             flags: "bdfiorRv",
             long_valued: Names("sched-runtime sched-period sched-deadline"),
-            long_flags: Names("batch deadline fifo idle other rr reset-on-fork"),
+            long_flags: Names("batch deadline fifo idle other rr reset-on-fork verbose"),
             ..STRICT
         },
-        operands: 1,
+        takes_number: true,
         ..PLAIN
     },
     Wrapper {
