@@ -49,32 +49,44 @@ impl Source {
     }
 }
 
+fn crates() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
 /// All files of the crates that are built into the program.
 fn sources() -> Vec<Source> {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let mut sources = Vec::new();
-    for krate in std::fs::read_dir(crates).unwrap() {
-        collect(&krate.unwrap().path().join("src"), crates, &mut sources);
-    }
+    let mut sources = sources_and_tests();
+    sources.retain(|source| {
+        let parts = source.name.split('/');
+        !parts.into_iter().any(|part| ["tests", "tests.rs", "bin"].contains(&part))
+    });
     assert!(sources.len() > 200, "{} files", sources.len());
     sources
 }
 
-fn collect(folder: &Path, crates: &Path, sources: &mut Vec<Source>) {
+fn sources_and_tests() -> Vec<Source> {
+    let mut sources = Vec::new();
+    for krate in std::fs::read_dir(crates()).unwrap() {
+        for folder in ["src", "tests"] {
+            collect(&krate.as_ref().unwrap().path().join(folder), &mut sources);
+        }
+    }
+    sources
+}
+
+fn collect(folder: &Path, sources: &mut Vec<Source>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        let test = name == "tests" || name == "tests.rs" || name == "bin";
-        if path.is_dir() && !test {
-            collect(&path, crates, sources);
-        } else if name.ends_with(".rs") && !test {
-            sources.push(read(&path, crates));
+        if path.is_dir() {
+            collect(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(read(&path));
         }
     }
 }
 
-fn read(path: &Path, crates: &Path) -> Source {
-    let name = path.strip_prefix(crates).unwrap().to_str().unwrap().to_owned();
+fn read(path: &Path) -> Source {
+    let name = path.strip_prefix(crates()).unwrap().to_str().unwrap().to_owned();
     let parts = name.trim_end_matches(".rs").split('/').filter(|part| *part != "src");
     let module = parts.filter(|part| !["lib", "main"].contains(part)).map(str::to_owned).collect();
     Source { text: std::fs::read_to_string(path).unwrap(), name, module }
@@ -126,6 +138,25 @@ fn the_engine_has_few_doors() {
     let engine = sources.iter().find(|source| source.name == "engine/src/lib.rs").unwrap();
     let exported = used(&engine.code()).into_iter().filter(|(public, _)| *public).count();
     assert!((30..=MOST_EXPORTED).contains(&exported), "{exported} names");
+}
+
+#[test]
+fn every_dependency_is_used() {
+    let mut sources: BTreeMap<_, String> = BTreeMap::new();
+    for source in sources_and_tests() {
+        sources.entry(source.krate().to_owned()).or_default().push_str(&source.text);
+    }
+    for (krate, text) in sources {
+        let manifest = crates().join(&krate).join("Cargo.toml");
+        let manifest: toml::Table = std::fs::read_to_string(manifest).unwrap().parse().unwrap();
+        for section in ["dependencies", "dev-dependencies"] {
+            let names = manifest.get(section).and_then(|it| it.as_table()).into_iter().flatten();
+            for (name, _) in names {
+                let used = text.contains(&format!("{}::", name.replace('-', "_")));
+                assert!(used, "{krate} does not use {name}");
+            }
+        }
+    }
 }
 
 /// Modules with the same parent use each other in one direction, with all that is below them. A module may
