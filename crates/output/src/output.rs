@@ -36,9 +36,6 @@ use stream_buffer::{StreamBuffer, keep_last};
 /// How many of the newest bytes, of both streams together, are held for progress messages.
 const LAST_BYTES: usize = 2 << 10;
 
-/// After this many switches between the streams, the order of arrival is no longer recorded.
-const MAX_ORDER: usize = 1 << 16;
-
 /// A run's output. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Output {
@@ -70,7 +67,6 @@ struct State {
     stdout: StreamBuffer,
     stderr: StreamBuffer,
     last_bytes: Vec<u8>,
-    arrival_order: Vec<(Stream, u64)>,
 }
 
 impl Output {
@@ -171,12 +167,6 @@ impl Output {
             true => text::plain_within(text::after_cut(bytes), LAST_BYTES),
             false => text::plain_within(bytes, LAST_BYTES),
         }
-    }
-
-    /// How many bytes came from which stream, in order of arrival. Answers show stdout and stderr one after the
-    /// other; this is the order they lose.
-    pub fn arrival_order(&self) -> Vec<(Stream, u64)> {
-        self.state().arrival_order.clone()
     }
 
     /// How much of a stream can be read: everything except what was lost.
@@ -348,7 +338,6 @@ impl Output {
             state.buffer_mut(stream).append(bytes, in_head, in_head + written);
             keep_last(&mut state.last_bytes, bytes, LAST_BYTES);
             state.last_arrival = Some(Instant::now());
-            state.note_arrival(stream, bytes.len() as u64);
             state.length()
         };
         self.shared.arrived.send_replace(length);
@@ -377,13 +366,5 @@ impl State {
 
     fn length(&self) -> u64 {
         self.stdout.length + self.stderr.length
-    }
-
-    fn note_arrival(&mut self, stream: Stream, bytes: u64) {
-        let full = self.arrival_order.len() >= MAX_ORDER;
-        match self.arrival_order.last_mut() {
-            Some((last, length)) if *last == stream || full => *length += bytes,
-            _ => self.arrival_order.push((stream, bytes)),
-        }
     }
 }
