@@ -14,6 +14,7 @@
 mod input;
 mod ports;
 
+use std::collections::HashSet;
 use std::fs::{File, read_link};
 use std::io::Read;
 use std::os::fd::BorrowedFd;
@@ -34,9 +35,9 @@ const MAX_COMMAND_LINE: u64 = 64 << 10;
 pub enum Question {
     /// Which processes does the run have?
     Processes,
-    /// Which of them are below the first process?
-    Started,
-    /// Signals the processes below the first one, except these, and returns which they were.
+    /// Which of them are there besides the first process?
+    Others,
+    /// Signals those, except these and everything below them, and returns which they were. Signal 0 only lists them.
     Signal { signal: i32, except: Vec<Identity> },
     /// Does one of them wait for the first process's stdin?
     WaitsForInput,
@@ -78,12 +79,13 @@ impl Subject<'_> {
     pub fn answer(&self, question: &Question) -> Answer {
         match question {
             Question::Processes => Answer::Processes(identities(&tree::scan_children(own()))),
-            Question::Started => {
-                let started = self.first.map(tree::scan_children).unwrap_or_default();
-                Answer::Processes(identities(&started))
+            Question::Others => {
+                let mut others = tree::scan_children(own());
+                others.retain(|process| Some(process.pid) != self.first);
+                Answer::Processes(identities(&others))
             }
             Question::Signal { signal, except } => {
-                Answer::Processes(self.signal_started(*signal, except))
+                Answer::Processes(self.signal_others(*signal, except))
             }
             Question::WaitsForInput => Answer::YesNo(self.waits_for_input()),
             Question::Readers => Answer::Readers(self.readers()),
@@ -94,15 +96,23 @@ impl Subject<'_> {
     }
 
     /// Resumes stopped processes, which would not handle the signal otherwise.
-    fn signal_started(&self, signal: i32, except: &[Identity]) -> Vec<Identity> {
-        let mut started = identities(&self.first.map(tree::living).unwrap_or_default());
-        started.retain(|process| !except.contains(process));
-        let pids: Vec<_> = started.iter().map(|process| process.pid).collect();
+    fn signal_others(&self, signal: i32, except: &[Identity]) -> Vec<Identity> {
+        let mut spared = HashSet::new();
+        let mut others = tree::living(own());
+        // Parents come before their children.
+        others.retain(|process| {
+            let spare = spared.contains(&process.parent) || except.contains(&process.into());
+            if spare {
+                spared.insert(process.pid);
+            }
+            !spare && Some(process.pid) != self.first
+        });
+        let pids: Vec<_> = others.iter().map(|process| process.pid).collect();
         if let Some(signal) = Signal::from_named_raw(signal) {
             tree::signal(&pids, signal);
             tree::signal(&pids, Signal::CONT);
         }
-        started
+        identities(&others)
     }
 
     /// The stdin of the first process, such as `/dev/pts/3` or `pipe:[123]`.

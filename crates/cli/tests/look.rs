@@ -105,15 +105,15 @@ fn pids(processes: &[Identity]) -> Vec<i32> {
 }
 
 #[test]
-fn all_processes_are_told_and_which_the_first_has_started() {
+fn all_processes_are_told_and_which_are_there_besides_the_first() {
     let text = "setsid sh -c 'sleep 100 & echo $!; exec sleep 100' & echo $!; wait";
     asking(text, Stdin::Null, async |mut run| {
         let first = run.started.pid;
         let mut below: Vec<i32> = (0..2).map(|_| run.line().parse().unwrap()).collect();
         below.sort_unstable();
-        let mut started = pids(&run.processes(Question::Started).await);
-        started.sort_unstable();
-        assert_eq!(started, below);
+        let mut others = pids(&run.processes(Question::Others).await);
+        others.sort_unstable();
+        assert_eq!(others, below);
         let all = pids(&run.processes(Question::Processes).await);
         assert_eq!(all.len(), 3, "{all:?}");
         assert!(all.contains(&first), "{all:?}");
@@ -126,14 +126,14 @@ fn what_was_there_before_is_not_signalled() {
         "sleep 100 & echo begun; read x; sleep 50 & echo $!; wait $!; echo ended by $?; wait";
     asking(text, Stdin::Pipe, async |mut run| {
         assert_eq!(run.line(), "begun");
-        let before = run.processes(Question::Started).await;
+        let before = run.processes(Question::Others).await;
         assert_eq!(before.len(), 1, "{before:?}");
         rustix::io::write(run.started.stdin.as_ref().unwrap(), b"go\n").unwrap();
         let later: i32 = run.line().parse().unwrap();
         let signal = Question::Signal { signal: Signal::TERM.as_raw(), except: before.clone() };
         assert_eq!(pids(&run.processes(signal).await), [later]);
         assert_eq!(run.line(), "ended by 143");
-        assert_eq!(run.processes(Question::Started).await, before);
+        assert_eq!(run.processes(Question::Others).await, before);
     });
 }
 
@@ -228,7 +228,7 @@ fn what_the_first_process_left_can_be_looked_at_and_the_first_cannot() {
         };
         assert_eq!((exit.status, exit.left.as_slice()), (Status::Code(0), &[left][..]));
         assert_eq!(pids(&run.processes(Question::Processes).await), [left]);
-        assert!(run.processes(Question::Started).await.is_empty());
+        assert_eq!(pids(&run.processes(Question::Others).await), [left]);
         assert!(run.readers().await.is_empty());
     });
 }

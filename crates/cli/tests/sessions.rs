@@ -114,6 +114,38 @@ fn a_timeout_ends_the_command_and_not_the_session() {
 }
 
 #[test]
+fn a_timeout_ends_what_has_left_the_shell_and_ignores_signals() {
+    let mark = mark();
+    for shell in shells() {
+        let mut server = Server::start(&["-s", shell]);
+        say(&mut server, "cd /usr");
+        // The shell itself can answer as soon as it has the signal.
+        let command = format!(
+            "MARK={mark} setsid -f sh -c 'trap \"\" TERM; echo begun; while sleep 0.2; do :; done'; sleep 300"
+        );
+        let late = server.call(json!({"command": command, "session": "work", "timeout": 2}));
+        assert_eq!((&late["timed_out"], &late["cwd"]), (&json!(true), &json!("/usr")), "{late}");
+        assert!(late["output"].as_str().unwrap().starts_with("begun\n"), "{late}");
+        assert!(survivors(&mark).is_empty(), "{shell}");
+        assert_eq!(say(&mut server, "pwd")["output"], "/usr\n", "{shell}");
+    }
+}
+
+#[test]
+fn a_timeout_leaves_alone_what_something_in_the_background_starts_meanwhile() {
+    let (folder, mark) = (tempfile::tempdir().unwrap(), mark());
+    let mut server = Server::start(&["-s", "/bin/bash"]);
+    say(&mut server, &format!("cd '{}'", folder.path().display()));
+    let wait = "until [ -e begun ]; do sleep 0.01; done";
+    say(&mut server, &format!("({wait}; MARK={mark} sleep 300; touch ended) &"));
+    let command = "touch begun; sleep 300";
+    let late = server.call(json!({"command": command, "session": "work", "timeout": 2}));
+    assert_eq!(late["timed_out"], true, "{late}");
+    assert_eq!(survivors(&mark).len(), 1);
+    assert!(!folder.path().join("ended").exists());
+}
+
+#[test]
 fn a_break_that_stands_alone_breaks_nothing() {
     for shell in shells() {
         let mut server = Server::start(&["-s", shell]);

@@ -40,13 +40,13 @@ impl Inspector {
         seen.iter().map(|process| process.pid).collect()
     }
 
-    /// The live processes that its first process has started, if that can be found out.
-    pub(crate) async fn started(&self) -> Option<Vec<Identity>> {
-        self.processes_seen(Question::Started).await
+    /// Its living processes besides the first, if that can be found out.
+    pub(crate) async fn others(&self) -> Option<Vec<Identity>> {
+        self.processes_seen(Question::Others).await
     }
 
-    /// Signals what its first process has started, except these. Returns false if that is nothing.
-    pub(crate) async fn signal_started(&self, signal: i32, except: &[Identity]) -> bool {
+    /// Signals those, except these and everything below them. Returns false if there are none. Signal 0 does nothing.
+    pub(crate) async fn signal_others(&self, signal: i32, except: &[Identity]) -> bool {
         let question = Question::Signal { signal, except: except.to_vec() };
         self.processes_seen(question).await.is_some_and(|signalled| !signalled.is_empty())
     }

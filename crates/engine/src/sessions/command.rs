@@ -11,7 +11,7 @@ use mcpz_runtime::Later;
 use rustix::process::Signal;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use super::dialect::parse_report;
 use super::{Pipes, Queued, Session};
@@ -24,7 +24,7 @@ use crate::run::{Accounting, Action, Message, Run, TaskEnds, until};
 /// How long a command has to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long the shell may take to report after its command was killed.
+/// How long the shell may take to report after its command was killed, and everything killed to be gone.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The pause between two kills.
@@ -89,7 +89,7 @@ impl SessionCommand {
         let began = Instant::now();
         let controls = session.job.controls();
         let inspector = controls.inspector();
-        let ((), before) = tokio::join!(controls.switch(self.output.clone()), inspector.started());
+        let ((), before) = tokio::join!(controls.switch(self.output.clone()), inspector.others());
         let command = session.dialect.encode(&self.text);
         let deadline = self.plan.timeout.map(|timeout| began + timeout);
         let after = self.plan.timeout.unwrap_or_default();
@@ -168,28 +168,38 @@ impl Pipes {
         }
     }
 
-    /// Ends what the shell has started since. If it still does not report, ends the shell.
+    /// Ends everything that was started since. If the shell still does not report, ends the shell.
+    ///
+    /// What the command has put in the background is ended, too, even if it is no longer below the shell. What was there
+    /// before is left alone, with everything below it.
     async fn interrupt(&mut self, session: &Session, before: Option<&[Identity]>) -> Report {
-        session.signal_commands(Signal::TERM, before).await;
-        if let Ok(report) = timeout(GRACE, self.report(session)).await {
-            return report;
+        session.signal_since(Signal::TERM.as_raw(), before).await;
+        let grace = Instant::now() + GRACE;
+        let mut report = timeout_at(grace, self.report(session)).await.ok();
+        while report.is_some() && Instant::now() < grace && session.signal_since(0, before).await {
+            sleep(KILL_INTERVAL).await;
         }
         let until = Instant::now() + KILL_TIMEOUT;
-        // A shell that is busy itself has started nothing to kill.
-        while session.signal_commands(Signal::KILL, before).await && Instant::now() < until {
-            if let Ok(report) = timeout(KILL_INTERVAL, self.report(session)).await {
-                return report;
+        loop {
+            let killed = session.signal_since(Signal::KILL.as_raw(), before).await;
+            let waits = killed && Instant::now() < until;
+            match report {
+                Some(report) if !waits || matches!(report, Report::ShellEnded) => return report,
+                // A shell that is busy itself has started nothing to kill.
+                None if !waits => return session.end().await,
+                // Whatever was killed needs a moment to be gone.
+                Some(_) => sleep(KILL_INTERVAL).await,
+                None => report = timeout(KILL_INTERVAL, self.report(session)).await.ok(),
             }
         }
-        session.end().await
     }
 }
 
 impl Session {
-    /// Signals everything the shell has started since. Returns false if that is nothing, or cannot be found out.
-    async fn signal_commands(&self, signal: Signal, before: Option<&[Identity]>) -> bool {
+    /// Signals everything that was started since. Returns false if that is nothing, or cannot be found out.
+    async fn signal_since(&self, signal: i32, before: Option<&[Identity]>) -> bool {
         let Some(before) = before else { return false };
-        self.job.controls().inspector().signal_started(signal.as_raw(), before).await
+        self.job.controls().inspector().signal_others(signal, before).await
     }
 
     /// Ends the shell and everything it started.
