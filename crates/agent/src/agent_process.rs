@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 use std::process::Child;
 
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use rustix::io::retry_on_intr;
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid,
@@ -60,7 +60,7 @@ impl AgentProcess {
         // Without a pidfd it may be alive, and a traced process must be reaped by its tracer first.
         if let Ok(None) = waitpid(Some(id), WaitOptions::NOHANG) {
             let wait = move || retry_on_intr(|| waitpid(Some(id), WaitOptions::empty()));
-            let _ = aside(wait).await;
+            let _ = spawn_blocking(wait).await;
         }
     }
 }

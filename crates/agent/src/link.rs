@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use rustix::net::{RecvFlags, Shutdown};
 use rustix::process::Signal;
 use tokio::io::Interest;
@@ -79,13 +79,13 @@ impl Link {
         confinement: Confinement,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
         let mut cgroup = match limits.own_namespace {
-            true => aside(move || SandboxCgroup::create(&limits)).await.ok(),
+            true => spawn_blocking(move || SandboxCgroup::create(&limits)).await.ok(),
             false => None,
         };
         cgroup.iter().for_each(|cgroup| cgroup.start_inside(&mut command));
         let connected = Self::connect(command, limits, Some(confinement), &mut cgroup);
         if let Some(unused) = cgroup {
-            let _ = aside(move || drop(unused)).await;
+            let _ = spawn_blocking(move || drop(unused)).await;
         }
         let (link, greeted) = connected?;
         match greeted.await {
@@ -208,7 +208,7 @@ impl AgentMonitor {
         self.pool.resume_keepers();
         self.pool.agent.reap().await;
         let cgroups = std::mem::take(&mut self.cgroups);
-        let _ = aside(move || cgroup::clear_all(&cgroups)).await;
+        let _ = spawn_blocking(move || cgroup::clear_all(&cgroups)).await;
         self.pool.clear_cgroup().await;
         self.pool.forget_all();
         let until = Instant::now() + KEEPER_EXIT_TIME;

@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, Shutdown};
@@ -267,7 +267,7 @@ impl Pool {
         self.resume();
         if self.confined {
             let root = self.agent.id().as_raw_nonzero().get();
-            let _ = aside(move || resume_ours_below(root)).await;
+            let _ = spawn_blocking(move || resume_ours_below(root)).await;
         }
     }
 
@@ -285,7 +285,7 @@ impl Pool {
     /// Removes the cgroup of the sandbox, on a thread of its own because that may wait.
     pub async fn clear_cgroup(&self) {
         if let Some(cgroup) = self.take_cgroup() {
-            let _ = aside(move || drop(cgroup)).await;
+            let _ = spawn_blocking(move || drop(cgroup)).await;
         }
     }
 

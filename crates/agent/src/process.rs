@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use rustix::process::Signal;
@@ -332,7 +332,7 @@ impl Process {
             match self.pool {
                 Some(_) => drop(timeout(CLEANUP_TIME, &mut keeper.gone).await),
                 // A recorder has no agent above it to do this.
-                None => drop(aside(kill_and_reap_all).await),
+                None => drop(spawn_blocking(kill_and_reap_all).await),
             }
         }
         self.keeper = None;

@@ -45,7 +45,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::runtime::Handle;
@@ -192,7 +192,8 @@ impl Audit {
     /// Records the runs of processes that are gone as lost: they were killed, or the disk was full to the end.
     pub async fn record_lost_runs(&self) {
         let folder = self.shared.folder.clone();
-        let gone = aside(move || Writer::claim_abandoned(&folder)).await.unwrap_or_default();
+        let gone =
+            spawn_blocking(move || Writer::claim_abandoned(&folder)).await.unwrap_or_default();
         if gone.is_empty() {
             return;
         }
@@ -201,7 +202,7 @@ impl Audit {
             tracing::warn!("{}", self.error(source).chain());
         }
         let folder = self.shared.folder.clone();
-        let found = aside(move || (unended(&folder, &gone), gone)).await;
+        let found = spawn_blocking(move || (unended(&folder, &gone), gone)).await;
         let Ok((Ok(runs), gone)) = found else { return };
         for id in runs {
             self.record_end(&EndRecord::lost(&id), &id);
@@ -248,7 +249,7 @@ impl Audit {
     async fn append_synced(&self, record: &impl Serialize) -> Result<(), Error> {
         let file = self.append(record)?;
         self.flush();
-        let synced = aside(move || file.sync_data()).await;
+        let synced = spawn_blocking(move || file.sync_data()).await;
         synced.map_err(io::Error::from).flatten().map_err(|source| self.error(source))
     }
 

@@ -1,6 +1,6 @@
 //! The control socket, through which other processes of the same user manage the jobs of this one.
 //!
-//!     mcpz jobs ──┐                          ┌── server: the jobs of all its clients
+//!     mcpz jobs ──┐                          ┌── server: the jobs of all its owners
 //!                 ├── Request ──▶ socket ────┤
 //!     server ─────┘ ◀── Reply                └── recorder: its one job
 //!

@@ -22,11 +22,10 @@ use std::time::{Duration, Instant};
 use mcpz_agent::{Link, release_code_pages};
 use mcpz_audit::{Audit, Redaction};
 use mcpz_output::{Spill, Store};
-use mcpz_runtime::{Later, aside};
+use mcpz_runtime::{Later, spawn_blocking};
 use tokio::sync::SetOnce;
 
 use crate::bounds::Bounds;
-use crate::client::{About, Client};
 use crate::detached::JobsFolder;
 use crate::environment::Environment;
 use crate::error::Error;
@@ -34,7 +33,8 @@ use crate::gate::Gate;
 use crate::interpreter::{Absent, absent};
 use crate::jobs::{Job, Jobs, Reserved};
 use crate::outcome::Closing;
-use crate::owner::Owner;
+use crate::owner::{About, Owner};
+use crate::owner_identity::OwnerIdentity;
 use crate::request::{Command, Origin, RunRequest};
 use crate::resolved::Resolved;
 use crate::run::Run;
@@ -80,8 +80,8 @@ struct Shared {
     closing: Arc<OnceLock<Closing>>,
     /// How many owners have run something.
     owner_count: Arc<AtomicU64>,
-    /// The jobs of all clients, for the control socket.
-    clients: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
+    /// The jobs of all owners, for the control socket.
+    owners: Mutex<Vec<(Arc<str>, Weak<Jobs>)>>,
     agent: Mutex<AgentState>,
     /// All sandboxes, so that closing can end them.
     sandboxes: Mutex<Vec<Weak<Sandbox>>>,
@@ -117,7 +117,7 @@ impl Engine {
             control: OnceLock::new(),
             closing: Arc::default(),
             owner_count: Arc::default(),
-            clients: Mutex::default(),
+            owners: Mutex::default(),
             agent: Mutex::new(AgentState::NotNeededYet),
             sandboxes: Mutex::default(),
             making_sandbox: tokio::sync::RwLock::default(),
@@ -164,21 +164,22 @@ impl Engine {
         if self.settings().sandbox.is_some() { Absent::Either } else { absent(file) }
     }
 
-    /// A new client, with a name for the audit trail. Clients of the same kind and name find the same detached jobs.
-    pub fn client(&self, kind: &str, name: &str) -> Client {
+    /// A new owner, with a name for the audit trail. Owners of the same kind and name find the same detached jobs.
+    pub fn owner(&self, kind: &str, name: &str) -> Owner {
         let shared = &self.shared;
         shared.forgetting.call_once(|| {
             tokio::spawn(forget(Arc::downgrade(&shared.store), self.settings().keep_time));
         });
         let (account, share) = (shared.spill.account(), shared.turns.share());
         let outputs = shared.store.outputs(account.clone());
-        let owner = Owner::new(name, format!("{kind} {name}"), &shared.owner_count, account, share);
-        let client = Client::new(owner, Jobs::new(self.settings().runs.idle), outputs);
-        let mut clients = shared.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.retain(|(_, jobs)| jobs.strong_count() > 0);
-        clients.push((client.owner.name().clone(), Arc::downgrade(&client.jobs)));
-        drop(clients);
-        client
+        let identity =
+            OwnerIdentity::new(name, format!("{kind} {name}"), &shared.owner_count, account, share);
+        let owner = Owner::new(identity, Jobs::new(self.settings().runs.idle), outputs);
+        let mut owners = shared.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.retain(|(_, jobs)| jobs.strong_count() > 0);
+        owners.push((owner.identity.name().clone(), Arc::downgrade(&owner.jobs)));
+        drop(owners);
+        owner
     }
 
     /// Counters since the start.
@@ -196,7 +197,7 @@ impl Engine {
     pub fn warm_up(&self) {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
-            aside(move || spill.sweep());
+            spawn_blocking(move || spill.sweep());
             let audit = self.shared.audit.clone();
             tokio::spawn(async move { audit.record_lost_runs().await });
             tokio::spawn(async {
@@ -214,14 +215,14 @@ impl Engine {
         }
     }
 
-    /// The same, and makes the client's sandbox.
-    pub fn warm_up_for(&self, client: &Arc<Client>) {
+    /// The same, and makes the owner's sandbox.
+    pub fn warm_up_for(&self, owner: &Arc<Owner>) {
         self.warm_up();
         if self.settings().sandbox.is_some() {
-            let (engine, client) = (self.clone(), client.clone());
+            let (engine, owner) = (self.clone(), owner.clone());
             tokio::spawn(async move {
                 engine.ready().await;
-                if let Err(error) = engine.sandbox(&client).await {
+                if let Err(error) = engine.sandbox(&owner).await {
                     tracing::warn!("{}", error.chain());
                 }
             });
@@ -231,14 +232,14 @@ impl Engine {
     /// Starts a command when it is its turn, if the gate lets it through.
     pub async fn start(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Run, Error> {
         self.ready().await;
         let started = match request.session.clone() {
-            Some(name) => self.start_in_session(client, origin, &name, request).await,
-            None => self.start_alone(client, origin, request).await,
+            Some(name) => self.start_in_session(owner, origin, &name, request).await,
+            None => self.start_alone(owner, origin, request).await,
         };
         started.inspect_err(|error| self.log_not_run(error))
     }
@@ -255,17 +256,17 @@ impl Engine {
     }
 
     /// Reserves room for one more job. Hold it until the job is added.
-    pub fn reserve_job(&self, client: &Client) -> Result<Reserved, Error> {
+    pub fn reserve_job(&self, owner: &Owner) -> Result<Reserved, Error> {
         let limit = self.settings().runs.jobs;
-        Reserved::take(&client.jobs, limit).ok_or(Error::TooManyJobs { limit })
+        Reserved::take(&owner.jobs, limit).ok_or(Error::TooManyJobs { limit })
     }
 
     /// Makes a job of a command whose caller no longer waits. This lifts its deadline.
-    pub fn hand_over(&self, client: &Client, run: Run) -> Arc<Job> {
+    pub fn hand_over(&self, owner: &Owner, run: Run) -> Arc<Job> {
         run.handle().controls().become_job();
         self.open_control();
-        let job = client.jobs.add(run);
-        client.follow(&job.run, None, job.output.clone());
+        let job = owner.jobs.add(run);
+        owner.follow(&job.run, None, job.output.clone());
         job
     }
 

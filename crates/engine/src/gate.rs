@@ -19,7 +19,7 @@ use mcpz_policy::{Judgement, Scene, Verdict};
 use crate::bounds::Bounds;
 use crate::environment::{Environment, Login};
 use crate::error::Error;
-use crate::owner::Owner;
+use crate::owner_identity::OwnerIdentity;
 use crate::request::{Command, Input, Origin, RunRequest, Size};
 use crate::resolved::{Program, Resolved};
 use crate::settings::Settings;
@@ -82,7 +82,7 @@ impl Gate<'_> {
     /// Judges a request, records it and prepares the run.
     pub async fn clear(
         &self,
-        owner: &Owner,
+        owner: &OwnerIdentity,
         origin: &Origin,
         request: Resolved,
     ) -> Result<Cleared, Error> {
@@ -93,7 +93,7 @@ impl Gate<'_> {
     /// The same for a shell of ours that does nothing until it gets commands, each of which is judged.
     pub async fn clear_own(
         &self,
-        owner: &Owner,
+        owner: &OwnerIdentity,
         origin: &Origin,
         request: Resolved,
     ) -> Result<Cleared, Error> {
@@ -118,7 +118,7 @@ impl Gate<'_> {
 
     async fn pass(
         &self,
-        owner: &Owner,
+        owner: &OwnerIdentity,
         origin: &Origin,
         request: Resolved,
         judgement: Judgement,

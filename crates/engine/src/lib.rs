@@ -8,7 +8,6 @@
 //! over by its caller, or left behind by a command that ended. A session is a job whose shell takes commands.
 
 mod bounds;
-mod client;
 mod control;
 mod detached;
 mod engine;
@@ -20,6 +19,7 @@ mod jobs;
 mod observer;
 mod outcome;
 mod owner;
+mod owner_identity;
 mod request;
 mod resolved;
 mod run;
@@ -39,8 +39,8 @@ pub use stats::Latency;
 pub use variables::Variables;
 
 // Who asks, and for what.
-pub use client::{Client, Found};
 pub use observer::{Finished, Observer};
+pub use owner::{Found, Owner};
 pub use request::{Command, Input, Origin, RunRequest, Size};
 
 // What comes of it.

@@ -1,56 +1,150 @@
-//! The owner of a command.
+//! An owner of commands: its identity, and everything it has running or kept.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Weak};
 
-use mcpz_output::{Account, Output};
+use mcpz_output::{Kept, Output, Outputs};
 
-use crate::turns::Share;
+use crate::jobs::{Job, Jobs};
+use crate::outcome::Outcome;
+use crate::owner_identity::OwnerIdentity;
+use crate::request::RunRequest;
+use crate::run::Handle;
+use crate::sandbox::Sandbox;
+use crate::sessions::Sessions;
 
-/// An owner: its names, and its share of what all owners use together.
+/// An owner. Dropping it ends its jobs and sessions, and deletes its outputs.
 #[derive(Debug)]
 pub struct Owner {
-    name: Arc<str>,
-    key: String,
-    /// Assigned when it first runs something.
-    number: OnceLock<u64>,
-    /// How many owners have run something.
-    owner_count: Arc<AtomicU64>,
-    /// What it may keep on the disk.
-    pub(crate) account: Arc<Account>,
-    /// How many commands it may run at once.
-    pub(crate) share: Share,
+    pub(crate) identity: OwnerIdentity,
+    pub jobs: Arc<Jobs>,
+    outputs: Arc<Outputs<About>>,
+    pub(crate) sessions: Sessions,
+    /// The sandbox of its commands, once one exists.
+    pub(crate) sandbox: tokio::sync::Mutex<Option<Arc<Sandbox>>>,
+}
+
+/// What is noted about an output.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct About {
+    /// The request, by which a cursor without an id finds its output.
+    request: Option<RunRequest>,
+    /// How the command ended, once it has.
+    outcome: Option<Outcome>,
+}
+
+/// A kept output.
+#[derive(Debug, Clone)]
+pub struct Found {
+    pub output: Output,
+    /// How its command ended, once it has.
+    pub outcome: Option<Outcome>,
+    /// A compressed copy of its stdout, if one was made.
+    pub gzipped: Option<Output>,
+}
+
+impl Found {
+    pub fn new(output: Output, outcome: Option<Outcome>) -> Self {
+        Self { output, outcome, gzipped: None }
+    }
 }
 
 impl Owner {
-    pub(crate) fn new(
-        name: &str,
-        key: String,
-        owner_count: &Arc<AtomicU64>,
-        account: Arc<Account>,
-        share: Share,
-    ) -> Self {
-        let (number, owner_count) = (OnceLock::new(), owner_count.clone());
-        Self { name: name.into(), key, number, owner_count, account, share }
+    pub(crate) fn new(identity: OwnerIdentity, jobs: Jobs, outputs: Outputs<About>) -> Self {
+        Self {
+            identity,
+            jobs: Arc::new(jobs),
+            outputs: Arc::new(outputs),
+            sessions: Sessions::default(),
+            sandbox: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Its name in the audit trail. The name grants no access.
-    pub fn name(&self) -> &Arc<str> {
-        &self.name
+    pub fn name(&self) -> &str {
+        self.identity.name()
     }
 
-    /// Identifies it beyond the life of this process: detached jobs belong to the key they were started with.
-    pub fn key(&self) -> &str {
-        &self.key
+    /// Releases its sandbox. The sandbox and its temporary files go when its last command ends.
+    pub fn leave_sandbox(&self) {
+        // A locked sandbox is being made for a command.
+        if let Ok(mut sandbox) = self.sandbox.try_lock() {
+            sandbox.take();
+        }
     }
 
-    /// Distinguishes it from other owners that run something.
-    pub(crate) fn number(&self) -> u64 {
-        *self.number.get_or_init(|| self.owner_count.fetch_add(1, Ordering::Relaxed))
+    /// An empty output, for another form of a kept one.
+    pub fn new_output(&self) -> Output {
+        self.identity.new_output()
     }
 
-    /// An empty output for a run.
-    pub(crate) fn new_output(&self) -> Output {
-        Output::new(self.account.quota(None))
+    /// Keeps the output of a command that ended, under the id of its run.
+    pub fn keep(&self, outcome: Outcome) {
+        let (id, output) = (outcome.id.clone(), outcome.output.clone());
+        self.outputs.keep(&id, output, About { outcome: Some(outcome), ..About::default() });
+    }
+
+    /// Keeps the output of a running command, under the id of its run.
+    pub fn follow(&self, id: &str, request: Option<RunRequest>, output: Output) {
+        self.outputs.keep_new(id, output, About { request, outcome: None });
+    }
+
+    /// Notes how a followed command ended.
+    pub fn note_end(&self, id: &str, outcome: &Outcome) {
+        self.outputs.note(id, |about| about.outcome = Some(outcome.clone()));
+    }
+
+    /// Keeps a compressed copy beside an output.
+    pub fn keep_gzipped(&self, id: &str, gzipped: Output) {
+        self.outputs.keep_gzipped(id, gzipped);
+    }
+
+    /// Drops an output nobody needs.
+    pub fn forget(&self, id: &str) {
+        self.outputs.forget(id);
+    }
+
+    pub fn find(&self, id: &str) -> Option<Found> {
+        self.outputs.find(id).map(Found::from)
+    }
+
+    /// The newest run of the same request, with its id.
+    pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Found)> {
+        let found = self.outputs.find_newest(|about| about.request.as_ref() == Some(request));
+        found.map(|(id, kept)| (id, kept.into()))
+    }
+
+    /// Everything kept, oldest first.
+    pub fn list(&self) -> Vec<(String, Found)> {
+        self.outputs.list().into_iter().map(|(id, kept)| (id, kept.into())).collect()
+    }
+
+    /// Turns what commands leave running into jobs, for as long as the owner exists.
+    pub(crate) fn adopter(&self) -> Adopter {
+        Adopter { jobs: Arc::downgrade(&self.jobs), outputs: Arc::downgrade(&self.outputs) }
+    }
+}
+
+impl From<Kept<About>> for Found {
+    fn from(kept: Kept<About>) -> Self {
+        Self { output: kept.output, outcome: kept.about.outcome, gzipped: kept.gzipped }
+    }
+}
+
+/// Turns what commands leave running into jobs.
+pub(crate) struct Adopter {
+    jobs: Weak<Jobs>,
+    outputs: Weak<Outputs<About>>,
+}
+
+impl Adopter {
+    /// Turns what a run left behind into a job and returns its id. If the owner is gone, stops it.
+    pub fn adopt(&self, handle: Handle, outcome: &Outcome) -> Option<String> {
+        let (Some(jobs), Some(outputs)) = (self.jobs.upgrade(), self.outputs.upgrade()) else {
+            handle.controls().stop(Job::STOP_GRACE);
+            return None;
+        };
+        let job = jobs.adopt(handle, outcome);
+        outputs.keep_new(&job.run, job.output.clone(), About::default());
+        Some(job.id().to_owned())
     }
 }

@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mcpz_agent::{Confinement, Limits, Link};
 use mcpz_output::{Output, Stream};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
-use mcpz_runtime::{aside, random_name};
+use mcpz_runtime::{random_name, spawn_blocking};
 use mcpz_sandbox::{
     Bubblewrap, Cover, Layout, Mode, Network, Placeholders, SERVICE_VARIABLES, View,
 };
@@ -276,7 +276,7 @@ fn set_environment(command: &mut Command, variables: &Variables) {
 /// Finds out what a view covers now, and creates placeholders for the protected names that do not exist.
 async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
     let view = view.clone();
-    let surveyed = aside(move || {
+    let surveyed = spawn_blocking(move || {
         let mut layout = view.survey().map_err(Error::SandboxLayout)?;
         let placeholders = layout.create_placeholders().map_err(Error::Resources)?;
         Ok((layout, placeholders))

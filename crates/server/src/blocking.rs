@@ -1,7 +1,7 @@
 //! Work that may wait for the disk or take long, away from the thread that serves everybody.
 
 use mcpz_output::Stop;
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use tokio::task::JoinError;
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +23,7 @@ pub async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce(Stop) -> Result<T, mcpz_output::Error> + Send + 'static,
 ) -> Result<T, BlockingError> {
     let stop = Stop::default();
-    let work = aside({
+    let work = spawn_blocking({
         let stop = stop.clone();
         move || work(stop)
     });

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mcpz_engine::{Client, Engine, Observer, Origin};
+use mcpz_engine::{Engine, Observer, Origin, Owner};
 use mcpz_output::Stream;
 #[expect(
     deprecated,
@@ -40,7 +40,7 @@ const STDIO: &str = "stdio";
 #[derive(Clone)]
 pub struct Shell {
     engine: Engine,
-    owner: Arc<Client>,
+    owner: Arc<Owner>,
     tasks: Arc<Tasks>,
     tools: Arc<ToolSet>,
     faces: Arc<FaceSettings>,
@@ -58,7 +58,7 @@ impl Shell {
     /// Must be called within a tokio runtime.
     pub fn new(engine: Engine, tools: ToolSet, faces: FaceSettings) -> Self {
         Self {
-            owner: Arc::new(engine.client("local", STDIO)),
+            owner: Arc::new(engine.owner("local", STDIO)),
             tasks: Arc::new(Tasks::new(engine.settings().keep_time)),
             engine,
             tools: Arc::new(tools),
@@ -73,7 +73,7 @@ impl Shell {
     }
 
     /// The same shell for another owner.
-    pub fn for_owner(&self, owner: Arc<Client>, tasks: Arc<Tasks>) -> Self {
+    pub fn for_owner(&self, owner: Arc<Owner>, tasks: Arc<Tasks>) -> Self {
         let (log_threshold, subscriptions) = (LogThreshold::default(), Arc::default());
         Self { owner, tasks, log_threshold, subscriptions, ..self.clone() }
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpz_agent::give_memory_back;
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use tokio::time::timeout;
 
 pub use request::RequestMemory;
@@ -173,7 +173,7 @@ impl Memory {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async {
                 tokio::time::sleep(CALM).await;
-                let _ = aside(give_memory_back).await;
+                let _ = spawn_blocking(give_memory_back).await;
             });
         }
     }

@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Client, Found};
+use mcpz_engine::{Found, Owner};
 use mcpz_output::{Data, Error, PageRequest, Reader, Stream, View, mime};
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
 };
@@ -18,10 +18,10 @@ use crate::output_uri::OutputUri;
 const MAX_READ: usize = 1 << 20;
 
 /// Everything the owner can read. Looking into hundreds of outputs for their types takes a while.
-pub async fn list(owner: &Client) -> Vec<Resource> {
+pub async fn list(owner: &Owner) -> Vec<Resource> {
     let outputs = owner.list();
     let list = move || outputs.iter().flat_map(|(id, found)| resources(id, found)).collect();
-    aside(list).await.unwrap_or_default()
+    spawn_blocking(list).await.unwrap_or_default()
 }
 
 fn resources(id: &str, found: &Found) -> Vec<Resource> {
@@ -53,7 +53,7 @@ pub fn not_found(uri: &str) -> ErrorData {
 
 /// The beginning of an output, and its length.
 pub async fn read(
-    owner: &Client,
+    owner: &Owner,
     uri: &str,
     cancelled: &CancellationToken,
 ) -> Result<ReadResourceResult, ErrorData> {

@@ -17,7 +17,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_runtime::{Aside, aside};
+use mcpz_runtime::{Blocking, spawn_blocking};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientNotification, ClientRequest, ErrorData, GetExtensions, GetMeta, JsonRpcMessage,
@@ -47,7 +47,7 @@ pub struct Stdio {
     lines: Lines<Source>,
     waiting: VecDeque<Result<Message, Fault>>,
     /// A large line. It is here because the future that waits for it may be dropped.
-    parsing: Option<Aside<Vec<Result<Message, Fault>>>>,
+    parsing: Option<Blocking<Vec<Result<Message, Fault>>>>,
     /// The memory of the last line, until every message in it is answered.
     reservation: Option<Arc<Reservation>>,
     writer: Writer,
@@ -109,7 +109,7 @@ impl Stdio {
             let reservation = self.writer.account.reserve(Direction::Incoming, line.len());
             self.reservation = Some(Arc::new(reservation));
             match line.len() > message::LARGE {
-                true => self.parsing = Some(aside(move || message::read(line))),
+                true => self.parsing = Some(spawn_blocking(move || message::read(line))),
                 false => self.waiting = message::read(line).into(),
             }
         }

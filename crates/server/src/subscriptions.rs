@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcpz_engine::Client;
+use mcpz_engine::Owner;
 use mcpz_output::Output;
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -27,7 +27,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 pub const MAX_FOLLOWED: usize = 64;
 
 /// The output a URI names, if it belongs to the owner.
-pub fn find(owner: &Client, uri: &str) -> Option<Output> {
+pub fn find(owner: &Owner, uri: &str) -> Option<Output> {
     let uri: OutputUri = uri.parse().ok()?;
     Some(owner.find(&uri.id)?.output)
 }
@@ -68,7 +68,7 @@ impl Follower {
 }
 
 /// The part of a filter that names outputs of the owner.
-pub fn accepted_filter(owner: &Client, requested: &SubscriptionFilter) -> SubscriptionFilter {
+pub fn accepted_filter(owner: &Owner, requested: &SubscriptionFilter) -> SubscriptionFilter {
     let exists = |uri: &&String| find(owner, uri).is_some();
     let uris = requested.resource_subscriptions.iter().flatten().filter(exists);
     let mut accepted = SubscriptionFilter::new();
@@ -79,7 +79,7 @@ pub fn accepted_filter(owner: &Client, requested: &SubscriptionFilter) -> Subscr
 /// Notifies of changes to outputs and tasks until the client stops listening.
 pub async fn listen(
     context: &RequestContext<RoleServer>,
-    owner: &Client,
+    owner: &Owner,
     uris: Vec<String>,
     tasks: Vec<Arc<Task>>,
 ) {

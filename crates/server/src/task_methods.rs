@@ -1,6 +1,6 @@
 //! Answers requests about tasks, which rmcp passes on as custom requests (`message.rs` says why).
 
-use mcpz_engine::Client;
+use mcpz_engine::Owner;
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, CustomNotification, CustomRequest, CustomResult, ErrorData, GetMeta,
@@ -31,7 +31,7 @@ pub async fn answer(
     request: CustomRequest,
     context: RequestContext<RoleServer>,
     tasks: &Tasks,
-    owner: &Client,
+    owner: &Owner,
 ) -> Result<CustomResult, ErrorData> {
     if !declares(&context.meta) {
         let needed = ClientCapabilities::builder().enable_tasks().build();
@@ -77,7 +77,7 @@ async fn listen(
     ListenParams { notifications }: ListenParams,
     context: RequestContext<RoleServer>,
     tasks: &Tasks,
-    owner: &Client,
+    owner: &Owner,
 ) -> Result<CustomResult, ErrorData> {
     let ids = notifications.task_ids.iter();
     let followed: Vec<_> = ids.filter_map(|id| tasks.find(id)).take(MAX_FOLLOWED).collect();

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use mcpz_engine::Client;
+use mcpz_engine::Owner;
 
 use crate::handler::Shell;
 use crate::http::{Backend, Principal, write_engine_metrics, write_metric};
@@ -23,7 +23,7 @@ pub struct Tenants {
 }
 
 struct Tenant {
-    owner: Arc<Client>,
+    owner: Arc<Owner>,
     /// Handlers hold it while the tenant is connected. A task that outlasts them holds only the owner.
     tasks: Arc<Tasks>,
     last_seen: Instant,
@@ -55,7 +55,7 @@ impl Backend for Tenants {
             tenants.retain(|_, tenant| tenant.is_connected() || !tenant.owns_nothing());
         }
         let new = || Tenant {
-            owner: Arc::new(self.shell.engine().client("http", &principal.name)),
+            owner: Arc::new(self.shell.engine().owner("http", &principal.name)),
             tasks: Arc::new(Tasks::new(self.shell.engine().settings().keep_time)),
             last_seen: Instant::now(),
         };

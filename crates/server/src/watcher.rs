@@ -14,7 +14,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use mcpz_engine::{Client, Engine, Error, Job, Origin, Outcome, Run, RunRequest, Settings};
+use mcpz_engine::{Engine, Error, Job, Origin, Outcome, Owner, Run, RunRequest, Settings};
 use mcpz_output::{Output, Stream};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -96,7 +96,7 @@ impl Watcher {
     pub async fn run(
         &self,
         engine: &Engine,
-        owner: &Client,
+        owner: &Owner,
         request: RunRequest,
     ) -> Result<Outcome, Error> {
         let mut run = self.start(engine, owner, request).await?;
@@ -111,7 +111,7 @@ impl Watcher {
     pub async fn run_or_hand_over(
         &self,
         engine: &Engine,
-        owner: &Client,
+        owner: &Owner,
         request: RunRequest,
         after: Option<Duration>,
     ) -> Result<CallOutcome, Error> {
@@ -140,7 +140,7 @@ impl Watcher {
     pub async fn start_job(
         &self,
         engine: &Engine,
-        owner: &Client,
+        owner: &Owner,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
         let _reserved = engine.reserve_job(owner)?;
@@ -152,7 +152,7 @@ impl Watcher {
     pub async fn start_detached(
         &self,
         engine: &Engine,
-        owner: &Client,
+        owner: &Owner,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
         let started = engine.start_detached(owner, &self.origin, request).await;
@@ -170,7 +170,7 @@ impl Watcher {
     pub async fn run_followed(
         &self,
         engine: &Engine,
-        owner: &Client,
+        owner: &Owner,
         request: RunRequest,
         after: Option<Duration>,
     ) -> Result<(String, CallOutcome), Error> {
@@ -198,7 +198,7 @@ impl Watcher {
     pub async fn start(
         &self,
         engine: &Engine,
-        owner: &Client,
+        owner: &Owner,
         request: RunRequest,
     ) -> Result<Run, Error> {
         let started = tokio::select! {

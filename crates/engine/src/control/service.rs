@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedWriteHalf;
@@ -227,7 +227,7 @@ impl Service {
         if output.end(stream) <= at {
             return Ok(());
         }
-        let read = aside(move || output.read_next(stream, at, PIECE));
+        let read = spawn_blocking(move || output.read_next(stream, at, PIECE));
         let Piece { at, bytes, kept } = read.await.map_err(io::Error::from).flatten()?;
         *sent_up_to = at + bytes.len() as u64;
         let reply = match kept {

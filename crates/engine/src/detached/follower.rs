@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcpz_agent::Answer;
 use mcpz_output::{Output, Stream};
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
@@ -85,7 +85,7 @@ impl Follower {
     /// Ends the run. The recorder has left, and its folder contains the rest.
     async fn conclude(mut self, answer: oneshot::Sender<Result<Outcome, Error>>) {
         let job = self.job.clone();
-        let written = aside(move || job.read_end().ok_or_else(|| job.took()));
+        let written = spawn_blocking(move || job.read_end().ok_or_else(|| job.took()));
         let written = written.await.unwrap_or(Err(Duration::ZERO));
         let known = self.end.take().map_or(written, Ok);
         let end = known.unwrap_or_else(JobEnd::lost);
@@ -198,7 +198,7 @@ fn is_gone(error: &io::Error) -> bool {
 /// Reads what is in the files and was not sent, `lost` bytes aside.
 async fn read_rest(job: &JobFolder, output: &Output, lost: u64) {
     let (name, job, output) = (job.manifest.name(), job.clone(), output.clone());
-    let read = aside(move || {
+    let read = spawn_blocking(move || {
         let (file, mut piece) = (open(&job.output())?, vec![0; PIECE]);
         while output.cut(Stream::Stdout).is_none() {
             match file.read_at(&mut piece, output.end(Stream::Stdout))? {

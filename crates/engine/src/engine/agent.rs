@@ -1,4 +1,4 @@
-//! The agent that all clients share, and the one for the login shell.
+//! The agent that all owners share, and the one for the login shell.
 
 use std::sync::{MutexGuard, PoisonError};
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 
 use super::{Engine, Shared};
 use crate::control::{Access, ControlSocket};
@@ -10,7 +10,7 @@ use crate::detached::JobsFolder;
 use crate::jobs::{Job, Jobs};
 
 impl Engine {
-    /// Lets other processes of the same user manage the jobs of all clients. Needs a jobs folder.
+    /// Lets other processes of the same user manage the jobs of all owners. Needs a jobs folder.
     pub(super) fn open_control(&self) {
         let Some(jobs_folder) = self.jobs_folder() else { return };
         self.shared.opening_control.call_once(|| {
@@ -27,7 +27,7 @@ impl Engine {
                     tracing::warn!("cannot open the control socket, so `mcpz jobs` does not list this server: {error}");
                 }
             }
-            aside(move || jobs_folder.sweep());
+            spawn_blocking(move || jobs_folder.sweep());
         });
     }
 
@@ -44,11 +44,11 @@ impl Engine {
 }
 
 impl Shared {
-    /// The jobs of all clients, except detached ones, whose recorders have their own sockets.
+    /// The jobs of all owners, except detached ones, whose recorders have their own sockets.
     fn all_jobs(&self) -> Vec<(Arc<str>, Arc<Job>)> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.retain(|(_, jobs)| jobs.strong_count() > 0);
-        let jobs = clients.iter().filter_map(|(name, jobs)| Some((name, Weak::upgrade(jobs)?)));
+        let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
+        owners.retain(|(_, jobs)| jobs.strong_count() > 0);
+        let jobs = owners.iter().filter_map(|(name, jobs)| Some((name, Weak::upgrade(jobs)?)));
         let each = |(name, jobs): (&Arc<str>, Arc<Jobs>)| {
             let own = jobs.list().into_iter().filter(|job| !job.is_detached());
             own.map(|job| (name.clone(), job)).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! The jobs of a client, including those that outlive this process.
+//! The jobs of an owner, including those that outlive this process.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -6,12 +6,11 @@ use std::time::SystemTime;
 use mcpz_agent::{Ancestry, Identity, Spawn};
 use mcpz_audit::Audit;
 use mcpz_output::Output;
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Engine;
-use crate::client::Client;
 use crate::detached::{
     JobFolder, JobsFolder, Launch, LaunchError, Manifest, enclose, follow, launch,
 };
@@ -20,38 +19,39 @@ use crate::error::Error;
 use crate::gate::Plan;
 use crate::jobs::{EndState, Job};
 use crate::outcome::End;
+use crate::owner::Owner;
 use crate::request::{Origin, RunRequest};
 use crate::settings::Settings;
 
 impl Engine {
-    /// The jobs of a client with its earlier detached ones, oldest first.
-    pub async fn jobs(&self, client: &Client) -> Vec<Arc<Job>> {
+    /// The jobs of an owner with its earlier detached ones, oldest first.
+    pub async fn jobs(&self, owner: &Owner) -> Vec<Arc<Job>> {
         if let Some(jobs_folder) = self.jobs_folder() {
-            let key = client.owner.key().to_owned();
-            let found = aside(move || {
+            let key = owner.identity.key().to_owned();
+            let found = spawn_blocking(move || {
                 let mut found = jobs_folder.jobs_of(&key);
                 keep_admitted(&mut found);
                 found
             });
             let found = found.await.unwrap_or_default();
             let runs: Vec<_> = found.iter().map(|job| job.manifest.run.as_str()).collect();
-            client.jobs.forget_detached(&runs);
+            owner.jobs.forget_detached(&runs);
             let mut lookups = JoinSet::new();
             for folder in found {
-                if let (job, true) = self.follow(client, folder) {
+                if let (job, true) = self.follow(owner, folder) {
                     lookups.spawn(async move { job.wait_until_known().await });
                 }
             }
             lookups.join_all().await;
         }
-        client.jobs.list()
+        owner.jobs.list()
     }
 
-    /// The job with this id, if the client has it.
-    pub async fn job(&self, client: &Client, id: &str) -> Option<Arc<Job>> {
-        let known = match client.jobs.find(id) {
+    /// The job with this id, if the owner has it.
+    pub async fn job(&self, owner: &Owner, id: &str) -> Option<Arc<Job>> {
+        let known = match owner.jobs.find(id) {
             Some(job) => Some(job),
-            None => self.jobs(client).await.into_iter().find(|job| job.id() == id),
+            None => self.jobs(owner).await.into_iter().find(|job| job.id() == id),
         };
         if let Some(job) = known.as_ref().filter(|job| job.is_detached()) {
             job.wait_until_loaded().await;
@@ -59,36 +59,36 @@ impl Engine {
         known
     }
 
-    /// Starts a command that outlives its client and this process.
+    /// Starts a command that outlives its owner and this process.
     pub async fn start_detached(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
         self.ready().await;
-        let started = self.detach(client, origin, request).await;
+        let started = self.detach(owner, origin, request).await;
         started.inspect_err(|error| self.log_not_run(error))
     }
 
     async fn detach(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
-        self.jobs(client).await;
-        let reserved = self.reserve_job(client)?;
+        self.jobs(owner).await;
+        let reserved = self.reserve_job(owner)?;
         let command = self.masked_command(&request.command);
         let request = self.resolve(request);
-        let entry = self.log_entry(client, origin, &request, &command);
+        let entry = self.log_entry(owner, origin, &request, &command);
         let jobs_folder = self.jobs_folder().ok_or(Error::NoJobsFolder)?;
-        let cleared = self.gate().clear(&client.owner, origin, request).await;
+        let cleared = self.gate().clear(&owner.identity, origin, request).await;
         let (spawn, plan, recorded) = self.log_start(entry, cleared)?.into_parts();
         let manifest = Manifest {
             run: recorded.id().to_string(),
-            owner_key: client.owner.key().to_owned(),
-            owner: client.name().to_owned(),
+            owner_key: owner.identity.key().to_owned(),
+            owner: owner.name().to_owned(),
             command,
             started_at: SystemTime::now(),
             input: plan.input,
@@ -96,13 +96,13 @@ impl Engine {
             server: Identity::own(),
         };
         let (settings, environment) = (self.settings().clone(), self.environment().clone());
-        let launched = aside(move || {
+        let launched = spawn_blocking(move || {
             launch_recorder(&settings, &environment, &jobs_folder, manifest, spawn, plan)
         });
         match launched.await.unwrap_or(Err(Error::Closed.into())) {
             Ok(folder) => {
                 recorded.hand_over();
-                let (job, _) = self.follow(client, folder);
+                let (job, _) = self.follow(owner, folder);
                 drop(reserved);
                 job.wait_until_known().await;
                 Ok(job)
@@ -118,16 +118,16 @@ impl Engine {
         }
     }
 
-    /// Makes a detached run a job of its client. Returns whether it is new.
-    fn follow(&self, client: &Client, folder: JobFolder) -> (Arc<Job>, bool) {
-        let known = client.jobs.list().into_iter().find(|job| *job.run == *folder.manifest.run);
+    /// Makes a detached run a job of its owner. Returns whether it is new.
+    fn follow(&self, owner: &Owner, folder: JobFolder) -> (Arc<Job>, bool) {
+        let known = owner.jobs.list().into_iter().find(|job| *job.run == *folder.manifest.run);
         if let Some(known) = known {
             return (known, false);
         }
-        let output = Output::new(client.owner.account.read_only(folder.output()));
+        let output = Output::new(owner.identity.account.read_only(folder.output()));
         let (name, started_at) = (folder.manifest.name(), folder.manifest.started_at);
-        let job = client.jobs.add_detached(follow(folder, output), name, started_at);
-        client.follow(&job.run, None, job.output.clone());
+        let job = owner.jobs.add_detached(follow(folder, output), name, started_at);
+        owner.follow(&job.run, None, job.output.clone());
         tokio::spawn(record_loss(self.shared.audit.clone(), job.watch_end()));
         (job, true)
     }

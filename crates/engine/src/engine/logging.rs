@@ -1,9 +1,9 @@
 //! Logs commands that are about to run or were refused.
 
 use super::Engine;
-use crate::client::Client;
 use crate::error::Error;
 use crate::gate::Cleared;
+use crate::owner::Owner;
 use crate::request::Origin;
 use crate::resolved::Resolved;
 
@@ -11,14 +11,14 @@ impl Engine {
     /// The log entry for a request, if the log is on.
     pub(super) fn log_entry(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         request: &Resolved,
         shown: &str,
     ) -> Option<LogEntry> {
         tracing::enabled!(tracing::Level::INFO).then(|| LogEntry {
             tool: origin.tool.clone(),
-            owner: client.name().to_owned(),
+            owner: owner.name().to_owned(),
             directory: request.directory.display().to_string(),
             command: self.settings().log_commands.then(|| shown.to_owned()),
         })

@@ -1,17 +1,17 @@
-//! The sandboxes of clients.
+//! The sandboxes of owners.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, Weak};
 
 use super::Engine;
-use crate::client::Client;
 use crate::error::Error;
+use crate::owner::Owner;
 use crate::sandbox::{InnerAgent, Sandbox};
 
 impl Engine {
-    /// The sandbox of a client's commands: the current one if it is intact, or a new one.
-    pub(super) async fn sandbox(&self, client: &Client) -> Result<Arc<Sandbox>, Error> {
-        let mut own = client.sandbox.lock().await;
+    /// The sandbox of an owner's commands: the current one if it is intact, or a new one.
+    pub(super) async fn sandbox(&self, owner: &Owner) -> Result<Arc<Sandbox>, Error> {
+        let mut own = owner.sandbox.lock().await;
         let broken = own.as_ref().and_then(|sandbox| sandbox.broken());
         if let (Some(sandbox), None) = (own.as_ref(), &broken) {
             return Ok(sandbox.clone());

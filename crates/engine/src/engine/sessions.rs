@@ -7,8 +7,8 @@ use mcpz_agent::Spawn;
 use tokio::sync::oneshot;
 
 use super::Engine;
-use crate::client::Client;
 use crate::error::Error;
+use crate::owner::Owner;
 use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Accounting, Backing, Run};
 use crate::sessions::{Dialect, Queued, Session, SessionCommand};
@@ -17,28 +17,28 @@ impl Engine {
     /// Runs a command in the shell of a session. Starts the shell if the session has none.
     pub(super) async fn start_in_session(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         name: &str,
         request: RunRequest,
     ) -> Result<Run, Error> {
         let asked = Instant::now();
-        let (session, queued) = self.session(client, origin, name, &request).await?;
+        let (session, queued) = self.session(owner, origin, name, &request).await?;
         let _in_use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let (text, shown) = (text.clone(), self.masked_command(&request.command));
         let request = self.resolve(request);
-        let entry = self.log_entry(client, origin, &request, &shown);
+        let entry = self.log_entry(owner, origin, &request, &shown);
         // Held while judging: concurrent requests wait, and are judged with this one in their history.
         let mut history = session.history().await;
         let request = request.behind(history.text());
-        let cleared = self.gate().clear(&client.owner, origin, request).await;
+        let cleared = self.gate().clear(&owner.identity, origin, request).await;
         let cleared = self.log_start(entry, cleared)?;
         if self.settings().policy.restricts() {
             history.add(&text);
         }
         drop(history);
-        let turn = self.turn(client, &cleared).await;
+        let turn = self.turn(owner, &cleared).await;
         let (_, plan, recorded) = cleared.into_parts();
         let turn = match turn {
             Ok(turn) => turn,
@@ -49,7 +49,7 @@ impl Engine {
         };
         let observer = self.observer(origin, &shown);
         let accounting = Accounting::open(self.shared.stats.clone(), turn, asked, observer);
-        let (output, later) = (client.new_output(), self.shared.later.clone());
+        let (output, later) = (owner.new_output(), self.shared.later.clone());
         let command =
             SessionCommand { session, _in_use, text, plan, recorded, output, accounting, later };
         Ok(command.start(queued, shown))
@@ -58,7 +58,7 @@ impl Engine {
     /// A session, started if necessary, and a place in its queue.
     async fn session(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         name: &str,
         request: &RunRequest,
@@ -68,7 +68,7 @@ impl Engine {
             true => Err(Error::SessionAlreadyRuns { name: name.to_owned() }),
             false => Ok((session, queued)),
         };
-        let slot = client.sessions.slot(name, self.settings().runs.sessions)?;
+        let slot = owner.sessions.slot(name, self.settings().runs.sessions)?;
         let queued = slot.queue();
         if let Some(session) = slot.session() {
             return found(session, queued);
@@ -78,7 +78,7 @@ impl Engine {
         if let Some(session) = slot.session() {
             return found(session, permit.into());
         }
-        let session = self.start_session(client, origin, name, request).await?;
+        let session = self.start_session(owner, origin, name, request).await?;
         slot.set_session(session.clone());
         Ok((session, permit.into()))
     }
@@ -86,7 +86,7 @@ impl Engine {
     /// Starts the shell of a session. The start is recorded; each command is judged later.
     async fn start_session(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         name: &str,
         request: &RunRequest,
@@ -101,10 +101,10 @@ impl Engine {
             ..RunRequest::new(Command::Argv(dialect.command(shell)))
         };
         let begun = self.resolve(begun);
-        let cleared = self.gate().clear_own(&client.owner, origin, begun).await?;
+        let cleared = self.gate().clear_own(&owner.identity, origin, begun).await?;
         let (spawn, plan, recorded) = cleared.into_parts();
         let spawn = Spawn { controlled: true, ..spawn };
-        let (process, backing) = match self.spawn(client, spawn, recorded.id()).await {
+        let (process, backing) = match self.spawn(owner, spawn, recorded.id()).await {
             Ok(spawned) => spawned,
             Err(error) => {
                 recorded.end(Err(error.reason()));
@@ -115,7 +115,7 @@ impl Engine {
         let sandbox = backing.sandbox.clone();
         let backing = Backing { extra_pipes: Some(send_pipes), ..backing };
         let command = format!("session {name}: {}", shell.display());
-        let output = client.new_output();
+        let output = owner.new_output();
         let mut run = Run::start(process, command, plan, recorded, output, backing);
         if run.started().await.is_none() {
             let failed = run.outcome().await;
@@ -123,8 +123,8 @@ impl Engine {
         }
         let pipes = pipes.await.map_err(|_| Error::Closed)?;
         self.open_control();
-        let before = client.jobs.last_of_session(name);
-        let job = client.jobs.add_session(run, name.to_owned());
+        let before = owner.jobs.last_of_session(name);
+        let job = owner.jobs.add_session(run, name.to_owned());
         let session = Session::new(name.to_owned(), job, dialect, pipes, sandbox)?;
         let session = Arc::new(session.replacing(before.as_deref()));
         session.send_prelude().await;

@@ -9,10 +9,10 @@ use mcpz_agent::{FIRST_OWNER, LinkError, Process, Spawn, SpawnFrame, Unsent};
 use tokio::time::timeout;
 
 use super::Engine;
-use crate::client::Client;
 use crate::error::Error;
 use crate::gate::Cleared;
 use crate::observer::RunObserver;
+use crate::owner::Owner;
 use crate::request::{Origin, RunRequest};
 use crate::run::{Accounting, Backing, Run};
 use crate::turns::Turn;
@@ -21,22 +21,22 @@ impl Engine {
     /// Starts a command as a process of its own.
     pub(super) async fn start_alone(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         request: RunRequest,
     ) -> Result<Run, Error> {
         let asked = Instant::now();
         let shown = self.masked_command(&request.command);
         let request = self.resolve(request);
-        let entry = self.log_entry(client, origin, &request, &shown);
-        let cleared = self.gate().clear(&client.owner, origin, request).await;
+        let entry = self.log_entry(owner, origin, &request, &shown);
+        let cleared = self.gate().clear(&owner.identity, origin, request).await;
         let cleared = self.log_start(entry, cleared)?;
-        let turn = self.turn(client, &cleared).await;
+        let turn = self.turn(owner, &cleared).await;
         let (spawn, mut plan, recorded) = cleared.into_parts();
         plan.description = plan.description.map(|text| self.mask(&text));
         let ready = match turn {
             Ok(turn) => {
-                let spawned = self.spawn(client, spawn, recorded.id()).await;
+                let spawned = self.spawn(owner, spawn, recorded.id()).await;
                 spawned.map(|(process, backing)| (turn, process, backing))
             }
             Err(error) => Err(error),
@@ -50,7 +50,7 @@ impl Engine {
         };
         let observer = self.observer(origin, &shown);
         let accounting = Accounting::open(self.shared.stats.clone(), turn, asked, observer);
-        let (engine, adopter) = (self.clone(), client.adopter());
+        let (engine, adopter) = (self.clone(), owner.adopter());
         let backing = Backing {
             accounting: Some(accounting),
             adopt: Some(Box::new(move |handle, outcome| {
@@ -59,13 +59,13 @@ impl Engine {
             })),
             ..backing
         };
-        Ok(Run::start(process, shown, plan, recorded, client.new_output(), backing))
+        Ok(Run::start(process, shown, plan, recorded, owner.new_output(), backing))
     }
 
     /// Waits until it is a command's turn, but no longer than the command itself may take.
-    pub(super) async fn turn(&self, client: &Client, cleared: &Cleared) -> Result<Turn, Error> {
+    pub(super) async fn turn(&self, owner: &Owner, cleared: &Cleared) -> Result<Turn, Error> {
         let patience = cleared.timeout().unwrap_or(self.settings().timeout);
-        let turn = timeout(patience, self.shared.turns.take(&client.owner.share)).await;
+        let turn = timeout(patience, self.shared.turns.take(&owner.identity.share)).await;
         turn.map_err(|_| Error::Busy).flatten()
     }
 
@@ -76,17 +76,17 @@ impl Engine {
         Some(RunObserver { observer, command })
     }
 
-    /// Starts a process: through the shared agent or, in a sandbox, through the client's own.
+    /// Starts a process: through the shared agent or, in a sandbox, through the owner's own.
     pub(super) async fn spawn(
         &self,
-        client: &Client,
+        owner: &Owner,
         mut spawn: Spawn,
         run: &str,
     ) -> Result<(Process, Backing), Error> {
         let (closing, later) = (self.shared.closing.clone(), self.shared.later.clone());
         let backing = Backing { closing, later, ..Backing::default() };
         if self.settings().sandbox.is_none() {
-            let (engine, owner) = (self.clone(), client.owner.number());
+            let (engine, owner) = (self.clone(), owner.identity.number());
             let process = self.send(owner, SpawnFrame::new(spawn)?)?;
             let restart = move |letter| engine.send(owner, letter);
             return Ok((process, Backing { restart: Some(Box::new(restart)), ..backing }));
@@ -94,7 +94,7 @@ impl Engine {
         let own = std::mem::take(&mut spawn.environment);
         let mut tries = 0..2;
         loop {
-            let sandbox = self.sandbox(client).await?;
+            let sandbox = self.sandbox(owner).await?;
             // Last, so that the request's own variables win.
             spawn.environment = sandbox.variables(run).into_iter().chain(own.clone()).collect();
             let unsent = match sandbox.link().send(FIRST_OWNER, SpawnFrame::new(spawn)?) {

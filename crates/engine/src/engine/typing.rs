@@ -4,9 +4,9 @@ use mcpz_audit::TypedInput;
 use mcpz_policy::Scene;
 
 use super::Engine;
-use crate::client::Client;
 use crate::error::Error;
 use crate::jobs::{Job, Typing};
+use crate::owner::Owner;
 use crate::request::Origin;
 use crate::settings::Settings;
 
@@ -14,7 +14,7 @@ impl Engine {
     /// Types into a job, unless the program that reads it must not get that input.
     pub async fn write(
         &self,
-        client: &Client,
+        owner: &Owner,
         origin: &Origin,
         job: &Job,
         typing: &Typing,
@@ -22,7 +22,7 @@ impl Engine {
         let hidden = job.has_terminal() && job.controls().inspector().hides_input().await;
         let bytes = typing.bytes();
         let entered = TypedInput {
-            source: origin.source(client.name()),
+            source: origin.source(owner.name()),
             run: &job.run,
             job: job.id(),
             text: &typing.text,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_output::{Data, Filter, PageRequest, ReadPosition, Reader, Stream};
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use regex::{Regex, RegexBuilder};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -147,7 +147,7 @@ async fn matching_line(
     place: &mut Position,
 ) -> Option<String> {
     let (job, pattern, mut next) = (job.clone(), pattern.cloned(), *place);
-    let searched = aside(move || {
+    let searched = spawn_blocking(move || {
         let matches = |line: &str| pattern.as_ref().is_none_or(|pattern| pattern.is_match(line));
         // A prompt is a line without an end.
         let [stdout, stderr] = [Stream::Stdout, Stream::Stderr]

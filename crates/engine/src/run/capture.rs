@@ -18,7 +18,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use mcpz_runtime::{Aside, aside};
+use mcpz_runtime::{Blocking, spawn_blocking};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::unix::pipe::Receiver;
 
@@ -72,7 +72,7 @@ enum State {
     New(OwnedFd),
     Open(Receiver),
     /// A thread has the buffer.
-    Moving(Aside<Moved>),
+    Moving(Blocking<Moved>),
     Closed,
 }
 
@@ -238,7 +238,7 @@ impl Capture {
         };
         let (stream, output) = (self.stream, self.output.clone());
         let buffer = std::mem::take(&mut self.buffer);
-        self.state = State::Moving(aside(move || {
+        self.state = State::Moving(spawn_blocking(move || {
             buffer.keep(&output, stream);
             match pipe.zip(budget) {
                 Some((pipe, budget)) => copy_on_thread(pipe, &output, stream, buffer, budget),

@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use rmcp::model::{
     ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion,
 };
@@ -146,7 +146,7 @@ impl<R: Backend> Endpoint<R> {
         let (bytes, reservation) = self.read(body, &principal.account).await?;
         let read = move |bytes| message::read(Line::Whole(bytes));
         let messages = match bytes.len() > message::LARGE {
-            true => aside(move || read(bytes)).await.map_err(|_| Refusal::Busy)?,
+            true => spawn_blocking(move || read(bytes)).await.map_err(|_| Refusal::Busy)?,
             false => read(bytes),
         };
         let mut messages = messages.into_iter().collect::<Result<Vec<_>, Fault>>()?;

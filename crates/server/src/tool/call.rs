@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Client, Engine, Error, RunRequest};
+use mcpz_engine::{Engine, Error, Owner, RunRequest};
 use rmcp::model::JsonObject;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -14,7 +14,7 @@ use crate::watcher::{CallOutcome, Watcher};
 
 pub struct Call<'a> {
     pub engine: &'a Engine,
-    pub owner: &'a Client,
+    pub owner: &'a Owner,
     pub faces: &'a FaceSettings,
     pub tool: &'static Tool,
     /// The tools the client can call.

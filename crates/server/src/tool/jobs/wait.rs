@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcpz_engine::{Condition, Settings};
-use mcpz_runtime::aside;
+use mcpz_runtime::spawn_blocking;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -66,7 +66,9 @@ impl WaitParams {
             Some(WaitFor::Text) => {
                 let pattern = self.pattern.clone().ok_or_else(|| missing("pattern"))?;
                 // A pattern can take a tenth of a second to compile.
-                aside(move || Condition::text(&pattern)).await.map_err(BlockingError::Thread)??
+                spawn_blocking(move || Condition::text(&pattern))
+                    .await
+                    .map_err(BlockingError::Thread)??
             }
             Some(WaitFor::Port) => Condition::Port(self.port.ok_or_else(|| missing("port"))?),
         };

@@ -8,24 +8,24 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::task::{self, JoinError, JoinHandle};
 
 /// The future result of blocking work.
-pub enum Aside<T> {
+pub enum Blocking<T> {
     OnThread(JoinHandle<Option<T>>),
     /// Done on the caller's thread; `None` once it was polled.
     Done(Option<T>),
 }
 
 /// Starts blocking work at once.
-pub fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Aside<T> {
+pub fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Blocking<T> {
     let work = Arc::new(Mutex::new(Some(work)));
     let theirs = work.clone();
     // If tokio panics here, its queue still holds the work, and a later thread may try to run it again.
-    let started = catch_unwind(AssertUnwindSafe(|| spawn_blocking(move || do_once(&theirs))));
+    let started = catch_unwind(AssertUnwindSafe(|| task::spawn_blocking(move || do_once(&theirs))));
     match started {
-        Ok(handle) => Aside::OnThread(handle),
-        Err(_) => Aside::Done(do_once(&work)),
+        Ok(handle) => Blocking::OnThread(handle),
+        Err(_) => Blocking::Done(do_once(&work)),
     }
 }
 
@@ -35,7 +35,7 @@ fn do_once<T>(work: &Mutex<Option<impl FnOnce() -> T>>) -> Option<T> {
     work.map(|work| work())
 }
 
-impl<T> Future for Aside<T> {
+impl<T> Future for Blocking<T> {
     type Output = Result<T, JoinError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -50,4 +50,4 @@ impl<T> Future for Aside<T> {
 }
 
 // The result is never pinned: it is moved out.
-impl<T> Unpin for Aside<T> {}
+impl<T> Unpin for Blocking<T> {}
