@@ -52,7 +52,7 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error("the agent cannot be set up")]
-    Setup(#[source] io::Error),
+    Enforcement(#[source] io::Error),
     #[error("the server speaks version {theirs} of the protocol, this agent {VERSION}")]
     Version { theirs: u16 },
     #[error("the server sends requests before its greeting")]
@@ -66,7 +66,7 @@ pub enum AgentError {
 /// Serves the stream on standard input until it ends. When this returns, every process that was started is
 /// gone, except those that not even SIGKILL ends.
 pub fn serve_stdin() -> Result<(), AgentError> {
-    let socket = detach_stdin().map_err(AgentError::Setup)?;
+    let socket = detach_stdin().map_err(AgentError::Enforcement)?;
     close_on_exec_from(3);
     signals::block_all();
     // A terminal's signals are meant for the server, and commands must not read our memory.
@@ -96,21 +96,21 @@ struct Agent {
     server: OwnedFd,
     inbox: Inbox,
     /// Set by the server's greeting.
-    setup: Option<Setup>,
-    keepers: HashMap<Pid, KeeperEntry>,
+    setup: Option<Enforcement>,
+    keepers: HashMap<Pid, ForkedKeeper>,
     keeper_count: KeeperCount,
     /// What each command applies to itself, if commands are confined.
     restrictions: Option<Restrictions>,
 }
 
 /// The limits of every run, and the cgroups that enforce them.
-struct Setup {
+struct Enforcement {
     limits: Limits,
     cgroups: AgentCgroups,
 }
 
 /// What the agent knows of one keeper.
-struct KeeperEntry {
+struct ForkedKeeper {
     id: u64,
     owner: u64,
     cgroup: Option<KeeperCgroup>,
@@ -148,7 +148,7 @@ impl Agent {
                 let sent: Vec<_> = listener.iter().map(|(listener, _)| listener.as_fd()).collect();
                 let folders = cgroups.paths();
                 self.report(&AgentEvent::Hello { version: VERSION, cgroups: folders, port }, &sent);
-                self.setup = Some(Setup { limits: *limits, cgroups });
+                self.setup = Some(Enforcement { limits: *limits, cgroups });
                 release_code_pages();
             }
             AgentRequest::Hello { version, .. } => {
@@ -156,13 +156,17 @@ impl Agent {
             }
             AgentRequest::StartKeeper { keeper, owner } => {
                 let (keeper, owner) = (*keeper, *owner);
-                let Some(Setup { limits, cgroups }) = &mut self.setup else {
+                let Some(Enforcement { limits, cgroups }) = &mut self.setup else {
                     return Err(AgentError::NoHello);
                 };
                 match self.inbox.take_fds(1).and_then(|mut fds| fds.pop()) {
                     Some(socket) => {
                         let (limits, cgroup) = (*limits, cgroups.add(owner));
-                        self.fork_keeper(KeeperEntry { id: keeper, owner, cgroup }, socket, limits);
+                        self.fork_keeper(
+                            ForkedKeeper { id: keeper, owner, cgroup },
+                            socket,
+                            limits,
+                        );
                     }
                     // This process has too many open files: the kernel has closed the socket, which the server sees.
                     None => self.report(&AgentEvent::KeeperGone { keeper }, &[]),
@@ -172,7 +176,7 @@ impl Agent {
         Ok(())
     }
 
-    fn fork_keeper(&mut self, entry: KeeperEntry, socket: OwnedFd, limits: Limits) {
+    fn fork_keeper(&mut self, entry: ForkedKeeper, socket: OwnedFd, limits: Limits) {
         // SAFETY: this process has one thread, so the child finds nothing half done. It never
         // returns into our code: it serves and exits.
         match unsafe { libc::fork() } {
@@ -219,7 +223,7 @@ impl Agent {
     }
 
     /// Kills what killed keepers left behind: their processes are our children now.
-    fn clean_up_killed(&mut self, mut killed: Vec<KeeperEntry>) {
+    fn clean_up_killed(&mut self, mut killed: Vec<ForkedKeeper>) {
         if killed.is_empty() {
             return;
         }
@@ -229,7 +233,7 @@ impl Agent {
     }
 
     /// Removes the cgroups of a keeper that has ended, and reports that it is gone.
-    fn clean_up(&mut self, entry: KeeperEntry) {
+    fn clean_up(&mut self, entry: ForkedKeeper) {
         if let Some(cgroup) = entry.cgroup {
             cgroup.remove();
         }
@@ -284,7 +288,7 @@ impl Agent {
     /// that do not.
     fn close(mut self) {
         let me = getpid().as_raw_nonzero().get();
-        let is_run = |keepers: &HashMap<Pid, KeeperEntry>, pid| {
+        let is_run = |keepers: &HashMap<Pid, ForkedKeeper>, pid| {
             Pid::from_raw(pid).is_none_or(|pid| !keepers.contains_key(&pid))
         };
         let mut all = tree::descendants(me);

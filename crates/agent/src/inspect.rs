@@ -55,13 +55,13 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     Processes(Vec<Identity>),
-    Readers(Vec<Reader>),
+    Readers(Vec<InputReader>),
     YesNo(bool),
 }
 
 /// A program that reads the input of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reader {
+pub struct InputReader {
     /// The file name of its executable.
     pub name: String,
     /// The beginning of its command line, without the name.
@@ -126,7 +126,7 @@ impl Subject<'_> {
         input != "/dev/null" && pids_below().iter().any(|pid| input::waits_to_read(*pid, &input))
     }
 
-    fn readers(&self) -> Vec<Reader> {
+    fn readers(&self) -> Vec<InputReader> {
         let Some(input) = self.input() else { return Vec::new() };
         // None may be missed, so this scans every process of the machine.
         let all = tree::descendants(own()).into_iter();
@@ -162,13 +162,13 @@ fn identities(entries: &[tree::ProcessStat]) -> Vec<Identity> {
     entries.iter().map(Identity::from).collect()
 }
 
-fn reader(pid: i32) -> Option<Reader> {
+fn reader(pid: i32) -> Option<InputReader> {
     let name = read_proc_link(pid, "exe")?.file_name()?.to_string_lossy().into_owned();
     let mut line = Vec::new();
     let file = File::open(format!("/proc/{pid}/cmdline")).ok()?;
     file.take(MAX_COMMAND_LINE).read_to_end(&mut line).ok()?;
     let arguments = line.split(|byte| *byte == 0).skip(1).map(<[u8]>::to_vec).collect();
-    Some(Reader { name, arguments })
+    Some(InputReader { name, arguments })
 }
 
 fn read_proc_link(pid: i32, name: &str) -> Option<PathBuf> {

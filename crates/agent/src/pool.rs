@@ -65,13 +65,13 @@ pub struct Pool {
 struct State {
     /// With the time when they became idle, the most recent last.
     idle: Vec<(KeeperConnection, Instant)>,
-    all: HashMap<u64, KeeperEntry>,
+    all: HashMap<u64, PooledKeeper>,
     started: u64,
     closed: bool,
 }
 
 /// What the pool knows of a keeper, idle or not.
-struct KeeperEntry {
+struct PooledKeeper {
     socket: Weak<UnixStream>,
     /// Dropped when the keeper has ended, which completes [`KeeperConnection::gone`].
     _gone: oneshot::Sender<()>,
@@ -171,7 +171,9 @@ impl Pool {
             }
             state.started += 1;
             let keeper = state.started;
-            state.all.insert(keeper, KeeperEntry { socket: Arc::downgrade(&socket), _gone: ended });
+            state
+                .all
+                .insert(keeper, PooledKeeper { socket: Arc::downgrade(&socket), _gone: ended });
             keeper
         };
         if let Err(error) = self.request(&AgentRequest::StartKeeper { keeper, owner }, Some(theirs))

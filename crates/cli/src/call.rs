@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use mcpz_engine::Closing;
 use mcpz_runtime::Later;
-use mcpz_server::Shell;
+use mcpz_server::ShellServer;
 use reply::Reply;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientConfig, Implementation, ProgressNotificationParam,
@@ -61,7 +61,7 @@ pub fn run(flags: &CallFlags) -> Result<ExitCode, Box<dyn Error>> {
     })
 }
 
-async fn call(shell: Shell, flags: &CallFlags) -> Result<u8, Box<dyn Error>> {
+async fn call(shell: ShellServer, flags: &CallFlags) -> Result<u8, Box<dyn Error>> {
     let (ours, theirs) = tokio::io::duplex(PIPE);
     let server = tokio::spawn(async move { mcpz_server::serve(shell, theirs).await });
     let client = Terminal::new().serve(ours).await?;

@@ -12,7 +12,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use mcpz_audit::visible;
-use mcpz_engine::{Action, Connection, Job, JobFolder, JobListing, JobsFolder, OutputRange, Reply};
+use mcpz_engine::{
+    Connection, ControlReply, Job, JobFolder, JobListing, JobsFolder, OutputRange, RunAction,
+};
 use mcpz_output::Stream;
 use tokio::runtime::Builder;
 
@@ -136,7 +138,9 @@ async fn print_streamed(folder: &Path, run: &str, follow: bool) -> io::Result<u6
     visit.follow(run, OutputRange::Everything, follow)?;
     let (mut stdout, mut printed) = (io::stdout().lock(), HashMap::from([(Stream::Stdout, 0)]));
     while let Some(tell) = visit.next().await {
-        if let Reply::Output { stream, at, bytes } | Reply::Passing { stream, at, bytes } = tell {
+        if let ControlReply::Output { stream, at, bytes }
+        | ControlReply::Passing { stream, at, bytes } = tell
+        {
             let before = printed.insert(stream, at + bytes.len() as u64).unwrap_or(0);
             if at > before {
                 write!(stdout, "{}", missing(at - before))?;
@@ -172,10 +176,10 @@ async fn stop(shelf: &JobsFolder, id: &str) -> Result<(), Box<dyn Error>> {
     let mut visit = Connection::open(&folder)?;
     // Follows first: a recorder exits when its job has ended and nobody follows it.
     visit.follow(&job.run, OutputRange::Nothing, true)?;
-    visit.say(&job.run, Action::Stop { grace: Job::STOP_GRACE }, || ())?;
+    visit.say(&job.run, RunAction::Stop { grace: Job::STOP_GRACE }, || ())?;
     let ended = async {
         while let Some(tell) = visit.next().await {
-            if let Reply::Ended(ending) = tell {
+            if let ControlReply::Ended(ending) = tell {
                 return Some(ending.survivors);
             }
         }

@@ -3,7 +3,7 @@
 
 use mcpz_policy::{Policy, Rule, RuleError, Threats, Unresolved};
 
-use crate::restrictions::{Restrictions, RestrictionsError};
+use crate::restrictions::{ImportedRules, RestrictionsError};
 use crate::settings::{self, Entry, Settings};
 
 #[derive(Debug, thiserror::Error)]
@@ -23,7 +23,7 @@ pub enum PolicyError {
 /// The policy of the settings and of an assistant's settings file that they name.
 pub fn load(settings: &Settings) -> Result<Policy, PolicyError> {
     let (policy, tool) = (&settings.policy, &settings.shell_tool);
-    let restrictions = tool.settings().map(|path| Restrictions::load(&path)).transpose()?;
+    let restrictions = tool.settings().map(|path| ImportedRules::load(&path)).transpose()?;
     let restrictions = restrictions.unwrap_or_default();
     let allow = policy.allow().as_deref().map(rules).transpose()?;
     // Each list says alone what may run. Only commands on both may run then, so one list must go.

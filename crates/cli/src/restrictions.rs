@@ -34,7 +34,7 @@ const NOTHING_LISTED: &str =
 
 /// Rules for the policy.
 #[derive(Debug, Default)]
-pub struct Restrictions {
+pub struct ImportedRules {
     /// What may run; `None` for everything.
     pub allow: Option<Vec<Rule>>,
     pub deny: Vec<Rule>,
@@ -90,7 +90,7 @@ pub enum Problem {
     NoRules,
 }
 
-impl Restrictions {
+impl ImportedRules {
     pub fn load(path: &Path) -> Result<Self, RestrictionsError> {
         let text = std::fs::read_to_string(path).map_err(Problem::Read);
         let read = text.and_then(|text| Self::read(&text));
@@ -172,20 +172,20 @@ impl Lists<'_> {
         Ok(())
     }
 
-    fn restrictions(self) -> Result<Restrictions, Problem> {
+    fn restrictions(self) -> Result<ImportedRules, Problem> {
         let Self { only, mut deny, .. } = self;
         if only.is_empty() && deny.is_empty() {
             return Err(Problem::NoRules);
         }
         let Some(allow) = only.into_iter().reduce(|a, b| on_both(&a, &b)) else {
-            return Ok(Restrictions { allow: None, deny });
+            return Ok(ImportedRules { allow: None, deny });
         };
         if allow.is_empty() {
             deny.push(everything(NOTHING_LISTED));
         }
         let allow =
             Some(allow).filter(|rules| !rules.is_empty() && !rules.iter().any(Rule::is_everything));
-        Ok(Restrictions { allow, deny })
+        Ok(ImportedRules { allow, deny })
     }
 }
 

@@ -13,7 +13,9 @@ use std::time::Duration;
 use mcpz_audit::AuditSettings;
 use mcpz_engine::Engine;
 use mcpz_runtime::Later;
-use mcpz_server::{FaceSettings, MaxAnswer, MemoryLimits, Shell, Spans, ToolSet, UnknownTool};
+use mcpz_server::{
+    FaceSettings, MaxAnswer, MemoryLimits, ShellServer, Spans, ToolSet, UnknownTool,
+};
 
 use crate::command_environment::{
     CommandEnvironment, InvalidPattern, UnusableShell, VariableFilter,
@@ -151,8 +153,8 @@ impl Setup {
     }
 
     /// The server. Must be called within a tokio runtime.
-    pub fn shell(self, later: Later) -> Shell {
-        let shell = Shell::new(Engine::new(self.engine, later), self.tools, self.faces);
+    pub fn shell(self, later: Later) -> ShellServer {
+        let shell = ShellServer::new(Engine::new(self.engine, later), self.tools, self.faces);
         let shell = if self.no_stderr { shell.without_stderr() } else { shell };
         match self.spans {
             Some(spans) => shell.traced(spans),

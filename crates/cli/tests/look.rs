@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 
 use mcpz_agent::{
-    Answer, Directory, FIRST_OWNER, Identity, Limits, Link, Process, ProcessEvent, Program,
-    Question, Reader, Spawn, Started, Status, Stdin,
+    Answer, Directory, FIRST_OWNER, Identity, InputReader, Limits, Link, Process, ProcessEvent,
+    Program, Question, Spawn, Started, Status, Stdin,
 };
 use rustix::process::Signal;
 use rustix::termios::tcgetwinsize;
@@ -76,7 +76,7 @@ impl Asked {
         }
     }
 
-    async fn readers(&mut self) -> Vec<Reader> {
+    async fn readers(&mut self) -> Vec<InputReader> {
         match self.ask(Question::Readers).await {
             Answer::Readers(readers) => readers,
             other => panic!("readers, not {other:?}"),

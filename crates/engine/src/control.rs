@@ -1,8 +1,8 @@
 //! The control socket, through which other processes of the same user manage the jobs of this one.
 //!
 //!     mcpz jobs ──┐                          ┌── server: the jobs of all its owners
-//!                 ├── Request ──▶ socket ────┤
-//!     server ─────┘ ◀── Reply                └── recorder: its one job
+//!                 ├── request ──▶ socket ────┤
+//!     server ─────┘ ◀── reply                └── recorder: its one job
 //!
 //! The socket is in a folder that only its user can enter. Processes that a server runs are refused ([`Access`]). The
 //! policy is not consulted: any other process of that user could just as well attach a debugger.
@@ -27,9 +27,9 @@ use tokio::net::UnixListener;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-pub use access::{Access, Refusal};
-pub use connection::{Connection, Refused};
-pub use messages::{JobListing, OutputRange, Reply};
+pub use access::{Access, PeerRefusal};
+pub use connection::{AccessDenied, Connection};
+pub use messages::{ControlReply, JobListing, OutputRange};
 
 use crate::jobs::Job;
 

@@ -33,7 +33,7 @@ use crate::gate::Gate;
 use crate::interpreter::{Absent, absent};
 use crate::jobs::{Job, Jobs, Reserved};
 use crate::outcome::Closing;
-use crate::owner::{About, Owner};
+use crate::owner::{OutputDetails, Owner};
 use crate::owner_identity::OwnerIdentity;
 use crate::request::{Command, Origin, RunRequest};
 use crate::resolved::Resolved;
@@ -63,7 +63,7 @@ struct Shared {
     environment: SetOnce<Environment>,
     bounds: Bounds,
     spill: Arc<Spill>,
-    store: Arc<Store<About>>,
+    store: Arc<Store<OutputDetails>>,
     audit: Audit,
     turns: Turns,
     stats: Arc<Stats>,
@@ -95,7 +95,9 @@ impl Engine {
         let store = Arc::new(Store::new(settings.keep_time));
         let make_room = Arc::downgrade(&store);
         let spill = Spill::new(settings.spill.clone()).making_room(move |of| {
-            make_room.upgrade().is_some_and(|store: Arc<Store<About>>| store.forget_oldest(of))
+            make_room
+                .upgrade()
+                .is_some_and(|store: Arc<Store<OutputDetails>>| store.forget_oldest(of))
         });
         let secrets = settings.environment.secrets.clone();
         let redaction = Redaction { log_commands: settings.log_commands, secrets };
@@ -301,7 +303,7 @@ impl Engine {
 }
 
 /// Drops expired outputs, for as long as the store exists.
-async fn forget(store: Weak<Store<About>>, time: Duration) {
+async fn forget(store: Weak<Store<OutputDetails>>, time: Duration) {
     while let Some(store) = store.upgrade() {
         let next = store.forget_expired();
         drop(store);

@@ -20,7 +20,7 @@ use crate::bounds::Bounds;
 use crate::environment::{Environment, Login};
 use crate::error::Error;
 use crate::owner_identity::OwnerIdentity;
-use crate::request::{Command, Input, Origin, RunRequest, Size};
+use crate::request::{Command, Input, Origin, RunRequest, TerminalSize};
 use crate::resolved::{Program, Resolved};
 use crate::settings::Settings;
 
@@ -210,7 +210,7 @@ impl Gate<'_> {
         let environment = environment.map(|(name, value)| (name.into(), Some(value.into())));
         let mut environment: Vec<(OsString, Option<OsString>)> = environment.collect();
         let stdin = match request.input {
-            Some(Input::Terminal(Size { rows, columns })) => {
+            Some(Input::Terminal(TerminalSize { rows, columns })) => {
                 if !environment.iter().any(|(name, _)| name == "TERM") {
                     environment.push(("TERM".into(), Some(TERMINAL.into())));
                 }

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use mcpz_output::{Output, ReadPosition, ScreenContents, Stream, View};
+use mcpz_output::{Output, ReadPosition, Rendering, ScreenContents, Stream};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -35,8 +35,8 @@ use typing::Typed;
 
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
-use crate::request::{Input, Size};
-use crate::run::{Controls, Handle, Life};
+use crate::request::{Input, TerminalSize};
+use crate::run::{Controls, Life, RunHandle};
 
 /// How much longer it may take until none of its processes is left.
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
@@ -110,7 +110,7 @@ pub struct Position {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum JobState {
     Running,
     Exited,
     /// It ended because someone stopped it.
@@ -119,7 +119,7 @@ pub enum State {
     Lost,
 }
 
-impl State {
+impl JobState {
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -135,7 +135,7 @@ impl Job {
     pub const STOP_GRACE: Duration = Duration::from_secs(2);
 
     fn new(
-        handle: &Handle,
+        handle: &RunHandle,
         kind: Kind,
         outcome: Option<Outcome>,
     ) -> (Self, watch::Sender<EndState>) {
@@ -218,7 +218,7 @@ impl Job {
     pub(crate) async fn wait_until_loaded(&self) {
         let mut arrived = self.output.watch();
         let loaded = async {
-            while self.state() != State::Running
+            while self.state() != JobState::Running
                 && !self.output.is_finished()
                 && arrived.changed().await.is_ok()
             {}
@@ -236,7 +236,7 @@ impl Job {
         &self.controls
     }
 
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> JobState {
         let ended = self.end.borrow();
         let over = match self.kind {
             Kind::Adopted | Kind::Detached => ended.survivors.is_some(),
@@ -244,11 +244,11 @@ impl Job {
         };
         let end = ended.outcome.as_ref().and_then(|outcome| Some(outcome.as_ref().ok()?.end));
         match (over, end) {
-            (false, _) => State::Running,
-            (true, Some(End::Lost)) => State::Lost,
-            (true, Some(End::Closed(_))) => State::Stopped,
-            (true, _) if self.life.borrow().stopped => State::Stopped,
-            (true, _) => State::Exited,
+            (false, _) => JobState::Running,
+            (true, Some(End::Lost)) => JobState::Lost,
+            (true, Some(End::Closed(_))) => JobState::Stopped,
+            (true, _) if self.life.borrow().stopped => JobState::Stopped,
+            (true, _) => JobState::Exited,
         }
     }
 
@@ -277,18 +277,18 @@ impl Job {
     }
 
     /// How to read its output: what was drawn on a screen is left out, because the screen shows it.
-    pub fn view(&self) -> View {
+    pub fn rendering(&self) -> Rendering {
         let screen_rows = match self.input {
             // The initial size: positions in the output would move with a new one.
             Some(Input::Terminal(size)) => Some(size.rows),
             _ => None,
         };
-        View { screen_rows, ..View::default() }
+        Rendering { screen_rows, ..Rendering::default() }
     }
 
     /// Whether it waits for input.
     pub async fn waits_for_input(&self) -> bool {
-        let may = self.input.is_some() && self.state() == State::Running;
+        let may = self.input.is_some() && self.state() == JobState::Running;
         may && self.controls.inspector().waits_for_input().await
     }
 
@@ -304,13 +304,13 @@ impl Job {
     }
 
     /// Resizes its terminal, if it has one.
-    pub async fn resize(&self, size: Size) {
+    pub async fn resize(&self, size: TerminalSize) {
         if self.terminal.is_some() {
             self.controls.inspector().resize(size).await;
         }
     }
 
-    fn size(&self) -> Option<Size> {
+    fn size(&self) -> Option<TerminalSize> {
         self.life.borrow().size
     }
 
@@ -370,7 +370,7 @@ impl Job {
 
     /// Ends it with everything it started, and waits for that. Returns the processes that could not be killed.
     pub async fn stop(&self, signal: Option<i32>, grace: Duration) -> Vec<i32> {
-        if self.state() == State::Running {
+        if self.state() == JobState::Running {
             self.controls.note_stop();
         }
         let mut end = self.end.clone();

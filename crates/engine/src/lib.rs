@@ -40,19 +40,19 @@ pub use variables::Variables;
 
 // Who asks, and for what.
 pub use observer::{Finished, Observer};
-pub use owner::{Found, Owner};
-pub use request::{Command, Input, Origin, RunRequest, Size};
+pub use owner::{KeptOutput, Owner};
+pub use request::{Command, Input, Origin, RunRequest, TerminalSize};
 
 // What comes of it.
 pub use error::Error;
 pub use interpreter::Absent;
 pub use mcpz_agent::Limit;
 pub use outcome::{Closing, End, Outcome};
-pub use run::{Action, Run};
+pub use run::{Run, RunAction};
 
 // Commands that go on.
-pub use jobs::{Condition, Job, JobEnd, JobOutcome, Met, Position, State, Typing};
+pub use jobs::{Condition, Job, JobEnd, JobOutcome, JobState, Met, Position, Typing};
 
 // Jobs of other processes.
-pub use control::{Connection, JobListing, OutputRange, Refusal, Refused, Reply};
+pub use control::{AccessDenied, Connection, ControlReply, JobListing, OutputRange, PeerRefusal};
 pub use detached::{JobFolder, JobsFolder, record};

@@ -8,7 +8,7 @@ use crate::jobs::{Job, Jobs};
 use crate::outcome::Outcome;
 use crate::owner_identity::OwnerIdentity;
 use crate::request::RunRequest;
-use crate::run::Handle;
+use crate::run::RunHandle;
 use crate::sandbox::Sandbox;
 use crate::sessions::Sessions;
 
@@ -17,7 +17,7 @@ use crate::sessions::Sessions;
 pub struct Owner {
     pub(crate) identity: OwnerIdentity,
     pub jobs: Arc<Jobs>,
-    outputs: Arc<Outputs<About>>,
+    outputs: Arc<Outputs<OutputDetails>>,
     pub(crate) sessions: Sessions,
     /// The sandbox of its commands, once one exists.
     pub(crate) sandbox: tokio::sync::Mutex<Option<Arc<Sandbox>>>,
@@ -25,7 +25,7 @@ pub struct Owner {
 
 /// What is noted about an output.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct About {
+pub(crate) struct OutputDetails {
     /// The request, by which a cursor without an id finds its output.
     request: Option<RunRequest>,
     /// How the command ended, once it has.
@@ -34,7 +34,7 @@ pub(crate) struct About {
 
 /// A kept output.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct KeptOutput {
     pub output: Output,
     /// How its command ended, once it has.
     pub outcome: Option<Outcome>,
@@ -42,14 +42,18 @@ pub struct Found {
     pub gzipped: Option<Output>,
 }
 
-impl Found {
+impl KeptOutput {
     pub fn new(output: Output, outcome: Option<Outcome>) -> Self {
         Self { output, outcome, gzipped: None }
     }
 }
 
 impl Owner {
-    pub(crate) fn new(identity: OwnerIdentity, jobs: Jobs, outputs: Outputs<About>) -> Self {
+    pub(crate) fn new(
+        identity: OwnerIdentity,
+        jobs: Jobs,
+        outputs: Outputs<OutputDetails>,
+    ) -> Self {
         Self {
             identity,
             jobs: Arc::new(jobs),
@@ -80,12 +84,16 @@ impl Owner {
     /// Keeps the output of a command that ended, under the id of its run.
     pub fn keep(&self, outcome: Outcome) {
         let (id, output) = (outcome.id.clone(), outcome.output.clone());
-        self.outputs.keep(&id, output, About { outcome: Some(outcome), ..About::default() });
+        self.outputs.keep(
+            &id,
+            output,
+            OutputDetails { outcome: Some(outcome), ..OutputDetails::default() },
+        );
     }
 
     /// Keeps the output of a running command, under the id of its run.
     pub fn follow(&self, id: &str, request: Option<RunRequest>, output: Output) {
-        self.outputs.keep_new(id, output, About { request, outcome: None });
+        self.outputs.keep_new(id, output, OutputDetails { request, outcome: None });
     }
 
     /// Notes how a followed command ended.
@@ -103,18 +111,18 @@ impl Owner {
         self.outputs.forget(id);
     }
 
-    pub fn find(&self, id: &str) -> Option<Found> {
-        self.outputs.find(id).map(Found::from)
+    pub fn find(&self, id: &str) -> Option<KeptOutput> {
+        self.outputs.find(id).map(KeptOutput::from)
     }
 
     /// The newest run of the same request, with its id.
-    pub fn find_newest(&self, request: &RunRequest) -> Option<(String, Found)> {
+    pub fn find_newest(&self, request: &RunRequest) -> Option<(String, KeptOutput)> {
         let found = self.outputs.find_newest(|about| about.request.as_ref() == Some(request));
         found.map(|(id, kept)| (id, kept.into()))
     }
 
     /// Everything kept, oldest first.
-    pub fn list(&self) -> Vec<(String, Found)> {
+    pub fn list(&self) -> Vec<(String, KeptOutput)> {
         self.outputs.list().into_iter().map(|(id, kept)| (id, kept.into())).collect()
     }
 
@@ -124,8 +132,8 @@ impl Owner {
     }
 }
 
-impl From<Kept<About>> for Found {
-    fn from(kept: Kept<About>) -> Self {
+impl From<Kept<OutputDetails>> for KeptOutput {
+    fn from(kept: Kept<OutputDetails>) -> Self {
         Self { output: kept.output, outcome: kept.about.outcome, gzipped: kept.gzipped }
     }
 }
@@ -133,18 +141,18 @@ impl From<Kept<About>> for Found {
 /// Turns what commands leave running into jobs.
 pub(crate) struct Adopter {
     jobs: Weak<Jobs>,
-    outputs: Weak<Outputs<About>>,
+    outputs: Weak<Outputs<OutputDetails>>,
 }
 
 impl Adopter {
     /// Turns what a run left behind into a job and returns its id. If the owner is gone, stops it.
-    pub fn adopt(&self, handle: Handle, outcome: &Outcome) -> Option<String> {
+    pub fn adopt(&self, handle: RunHandle, outcome: &Outcome) -> Option<String> {
         let (Some(jobs), Some(outputs)) = (self.jobs.upgrade(), self.outputs.upgrade()) else {
             handle.controls().stop(Job::STOP_GRACE);
             return None;
         };
         let job = jobs.adopt(handle, outcome);
-        outputs.keep_new(&job.run, job.output.clone(), About::default());
+        outputs.keep_new(&job.run, job.output.clone(), OutputDetails::default());
         Some(job.id().to_owned())
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mcpz_output::{Account, Output};
+use mcpz_output::{DiskAccount, Output};
 
 use crate::turns::Share;
 
@@ -17,7 +17,7 @@ pub struct OwnerIdentity {
     /// How many owners have run something.
     owner_count: Arc<AtomicU64>,
     /// What it may keep on the disk.
-    pub(crate) account: Arc<Account>,
+    pub(crate) account: Arc<DiskAccount>,
     /// How many commands it may run at once.
     pub(crate) share: Share,
 }
@@ -27,7 +27,7 @@ impl OwnerIdentity {
         name: &str,
         key: String,
         owner_count: &Arc<AtomicU64>,
-        account: Arc<Account>,
+        account: Arc<DiskAccount>,
         share: Share,
     ) -> Self {
         let (number, owner_count) = (OnceLock::new(), owner_count.clone());

@@ -35,12 +35,12 @@ pub struct RunRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
     Pipe,
-    Terminal(Size),
+    Terminal(TerminalSize),
 }
 
 /// The size of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Size {
+pub struct TerminalSize {
     pub rows: u16,
     pub columns: u16,
 }

@@ -1,6 +1,6 @@
 //! One run: the task that owns it, and the handles that control it.
 //!
-//!     Run ── the outcome, once          Handle ── description, state and controls
+//!     Run ── the outcome, once          RunHandle ── description, state and controls
 //!        └──────────┬──────────────────────┘
 //!                   ▼ messages
 //!               RunTask ── process, pipes, timeout ─▶ Output, Life, Outcome
@@ -30,8 +30,8 @@ use std::time::Duration;
 pub(crate) use accounting::Accounting;
 pub use controls::Controls;
 pub use inspector::Inspector;
-pub use messages::Action;
 pub(crate) use messages::Message;
+pub use messages::RunAction;
 pub(crate) use prompt::wait_for_prompt;
 
 use mcpz_agent::{Limit, Process, SpawnFrame};
@@ -45,26 +45,26 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::Error;
 use crate::gate::Plan;
 use crate::outcome::{Closing, Outcome};
-use crate::request::{Input, Size};
+use crate::request::{Input, TerminalSize};
 use crate::sandbox::Sandbox;
 use task::RunTask;
 
 /// A started command. Dropping it before its outcome arrives cancels the command.
 pub struct Run {
     outcome: oneshot::Receiver<Result<Outcome, Error>>,
-    handle: Handle,
+    handle: RunHandle,
 }
 
 /// Describes and controls a run. Clones refer to the same run.
 #[derive(Debug, Clone)]
-pub struct Handle {
-    pub(crate) about: Arc<About>,
+pub struct RunHandle {
+    pub(crate) about: Arc<RunDetails>,
     controls: Controls,
 }
 
 /// What is known about a run from the start.
 #[derive(Debug)]
-pub(crate) struct About {
+pub(crate) struct RunDetails {
     /// Identifies the run in the audit trail and in the output store.
     pub id: Arc<str>,
     /// The command with secrets masked.
@@ -96,14 +96,14 @@ pub struct Life {
     /// How many bytes were written to it, not counting what people typed.
     pub written: u64,
     /// The size of its terminal, if it has one.
-    pub size: Option<Size>,
+    pub size: Option<TerminalSize>,
     /// How many times a person typed something.
     pub person: u64,
 }
 
 /// The task's ends of a run's channels.
 pub(crate) struct TaskEnds {
-    pub about: Arc<About>,
+    pub about: Arc<RunDetails>,
     pub answer: oneshot::Sender<Result<Outcome, Error>>,
     pub messages: mpsc::UnboundedReceiver<Message>,
     pub life: watch::Sender<Life>,
@@ -133,7 +133,7 @@ pub(crate) struct Backing {
 pub(crate) type Restart = Box<dyn FnOnce(SpawnFrame) -> Result<Process, Error> + Send + Sync>;
 
 /// Returns the job's id.
-pub(crate) type Adopt = Box<dyn FnOnce(Handle, &Outcome) -> Option<String> + Send + Sync>;
+pub(crate) type Adopt = Box<dyn FnOnce(RunHandle, &Outcome) -> Option<String> + Send + Sync>;
 
 impl Run {
     /// Starts the task that owns a process.
@@ -164,7 +164,7 @@ impl Run {
         let (living, life) = watch::channel(Life::default());
         let backlog = Arc::new(AtomicUsize::new(0));
         let began = Instant::now();
-        let about = Arc::new(About { id, command, description, input, began, output, life });
+        let about = Arc::new(RunDetails { id, command, description, input, began, output, life });
         let ends = TaskEnds {
             about: about.clone(),
             answer,
@@ -173,11 +173,11 @@ impl Run {
             backlog: backlog.clone(),
             sender: sender.downgrade(),
         };
-        let handle = Handle { about, controls: Controls::new(sender, backlog) };
+        let handle = RunHandle { about, controls: Controls::new(sender, backlog) };
         (Self { outcome, handle }, ends)
     }
 
-    pub fn handle(&self) -> &Handle {
+    pub fn handle(&self) -> &RunHandle {
         &self.handle
     }
 
@@ -215,10 +215,10 @@ impl Run {
     }
 }
 
-impl Handle {
+impl RunHandle {
     /// A handle for the run's own task, or `None` if no other handle is left.
     fn of(
-        about: &Arc<About>,
+        about: &Arc<RunDetails>,
         sender: &mpsc::WeakUnboundedSender<Message>,
         backlog: &Arc<AtomicUsize>,
     ) -> Option<Self> {

@@ -30,7 +30,7 @@ pub use dialect::Dialect;
 pub(crate) use slot::{Queued, Slot};
 
 use crate::error::Error;
-use crate::jobs::{Job, State};
+use crate::jobs::{Job, JobState};
 use crate::outcome::End;
 use crate::sandbox::Sandbox;
 
@@ -125,7 +125,7 @@ impl Session {
 
     /// Whether it takes commands.
     fn is_alive(&self) -> bool {
-        self.job.state() == State::Running && self.job.expired().is_none()
+        self.job.state() == JobState::Running && self.job.expired().is_none()
     }
 }
 

@@ -13,7 +13,7 @@ const BEGINNING: usize = 8 << 10;
 /// Updated with every piece that arrives.
 #[derive(Debug, Clone)]
 pub struct ContentKind {
-    /// Text that every view with `\n` line ends shows byte for byte.
+    /// Text that every rendering with `\n` line ends shows byte for byte.
     pub plain: bool,
     /// Not text: it contains NUL bytes, or its start has many bytes that are not UTF-8.
     pub binary: bool,

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
     use crate::output::Output;
     use crate::page::Data;
-    use crate::render::View;
+    use crate::render::Rendering;
     use crate::spill::{Spill, SpillSettings};
     use crate::stream::Stream;
 
@@ -201,7 +201,7 @@ mod tests {
             output.append(Stream::Stdout, &piece);
         }
         output.finish();
-        let reader = Reader::new(output, Stream::Stdout, View::default());
+        let reader = Reader::new(output, Stream::Stdout, Rendering::default());
         let request = PageRequest::bytes(0, 1 << 20);
         let path = JsonPath::new(path)?;
         match Lookup::new(&path, request, LIMIT).run(&reader)?.data {

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 
 use crate::checkpoint::Checkpoint;
 use crate::content_kind::ContentKind;
-use crate::render::View;
+use crate::render::Rendering;
 use crate::spill::Quota;
 use crate::stream::Stream;
 use crate::text;
@@ -45,8 +45,8 @@ pub struct Output {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    checkpoints: Mutex<HashMap<(Stream, View), Vec<Checkpoint>>>,
-    lengths: Mutex<HashMap<(Stream, View), u64>>,
+    checkpoints: Mutex<HashMap<(Stream, Rendering), Vec<Checkpoint>>>,
+    lengths: Mutex<HashMap<(Stream, Rendering), u64>>,
     quota: Arc<Quota>,
     arrived: watch::Sender<u64>,
 }
@@ -224,14 +224,14 @@ impl Output {
     }
 
     /// The rendered length of a finished stream, if it was computed before.
-    pub fn cached_length(&self, stream: Stream, view: View) -> Option<u64> {
+    pub fn cached_length(&self, stream: Stream, rendering: Rendering) -> Option<u64> {
         let lengths = self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner);
-        lengths.get(&(stream, view)).copied()
+        lengths.get(&(stream, rendering)).copied()
     }
 
-    pub fn cache_length(&self, stream: Stream, view: View, length: u64) {
+    pub fn cache_length(&self, stream: Stream, rendering: Rendering, length: u64) {
         let mut lengths = self.shared.lengths.lock().unwrap_or_else(PoisonError::into_inner);
-        lengths.insert((stream, view), length);
+        lengths.insert((stream, rendering), length);
     }
 
     pub fn content_kind(&self, stream: Stream) -> ContentKind {
@@ -283,9 +283,14 @@ impl Output {
     }
 
     /// The last checkpoint at or before an offset in the rendered text.
-    pub fn checkpoint_before(&self, stream: Stream, view: View, rendered: u64) -> Checkpoint {
+    pub fn checkpoint_before(
+        &self,
+        stream: Stream,
+        rendering: Rendering,
+        rendered: u64,
+    ) -> Checkpoint {
         let checkpoints = self.shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(checkpoints) = checkpoints.get(&(stream, view)) else {
+        let Some(checkpoints) = checkpoints.get(&(stream, rendering)) else {
             return Checkpoint::default();
         };
         match checkpoints.partition_point(|checkpoint| checkpoint.rendered <= rendered) {
@@ -298,13 +303,13 @@ impl Output {
     pub fn add_checkpoint(
         &self,
         stream: Stream,
-        view: View,
+        rendering: Rendering,
         checkpoint: Checkpoint,
         distance: u64,
     ) {
         let mut checkpoints =
             self.shared.checkpoints.lock().unwrap_or_else(PoisonError::into_inner);
-        let checkpoints = checkpoints.entry((stream, view)).or_default();
+        let checkpoints = checkpoints.entry((stream, rendering)).or_default();
         if checkpoint.raw >= checkpoints.last().map_or(0, |last| last.raw) + distance {
             checkpoints.push(checkpoint);
         }

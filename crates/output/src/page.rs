@@ -1,6 +1,6 @@
 //! Kept output, one page at a time.
 //!
-//! A page is requested by its offset in the text that the reader's [`View`] shows, which may differ
+//! A page is requested by its offset in the text that the reader's [`Rendering`] shows, which may differ
 //! from the raw bytes. Offsets never move. While a command runs, only its complete lines are shown, because it can
 //! still overwrite an unfinished one.
 //!
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::output::Output;
-use crate::render::View;
+use crate::render::Rendering;
 use crate::room::Room;
 use crate::stream::Stream;
 
@@ -96,12 +96,12 @@ impl Stop {
     }
 }
 
-/// One stream of a run, as a view shows it. Reading may block on the disk.
+/// One stream of a run, as a rendering shows it. Reading may block on the disk.
 #[derive(Debug, Clone)]
 pub struct Reader {
     output: Output,
     stream: Stream,
-    view: View,
+    rendering: Rendering,
     stop: Stop,
     /// How many raw bytes to read, if not just the stable ones.
     limit: Option<u64>,
@@ -117,7 +117,7 @@ mod tests {
     use super::blocks::CHECKPOINT_DISTANCE;
     use super::*;
     use crate::output::Output;
-    use crate::render::{Newline, Renderer, View};
+    use crate::render::{Newline, Renderer, Rendering};
     use crate::spill::{Spill, SpillSettings};
     use crate::stream::Stream;
 
@@ -131,8 +131,8 @@ mod tests {
         output
     }
 
-    fn reader(output: &Output, view: View) -> Reader {
-        Reader::new(output.clone(), Stream::Stdout, view)
+    fn reader(output: &Output, rendering: Rendering) -> Reader {
+        Reader::new(output.clone(), Stream::Stdout, rendering)
     }
 
     /// All pages of an output, in order.
@@ -161,7 +161,8 @@ mod tests {
     #[test]
     fn pages_end_at_the_limit_that_comes_first() {
         let folder = tempfile::tempdir().unwrap();
-        let reader = reader(&output(folder.path(), &[b"one\ntwo\nthree\nfour\n"]), View::default());
+        let reader =
+            reader(&output(folder.path(), &[b"one\ntwo\nthree\nfour\n"]), Rendering::default());
         let by_lines = pages(&reader, 100, 2);
         assert_eq!(by_lines.iter().map(Page::lines).collect::<Vec<_>>(), [2, 2]);
         assert_eq!((by_lines[1].start, by_lines[1].end, by_lines[1].total), (8, 19, 19));
@@ -179,7 +180,7 @@ mod tests {
         ] {
             let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
             let output = Output::new(spill.account().quota(None));
-            let reader = reader(&output, View::default());
+            let reader = reader(&output, Rendering::default());
             let wanted = |offset| PageRequest::bytes(offset, 99);
             output.append(Stream::Stdout, before);
             let first = reader.page(wanted(0)).unwrap();
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn a_page_beyond_the_end_is_empty() {
         let folder = tempfile::tempdir().unwrap();
-        let reader = reader(&output(folder.path(), &[b"one\n"]), View::default());
+        let reader = reader(&output(folder.path(), &[b"one\n"]), Rendering::default());
         let request = PageRequest::bytes(99, 10);
         let page = reader.page(request).unwrap();
         assert_eq!((page.start, page.end, page.total, page.next()), (4, 4, 4, None));
@@ -206,7 +207,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let stop = Stop::default();
         let output = output(folder.path(), &[&b"red\r\n".repeat(500_000)]);
-        let reader = reader(&output, View::default()).until(stop.clone());
+        let reader = reader(&output, Rendering::default()).until(stop.clone());
         let mut blocks = reader.blocks();
         assert!(blocks.next().unwrap().is_some());
         stop.stop();
@@ -216,7 +217,7 @@ mod tests {
     #[test]
     fn binary_output_is_paged_unchanged() {
         let folder = tempfile::tempdir().unwrap();
-        let reader = reader(&output(folder.path(), &[b"\x00\x01\xff\r\n"]), View::default());
+        let reader = reader(&output(folder.path(), &[b"\x00\x01\xff\r\n"]), Rendering::default());
         let page = reader.page(PageRequest::bytes(1, 3)).unwrap();
         assert_eq!(page.data, Data::Binary(vec![1, 255, b'\r']));
         assert_eq!(page.next(), Some(4));
@@ -229,7 +230,7 @@ mod tests {
         );
         output.append(Stream::Stdout, &[0; 300_000]);
         output.append(Stream::Stdout, &[1, 2, 3]);
-        let reader = reader(&output, View::default());
+        let reader = reader(&output, Rendering::default());
         let at = |offset| reader.page(PageRequest::bytes(offset, 1 << 20)).unwrap();
         let (first, last) = (at(0), at(65_536));
         assert_eq!((first.end, first.next()), (65_536, Some(65_536)));
@@ -243,11 +244,11 @@ mod tests {
         let line = b"\x1b[1m0123456789\x1b[0m progress 1%\rprogress 2%\n";
         let bytes = line.repeat(100_000);
         let output = output(folder.path(), &[&bytes]);
-        let reader = reader(&output, View::default());
+        let reader = reader(&output, Rendering::default());
         let whole = crate::text::plain(&bytes);
         assert_eq!(reader.length().unwrap(), whole.len() as u64);
         let last = whole.len() as u64 - 100;
-        let checkpoint = output.checkpoint_before(Stream::Stdout, View::default(), last);
+        let checkpoint = output.checkpoint_before(Stream::Stdout, Rendering::default(), last);
         assert!(last - checkpoint.rendered < 2 * CHECKPOINT_DISTANCE);
         let request = PageRequest::bytes(last, 1000);
         let page = reader.page(request).unwrap();
@@ -268,15 +269,15 @@ mod tests {
         ) {
             let folder = tempfile::tempdir().unwrap();
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
-            let view = View { ansi_strip, newline, ..View::default() };
+            let rendering = Rendering { ansi_strip, newline, ..Rendering::default() };
             let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
             let output = output(folder.path(), &pieces);
-            prop_assume!(!reader(&output, view).is_binary());
+            prop_assume!(!reader(&output, rendering).is_binary());
             let mut whole = String::new();
-            let mut renderer = Renderer::new(view);
+            let mut renderer = Renderer::new(rendering);
             renderer.feed(&pieces.concat(), &mut whole);
             renderer.finish(&mut whole);
-            let pages = pages(&reader(&output, view), limit_bytes, limit_lines);
+            let pages = pages(&reader(&output, rendering), limit_bytes, limit_lines);
             prop_assert_eq!(joined(&pages), whole.clone());
             prop_assert!(pages.iter().all(|page| page.total == whole.len() as u64));
             prop_assert!(pages.windows(2).all(|pair| pair[0].end == pair[1].start));
@@ -291,7 +292,7 @@ mod tests {
         ) {
             let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
             let output = Output::new(spill.account().quota(None));
-            let reader = reader(&output, View::default());
+            let reader = reader(&output, Rendering::default());
             let (mut number, mut offset, mut returned) = (0, 0, String::new());
             for (lines, read) in bursts {
                 let lines = (number..number + lines).map(|number| format!("{colour}{number:09}\n"));
@@ -326,7 +327,7 @@ mod tests {
             text in "[a-zä日🦀\n]{1,100}", offset in 0_u64..120, limit_bytes in 1_usize..20,
         ) {
             let folder = tempfile::tempdir().unwrap();
-            let reader = reader(&output(folder.path(), &[text.as_bytes()]), View::default());
+            let reader = reader(&output(folder.path(), &[text.as_bytes()]), Rendering::default());
             let page = reader.page(PageRequest::bytes(offset, limit_bytes)).unwrap();
             let (start, end) = (page.start as usize, page.end as usize);
             prop_assert_eq!(joined(&[page]), &text[start..end]);

@@ -100,27 +100,27 @@ mod tests {
 
     use super::*;
     use crate::output::Output;
-    use crate::render::{Renderer, View};
+    use crate::render::{Renderer, Rendering};
     use crate::spill::{Spill, SpillSettings};
     use crate::stream::Stream;
 
     /// Somebody who reads an output again and again.
     struct Listener {
         output: Output,
-        view: View,
+        rendering: Rendering,
         at: ReadPosition,
         heard: String,
         _folder: tempfile::TempDir,
     }
 
     impl Listener {
-        fn new(view: View) -> Self {
+        fn new(rendering: Rendering) -> Self {
             let folder = tempfile::tempdir().unwrap();
             let spill = Arc::new(Spill::new(SpillSettings::new(folder.path())));
             let output = Output::new(spill.account().quota(None));
             Self {
                 output,
-                view,
+                rendering,
                 at: ReadPosition::default(),
                 heard: String::new(),
                 _folder: folder,
@@ -132,7 +132,7 @@ mod tests {
         }
 
         fn listen(&mut self, limit: usize) -> String {
-            let reader = Reader::new(self.output.clone(), Stream::Stdout, self.view).live();
+            let reader = Reader::new(self.output.clone(), Stream::Stdout, self.rendering).live();
             let (page, next) =
                 reader.read_on(&Filter::Everything, self.at, Room::bytes(limit)).unwrap();
             let Data::Text(text) = page.data else { panic!("text") };
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn plain() -> Listener {
-        Listener::new(View::default())
+        Listener::new(Rendering::default())
     }
 
     #[test]
@@ -228,8 +228,8 @@ mod tests {
             steps in vec((printed(), drawn(), printed(), any::<bool>(), 1_usize..9), 0..12),
             screen_rows in proptest::option::of(1_u16..4),
         ) {
-            let view = View { screen_rows, ..View::default() };
-            let mut listener = Listener::new(view);
+            let rendering = Rendering { screen_rows, ..Rendering::default() };
+            let mut listener = Listener::new(rendering);
             let mut all = Vec::new();
             for (before, drawn, after, cut, limit) in steps {
                 let mut bytes = [before, drawn, after].concat();
@@ -243,7 +243,7 @@ mod tests {
             }
             listener.output.finish();
             while !listener.listen(9).is_empty() {}
-            let (mut shown, mut renderer) = (String::new(), Renderer::new(view));
+            let (mut shown, mut renderer) = (String::new(), Renderer::new(rendering));
             renderer.feed(&all, &mut shown);
             renderer.finish(&mut shown);
             prop_assert_eq!(&listener.heard, &shown);

@@ -1,8 +1,8 @@
-//! Output as a view shows it, rendered piece by piece.
+//! Renders output piece by piece.
 //!
 //! A model gets what a terminal would show at the end: no colours or other control sequences, a progress bar once,
 //! in its last state, and U+FFFD for bytes that are not UTF-8. After each newline the renderer is back in its
-//! initial state, so reading can start at any line. The one exception is the [`DrawingState`], in views that leave
+//! initial state, so reading can start at any line. The one exception is the [`DrawingState`], in renderings that leave
 //! out what programs draw on a screen.
 
 mod drawing;
@@ -13,11 +13,11 @@ pub use drawing::DrawingState;
 
 /// How output is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct View {
+pub struct Rendering {
     /// Removes control sequences and shows each line in its last state.
     pub ansi_strip: bool,
     pub newline: Newline,
-    /// The number of rows, if the reader also sees the screen of a terminal. The view then leaves out what programs
+    /// The number of rows, if the reader also sees the screen of a terminal. The rendering then leaves out what programs
     /// draw on that screen instead of printing it in lines.
     pub screen_rows: Option<u16>,
 }
@@ -29,7 +29,7 @@ pub enum Newline {
     CrLf,
 }
 
-impl Default for View {
+impl Default for Rendering {
     fn default() -> Self {
         Self { ansi_strip: true, newline: Newline::Lf, screen_rows: None }
     }
@@ -46,7 +46,7 @@ const MAX_LINE: usize = 64 << 10;
 
 /// Turns bytes into text. Back in its initial state after every newline.
 pub struct Renderer {
-    view: View,
+    rendering: Rendering,
     parser: Parser,
     lines: LineBuffer,
     /// An incomplete character, or a `\r` that may be part of a line end.
@@ -54,14 +54,14 @@ pub struct Renderer {
 }
 
 impl Renderer {
-    pub fn new(view: View) -> Self {
-        Self::resumed(view, DrawingState::default())
+    pub fn new(rendering: Rendering) -> Self {
+        Self::resumed(rendering, DrawingState::default())
     }
 
     /// A renderer that starts at a line where [`drawing_state`](Self::drawing_state) returned this.
-    pub fn resumed(view: View, drawing: DrawingState) -> Self {
-        let lines = LineBuffer { rows: view.screen_rows, drawing, ..LineBuffer::default() };
-        Self { view, parser: Parser::new(), lines, partial: Vec::new() }
+    pub fn resumed(rendering: Rendering, drawing: DrawingState) -> Self {
+        let lines = LineBuffer { rows: rendering.screen_rows, drawing, ..LineBuffer::default() };
+        Self { rendering, parser: Parser::new(), lines, partial: Vec::new() }
     }
 
     /// The state needed to resume after this newline, or `None` if that would not be enough.
@@ -81,7 +81,7 @@ impl Renderer {
                 Some(line) => {
                     self.feed_part(line, text);
                     if self.end_line(text) {
-                        text.push_str(match self.view.newline {
+                        text.push_str(match self.rendering.newline {
                             Newline::Lf => "\n",
                             Newline::CrLf => "\r\n",
                         });
@@ -94,7 +94,7 @@ impl Renderer {
 
     /// Appends the rest of an unfinished last line.
     pub fn finish(&mut self, text: &mut String) {
-        if self.view.ansi_strip {
+        if self.rendering.ansi_strip {
             self.parser.advance(&mut self.lines, STRING_END);
             self.lines.end_line();
             self.lines.drain_into(text);
@@ -104,7 +104,7 @@ impl Renderer {
     }
 
     fn feed_part(&mut self, bytes: &[u8], text: &mut String) {
-        if self.view.ansi_strip {
+        if self.rendering.ansi_strip {
             self.parser.advance(&mut self.lines, bytes);
             self.lines.drain_into(text);
             return;
@@ -117,7 +117,7 @@ impl Renderer {
 
     /// Ends a line. Returns whether it is visible.
     fn end_line(&mut self, text: &mut String) -> bool {
-        if self.view.ansi_strip {
+        if self.rendering.ansi_strip {
             // An unterminated title or other string ends with its line. Otherwise it would swallow all that
             // follows.
             self.parser.advance(&mut self.lines, STRING_END);
@@ -155,7 +155,7 @@ struct LineBuffer {
     done: String,
     line: Vec<char>,
     column: usize,
-    /// The number of rows, if the view leaves out what is drawn.
+    /// The number of rows, if the rendering leaves out what is drawn.
     rows: Option<u16>,
     drawing: DrawingState,
 }
@@ -302,8 +302,8 @@ mod tests {
     use super::*;
     use crate::text::plain;
 
-    fn rendered(view: View, pieces: &[&[u8]]) -> String {
-        let mut renderer = Renderer::new(view);
+    fn rendered(rendering: Rendering, pieces: &[&[u8]]) -> String {
+        let mut renderer = Renderer::new(rendering);
         let mut text = String::new();
         for piece in pieces {
             renderer.feed(piece, &mut text);
@@ -334,8 +334,8 @@ mod tests {
 
     #[test]
     fn the_view_decides_the_line_ends() {
-        let strip = |newline| View { newline, ..View::default() };
-        let keep = |newline| View { ansi_strip: false, newline, ..View::default() };
+        let strip = |newline| Rendering { newline, ..Rendering::default() };
+        let keep = |newline| Rendering { ansi_strip: false, newline, ..Rendering::default() };
         assert_eq!(plain(b"a\r\nb\r\n"), "a\nb\n");
         assert_eq!(rendered(strip(Newline::CrLf), &[b"a\nb\r\n"]), "a\r\nb\r\n");
         assert_eq!(rendered(keep(Newline::Lf), &[b"a\r", b"\nb\rc\n"]), "a\nb\rc\n");
@@ -344,8 +344,8 @@ mod tests {
 
     #[test]
     fn control_sequences_can_be_kept() {
-        let view = View { ansi_strip: false, ..View::default() };
-        assert_eq!(rendered(view, &[b"\x1b[1mbold\x1b[0m\n"]), "\x1b[1mbold\x1b[0m\n");
+        let rendering = Rendering { ansi_strip: false, ..Rendering::default() };
+        assert_eq!(rendered(rendering, &[b"\x1b[1mbold\x1b[0m\n"]), "\x1b[1mbold\x1b[0m\n");
     }
 
     #[test]
@@ -364,7 +364,7 @@ mod tests {
 
     /// What is printed beside a screen of five rows.
     fn printed(text: &str) -> String {
-        rendered(View { screen_rows: Some(5), ..View::default() }, &[text.as_bytes()])
+        rendered(Rendering { screen_rows: Some(5), ..Rendering::default() }, &[text.as_bytes()])
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(printed(&format!("left {editor}right\n")), "left right\n");
         let open = "\x1b[?47hdrawn\n\n\n\n\n\n\n\n";
         assert_eq!(printed(&format!("a\n{open}")), "a\n");
-        let all = rendered(View::default(), &[editor.as_bytes()]);
+        let all = rendered(Rendering::default(), &[editor.as_bytes()]);
         assert!(all.contains('~'), "without a screen beside it, everything is shown: {all:?}");
     }
 
@@ -415,10 +415,10 @@ mod tests {
             ansi_strip in any::<bool>(),
             screen_rows in proptest::option::of(1_u16..4),
         ) {
-            let view = View { ansi_strip, screen_rows, ..View::default() };
+            let rendering = Rendering { ansi_strip, screen_rows, ..Rendering::default() };
             let cut = cut.index(bytes.len() + 1);
-            let whole = rendered(view, &[&bytes]);
-            prop_assert_eq!(rendered(view, &[&bytes[..cut], &bytes[cut..]]), whole);
+            let whole = rendered(rendering, &[&bytes]);
+            prop_assert_eq!(rendered(rendering, &[&bytes[..cut], &bytes[cut..]]), whole);
         }
 
         #[test]

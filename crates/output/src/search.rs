@@ -242,7 +242,7 @@ mod tests {
     use super::*;
     use crate::output::Output;
     use crate::page::Data;
-    use crate::render::View;
+    use crate::render::Rendering;
     use crate::spill::{Spill, SpillSettings};
     use crate::stream::Stream;
 
@@ -252,7 +252,7 @@ mod tests {
         let output = Output::new(spill.account().quota(None));
         output.append(Stream::Stdout, bytes);
         output.finish();
-        (Reader::new(output, Stream::Stdout, View::default()), folder)
+        (Reader::new(output, Stream::Stdout, Rendering::default()), folder)
     }
 
     fn all(offset: u64) -> PageRequest {

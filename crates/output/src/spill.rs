@@ -1,7 +1,7 @@
 //! Files for output that does not fit in memory, and the quotas they count against.
 //!
 //!     Spill ── total, and the private folder
-//!       └─ Account ── what one owner's runs use together
+//!       └─ DiskAccount ── what one owner's runs use together
 //!            └─ Quota ── what one run uses
 //!                 └─ SpillFile ── one stream, after what is in memory
 //!
@@ -80,7 +80,7 @@ impl std::fmt::Debug for Spill {
 
 /// What one owner's runs use.
 #[derive(Debug)]
-pub struct Account {
+pub struct DiskAccount {
     spill: Arc<Spill>,
     number: u64,
     used: AtomicU64,
@@ -89,7 +89,7 @@ pub struct Account {
 /// The quota of one run, shared by its files.
 #[derive(Debug)]
 pub struct Quota {
-    account: Arc<Account>,
+    account: Arc<DiskAccount>,
     used: AtomicU64,
     /// How much of each stream's start may be in memory.
     pub in_memory: usize,
@@ -138,9 +138,9 @@ impl Spill {
     }
 
     /// Opens an account for a new owner.
-    pub fn account(self: &Arc<Self>) -> Arc<Account> {
+    pub fn account(self: &Arc<Self>) -> Arc<DiskAccount> {
         let number = self.accounts.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Account { spill: self.clone(), number, used: AtomicU64::new(0) })
+        Arc::new(DiskAccount { spill: self.clone(), number, used: AtomicU64::new(0) })
     }
 
     /// The number of bytes spilled now.
@@ -168,7 +168,7 @@ impl Spill {
     }
 }
 
-impl Account {
+impl DiskAccount {
     pub fn number(&self) -> u64 {
         self.number
     }

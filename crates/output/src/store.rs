@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::output::Output;
-use crate::spill::Account;
+use crate::spill::DiskAccount;
 
 /// The most outputs one owner may have. Beyond that, the oldest go.
 const MAX_OUTPUTS: usize = 200;
@@ -35,7 +35,7 @@ pub struct Store<T> {
 #[derive(Debug)]
 pub struct Outputs<T> {
     store: Arc<Store<T>>,
-    account: Arc<Account>,
+    account: Arc<DiskAccount>,
 }
 
 /// A kept output.
@@ -58,7 +58,7 @@ struct Table<T> {
 
 #[derive(Debug)]
 struct Entry<T> {
-    owner: Arc<Account>,
+    owner: Arc<DiskAccount>,
     /// Counts up: the newest entry has the highest number.
     number: u64,
     since: Instant,
@@ -73,7 +73,7 @@ impl<T> Store<T> {
     }
 
     /// The outputs of a new owner.
-    pub fn outputs(self: &Arc<Self>, account: Arc<Account>) -> Outputs<T> {
+    pub fn outputs(self: &Arc<Self>, account: Arc<DiskAccount>) -> Outputs<T> {
         Outputs { store: self.clone(), account }
     }
 
@@ -144,7 +144,7 @@ impl<T> Table<T> {
     }
 
     /// An account's outputs, oldest first.
-    fn own(&self, account: &Account) -> impl DoubleEndedIterator<Item = (&String, &Entry<T>)> {
+    fn own(&self, account: &DiskAccount) -> impl DoubleEndedIterator<Item = (&String, &Entry<T>)> {
         let ids = self.own.get(&account.number()).into_iter().flat_map(BTreeMap::values);
         ids.filter_map(|id| Some((id, self.by_id.get(id)?)))
     }

@@ -1,8 +1,8 @@
 //! Output as text, cut so that no line or character breaks.
 
-use crate::render::{Renderer, View};
+use crate::render::{Renderer, Rendering};
 
-/// Renders output as plain text, in the default view.
+/// Renders output as plain text, in the default rendering.
 pub fn plain(bytes: &[u8]) -> String {
     if let Ok(text) = std::str::from_utf8(bytes)
         && !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t')
@@ -10,7 +10,7 @@ pub fn plain(bytes: &[u8]) -> String {
         return text.to_owned();
     }
     let mut text = String::with_capacity(bytes.len());
-    let mut renderer = Renderer::new(View::default());
+    let mut renderer = Renderer::new(Rendering::default());
     renderer.feed(bytes, &mut text);
     renderer.finish(&mut text);
     text

@@ -26,7 +26,7 @@ use crate::catch_panic::{CatchPanic, FAILED};
 use crate::memory::{PAGE, RequestMemory};
 use crate::message;
 use crate::notifications::{LogThreshold, Notifier};
-use crate::subscriptions::{self, Follower, MAX_FOLLOWED, Subscriptions};
+use crate::subscriptions::{self, FollowedOutput, MAX_FOLLOWED, Subscriptions};
 use crate::tasks::{self, Answered, DEFAULT_WAIT, Tasks, Work};
 use crate::tool::{Call, FaceSettings, Tool, ToolSet};
 use crate::trace::{CallSpan, Spans};
@@ -38,7 +38,7 @@ const STDIO: &str = "stdio";
 
 /// The shell server. Clones share everything.
 #[derive(Clone)]
-pub struct Shell {
+pub struct ShellServer {
     engine: Engine,
     owner: Arc<Owner>,
     tasks: Arc<Tasks>,
@@ -54,7 +54,7 @@ pub struct Shell {
     spans: Option<Arc<Spans>>,
 }
 
-impl Shell {
+impl ShellServer {
     /// Must be called within a tokio runtime.
     pub fn new(engine: Engine, tools: ToolSet, faces: FaceSettings) -> Self {
         Self {
@@ -196,7 +196,7 @@ impl Shell {
 }
 
 #[expect(deprecated, reason = "clients of all revisions but the newest log and subscribe this way")]
-impl ServerHandler for Shell {
+impl ServerHandler for ShellServer {
     async fn discover(
         &self,
         context: RequestContext<RoleServer>,
@@ -333,8 +333,8 @@ impl ServerHandler for Shell {
         };
         let (peer, subscriptions) = (context.peer, Arc::downgrade(&self.subscriptions));
         tokio::spawn(over.run_until_cancelled_owned(async move {
-            let mut follower = Follower::new(output);
-            while let Some(()) = follower.changed().await {
+            let mut followed = FollowedOutput::new(output);
+            while let Some(()) = followed.changed().await {
                 let updated = ResourceUpdatedNotificationParam::new(&*uri);
                 if peer.notify_resource_updated(updated).await.is_err() {
                     break;

@@ -34,7 +34,7 @@ mod trace;
 mod watcher;
 
 pub use budget::MaxAnswer;
-pub use handler::Shell;
+pub use handler::ShellServer;
 pub use http::{
     Allowed, Auth, Backend, Fetching, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings,
     Principal, Source, serve_http,

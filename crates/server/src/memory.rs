@@ -66,13 +66,13 @@ pub struct Memory {
     limits: MemoryLimits,
     incoming: Ledger,
     outgoing: Ledger,
-    accounts: Mutex<Vec<Weak<Account>>>,
+    accounts: Mutex<Vec<Weak<MemoryAccount>>>,
     /// Counts what can be evicted, so that its age is known.
     registered: AtomicUsize,
 }
 
 /// The memory of one client's messages.
-pub struct Account {
+pub struct MemoryAccount {
     memory: Arc<Memory>,
     incoming: Ledger,
     outgoing: Ledger,
@@ -93,14 +93,14 @@ pub enum Eviction {
 /// An answer that is kept only in case a client resumes it. It may be evicted for as long as this lives.
 #[derive(Debug)]
 pub struct Evictable {
-    account: Arc<Account>,
+    account: Arc<MemoryAccount>,
     age: usize,
 }
 
 /// Bytes that count until this is dropped.
 #[derive(Debug)]
 pub struct Reservation {
-    account: Arc<Account>,
+    account: Arc<MemoryAccount>,
     direction: Direction,
     bytes: usize,
 }
@@ -130,9 +130,9 @@ impl Memory {
     }
 
     /// An account for one more client.
-    pub fn account(self: &Arc<Self>) -> Arc<Account> {
+    pub fn account(self: &Arc<Self>) -> Arc<MemoryAccount> {
         let half = self.limits.per_client.min(self.limits.total) / 2;
-        let account = Arc::new(Account {
+        let account = Arc::new(MemoryAccount {
             memory: self.clone(),
             // Two of the longest messages: a cancellation must fit beside the request it is for.
             incoming: Ledger::new(half.max(2 * MAX_LINE)),
@@ -145,7 +145,7 @@ impl Memory {
         account
     }
 
-    fn accounts(&self) -> MutexGuard<'_, Vec<Weak<Account>>> {
+    fn accounts(&self) -> MutexGuard<'_, Vec<Weak<MemoryAccount>>> {
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -179,13 +179,13 @@ impl Memory {
     }
 }
 
-impl std::fmt::Debug for Account {
+impl std::fmt::Debug for MemoryAccount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Account").field("outgoing", &self.outgoing).finish_non_exhaustive()
+        f.debug_struct("MemoryAccount").field("outgoing", &self.outgoing).finish_non_exhaustive()
     }
 }
 
-impl Account {
+impl MemoryAccount {
     fn ledger(&self, direction: Direction) -> &Ledger {
         match direction {
             Direction::Incoming => &self.incoming,
@@ -331,7 +331,7 @@ mod tests {
 
     /// Something that can be asked for again, and whether it still can.
     fn resumable(
-        account: &Arc<Account>,
+        account: &Arc<MemoryAccount>,
         bytes: usize,
     ) -> (Evictable, Arc<Mutex<Option<Reservation>>>) {
         let there = Arc::new(Mutex::new(Some(account.reserve(Direction::Outgoing, bytes))));

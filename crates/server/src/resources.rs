@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::{Found, Owner};
-use mcpz_output::{Data, Error, PageRequest, Reader, Stream, View, mime};
+use mcpz_engine::{KeptOutput, Owner};
+use mcpz_output::{Data, Error, PageRequest, Reader, Rendering, Stream, mime};
 use mcpz_runtime::spawn_blocking;
 use rmcp::model::{
     ErrorData, MetaObject, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
@@ -24,7 +24,7 @@ pub async fn list(owner: &Owner) -> Vec<Resource> {
     spawn_blocking(list).await.unwrap_or_default()
 }
 
-fn resources(id: &str, found: &Found) -> Vec<Resource> {
+fn resources(id: &str, found: &KeptOutput) -> Vec<Resource> {
     let stream = |stream| (OutputUri::new(id, stream), &found.output);
     let gzipped = found.gzipped.as_ref().map(|output| (OutputUri::gzipped(id), output));
     let named = [stream(Stream::Stdout), stream(Stream::Stderr)].into_iter().chain(gzipped);
@@ -67,7 +67,7 @@ pub async fn read(
         return Err(not_found(uri));
     };
     let kind = mime(&output, stream);
-    let reader = Reader::new(output, stream, View::default());
+    let reader = Reader::new(output, stream, Rendering::default());
     let request = PageRequest::bytes(0, MAX_READ);
     let page =
         run_blocking(cancelled, move |stop| reader.until(stop).page(request).map_err(Error::Read));

@@ -8,7 +8,7 @@ use rmcp::RoleServer;
 use rmcp::service::{RunningService, ServerInitializeError, ServiceExt};
 use rmcp::transport::IntoTransport;
 
-use crate::handler::Shell;
+use crate::handler::ShellServer;
 use crate::memory::{Memory, MemoryLimits};
 use crate::stdio::Stdio;
 
@@ -18,7 +18,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// Serves standard input and output until the client closes them or `shutdown` is done. Requests may take `finish_time`
 /// longer than the input. No process is left when this returns.
 pub async fn serve_stdio(
-    shell: Shell,
+    shell: ShellServer,
     finish_time: Duration,
     memory: MemoryLimits,
     shutdown: impl Future<Output = ()>,
@@ -46,9 +46,9 @@ pub async fn serve_stdio(
 
 /// Serves one client on any transport.
 pub async fn serve<T, E, A>(
-    shell: Shell,
+    shell: ShellServer,
     transport: T,
-) -> Result<RunningService<RoleServer, Shell>, ServerInitializeError>
+) -> Result<RunningService<RoleServer, ShellServer>, ServerInitializeError>
 where
     T: IntoTransport<RoleServer, E, A>,
     E: std::error::Error + Send + Sync + 'static,

@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catch_panic::Panicked;
 use crate::lines::Lines;
-use crate::memory::{Account, Direction, RequestMemory, Reservation};
+use crate::memory::{Direction, MemoryAccount, RequestMemory, Reservation};
 use crate::message::{self, Fault, Message};
 use descriptors::{Sink, Source, open_stdin, open_stdout, wait_for_readers_until, wait_until_read};
 use outstanding::{Outstanding, Unwritten};
@@ -63,14 +63,14 @@ pub struct Stdio {
 #[derive(Clone)]
 struct Writer {
     sink: Arc<tokio::sync::Mutex<Sink>>,
-    account: Arc<Account>,
+    account: Arc<MemoryAccount>,
     outstanding: Arc<Outstanding>,
     closed: CancellationToken,
 }
 
 impl Stdio {
     /// This process's own standard input and output.
-    pub fn open(finish_time: Duration, account: Arc<Account>) -> io::Result<Self> {
+    pub fn open(finish_time: Duration, account: Arc<MemoryAccount>) -> io::Result<Self> {
         let writer = Writer {
             sink: Arc::new(tokio::sync::Mutex::new(open_stdout()?)),
             account,

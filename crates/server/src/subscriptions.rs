@@ -33,14 +33,14 @@ pub fn find(owner: &Owner, uri: &str) -> Option<Output> {
 }
 
 /// An output that a client follows.
-pub struct Follower {
+pub struct FollowedOutput {
     output: Output,
     arrived: watch::Receiver<u64>,
     seen: u64,
     ended: bool,
 }
 
-impl Follower {
+impl FollowedOutput {
     pub fn new(output: Output) -> Self {
         let (arrived, seen, ended) = (output.watch(), output.length(), output.is_finished());
         Self { output, arrived, seen, ended }
@@ -104,8 +104,8 @@ struct Listener {
 
 impl Listener {
     async fn follow_output(self, uri: String, output: Output) {
-        let mut follower = Follower::new(output);
-        while let Some(()) = follower.changed().await {
+        let mut followed = FollowedOutput::new(output);
+        while let Some(()) = followed.changed().await {
             let params = ResourceUpdatedNotificationParam::new(&*uri);
             let updated = ResourceUpdatedNotification::new(params);
             if !self.notify(ServerNotification::ResourceUpdatedNotification(updated)).await {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mcpz_engine::Owner;
 
-use crate::handler::Shell;
+use crate::handler::ShellServer;
 use crate::http::{Backend, Principal, write_engine_metrics, write_metric};
 use crate::tasks::Tasks;
 
@@ -18,7 +18,7 @@ const MAX_TENANTS: usize = 1000;
 
 /// Gives every principal the same shell, with an owner of its own.
 pub struct Tenants {
-    shell: Shell,
+    shell: ShellServer,
     by_name: Mutex<HashMap<Arc<str>, Tenant>>,
 }
 
@@ -41,15 +41,15 @@ impl Tenant {
 }
 
 impl Tenants {
-    pub fn new(shell: Shell) -> Self {
+    pub fn new(shell: ShellServer) -> Self {
         Self { shell, by_name: Mutex::default() }
     }
 }
 
 impl Backend for Tenants {
-    type Handler = Shell;
+    type Handler = ShellServer;
 
-    fn handler(&self, principal: &Arc<Principal>) -> Shell {
+    fn handler(&self, principal: &Arc<Principal>) -> ShellServer {
         let mut tenants = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         if tenants.len() >= MAX_TENANTS && !tenants.contains_key(&principal.name) {
             tenants.retain(|_, tenant| tenant.is_connected() || !tenant.owns_nothing());

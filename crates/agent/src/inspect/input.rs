@@ -29,7 +29,7 @@ enum Wait {
 }
 
 impl Wait {
-    fn is_for(self, pid: i32, job: &Job, terminal: &str) -> bool {
+    fn is_for(self, pid: i32, job: &JobControl, terminal: &str) -> bool {
         match self {
             Self::Read(descriptor) => is_terminal(pid, descriptor, terminal),
             Self::Several => job.foreground && is_terminal(pid, 0, terminal) && !has_channels(pid),
@@ -93,7 +93,7 @@ fn is_poll(number: libc::c_long) -> bool {
 
 /// The job control state of a process.
 #[derive(Debug, PartialEq, Eq)]
-struct Job {
+struct JobControl {
     stopped: bool,
     /// Whether it is in the terminal's foreground group.
     foreground: bool,
@@ -101,14 +101,14 @@ struct Job {
 
 /// Parses a process's `stat`: id, name in parentheses, state, parent, group, session, terminal, and the terminal's
 /// foreground group.
-fn job(stat: &str) -> Option<Job> {
+fn job(stat: &str) -> Option<JobControl> {
     // A name may contain any characters, even parentheses.
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     let stopped = matches!(fields.next()?, "T" | "t");
     let group: i32 = fields.nth(1)?.parse().ok()?;
     let in_front: i32 = fields.nth(2)?.parse().ok()?;
-    Some(Job { stopped, foreground: group == in_front })
+    Some(JobControl { stopped, foreground: group == in_front })
 }
 
 fn is_terminal(pid: i32, descriptor: u64, terminal: &str) -> bool {

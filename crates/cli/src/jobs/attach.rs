@@ -10,7 +10,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Action, Connection, JobFolder, JobListing, JobsFolder, OutputRange, Reply, Size,
+    Connection, ControlReply, JobFolder, JobListing, JobsFolder, OutputRange, RunAction,
+    TerminalSize,
 };
 use mcpz_output::Stream;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
@@ -112,14 +113,14 @@ impl Attachment {
             tokio::select! {
                 tell = self.visit.next() => match tell {
                     Some(
-                        Reply::Output { stream: Stream::Stdout, at, bytes }
-                        | Reply::Passing { stream: Stream::Stdout, at, bytes },
+                        ControlReply::Output { stream: Stream::Stdout, at, bytes }
+                        | ControlReply::Passing { stream: Stream::Stdout, at, bytes },
                     ) => {
                         self.shown = at + bytes.len() as u64;
                         stdout.write_all(&as_on_a_terminal(bytes, self.job.terminal))?;
                         stdout.flush()?;
                     }
-                    Some(Reply::Ended(_)) | None => return Ok(Detached::JobEnded),
+                    Some(ControlReply::Ended(_)) | None => return Ok(Detached::JobEnded),
                     Some(_) => {}
                 },
                 number = any(&mut ends) => return Ok(Detached::BySignal(number as u8)),
@@ -141,7 +142,7 @@ impl Attachment {
         let (bytes, detach) = before_detach(bytes);
         if !bytes.is_empty() {
             let bytes = if self.job.terminal { bytes } else { lines(bytes) };
-            let saying = Action::Write { bytes, person: true, before: None };
+            let saying = RunAction::Write { bytes, person: true, before: None };
             self.visit.say(&self.job.run, saying, || ())?;
         }
         Ok(detach)
@@ -174,7 +175,7 @@ fn copy_size(visit: &Connection, run: &str) -> io::Result<()> {
     if size.ws_row == 0 || size.ws_col == 0 {
         return Ok(());
     }
-    let size = Size { rows: size.ws_row, columns: size.ws_col };
+    let size = TerminalSize { rows: size.ws_row, columns: size.ws_col };
     visit.resize(run, size)
 }
 

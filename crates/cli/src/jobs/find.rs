@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{
-    Connection, End, JobEnd, JobFolder, JobListing, JobOutcome, JobsFolder, Refusal, Refused, State,
+    AccessDenied, Connection, End, JobEnd, JobFolder, JobListing, JobOutcome, JobState, JobsFolder,
+    PeerRefusal,
 };
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -34,7 +35,7 @@ impl Location {
     /// The folder of a job that runs.
     pub fn running(self, job: &JobListing) -> Result<PathBuf, JobsError> {
         match self {
-            Self::Served(folder) if job.state == State::Running => Ok(folder),
+            Self::Served(folder) if job.state == JobState::Running => Ok(folder),
             Self::Unresponsive(_) => Err(JobsError::Unresponsive(job.name.clone())),
             Self::Served(_) | Self::Finished(_) => Err(JobsError::Ended(job.name.clone())),
         }
@@ -94,7 +95,7 @@ pub async fn all(shelf: &JobsFolder) -> Result<Found, JobsError> {
         }
     }
     // Jobs that have ended are read from files, where no server refuses anything.
-    if let Some(own) = Refusal::own() {
+    if let Some(own) = PeerRefusal::own() {
         return Err(found.refused.unwrap_or_else(|| JobsError::Refused(own.to_string())));
     }
     found.jobs.sort_by_key(|(_, job)| job.started_at);
@@ -113,7 +114,7 @@ async fn ask(folder: &Path) -> Answer {
     };
     match timeout(TIMEOUT, visit.list()).await {
         Ok(Ok(jobs)) => Answer::Jobs(jobs),
-        Ok(Err(error)) => match error.downcast::<Refused>() {
+        Ok(Err(error)) => match error.downcast::<AccessDenied>() {
             Ok(refused) => Answer::Refused(JobsError::Refused(refused.0)),
             Err(_) => Answer::Gone,
         },
@@ -137,8 +138,8 @@ pub async fn find(shelf: &JobsFolder, id: &str) -> Result<(Location, JobListing)
     warn(&unresponsive);
     let mut named: Vec<_> = jobs.into_iter().filter(|(_, job)| named(job)).collect();
     // A running job is preferred over those of the same name that have ended.
-    if named.iter().filter(|(_, job)| job.state == State::Running).count() == 1 {
-        named.retain(|(_, job)| job.state == State::Running);
+    if named.iter().filter(|(_, job)| job.state == JobState::Running).count() == 1 {
+        named.retain(|(_, job)| job.state == JobState::Running);
     }
     match named.len() {
         0 => Err(refused.unwrap_or_else(|| JobsError::UnknownJob(id.to_owned()))),
@@ -154,9 +155,9 @@ pub async fn find(shelf: &JobsFolder, id: &str) -> Result<(Location, JobListing)
 fn from_folder(standing: &JobFolder) -> JobListing {
     let ending = standing.read_end();
     let state = match &ending {
-        None | Some(JobEnd { outcome: JobOutcome::Ran(End::Lost, _), .. }) => State::Lost,
-        Some(JobEnd { stopped: true, .. }) => State::Stopped,
-        Some(_) => State::Exited,
+        None | Some(JobEnd { outcome: JobOutcome::Ran(End::Lost, _), .. }) => JobState::Lost,
+        Some(JobEnd { stopped: true, .. }) => JobState::Stopped,
+        Some(_) => JobState::Exited,
     };
     let duration = ending.as_ref().map(|ending| ending.took);
     JobListing {

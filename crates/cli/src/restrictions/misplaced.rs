@@ -147,12 +147,12 @@ fn is_matcher(path: &KeyPath<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::restrictions::Restrictions;
+    use crate::restrictions::ImportedRules;
 
     /// The key that is reported, in a file that also has a valid rule.
     fn misplaced(members: &str) -> Option<String> {
         let text = format!(r#"{{"tools": {{"exclude": ["rm"]}}, {members}}}"#);
-        let problem = Restrictions::read(&text).err()?.to_string();
+        let problem = ImportedRules::read(&text).err()?.to_string();
         Some(problem.split('`').nth(1)?.to_owned())
     }
 

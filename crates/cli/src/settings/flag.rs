@@ -12,7 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
     pub name: &'static str,
-    pub place: Place,
+    pub place: HelpPosition,
     /// What help says. A default that has a value is added to it.
     pub help: &'static str,
     pub short: Option<char>,
@@ -33,14 +33,14 @@ pub struct TypedFlag {
 
 /// Where help shows a flag: under which heading, and at which place there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum HelpPosition {
     Options(u8),
     Running(u8),
     Bounds(u8),
     Http(u8),
 }
 
-impl Place {
+impl HelpPosition {
     fn heading(self) -> Option<&'static str> {
         match self {
             Self::Options(_) => None,
@@ -61,14 +61,14 @@ pub enum Scope {
 }
 
 impl Flag {
-    pub const fn new(name: &'static str, place: Place, help: &'static str) -> Self {
+    pub const fn new(name: &'static str, place: HelpPosition, help: &'static str) -> Self {
         Self { name, place, help, short: None, value: None, scope: Scope::Shell, requires: None }
     }
 
     /// A flag that is for HTTP alone.
     pub const fn http(name: &'static str, place: u8, help: &'static str) -> Self {
         let requires = Some("http");
-        Self { scope: Scope::Server, requires, ..Self::new(name, Place::Http(place), help) }
+        Self { scope: Scope::Server, requires, ..Self::new(name, HelpPosition::Http(place), help) }
     }
 
     /// The flag of a setting of this type.

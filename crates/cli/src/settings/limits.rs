@@ -1,12 +1,12 @@
 //! `[limits]`: what commands may use, and how many there may be.
 
-use mcpz_agent::Limits as Usage;
+use mcpz_agent::Limits as ProcessLimits;
 use mcpz_engine::RunLimits;
 use mcpz_output::SpillSettings;
 use mcpz_server::MemoryLimits;
 
 use super::flag::Flag;
-use super::flag::Place::Bounds;
+use super::flag::HelpPosition::Bounds;
 use super::section::section;
 use super::size::Size;
 
@@ -62,26 +62,26 @@ section! {
             };
 
         /// The most processes and threads of one command; 0 for any number.
-        processes: u64 = Usage::default().processes.unwrap_or(0);
+        processes: u64 = ProcessLimits::default().processes.unwrap_or(0);
 
         /// What all commands of one client may use together, where a cgroup counts it; 0 for all there is.
         memory_per_client: Option<Size> = None, words: "80 % of it";
 
         /// How many processes and threads they may have together, where a cgroup counts them; 0 for any.
         processes_per_client: Option<u64> = None,
-            like: Usage::default().per_owner.processes.unwrap_or(0);
+            like: ProcessLimits::default().per_owner.processes.unwrap_or(0);
 
         /// The most open files of one process; 0 for as many as the server was started with.
-        open_files: u64 = Usage::default().open_files.unwrap_or(0),
+        open_files: u64 = ProcessLimits::default().open_files.unwrap_or(0),
             words: "as many as the server was started with";
 
         /// The longest file a command may write; 0 for any.
-        file_size: Size = Size(Usage::default().file_size.unwrap_or(0)), words: "any";
+        file_size: Size = Size(ProcessLimits::default().file_size.unwrap_or(0)), words: "any";
 
         /// Seconds of CPU time, all processes of a command together; 0 for any.
-        cpu_time: u64 = Usage::default().cpu_time.map_or(0, |time| time.as_secs()), words: "any";
+        cpu_time: u64 = ProcessLimits::default().cpu_time.map_or(0, |time| time.as_secs()), words: "any";
 
         /// How much commands stand back for others, from 0 to 19.
-        nice: u8 = Usage::default().nice;
+        nice: u8 = ProcessLimits::default().nice;
     }
 }

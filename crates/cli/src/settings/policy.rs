@@ -4,7 +4,7 @@ use clap::builder::ValueParser;
 use serde::Deserialize;
 
 use super::choice::{Threats, Unresolved};
-use super::flag::Place::Bounds;
+use super::flag::HelpPosition::Bounds;
 use super::flag::{Flag, FromFlag};
 use super::row::Row;
 use super::section::{inner_table, section};

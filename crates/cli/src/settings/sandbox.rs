@@ -7,7 +7,7 @@ use mcpz_sandbox::{Mode, View};
 use serde::Deserialize;
 
 use super::choice::SandboxMode;
-use super::flag::Place::Bounds;
+use super::flag::HelpPosition::Bounds;
 use super::flag::{Flag, FromFlag};
 use super::section::section;
 use super::size::Size;

@@ -6,7 +6,7 @@ use clap::builder::ValueParser;
 use mcpz_server::{FaceSettings, MaxAnswer, ShellSettings, TOOLS, Timeout};
 use serde::Deserialize;
 
-use super::flag::Place::{Bounds, Options, Running};
+use super::flag::HelpPosition::{Bounds, Options, Running};
 use super::flag::{Flag, FromFlag, Scope};
 use super::seconds::Seconds;
 use super::section::section;

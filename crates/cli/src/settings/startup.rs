@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mcpz_server::ExecuteSettings;
 
-use super::flag::Place::{Http, Options};
+use super::flag::HelpPosition::{Http, Options};
 use super::flag::{Flag, Scope};
 use super::section::section;
 

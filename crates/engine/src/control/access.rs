@@ -30,7 +30,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
-use super::messages::{Reply, message};
+use super::messages::{ControlReply, message};
 use mcpz_audit::{Audit, RefusedPeer};
 
 /// How long a refused peer may take to say something.
@@ -43,7 +43,7 @@ const RECORD_WINDOW: Duration = Duration::from_secs(10);
 
 /// Why a peer is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum PeerRefusal {
     #[error(
         "an mcpz server runs this command (process {pid}, below {} {}); only people may manage jobs this way, from a \
          terminal outside mcpz", supervisor.name, supervisor.pid
@@ -61,7 +61,7 @@ pub enum Refusal {
     Unknown { pid: i32 },
 }
 
-impl Refusal {
+impl PeerRefusal {
     /// Why others would refuse this process, as far as it can tell.
     pub fn own() -> Option<Self> {
         match Ancestry::own() {
@@ -102,7 +102,7 @@ impl Access {
         let Err(refusal) = self.judge(pid, peer.as_ref()) else { return Some(stream) };
         // Root can do as it likes without a socket. A server that may not see other users' processes cannot see root's.
         let root = known.is_some_and(|known| known.uid() == 0) && !geteuid().is_root();
-        if root && matches!(refusal, Refusal::Unknown { .. }) {
+        if root && matches!(refusal, PeerRefusal::Unknown { .. }) {
             return Some(stream);
         }
         let name = peer.and_then(|peer| peer.name()).unwrap_or_default();
@@ -112,28 +112,28 @@ impl Access {
 
     /// The moment does not matter: a process that loses its parent meanwhile gets another one below the same
     /// supervisor.
-    fn judge(&self, pid: i32, peer: Option<&ProcessHandle>) -> Result<(), Refusal> {
+    fn judge(&self, pid: i32, peer: Option<&ProcessHandle>) -> Result<(), PeerRefusal> {
         let ancestry = peer.map_or(Ancestry::Unknown, ProcessHandle::ancestry);
         let there = peer.is_some_and(ProcessHandle::is_alive);
         let ours = self.server.as_ref().is_some_and(|ours| ours.pid == pid && ours.is_alive());
         match ancestry {
             Ancestry::Outside if there => Ok(()),
             _ if there && ours => Ok(()),
-            Ancestry::Below(supervisor) => Err(Refusal::Below { pid, supervisor }),
-            Ancestry::Escaped => Err(Refusal::Escaped { pid }),
-            Ancestry::Outside | Ancestry::Unknown => Err(Refusal::Unknown { pid }),
+            Ancestry::Below(supervisor) => Err(PeerRefusal::Below { pid, supervisor }),
+            Ancestry::Escaped => Err(PeerRefusal::Escaped { pid }),
+            Ancestry::Outside | Ancestry::Unknown => Err(PeerRefusal::Unknown { pid }),
         }
     }
 
-    async fn refuse(self, mut stream: UnixStream, refusal: Refusal, name: String) {
+    async fn refuse(self, mut stream: UnixStream, refusal: PeerRefusal, name: String) {
         // A peer that hangs up at once only tested whether anyone serves the socket.
         if timeout(PEER_TIMEOUT, hung_up(&stream)).await.unwrap_or(false) {
             return;
         }
         let reason = refusal.to_string();
         let (pid, below) = match refusal {
-            Refusal::Below { pid, supervisor } => (pid, Some(supervisor.pid)),
-            Refusal::Escaped { pid } | Refusal::Unknown { pid } => (pid, None),
+            PeerRefusal::Below { pid, supervisor } => (pid, Some(supervisor.pid)),
+            PeerRefusal::Escaped { pid } | PeerRefusal::Unknown { pid } => (pid, None),
         };
         let room = self.records.clone().try_acquire_owned();
         if room.is_ok() {
@@ -144,7 +144,7 @@ impl Access {
                 tracing::error!("cannot record the refusal: {}", error.chain());
             }
         }
-        if let Ok(bytes) = message(&Reply::Refused(reason)) {
+        if let Ok(bytes) = message(&ControlReply::Refused(reason)) {
             let _ = timeout(PEER_TIMEOUT, stream.write_all(&bytes)).await;
         }
         drop(stream);

@@ -12,9 +12,11 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::connect;
-use super::messages::{JobListing, MessageReader, OutputRange, Reply, Request, message};
-use crate::request::Size;
-use crate::run::Action;
+use super::messages::{
+    ControlReply, ControlRequest, JobListing, MessageReader, OutputRange, message,
+};
+use crate::request::TerminalSize;
+use crate::run::RunAction;
 
 /// A connection to a control socket. Sending never waits, because the other side may be busy sending.
 pub struct Connection {
@@ -28,7 +30,7 @@ pub struct Connection {
 /// The other side denies access.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Refused(pub String);
+pub struct AccessDenied(pub String);
 
 /// Called when a request was sent.
 type OnSent = Box<dyn FnOnce() + Send>;
@@ -63,46 +65,46 @@ impl Connection {
         }
     }
 
-    /// Lists all jobs there. If access is denied, the error contains a [`Refused`].
+    /// Lists all jobs there. If access is denied, the error contains [`AccessDenied`].
     pub async fn list(&mut self) -> io::Result<Vec<JobListing>> {
-        self.send(&Request::List, || ())?;
+        self.send(&ControlRequest::List, || ())?;
         match self.replies.next().await {
-            Some(Reply::Jobs(jobs)) => Ok(jobs),
-            Some(Reply::Refused(reason)) => {
-                Err(io::Error::new(io::ErrorKind::PermissionDenied, Refused(reason)))
+            Some(ControlReply::Jobs(jobs)) => Ok(jobs),
+            Some(ControlReply::Refused(reason)) => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, AccessDenied(reason)))
             }
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }
 
-    /// Asks a job's keeper something. `Reply::Seen` is the answer.
+    /// Asks a job's keeper something. `ControlReply::Seen` is the answer.
     pub fn look(&self, run: &str, question: Question) -> io::Result<()> {
-        self.send(&Request::Look { run: run.to_owned(), question }, || ())
+        self.send(&ControlRequest::Look { run: run.to_owned(), question }, || ())
     }
 
     /// Resizes a job's terminal.
-    pub fn resize(&self, run: &str, size: Size) -> io::Result<()> {
-        let Size { rows, columns } = size;
+    pub fn resize(&self, run: &str, size: TerminalSize) -> io::Result<()> {
+        let TerminalSize { rows, columns } = size;
         self.look(run, Question::Resize { rows, columns })
     }
 
     /// Requests a job's output and, with `stay`, everything that happens to it from now on.
     pub fn follow(&self, run: &str, wanted: OutputRange, stay: bool) -> io::Result<()> {
-        self.send(&Request::Follow { run: run.to_owned(), wanted, stay }, || ())
+        self.send(&ControlRequest::Follow { run: run.to_owned(), wanted, stay }, || ())
     }
 
     /// Does something with a job. Calls `sent` when the request is on its way.
     pub fn say(
         &self,
         run: &str,
-        action: Action,
+        action: RunAction,
         sent: impl FnOnce() + Send + 'static,
     ) -> io::Result<()> {
-        self.send(&Request::Do { run: run.to_owned(), action }, sent)
+        self.send(&ControlRequest::Do { run: run.to_owned(), action }, sent)
     }
 
     /// The next reply, or `None` when the other side has left.
-    pub async fn next(&mut self) -> Option<Reply> {
+    pub async fn next(&mut self) -> Option<ControlReply> {
         self.replies.next().await
     }
 
@@ -112,7 +114,11 @@ impl Connection {
         let _ = self.sending.await;
     }
 
-    fn send(&self, request: &Request, sent: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    fn send(
+        &self,
+        request: &ControlRequest,
+        sent: impl FnOnce() + Send + 'static,
+    ) -> io::Result<()> {
         let bytes = message(request)?;
         self.requests.send((bytes, Box::new(sent))).map_err(|_| io::ErrorKind::BrokenPipe.into())
     }

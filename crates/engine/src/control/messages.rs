@@ -10,8 +10,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-use crate::jobs::{JobEnd, State};
-use crate::run::{Action, Life};
+use crate::jobs::{JobEnd, JobState};
+use crate::run::{Life, RunAction};
 use mcpz_output::Stream;
 
 /// How much to read at a time.
@@ -19,7 +19,7 @@ const READ_SIZE: usize = 64 << 10;
 
 /// A request. It names a job by its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
+pub enum ControlRequest {
     List,
     /// Send a job's output and, with `stay`, everything that happens to it until none of its processes is left.
     Follow {
@@ -34,7 +34,7 @@ pub enum Request {
     },
     Do {
         run: String,
-        action: Action,
+        action: RunAction,
     },
 }
 
@@ -50,7 +50,7 @@ pub enum OutputRange {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Reply {
+pub enum ControlReply {
     Jobs(Vec<JobListing>),
     NoSuchJob,
     Output {
@@ -80,7 +80,7 @@ pub struct JobListing {
     pub name: String,
     pub owner: String,
     pub command: String,
-    pub state: State,
+    pub state: JobState,
     pub pid: Option<i32>,
     pub started_at: SystemTime,
     pub duration: Duration,

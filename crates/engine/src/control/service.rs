@@ -12,9 +12,11 @@ use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::watch;
 
 use super::Register;
-use super::messages::{JobListing, MessageReader, OutputRange, Reply, Request, message};
+use super::messages::{
+    ControlReply, ControlRequest, JobListing, MessageReader, OutputRange, message,
+};
 use crate::jobs::{Job, JobEnd, UseGuard};
-use crate::run::{Action, Life};
+use crate::run::{Life, RunAction};
 use mcpz_output::{Output, Piece, Stream};
 
 /// How much output to send at a time.
@@ -29,7 +31,7 @@ struct Service {
     write: OwnedWriteHalf,
     followed: Option<Followed>,
     /// Input that a job has no room for yet.
-    pending_input: VecDeque<(Arc<Job>, Action)>,
+    pending_input: VecDeque<(Arc<Job>, RunAction)>,
     /// The pause before the next attempt.
     retry_pause: Duration,
     followers: watch::Sender<usize>,
@@ -122,14 +124,14 @@ impl Followed {
 
 impl Service {
     /// Handles a request. Returns whether to stay connected.
-    async fn answer(&mut self, request: Request) -> io::Result<bool> {
+    async fn answer(&mut self, request: ControlRequest) -> io::Result<bool> {
         match request {
-            Request::List => {
+            ControlRequest::List => {
                 let jobs = (self.register)();
                 let listed = jobs.iter().map(|(owner, job)| JobListing::new(owner, job)).collect();
-                self.send(&Reply::Jobs(listed)).await?;
+                self.send(&ControlReply::Jobs(listed)).await?;
             }
-            Request::Follow { run, wanted, stay } => match self.find(&run) {
+            ControlRequest::Follow { run, wanted, stay } => match self.find(&run) {
                 Some(job) => {
                     let sent = wanted.from(&job.output);
                     let (_in_use, _follower_count) =
@@ -138,18 +140,18 @@ impl Service {
                         Followed { job, sent, life: None, stay, _in_use, _follower_count };
                     self.followed = Some(followed);
                 }
-                None => self.send(&Reply::NoSuchJob).await?,
+                None => self.send(&ControlReply::NoSuchJob).await?,
             },
-            Request::Look { run, question } => match self.find(&run) {
+            ControlRequest::Look { run, question } => match self.find(&run) {
                 Some(job) => {
                     let seen = job.controls().inspector().ask(question).await;
-                    self.send(&Reply::Seen(seen)).await?;
+                    self.send(&ControlReply::Seen(seen)).await?;
                 }
-                None => self.send(&Reply::NoSuchJob).await?,
+                None => self.send(&ControlReply::NoSuchJob).await?,
             },
-            Request::Do { run, action } => match self.find(&run) {
+            ControlRequest::Do { run, action } => match self.find(&run) {
                 Some(job) => self.perform(job, action),
-                None => self.send(&Reply::NoSuchJob).await?,
+                None => self.send(&ControlReply::NoSuchJob).await?,
             },
         }
         Ok(true)
@@ -159,15 +161,15 @@ impl Service {
         (self.register)().into_iter().map(|(_, job)| job).find(|job| &*job.run == run)
     }
 
-    fn perform(&mut self, job: Arc<Job>, action: Action) {
+    fn perform(&mut self, job: Arc<Job>, action: RunAction) {
         match action {
-            Action::Write { .. } | Action::CloseInput => {
+            RunAction::Write { .. } | RunAction::CloseInput => {
                 self.pending_input.push_back((job, action));
                 self.write_pending();
             }
-            Action::Signal(signal) => job.controls().signal(signal),
-            Action::Stopping => job.controls().note_stop(),
-            Action::Stop { grace } => {
+            RunAction::Signal(signal) => job.controls().signal(signal),
+            RunAction::Stopping => job.controls().note_stop(),
+            RunAction::Stop { grace } => {
                 tokio::spawn(async move { job.stop(None, grace).await });
             }
         }
@@ -178,11 +180,11 @@ impl Service {
         while let Some((job, action)) = self.pending_input.pop_front() {
             match action {
                 _ if job.is_gone() => {}
-                Action::Write { bytes, person, before } => {
+                RunAction::Write { bytes, person, before } => {
                     match job.controls().reserve(bytes.len()) {
                         Some(room) => room.write(bytes, person, before),
                         None => {
-                            let action = Action::Write { bytes, person, before };
+                            let action = RunAction::Write { bytes, person, before };
                             self.pending_input.push_front((job.clone(), action));
                             // It may take long until the job reads.
                             self.retry_pause = (self.retry_pause * 2).min(MAX_RETRY_PAUSE);
@@ -204,7 +206,7 @@ impl Service {
         let life = job.life().borrow().clone();
         let changed = followed.life.replace(life.clone()).as_ref() != Some(&life);
         if changed {
-            self.send(&Reply::Life(life)).await?;
+            self.send(&ControlReply::Life(life)).await?;
         }
         self.send_output(&job, Stream::Stdout).await?;
         self.send_output(&job, Stream::Stderr).await?;
@@ -212,7 +214,7 @@ impl Service {
             return Ok(true);
         }
         if gone {
-            self.send(&Reply::Ended(JobEnd::of(&job))).await?;
+            self.send(&ControlReply::Ended(JobEnd::of(&job))).await?;
         }
         Ok(stay && !gone)
     }
@@ -231,13 +233,13 @@ impl Service {
         let Piece { at, bytes, kept } = read.await.map_err(io::Error::from).flatten()?;
         *sent_up_to = at + bytes.len() as u64;
         let reply = match kept {
-            true => Reply::Output { stream, at, bytes },
-            false => Reply::Passing { stream, at, bytes },
+            true => ControlReply::Output { stream, at, bytes },
+            false => ControlReply::Passing { stream, at, bytes },
         };
         self.send(&reply).await
     }
 
-    async fn send(&mut self, reply: &Reply) -> io::Result<()> {
+    async fn send(&mut self, reply: &ControlReply) -> io::Result<()> {
         self.write.write_all(&message(reply)?).await
     }
 }

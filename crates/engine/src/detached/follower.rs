@@ -15,11 +15,11 @@ use tokio::time::sleep;
 
 use super::JobFolder;
 use super::job_folder::open;
-use crate::control::{Connection, OutputRange, Reply};
+use crate::control::{Connection, ControlReply, OutputRange};
 use crate::error::Error;
 use crate::jobs::{JobEnd, JobOutcome};
 use crate::outcome::Outcome;
-use crate::run::{Action, Life, Message, Run, TaskEnds};
+use crate::run::{Life, Message, Run, RunAction, TaskEnds};
 
 /// The pause before connecting again to a recorder that does not answer.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -135,20 +135,20 @@ impl Follower {
         loop {
             tokio::select! {
                 reply = connection.next() => match reply {
-                    Some(Reply::Output { stream, bytes, .. }) => self.output.append(stream, &bytes),
-                    Some(Reply::Passing { stream, at, bytes }) => {
+                    Some(ControlReply::Output { stream, bytes, .. }) => self.output.append(stream, &bytes),
+                    Some(ControlReply::Passing { stream, at, bytes }) => {
                         self.output.append_beyond_cut(stream, at, &bytes);
                     }
-                    Some(Reply::Life(life)) => drop(self.life.send_replace(life)),
-                    Some(Reply::Ended(end)) => self.end = Some(end),
-                    Some(Reply::Refused(reason)) => self.refused = Some(reason),
-                    Some(Reply::Seen(seen)) => {
+                    Some(ControlReply::Life(life)) => drop(self.life.send_replace(life)),
+                    Some(ControlReply::Ended(end)) => self.end = Some(end),
+                    Some(ControlReply::Refused(reason)) => self.refused = Some(reason),
+                    Some(ControlReply::Seen(seen)) => {
                         if let (Some(caller), Some(seen)) = (self.callers.pop_front(), seen) {
                             let _ = caller.send(seen);
                         }
                     }
-                    Some(Reply::Jobs(_)) => {}
-                    Some(Reply::NoSuchJob) | None => return Some(()),
+                    Some(ControlReply::Jobs(_)) => {}
+                    Some(ControlReply::NoSuchJob) | None => return Some(()),
                 },
                 message = messages.recv() => match message {
                     None | Some(Message::Cancel) => return None,
@@ -168,13 +168,13 @@ impl Follower {
         // A recorder that has left needs no message.
         let _ = match message {
             Message::Do(action) => match action {
-                Action::Write { ref bytes, .. } => {
+                RunAction::Write { ref bytes, .. } => {
                     let (backlog, length) = (self.backlog.clone(), bytes.len());
                     connection.say(run, action, move || {
                         backlog.fetch_sub(length, Ordering::Relaxed);
                     })
                 }
-                Action::CloseInput => connection.say(run, action, || ()),
+                RunAction::CloseInput => connection.say(run, action, || ()),
                 _ => {
                     // Someone may have stopped it, and then it does not read.
                     urgent.wake();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcpz_agent::{Limit, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::{Job, State};
+use super::{Job, JobState};
 use crate::outcome::End;
 
 /// The end of a job with no processes left.
@@ -55,7 +55,7 @@ impl JobEnd {
             pid: job.pid(),
             outcome,
             limit,
-            stopped: job.state() == State::Stopped,
+            stopped: job.state() == JobState::Stopped,
             took: job.duration(),
             survivors: ended.survivors.unwrap_or_default(),
             lost: job.output.lost(),

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use mcpz_output::{Output, Screen, ScreenContents, Stream};
 
-use crate::request::Size;
+use crate::request::TerminalSize;
 
 /// How much output is drawn at a time, and at most after nobody has looked for long.
 const PIECE: usize = 64 << 10;
@@ -29,13 +29,13 @@ impl std::fmt::Debug for Drawn {
 }
 
 impl Terminal {
-    pub fn new(size: Size) -> Self {
+    pub fn new(size: TerminalSize) -> Self {
         let screen = Screen::new(size.rows, size.columns);
         Self { drawn: Mutex::new(Drawn { screen, at: 0 }) }
     }
 
     /// What it shows at its current size, and the line the cursor is in. May read from the disk.
-    pub fn shown(&self, output: &Output, size: Option<Size>) -> (ScreenContents, String) {
+    pub fn shown(&self, output: &Output, size: Option<TerminalSize>) -> (ScreenContents, String) {
         let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(size) = size {
             drawn.screen.resize(size.rows, size.columns);

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::watch;
 
 use super::idle::end_when_idle;
-use super::{EndState, Job, Kind, State};
+use super::{EndState, Job, JobState, Kind};
 use crate::outcome::{End, Outcome};
-use crate::run::{Handle, Life, Run};
+use crate::run::{Life, Run, RunHandle};
 
 /// How many ended jobs of one owner are remembered.
 const MAX_ENDED: usize = 50;
@@ -88,7 +88,7 @@ impl Jobs {
     }
 
     /// Makes a job of what a command left running, unless the command is one.
-    pub(crate) fn adopt(&self, handle: Handle, outcome: &Outcome) -> Arc<Job> {
+    pub(crate) fn adopt(&self, handle: RunHandle, outcome: &Outcome) -> Arc<Job> {
         self.insert(Kind::Adopted, JobSource::Answered(handle, outcome.clone()))
     }
 
@@ -127,7 +127,7 @@ impl Jobs {
     /// Forgets ended detached jobs that are no longer kept on the disk.
     pub(crate) fn forget_detached(&self, kept: &[&str]) {
         let gone = |job: &Job| {
-            job.is_detached() && job.state() != State::Running && !kept.contains(&&*job.run)
+            job.is_detached() && job.state() != JobState::Running && !kept.contains(&&*job.run)
         };
         let forgotten: Vec<_> = self.lock().jobs.extract_if(.., |_, job| gone(job)).collect();
         drop(forgotten);
@@ -141,7 +141,7 @@ impl Jobs {
     /// Ends all jobs except detached ones.
     pub fn stop_all(&self) {
         for job in self.list().iter().filter(|job| !job.is_detached()) {
-            if job.state() == State::Running {
+            if job.state() == JobState::Running {
                 job.controls.note_stop();
             }
             job.controls.stop(Job::STOP_GRACE);
@@ -163,7 +163,7 @@ impl Drop for Jobs {
 
 impl Table {
     fn running(&self) -> usize {
-        self.jobs.values().filter(|job| job.state() == State::Running).count()
+        self.jobs.values().filter(|job| job.state() == JobState::Running).count()
     }
 
     fn of_run(&self, id: &str) -> Option<Arc<Job>> {
@@ -182,7 +182,7 @@ impl Table {
     /// Forgets the oldest ended jobs if there are too many.
     fn prune(&mut self) {
         // The disk remembers detached jobs.
-        let over = |job: &Job| job.state() != State::Running && !job.is_detached();
+        let over = |job: &Job| job.state() != JobState::Running && !job.is_detached();
         let ended = self.jobs.iter().filter(|(_, job)| over(job));
         let ended: Vec<_> = ended.map(|(number, _)| *number).collect();
         for number in &ended[..ended.len().saturating_sub(MAX_ENDED)] {
@@ -196,11 +196,11 @@ enum JobSource {
     /// A run without an outcome yet.
     Running(Run),
     /// A run that was answered, of which some processes are left.
-    Answered(Handle, Outcome),
+    Answered(RunHandle, Outcome),
 }
 
 impl JobSource {
-    fn handle(&self) -> &Handle {
+    fn handle(&self) -> &RunHandle {
         match self {
             Self::Running(run) => run.handle(),
             Self::Answered(handle, _) => handle,

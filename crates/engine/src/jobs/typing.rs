@@ -5,10 +5,10 @@
 
 use std::sync::PoisonError;
 
-use mcpz_agent::Reader;
+use mcpz_agent::InputReader;
 use mcpz_policy::{Judgement, Policy, Scene, Verdict, reads_programs};
 
-use super::{Job, State};
+use super::{Job, JobState};
 use crate::error::Error;
 
 /// Ends the here-document in which typed text is judged.
@@ -96,7 +96,7 @@ impl Job {
     pub(crate) async fn interpreters(&self) -> Result<Vec<String>, Error> {
         let readers = match self.controls.inspector().readers().await {
             Some(readers) => readers,
-            None if self.state() != State::Running => Vec::new(),
+            None if self.state() != JobState::Running => Vec::new(),
             None => return Err(Error::ReadersUnknown),
         };
         let taking = readers.into_iter().filter(|reader| !has_program_argument(reader));
@@ -109,7 +109,7 @@ impl Job {
 }
 
 /// Whether it got its program when it was started: `sh -c text`, `python3 file`.
-fn has_program_argument(reader: &Reader) -> bool {
+fn has_program_argument(reader: &InputReader) -> bool {
     let mut arguments = reader.arguments.iter().filter(|word| !word.is_empty());
     let given = |word: &Vec<u8>| {
         matches!(word.as_slice(), b"-c" | b"-e" | b"-m") || !word.starts_with(b"-")

@@ -11,7 +11,7 @@ use mcpz_runtime::spawn_blocking;
 use regex::{Regex, RegexBuilder};
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
-use super::{Job, Position, State};
+use super::{Job, JobState, Position};
 use crate::error::Error;
 use crate::run::{Inspector, wait_for_prompt};
 
@@ -107,7 +107,7 @@ impl Job {
 async fn wait_for_end(job: &Job) {
     let mut end = job.end.clone();
     // The sender lives until everything is known.
-    while job.state() == State::Running && end.changed().await.is_ok() {}
+    while job.state() == JobState::Running && end.changed().await.is_ok() {}
 }
 
 async fn wait_for_silence(job: &Job, time: Duration) -> Option<String> {
@@ -151,7 +151,7 @@ async fn matching_line(
         let matches = |line: &str| pattern.as_ref().is_none_or(|pattern| pattern.is_match(line));
         // A prompt is a line without an end.
         let [stdout, stderr] = [Stream::Stdout, Stream::Stderr]
-            .map(|stream| Reader::new(job.output.clone(), stream, job.view()).live());
+            .map(|stream| Reader::new(job.output.clone(), stream, job.rendering()).live());
         let line = search(&stdout, &matches, &mut next.stdout)
             .or_else(|| search(&stderr, &matches, &mut next.stderr))
             .or_else(|| drawn_line(&job, &stdout, pattern.as_ref()));

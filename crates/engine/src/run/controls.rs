@@ -8,7 +8,7 @@ use mcpz_output::Output;
 use tokio::sync::{mpsc, oneshot};
 
 use super::inspector::Inspector;
-use super::messages::{Action, Message};
+use super::messages::{Message, RunAction};
 
 /// How much input may wait for a command to read it.
 const MAX_BACKLOG: usize = 1 << 20;
@@ -28,17 +28,17 @@ impl Controls {
 
     /// Sends a signal to the first process.
     pub fn signal(&self, signal: i32) {
-        self.send(Message::Do(Action::Signal(signal)));
+        self.send(Message::Do(RunAction::Signal(signal)));
     }
 
     /// Notes that what ends it next is a stop.
     pub(crate) fn note_stop(&self) {
-        self.send(Message::Do(Action::Stopping));
+        self.send(Message::Do(RunAction::Stopping));
     }
 
     /// Ends all of it. The outcome says how the first process ended.
     pub fn stop(&self, grace: Duration) {
-        self.send(Message::Do(Action::Stop { grace }));
+        self.send(Message::Do(RunAction::Stop { grace }));
     }
 
     /// Reserves room for input, unless too much of the earlier input is still unread.
@@ -49,7 +49,7 @@ impl Controls {
     }
 
     pub(crate) fn close_input(&self) {
-        self.send(Message::Do(Action::CloseInput));
+        self.send(Message::Do(RunAction::CloseInput));
     }
 
     /// Asks about the run, without keeping it from being cancelled.
@@ -91,7 +91,7 @@ impl Room<'_> {
     /// Writes bytes that fit in it. The writer gives the room back.
     pub fn write(mut self, bytes: Vec<u8>, person: bool, before: Option<u64>) {
         self.length -= bytes.len();
-        self.controls.send(Message::Do(Action::Write { bytes, person, before }));
+        self.controls.send(Message::Do(RunAction::Write { bytes, person, before }));
     }
 }
 

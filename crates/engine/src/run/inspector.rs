@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use mcpz_agent::{Answer, Identity, Question, Reader};
+use mcpz_agent::{Answer, Identity, InputReader, Question};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::messages::Message;
-use crate::request::Size;
+use crate::request::TerminalSize;
 
 /// How long a keeper may take to answer. Someone may have stopped it.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -57,7 +57,7 @@ impl Inspector {
     }
 
     /// The programs that read its input, if that can be found out.
-    pub(crate) async fn readers(&self) -> Option<Vec<Reader>> {
+    pub(crate) async fn readers(&self) -> Option<Vec<InputReader>> {
         match self.ask(Question::Readers).await? {
             Answer::Readers(readers) => Some(readers),
             _ => None,
@@ -76,8 +76,8 @@ impl Inspector {
     }
 
     /// Resizes its terminal.
-    pub(crate) async fn resize(&self, size: Size) {
-        let Size { rows, columns } = size;
+    pub(crate) async fn resize(&self, size: TerminalSize) {
+        let TerminalSize { rows, columns } = size;
         self.ask(Question::Resize { rows, columns }).await;
     }
 

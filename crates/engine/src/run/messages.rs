@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 /// Something to do with a run, from here or through the control socket of another process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Action {
+pub enum RunAction {
     Write {
         bytes: Vec<u8>,
         /// Whether a person typed it.
@@ -31,7 +31,7 @@ pub enum Action {
 /// What a run's task receives. When all senders are gone, a run without an outcome is cancelled.
 #[derive(Debug)]
 pub(crate) enum Message {
-    Do(Action),
+    Do(RunAction),
     Cancel,
     /// A question for the run's keeper.
     Look(Question, oneshot::Sender<Answer>),

@@ -22,13 +22,13 @@ use tokio::time::Instant;
 
 use super::accounting::Accounting;
 use super::capture::{Capture, Source};
-use super::messages::{Action, Message};
+use super::messages::{Message, RunAction};
 use super::stdin::StdinWriter;
-use super::{About, Backing, Handle, Life, TaskEnds, until};
+use super::{Backing, Life, RunDetails, RunHandle, TaskEnds, until};
 use crate::error::Error;
 use crate::gate::Plan;
 use crate::outcome::{End, Outcome};
-use crate::request::{Input, Size};
+use crate::request::{Input, TerminalSize};
 
 /// How long a command has to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -40,7 +40,7 @@ pub struct RunTask {
     process: Process,
     plan: Plan,
     backing: Backing,
-    about: Arc<About>,
+    about: Arc<RunDetails>,
     /// Until the end is recorded, too.
     recorded: Option<RecordedRun>,
     stdout: Capture,
@@ -145,13 +145,13 @@ impl RunTask {
         }
     }
 
-    fn perform(&mut self, action: Action) {
+    fn perform(&mut self, action: RunAction) {
         match action {
-            Action::Write { bytes, before: Some(before), .. } if before != self.written() => {
+            RunAction::Write { bytes, before: Some(before), .. } if before != self.written() => {
                 tracing::warn!("input dropped: someone else typed into the job first");
                 self.backlog.fetch_sub(bytes.len(), Ordering::Relaxed);
             }
-            Action::Write { bytes, person, .. } => {
+            RunAction::Write { bytes, person, .. } => {
                 let length = bytes.len() as u64;
                 if let Some(stdin) = &self.stdin {
                     stdin.write(bytes);
@@ -161,14 +161,14 @@ impl RunTask {
                     false => life.written += length,
                 });
             }
-            Action::CloseInput => {
+            RunAction::CloseInput => {
                 if let Some(stdin) = &mut self.stdin {
                     stdin.close();
                 }
             }
-            Action::Signal(signal) => self.process.signal(signal),
-            Action::Stopping => self.life.send_modify(|life| life.stopped = true),
-            Action::Stop { grace } => self.stop(None, grace),
+            RunAction::Signal(signal) => self.process.signal(signal),
+            RunAction::Stopping => self.life.send_modify(|life| life.stopped = true),
+            RunAction::Stop { grace } => self.stop(None, grace),
         }
     }
 
@@ -178,7 +178,7 @@ impl RunTask {
             return;
         }
         if let Question::Resize { rows, columns } = question {
-            self.life.send_modify(|life| life.size = Some(Size { rows, columns }));
+            self.life.send_modify(|life| life.size = Some(TerminalSize { rows, columns }));
         }
         self.callers.push_back(caller);
         self.process.ask(question);
@@ -338,7 +338,7 @@ impl RunTask {
             return None;
         }
         let adopt = self.backing.adopt.take()?;
-        adopt(Handle::of(&self.about, &self.sender, &self.backlog)?, outcome)
+        adopt(RunHandle::of(&self.about, &self.sender, &self.backlog)?, outcome)
     }
 
     fn outcome(&self, background: Vec<i32>) -> Outcome {

@@ -17,9 +17,9 @@ use super::dialect::parse_report;
 use super::{Pipes, Queued, Session};
 use crate::error::Error;
 use crate::gate::Plan;
-use crate::jobs::{State, UseGuard};
+use crate::jobs::{JobState, UseGuard};
 use crate::outcome::{End, Outcome, SessionState};
-use crate::run::{Accounting, Action, Message, Run, TaskEnds, until};
+use crate::run::{Accounting, Message, Run, RunAction, TaskEnds, until};
 
 /// How long a command has to end by itself before it is killed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -78,7 +78,7 @@ impl SessionCommand {
             permit = queued.permit() => permit.ok(),
             () = wait_for_cancel(&mut messages) => None,
         };
-        let alive = session.job.state() == State::Running;
+        let alive = session.job.state() == JobState::Running;
         let Some(permit) = permit.filter(|_| alive) else {
             let error = if alive { Error::Cancelled } else { Error::SessionEnded };
             self.recorded.end(Err(error.reason()));
@@ -212,7 +212,7 @@ impl Session {
 /// Completes when the shell has ended and its output is kept.
 async fn wait_for_end(session: &Session) {
     let mut ending = session.job.watch_end();
-    while session.job.state() == State::Running && ending.changed().await.is_ok() {}
+    while session.job.state() == JobState::Running && ending.changed().await.is_ok() {}
     // A report may still be in the pipe when the shell's end is noticed.
     sleep(Duration::from_millis(5)).await;
 }
@@ -221,7 +221,7 @@ async fn wait_for_end(session: &Session) {
 async fn wait_for_cancel(messages: &mut mpsc::UnboundedReceiver<Message>) {
     loop {
         match messages.recv().await {
-            None | Some(Message::Cancel | Message::Do(Action::Stop { .. })) => return,
+            None | Some(Message::Cancel | Message::Do(RunAction::Stop { .. })) => return,
             Some(_) => {}
         }
     }

@@ -1,6 +1,6 @@
 //! The text of an output, one block at a time.
 //!
-//! Unless the view shows the raw bytes, they are rendered. A renderer has no state to remember at the start of a
+//! Unless the rendering shows the raw bytes, they are rendered. A renderer has no state to remember at the start of a
 //! line (except for a [`DrawingState`](crate::render::DrawingState)), so rendering can resume there.
 //! [`RenderedBlocks`] leaves checkpoints as it goes, and later pages start from the nearest one. Within a line
 //! there are none: every page of a line of hundreds of megabytes is rendered from the start of that line.
@@ -32,7 +32,7 @@ pub struct RenderedBlocks<'a> {
 
 impl<'a> RenderedBlocks<'a> {
     pub fn new(reader: &'a Reader, from: Checkpoint) -> Self {
-        let renderer = Renderer::resumed(reader.view, from.drawing);
+        let renderer = Renderer::resumed(reader.rendering, from.drawing);
         Self {
             reader,
             renderer,
@@ -66,7 +66,7 @@ impl<'a> RenderedBlocks<'a> {
             };
             self.reader.output.add_checkpoint(
                 self.reader.stream,
-                self.reader.view,
+                self.reader.rendering,
                 checkpoint,
                 CHECKPOINT_DISTANCE,
             );
@@ -84,7 +84,7 @@ impl<'a> RenderedBlocks<'a> {
 /// The whole text of an output, rendered if necessary.
 pub struct Blocks<'a> {
     reader: &'a Reader,
-    /// Unless the view shows the raw bytes.
+    /// Unless the rendering shows the raw bytes.
     rendered: Option<RenderedBlocks<'a>>,
     block: Vec<u8>,
     at: u64,

@@ -1,4 +1,4 @@
-//! Reads pages of one stream, and what else depends on its view: its length, and whether a program draws.
+//! Reads pages of one stream, and what else depends on its rendering: its length, and whether a program draws.
 
 use std::io;
 use std::sync::{MutexGuard, PoisonError};
@@ -6,14 +6,14 @@ use std::sync::{MutexGuard, PoisonError};
 use super::blocks::{Blocks, RenderedBlocks};
 use super::{Data, Page, PageBuilder, PageRequest, Reader, Stop, Tail};
 use crate::output::{Output, Piece};
-use crate::render::{Newline, View};
+use crate::render::{Newline, Rendering};
 use crate::room::Measure;
 use crate::stream::Stream;
 use crate::text::{partial_character, whole_characters};
 
 impl Reader {
-    pub fn new(output: Output, stream: Stream, view: View) -> Self {
-        Self { output, stream, view, stop: Stop::default(), limit: None }
+    pub fn new(output: Output, stream: Stream, rendering: Rendering) -> Self {
+        Self { output, stream, rendering, stop: Stop::default(), limit: None }
     }
 
     /// Reads everything there is now, even an unfinished line that may still be overwritten. Offsets within such a
@@ -57,7 +57,7 @@ impl Reader {
             builder.total = prefix;
         } else {
             let prefix = self.rendered_prefix_length()?;
-            let from = self.output.checkpoint_before(self.stream, self.view, request.offset);
+            let from = self.output.checkpoint_before(self.stream, self.rendering, request.offset);
             builder.total = from.rendered;
             let mut rendered = RenderedBlocks::new(self, from);
             while !builder.full
@@ -100,17 +100,17 @@ impl Reader {
             return Ok(self.prefix_length());
         }
         let finished = self.limit.is_none() && self.output.is_finished();
-        if finished && let Some(length) = self.output.cached_length(self.stream, self.view) {
+        if finished && let Some(length) = self.output.cached_length(self.stream, self.rendering) {
             return Ok(length);
         }
-        let from = self.output.checkpoint_before(self.stream, self.view, u64::MAX);
+        let from = self.output.checkpoint_before(self.stream, self.rendering, u64::MAX);
         let mut length = from.rendered;
         let mut rendered = RenderedBlocks::new(self, from);
         while let Some(text) = rendered.next()? {
             length += text.len() as u64;
         }
         if finished {
-            self.output.cache_length(self.stream, self.view, length);
+            self.output.cache_length(self.stream, self.rendering, length);
         }
         Ok(length)
     }
@@ -127,7 +127,7 @@ impl Reader {
         let bytes = &piece.bytes[..piece.bytes.len().min(length)];
         let last = self.output.read_at(self.stream, cut.saturating_sub(1), 1).ok()?;
         let in_line = cut > 0 && last != b"\n";
-        Some(Tail { in_line, ..Tail::new(self.view, cut, (piece.at, bytes)) })
+        Some(Tail { in_line, ..Tail::new(self.rendering, cut, (piece.at, bytes)) })
     }
 
     /// The whole text, from the start.
@@ -143,12 +143,12 @@ impl Reader {
         self.output.content_kind(self.stream).binary
     }
 
-    /// Whether the view shows the raw bytes unchanged.
+    /// Whether the rendering shows the raw bytes unchanged.
     pub(super) fn shows_bytes_as_they_are(&self) -> bool {
         let kind = self.output.content_kind(self.stream);
         // An incomplete character at the very end is shown as U+FFFD.
         let whole = !kind.ends_mid_character() || !self.output.is_finished();
-        kind.plain && whole && self.view.newline == Newline::Lf
+        kind.plain && whole && self.rendering.newline == Newline::Lf
     }
 
     /// Reads raw bytes of the kept part.
@@ -170,7 +170,7 @@ impl Reader {
         self.limit.unwrap_or_else(|| self.output.stable_length(self.stream))
     }
 
-    /// Whether a program currently draws on the screen, which the view leaves out.
+    /// Whether a program currently draws on the screen, which the rendering leaves out.
     pub fn is_drawing(&self) -> io::Result<bool> {
         if self.is_binary() || self.shows_bytes_as_they_are() {
             return Ok(false);
@@ -178,7 +178,7 @@ impl Reader {
         if let Some(tail) = self.tail() {
             return Ok(tail.drawing);
         }
-        let from = self.output.checkpoint_before(self.stream, self.view, u64::MAX);
+        let from = self.output.checkpoint_before(self.stream, self.rendering, u64::MAX);
         let mut rendered = RenderedBlocks::new(self, from);
         while rendered.next()?.is_some() {}
         Ok(rendered.is_drawing())

@@ -3,7 +3,7 @@
 //! The offset of a line beyond the cut is the number of raw bytes between the cut and the line. Neither rendering
 //! nor the loss of earlier lines changes that, so cursors stay valid.
 
-use crate::render::{Renderer, View};
+use crate::render::{Renderer, Rendering};
 use crate::text::after_cut;
 
 /// What can be read beyond a cut.
@@ -33,7 +33,7 @@ pub struct Line {
 
 impl Tail {
     /// Renders bytes that begin at `at`, in a stream that is cut at `cut`.
-    pub fn new(view: View, cut: u64, (at, bytes): (u64, &[u8])) -> Self {
+    pub fn new(rendering: Rendering, cut: u64, (at, bytes): (u64, &[u8])) -> Self {
         let lost = at - cut;
         let skip = match lost {
             0 => 0,
@@ -41,7 +41,7 @@ impl Tail {
         };
         let mut tail =
             Self { lost: lost + skip as u64, end: lost + skip as u64, ..Self::default() };
-        let mut renderer = Renderer::new(view);
+        let mut renderer = Renderer::new(rendering);
         for line in bytes[skip..].split_inclusive(|byte| *byte == b'\n') {
             let mut text = String::new();
             renderer.feed(line, &mut text);
@@ -65,7 +65,7 @@ mod tests {
     use crate::output::Output;
     use crate::page::{Data, PageRequest, Reader};
     use crate::read_position::ReadPosition;
-    use crate::render::View;
+    use crate::render::Rendering;
     use crate::room::Room;
     use crate::search::Filter;
     use crate::spill::{Spill, SpillSettings};
@@ -76,7 +76,7 @@ mod tests {
         let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
         let output = Output::new(spill.account().quota(None));
         let (mut printed, mut returned, mut offset) = (0, String::new(), 0);
-        let reader = Reader::new(output.clone(), Stream::Stdout, View::default());
+        let reader = Reader::new(output.clone(), Stream::Stdout, Rendering::default());
         for _ in 0..4 {
             let lines: String =
                 (printed..printed + 2_000).map(|n| format!("{n:06}\x1b[60Gok\n")).collect();
@@ -106,7 +106,7 @@ mod tests {
         let mut at = ReadPosition::default();
         let mut returned = |printed: &str| {
             output.append(Stream::Stdout, printed.as_bytes());
-            let reader = Reader::new(output.clone(), Stream::Stdout, View::default()).live();
+            let reader = Reader::new(output.clone(), Stream::Stdout, Rendering::default()).live();
             let (page, next) =
                 reader.read_on(&Filter::Everything, at, Room::bytes(1 << 20)).unwrap();
             at = next;
@@ -124,7 +124,7 @@ mod tests {
         let spill = Arc::new(Spill::new(SpillSettings::new("/dev/null/nowhere")));
         let output = Output::new(spill.account().quota(None));
         output.append(Stream::Stdout, &b"lost\n".repeat(40_000));
-        let reader = Reader::new(output, Stream::Stdout, View::default()).live();
+        let reader = Reader::new(output, Stream::Stdout, Rendering::default()).live();
         let kept = 64 << 10;
         assert_eq!(reader.offset_of_last(1_000).unwrap(), 199_000);
         assert_eq!(reader.offset_of_last(kept + 100).unwrap(), kept);

@@ -13,14 +13,14 @@ use http::header::AUTHORIZATION;
 
 use super::oauth::{OAuth, TokenError};
 use super::refusal::Refusal;
-use crate::memory::{Account, Memory};
+use crate::memory::{Memory, MemoryAccount};
 
 /// A client that may use the server. Its sessions, outputs and jobs belong to its name.
 #[derive(Debug)]
 pub struct Principal {
     pub name: Arc<str>,
     /// The memory its messages may take.
-    pub(crate) account: Arc<Account>,
+    pub(crate) account: Arc<MemoryAccount>,
 }
 
 /// The name of every client where no token is needed.

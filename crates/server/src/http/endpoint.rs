@@ -29,10 +29,10 @@ use super::oauth::OAuth;
 use super::refusal::Refusal;
 use super::response::{accepted, document, events, json, last};
 use super::router::OpenStream;
-use super::session::{Session, Sessions};
+use super::session::{HttpSession, HttpSessions};
 use super::{Backend, HttpSettings, stateless};
 use crate::lines::Line;
-use crate::memory::{Account, Direction, Memory, RequestMemory, Reservation};
+use crate::memory::{Direction, Memory, MemoryAccount, RequestMemory, Reservation};
 use crate::message::{self, Fault, Message};
 use crate::trace::HttpOrigin;
 
@@ -47,7 +47,7 @@ pub struct Endpoint<R: Backend> {
     backend: R,
     settings: HttpSettings,
     principals: Principals,
-    sessions: Arc<Sessions>,
+    sessions: Arc<HttpSessions>,
     metrics: Metrics,
 }
 
@@ -68,7 +68,7 @@ impl<R: Backend> Endpoint<R> {
         &self.backend
     }
 
-    pub fn sessions(&self) -> &Arc<Sessions> {
+    pub fn sessions(&self) -> &Arc<HttpSessions> {
         &self.sessions
     }
 
@@ -180,7 +180,7 @@ impl<R: Backend> Endpoint<R> {
     async fn read<B: Body<Data = Bytes> + Unpin>(
         &self,
         mut body: B,
-        account: &Arc<Account>,
+        account: &Arc<MemoryAccount>,
     ) -> Result<(Vec<u8>, Reservation), Refusal> {
         let limits = &self.settings.limits;
         if body.size_hint().lower() > limits.body as u64 {
@@ -294,7 +294,7 @@ impl<R: Backend> Endpoint<R> {
                 }
             }));
         };
-        let session = Session::new(id.clone(), principal.clone(), Box::new(starter));
+        let session = HttpSession::new(id.clone(), principal.clone(), Box::new(starter));
         let stream = session.take(messages, None)?;
         let Some(OpenStream { reader, number }) = stream else { return Err(Refusal::Busy) };
         let _ = timeout(self.settings.limits.body_time, reader.ready()).await;
@@ -344,7 +344,7 @@ impl<R: Backend> Endpoint<R> {
         &self,
         headers: &HeaderMap,
         principal: &Arc<Principal>,
-    ) -> Result<Arc<Session>, Refusal> {
+    ) -> Result<Arc<HttpSession>, Refusal> {
         let Some(id) = headers.get(SESSION_ID) else {
             let text = "Bad Request: the Mcp-Session-Id header is missing";
             let code = ErrorCode::INVALID_REQUEST;
@@ -355,14 +355,14 @@ impl<R: Backend> Endpoint<R> {
     }
 
     /// Tells the session when a response on a stream is dropped.
-    fn guard(&self, session: &Arc<Session>, number: u64, reader: &EventReader) -> StreamGuard {
+    fn guard(&self, session: &Arc<HttpSession>, number: u64, reader: &EventReader) -> StreamGuard {
         let grace = self.settings.limits.grace;
         StreamGuard { session: session.clone(), number, turn: reader.turn(), grace }
     }
 }
 
 struct StreamGuard {
-    session: Arc<Session>,
+    session: Arc<HttpSession>,
     number: u64,
     turn: u64,
     grace: Duration,
@@ -386,7 +386,7 @@ fn no_batches() -> Refusal {
 /// Events that can be resumed. From revision 2025-11-25 on, the first event only says where the stream begins, so
 /// that a client can resume it before any message came.
 fn session_events(
-    session: &Session,
+    session: &HttpSession,
     number: u64,
     reader: EventReader,
     guard: StreamGuard,

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::event_stream::{EventReader, EventStream, Kind};
-use crate::memory::{Account, Evictable, Eviction, RequestMemory, Reservation};
+use crate::memory::{Evictable, Eviction, MemoryAccount, RequestMemory, Reservation};
 use crate::message::Message;
 use routes::{MAX_PENDING, Next, Routes};
 
@@ -54,14 +54,14 @@ pub struct OpenStream {
 }
 
 pub struct Router {
-    account: Arc<Account>,
+    account: Arc<MemoryAccount>,
     version: OnceLock<ProtocolVersion>,
     routes: Mutex<Routes>,
     arrived: Notify,
 }
 
 impl Router {
-    pub fn new(account: Arc<Account>) -> Arc<Self> {
+    pub fn new(account: Arc<MemoryAccount>) -> Arc<Self> {
         let (version, routes, arrived) = (OnceLock::new(), Mutex::default(), Notify::new());
         Arc::new(Self { account, version, routes, arrived })
     }

@@ -25,7 +25,7 @@ pub fn sweep_interval(limit: Duration) -> Duration {
     (limit / 4).clamp(Duration::from_millis(100), Duration::from_secs(60))
 }
 
-pub struct Session {
+pub struct HttpSession {
     pub id: String,
     pub principal: Arc<Principal>,
     /// Ends the service loop and everything it runs.
@@ -39,7 +39,7 @@ pub struct Session {
 pub type Starter =
     Box<dyn Fn(SessionTransport, Option<InitializeRequestParams>, CancellationToken) + Send + Sync>;
 
-impl Session {
+impl HttpSession {
     pub fn new(id: String, principal: Arc<Principal>, starter: Starter) -> Arc<Self> {
         let (ended, used) = (CancellationToken::new(), Mutex::new(Instant::now()));
         let router = Router::new(principal.account.clone());
@@ -136,25 +136,25 @@ impl Session {
 
 /// All sessions.
 #[derive(Default)]
-pub struct Sessions {
+pub struct HttpSessions {
     table: Mutex<Table>,
 }
 
 #[derive(Default)]
 struct Table {
-    by_id: HashMap<String, Arc<Session>>,
+    by_id: HashMap<String, Arc<HttpSession>>,
     /// The ids of each principal's sessions.
     own: HashMap<Arc<str>, HashSet<String>>,
 }
 
 impl Table {
-    fn insert(&mut self, session: Arc<Session>) {
+    fn insert(&mut self, session: Arc<HttpSession>) {
         let own = self.own.entry(session.principal.name.clone()).or_default();
         own.insert(session.id.clone());
         self.by_id.insert(session.id.clone(), session);
     }
 
-    fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
+    fn remove(&mut self, id: &str) -> Option<Arc<HttpSession>> {
         let session = self.by_id.remove(id)?;
         let name = &session.principal.name;
         if let Some(own) = self.own.get_mut(name) {
@@ -170,15 +170,15 @@ impl Table {
         self.own.get(&principal.name).map_or(0, HashSet::len)
     }
 
-    fn own(&self, principal: &Principal) -> Vec<Arc<Session>> {
+    fn own(&self, principal: &Principal) -> Vec<Arc<HttpSession>> {
         let ids = self.own.get(&principal.name).into_iter().flatten();
         ids.filter_map(|id| self.by_id.get(id)).cloned().collect()
     }
 }
 
-impl Sessions {
+impl HttpSessions {
     /// The session of this id, if it belongs to the principal.
-    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<Session>> {
+    pub fn find(&self, id: &str, principal: &Principal) -> Option<Arc<HttpSession>> {
         let session = self.lock().by_id.get(id).cloned()?;
         (session.principal.name == principal.name && !session.ended.is_cancelled())
             .then_some(session)
@@ -206,7 +206,7 @@ impl Sessions {
     }
 
     /// Adds a session. The limit holds even if others were added meanwhile.
-    pub fn insert(&self, session: Arc<Session>, limit: usize) {
+    pub fn insert(&self, session: Arc<HttpSession>, limit: usize) {
         let principal = session.principal.clone();
         self.lock().insert(session);
         let too_many = || self.lock().count_own(&principal) > limit;
@@ -225,7 +225,7 @@ impl Sessions {
         self.lock().by_id.len()
     }
 
-    fn all(&self) -> Vec<Arc<Session>> {
+    fn all(&self) -> Vec<Arc<HttpSession>> {
         self.lock().by_id.values().cloned().collect()
     }
 
@@ -235,7 +235,7 @@ impl Sessions {
 }
 
 /// Ends sessions that nobody uses, for as long as the server runs.
-pub async fn end_idle(sessions: Weak<Sessions>, limit: Duration) {
+pub async fn end_idle(sessions: Weak<HttpSessions>, limit: Duration) {
     loop {
         tokio::time::sleep(sweep_interval(limit)).await;
         let Some(sessions) = sessions.upgrade() else { return };

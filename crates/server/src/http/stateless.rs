@@ -15,7 +15,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::event_stream::{EventReader, EventStream, Kind};
 use super::headers::status_of;
-use crate::memory::{Account, RequestMemory};
+use crate::memory::{MemoryAccount, RequestMemory};
 use crate::message::Message;
 
 /// Serves a request and returns where to read its answer. Dropping the guard cancels it.
@@ -23,7 +23,7 @@ pub fn serve<H: ServerHandler>(
     handler: H,
     request: Message,
     version: ProtocolVersion,
-    (account, memory): (Arc<Account>, RequestMemory),
+    (account, memory): (Arc<MemoryAccount>, RequestMemory),
 ) -> (EventReader, DropGuard) {
     let stream = Arc::new(EventStream::default());
     let reader = stream.read(0);
@@ -50,7 +50,7 @@ struct SingleRequest {
     request: Option<Message>,
     stream: Arc<EventStream>,
     answered: CancellationToken,
-    account: Arc<Account>,
+    account: Arc<MemoryAccount>,
     memory: RequestMemory,
 }
 

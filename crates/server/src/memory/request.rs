@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Account, Direction, Reservation};
+use super::{Direction, MemoryAccount, Reservation};
 
 /// Room for a request until it is answered, and room for the answer from before it is built until the transport counts
 /// it. It travels to the handler in the request's extensions.
@@ -13,13 +13,13 @@ pub struct RequestMemory(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    account: Arc<Account>,
+    account: Arc<MemoryAccount>,
     _request: Option<Arc<Reservation>>,
     answer: Mutex<Option<Reservation>>,
 }
 
 impl RequestMemory {
-    pub fn new(account: Arc<Account>, request: Option<Arc<Reservation>>) -> Self {
+    pub fn new(account: Arc<MemoryAccount>, request: Option<Arc<Reservation>>) -> Self {
         Self(Arc::new(Shared { account, _request: request, answer: Mutex::default() }))
     }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Condition, Input, Job, Outcome, Position, RunRequest, Settings, Size};
+use mcpz_engine::{Condition, Input, Job, Outcome, Position, RunRequest, Settings, TerminalSize};
 use mcpz_output::{Measure, Stream};
 use rmcp::model::{CallToolResult, ContentBlock, Tool};
 use schemars::JsonSchema;
@@ -121,7 +121,7 @@ const ON_TIMEOUT_IN_SESSION: &str =
     "pass a larger `timeout`, or run it with `background` and without `session`";
 
 /// The size of a command's terminal.
-const SIZE: Size = Size { rows: 24, columns: 80 };
+const SIZE: TerminalSize = TerminalSize { rows: 24, columns: 80 };
 
 /// How long a call waits for the first output of a job.
 const FIRST_OUTPUT: Duration = Duration::from_millis(200);

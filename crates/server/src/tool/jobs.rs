@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_agent::signal_name;
-use mcpz_engine::{End, Job, Met, Outcome, State};
+use mcpz_engine::{End, Job, JobState, Met, Outcome};
 use mcpz_output::{Measure, Room, Stream};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -119,7 +119,7 @@ impl JobReport {
             Some(Err(error)) => report.message = Some(error.chain()),
             None => {}
         }
-        if job.is_detached() && job.state() == State::Lost {
+        if job.is_detached() && job.state() == JobState::Lost {
             report.message = Some(RECORDER_GONE.to_owned());
         }
         if let Some(time) = job.expired() {
@@ -181,7 +181,7 @@ pub async fn report(
     request: OutputRequest,
     met: Option<Met>,
 ) -> Result<JobReport, ToolError> {
-    // State first, output second: an answer that says a job has ended must not miss any of its output.
+    // JobState first, output second: an answer that says a job has ended must not miss any of its output.
     let mut report = JobReport::new(job);
     let (viewed, max_answer) = (job.clone(), request.max_answer);
     let waits = job.waits_for_input().await;

@@ -2,7 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use mcpz_engine::{Job, State};
+use mcpz_engine::{Job, JobState};
 use mcpz_output::Measure;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl Reply {
 
 impl Listed {
     fn is_running(&self) -> bool {
-        self.report.state == State::Running.name()
+        self.report.state == JobState::Running.name()
     }
 
     fn new(call: &Call<'_>, job: &Job) -> Self {

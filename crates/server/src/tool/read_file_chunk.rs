@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use mcpz_engine::Found;
+use mcpz_engine::KeptOutput;
 use mcpz_output::{
-    Data, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stream, View, mime,
+    Data, Filter, Measure, Output, Page, PageRequest, Reader, Rendering, Room, Stream, mime,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,7 +83,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     }
     let kept = uri.and_then(|uri| Some((call.owner.find(&uri.id)?, uri)));
     // A filter looks through the output as it was before compression.
-    let packed = |found: &Found, uri: &OutputUri| match (&filter, uri.gzipped) {
+    let packed = |found: &KeptOutput, uri: &OutputUri| match (&filter, uri.gzipped) {
         (Filter::Everything, true) => found.gzipped.clone(),
         _ => Some(found.output.clone()),
     };
@@ -97,7 +97,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         None => call.faces.max_answer.room(size_as_json(&reply), Measure::QuotedTwice),
     };
     let wanted = PageRequest { offset: cursor.offset, room, limit_lines: usize::MAX };
-    let reader = Reader::new(output.clone(), stream, View::default());
+    let reader = Reader::new(output.clone(), stream, Rendering::default());
     call.watcher.wait_for_room(PAGE).await;
     let (filter, ended) = (Arc::new(filter), found.outcome.is_some());
     let read = move |stop| filter.page(&reader.until(stop), wanted);

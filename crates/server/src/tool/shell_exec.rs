@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::{Command, RunRequest};
-use mcpz_output::{Measure, PageRequest, Room, Stream, View};
+use mcpz_output::{Measure, PageRequest, Rendering, Room, Stream};
 use rmcp::model::{ContentBlock, Tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -145,12 +145,12 @@ impl Limits {
 }
 
 impl Params {
-    fn view(&self) -> View {
+    fn rendering(&self) -> Rendering {
         let newline = match self.newline {
             Newline::Lf => mcpz_output::Newline::Lf,
             Newline::CrLf => mcpz_output::Newline::CrLf,
         };
-        View { ansi_strip: self.ansi_strip.unwrap_or(true), newline, ..View::default() }
+        Rendering { ansi_strip: self.ansi_strip.unwrap_or(true), newline, ..Rendering::default() }
     }
 
     fn request(&self, timeout: Duration) -> RunRequest {
@@ -194,7 +194,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
         preview: max_answer.preview(),
         filter: Arc::new(filter),
         ended,
-        view: params.view(),
+        rendering: params.rendering(),
         is_first: cursor.offset == 0 && cursor.stderr == 0,
         // A cursor that a client made up says nothing of stderr.
         stderr: match cursor.id.is_some() || begins {

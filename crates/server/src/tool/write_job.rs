@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_engine::{Condition, Size, Typing};
+use mcpz_engine::{Condition, TerminalSize, Typing};
 use mcpz_output::{KEY_NAMES, key_bytes};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -80,7 +80,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let (condition, time) =
         params.wait.condition().await?.unwrap_or((Condition::Quiet(QUIET), PATIENCE));
     if let (Some(rows), Some(columns)) = (params.rows, params.columns) {
-        job.resize(Size { rows, columns }).await;
+        job.resize(TerminalSize { rows, columns }).await;
     }
     if !typing.is_empty() {
         let written = call.engine.write(call.owner, &call.watcher.origin, &job, &typing).await;

@@ -51,7 +51,7 @@ pub async fn read_output(
     request: OutputRequest,
     room: Room,
 ) -> Result<JobOutput, ToolError> {
-    let (output, view) = (job.output.clone(), job.view());
+    let (output, view) = (job.output.clone(), job.rendering());
     call.watcher.wait_for_room(PAGE).await;
     let read = run_blocking(&call.watcher.cancelled, move |stop| {
         let filter = Filter::new(request.grep.as_deref(), None)?;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use mcpz_output::{
-    Data, Error, Filter, Measure, Output, Page, PageRequest, Reader, Room, Stop, Stream, Summary,
-    View, mime, shorten,
+    Data, Error, Filter, Measure, Output, Page, PageRequest, Reader, Rendering, Room, Stop, Stream,
+    Summary, mime, shorten,
 };
 
 use super::super::paging::{is_pending, next_page};
@@ -20,7 +20,7 @@ pub struct PageQuery {
     pub filter: Arc<Filter>,
     /// Whether the command has ended. Processes it left running may print more; `read_job` reports that.
     pub ended: bool,
-    pub view: View,
+    pub rendering: Rendering,
     /// Whether the page is the first, which has previews.
     pub is_first: bool,
     /// Where to continue in stderr.
@@ -47,7 +47,9 @@ impl PageQuery {
     /// stderr has a quarter of the room, and what stdout leaves of its own.
     pub fn read(self, stop: Stop) -> Result<RunPage, Error> {
         let [reader, errors] = [Stream::Stdout, Stream::Stderr]
-            .map(|stream| Reader::new(self.output.clone(), stream, self.view).until(stop.clone()))
+            .map(|stream| {
+                Reader::new(self.output.clone(), stream, self.rendering).until(stop.clone())
+            })
             .map(|reader| if self.ended { reader.answered() } else { reader });
         let length = |reader: &Reader| reader.length().map_err(Error::Read);
         let (whole, all_errors) = (length(&reader)?, length(&errors)?);

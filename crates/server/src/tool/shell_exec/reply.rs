@@ -1,6 +1,6 @@
 //! What `shell_exec` answers.
 
-use mcpz_engine::Found;
+use mcpz_engine::KeptOutput;
 use mcpz_output::{Stream, Summary};
 use rmcp::model::ContentBlock;
 use schemars::JsonSchema;
@@ -78,7 +78,7 @@ impl Reply {
     }
 
     /// How the command ended, if it did.
-    pub fn ended(found: &Found) -> Self {
+    pub fn ended(found: &KeptOutput) -> Self {
         let outcome = found.outcome.as_ref();
         Self {
             exit_code: outcome.and_then(|outcome| outcome.end.exit_code()),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_engine::{Condition, End, Found, Job, Outcome, Position};
+use mcpz_engine::{Condition, End, Job, KeptOutput, Outcome, Position};
 use mcpz_output::{Error, Output, Stream};
 use tokio::time::Instant;
 
@@ -20,7 +20,7 @@ const END_TIME: Duration = Duration::from_secs(1);
 
 pub struct Source {
     pub id: String,
-    pub found: Found,
+    pub found: KeptOutput,
     /// The job it is, if it had not ended when the call looked.
     pub job: Option<Arc<Job>>,
     /// Whether it became a job in this call.
@@ -41,9 +41,9 @@ impl Source {
         let (id, outcome) = run.map_err(ToolError::NotRun)?;
         let (found, became_job) = match outcome {
             CallOutcome::Ended(outcome) => {
-                (Found::new(outcome.output.clone(), Some(outcome)), false)
+                (KeptOutput::new(outcome.output.clone(), Some(outcome)), false)
             }
-            CallOutcome::HandedOver(job) => (Found::new(job.output.clone(), None), true),
+            CallOutcome::HandedOver(job) => (KeptOutput::new(job.output.clone(), None), true),
         };
         Ok(Self { id, found, job: None, became_job }.with_job(call).await)
     }
