@@ -9,7 +9,8 @@
 //! soon as it has looked.
 //!
 //! A new question is a variant of [`Question`], its answer in `Subject::answer`, and a method of the engine's
-//! `Inspector`, through which all other code asks. A detached job's recorder passes questions on to its keeper.
+//! `Inspector`. A detached job's recorder passes questions on to its keeper, and may be older than the server that
+//! asks: add variants at the end, and raise `frame::VERSION`.
 
 mod input;
 mod ports;

@@ -16,6 +16,9 @@
 //!     CPU of an owner   over HTTP, an equal share: `cpu.weight`;      what the scheduler gives
 //!                       v1: `cpu.shares`
 //!     files             `RLIMIT_FSIZE`, `RLIMIT_NOFILE`               the same
+//!
+//! Recorders of detached jobs may be older than the server that reads what they sent: add variants of [`Limit`] at
+//! the end.
 
 use std::fmt;
 use std::time::Duration;

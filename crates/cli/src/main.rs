@@ -1,4 +1,9 @@
-//! The `mcpz` program. Reads flags, files and the environment; no other crate does, and none prints.
+//! The `mcpz` program: reads flags, files and environment variables, puts the parts together, and prints.
+//!
+//!     flags, variables, files ─▶ settings ─▶ setup ─┬─▶ server, http ─▶ until the client leaves
+//!                                                   └─▶ call, check, jobs, install, doctor, … ─▶ one answer
+//!
+//! No other crate reads settings from the environment, or prints.
 
 mod args;
 mod audit;

@@ -127,7 +127,7 @@ fn mcp_exec_max_output_bytes() {
         .output()
         .unwrap();
     let said = String::from_utf8(wrong.stderr).unwrap();
-    assert_eq!(said, "mcpz: MCP_EXEC_MAX_OUTPUT_BYTES is `many`, but must be a number of bytes\n");
+    assert_eq!(said, "mcpz: MCP_EXEC_MAX_OUTPUT_BYTES is `many`, but must be a whole number\n");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Runs commands. Knows nothing of MCP, HTTP or configuration files.
+//! Runs commands, one by one, as jobs or in sessions, once policy and audit trail have let them pass. Knows nothing of
+//! MCP, HTTP or configuration files.
 //!
 //!     RunRequest ─▶ gate ─Cleared▶ agent ─pipes▶ run task ─▶ Output
 //!                   │  ╲                             │

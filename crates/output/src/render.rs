@@ -17,8 +17,8 @@ pub struct Rendering {
     /// Removes control sequences and shows each line in its last state.
     pub ansi_strip: bool,
     pub newline: Newline,
-    /// The number of rows, if the reader also sees the screen of a terminal. The rendering then leaves out what programs
-    /// draw on that screen instead of printing it in lines.
+    /// The number of rows, if the reader also sees the screen of a terminal. The rendering then leaves out what
+    /// programs draw on that screen instead of printing it in lines.
     pub screen_rows: Option<u16>,
 }
 

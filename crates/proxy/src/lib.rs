@@ -1,4 +1,4 @@
-//! The only way to the network for commands that have no network of their own.
+//! An HTTP and SOCKS proxy: the only way to the network for commands that have no network of their own.
 //!
 //! A command in an empty network namespace reaches one listener, and asks there for a host in HTTP or
 //! SOCKS. The rules check the name, one lookup finds its addresses, each address is checked again, and the

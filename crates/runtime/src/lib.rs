@@ -1,4 +1,4 @@
-//! What every process of mcpz needs besides tokio: threads for blocking work, deferred work, random names, and messages
+//! Small parts for the crates that use tokio: threads for blocking work, deferred work, random names, and messages
 //! of errors with their causes.
 //!
 //!     spawn_blocking(work) ─▶ a thread, or the caller's ─▶ result

@@ -1,4 +1,4 @@
-//! What commands may see and change of the machine, as the kernel enforces it.
+//! Confines commands to what they may see and change of the machine, by namespaces, Landlock and seccomp.
 //!
 //! There are two layers, because each stops what the other lets through. Bubblewrap starts the agent once, in
 //! namespaces of its own, where it sees the machine as a [`View`] describes it. Each command then applies

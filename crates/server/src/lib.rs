@@ -1,4 +1,4 @@
-//! The MCP server: transports (stdio, HTTP), and tools that translate the protocol's calls into calls of the engine.
+//! The MCP server: transports (stdio, HTTP), and tools that translate the protocol's calls into calls to the engine.
 //!
 //!     client ─▶ stdio ─┐                            ┌─▶ tool ─▶ watcher ─▶ engine
 //!     clients ─▶ http ─┴─▶ service loop ─▶ handler ─┼─▶ tasks

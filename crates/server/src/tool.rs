@@ -3,7 +3,7 @@
 //!     --tools ─▶ ToolSet ─▶ Tool ─┬─ definition ─▶ tools/list
 //!                                 └─ call ─▶ the tool's own file ─▶ engine
 //!
-//! A tool is one row of [`TOOLS`] and one file. Nothing else lists tools by name.
+//! A tool is one row of [`TOOLS`] and one file. Nothing else in the program lists tools by name.
 //!
 //! The tools that run commands are faces of the engine: each has its own parameters and its own wording, and makes one
 //! call. What the settings say means the same in all of them (`cli/tests/faces.rs` checks that): the default timeout,

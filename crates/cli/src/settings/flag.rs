@@ -7,8 +7,8 @@ use clap::{Arg, ArgAction, ArgMatches, value_parser};
 
 /// The flag of a setting.
 ///
-/// The help of a command fits one screen, about 40 lines of 100 characters. Every flag therefore has one line,
-/// which includes the default, and no list of possible values.
+/// The help of a command fits one screen, 40 lines of 100 characters (`tests/help.rs`). Every flag therefore has one
+/// line, which includes the default, and no list of possible values; most settings have no flag.
 #[derive(Debug, Clone, Copy)]
 pub struct Flag {
     pub name: &'static str,

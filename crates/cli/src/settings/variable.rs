@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::environment;
 
 #[derive(Debug, thiserror::Error)]
-#[error("{name} is `{text}`, but must be a number of bytes")]
+#[error("{name} is `{text}`, but must be a whole number")]
 pub struct InvalidVariable {
     name: &'static str,
     text: String,

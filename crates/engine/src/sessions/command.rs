@@ -170,8 +170,8 @@ impl Pipes {
 
     /// Ends everything that was started since. If the shell still does not report, ends the shell.
     ///
-    /// What the command has put in the background is ended, too, even if it is no longer below the shell. What was there
-    /// before is left alone, with everything below it.
+    /// This includes what the command has put in the background, even if it is no longer below the shell. What was
+    /// there before is left alone, with everything below it.
     async fn interrupt(&mut self, session: &Session, before: Option<&[Identity]>) -> Report {
         session.signal_since(Signal::TERM.as_raw(), before).await;
         let grace = Instant::now() + GRACE;

@@ -1,7 +1,8 @@
 //! Every wrapper, a row each. To add one, add a row.
 //!
 //! A row names what differs from [`PLAIN`], which takes no option: an option that no column mentions makes the
-//! call opaque, because it might take the next word as its value and so decide which word is the command.
+//! call opaque, because it might take the next word as its value and so decide which word is the command. Empty
+//! `flags` or `long_flags` would accept every option without a value: [`PLAIN`] has none, written `-`.
 
 use crate::names::Names;
 use crate::programs::arguments::OptionSyntax;
