@@ -52,7 +52,7 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error("the agent cannot be set up")]
-    Enforcement(#[source] io::Error),
+    Setup(#[source] io::Error),
     #[error("the server speaks version {theirs} of the protocol, this agent {VERSION}")]
     Version { theirs: u16 },
     #[error("the server sends requests before its greeting")]
@@ -66,7 +66,7 @@ pub enum AgentError {
 /// Serves the stream on standard input until it ends. When this returns, every process that was started is
 /// gone, except those that not even SIGKILL ends.
 pub fn serve_stdin() -> Result<(), AgentError> {
-    let socket = detach_stdin().map_err(AgentError::Enforcement)?;
+    let socket = detach_stdin().map_err(AgentError::Setup)?;
     close_on_exec_from(3);
     signals::block_all();
     // A terminal's signals are meant for the server, and commands must not read our memory.
