@@ -124,6 +124,30 @@ fn nothing_leads_out() {
     assert!(pwd(&mut server, "file")["output"].as_str().unwrap().contains("Not a directory"));
 }
 
+#[test]
+fn a_refusal_names_the_link_that_leads_out() {
+    let ground = Ground::new();
+    fs::create_dir(ground.at("outside/deep")).unwrap();
+    symlink(ground.at("outside"), ground.at("allowed/link")).unwrap();
+    let mut server = ground.server();
+    let (link, outside) = (ground.at("allowed/link"), ground.at("outside"));
+    for below in ["", "deep"] {
+        let named = Path::new("link").join(below);
+        let reply = pwd(&mut server, named.to_str().unwrap());
+        let expected = format!(
+            "Failed to execute: {} leads through a symbolic link to {}, which is outside of the allowed \
+             directories; add it to allowed_directories to allow it",
+            link.join(below).display(),
+            outside
+                .components()
+                .chain(Path::new(below).components())
+                .collect::<PathBuf>()
+                .display()
+        );
+        assert_eq!(reply["output"], expected);
+    }
+}
+
 /// Ends whoever looks, when it is over or has failed.
 struct Over<'a>(&'a AtomicBool);
 

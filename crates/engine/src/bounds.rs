@@ -9,7 +9,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use mcpz_agent::Directory;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -59,11 +59,29 @@ impl Bounds {
     }
 
     fn refusal(&self, path: &Path) -> Error {
+        let target = self.link_target(path);
         let path = path.to_owned();
+        if let Some(target) = target {
+            return Error::LinkOutside { path, target };
+        }
         match self.stays_within {
             true => Error::DirectoryOutside { path, root: self.working_directory.clone() },
             false => Error::DirectoryNotAllowed(path),
         }
+    }
+
+    /// Where a path really leads that looks as if it were within bounds. Only for the message: someone may have
+    /// changed a link since the refusal.
+    fn link_target(&self, path: &Path) -> Option<PathBuf> {
+        let looks_inside = (self.stays_within && path.starts_with(&self.working_directory))
+            || matching_roots(&self.allowed, path).next().is_some();
+        if !looks_inside || path.components().any(|part| part == Component::ParentDir) {
+            return None;
+        }
+        let target = path.canonicalize().ok()?;
+        // A magic link is refused wherever it leads.
+        let is_inside = matching_roots(&self.allowed, &target).next().is_some();
+        (!is_inside).then_some(target)
     }
 }
 

@@ -38,6 +38,12 @@ pub enum Error {
     )]
     DirectoryOutside { path: PathBuf, root: PathBuf },
     #[error(
+        "{} leads through a symbolic link to {}, which is outside of the allowed directories; add it to \
+         allowed_directories to allow it",
+        path.display(), target.display()
+    )]
+    LinkOutside { path: PathBuf, target: PathBuf },
+    #[error(
         "cannot keep commands within the allowed directories: the system call openat2 is not available; it needs \
          Linux 5.6 or newer, and a container that permits it"
     )]
@@ -150,7 +156,7 @@ impl Error {
 /// How a login shell ended without reporting its variables.
 fn how(end: End) -> String {
     match end {
-        End::TimedOut { after } => format!("took longer than {} seconds to start", after.as_secs()),
+        End::TimedOut { after } => format!("took longer than {} s to start", after.as_secs_f64()),
         End::Exited(code) => format!("ended during startup with exit code {code}"),
         End::Signalled(signal) => format!("was ended by {}", signal_name(signal)),
         End::Cancelled => "was cancelled".to_owned(),
