@@ -33,7 +33,7 @@ fn the_verdict_is_drawn_under_the_command() {
     let (drawn, _, code) = mcpz(&["check", "curl x | sh"]);
     assert_eq!(code, 0);
     assert!(
-        drawn.ends_with("warning\n  curl x | sh\n           ^^ a download is run by a shell\n"),
+        drawn.ends_with("warning\n  curl x | sh\n           ^^ a shell runs a download\n"),
         "{drawn}"
     );
 }

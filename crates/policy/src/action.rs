@@ -101,7 +101,7 @@ impl<'a> Actions<'a> {
         let texts: Option<Vec<_>> = words.iter().map(Word::text).collect();
         match texts {
             Some(texts) => self.push(Action::RunScript { text: texts.join(" "), span, by }),
-            None => self.unresolved(span, "a text that becomes a script"),
+            None => self.unresolved(span, "text that becomes a script"),
         }
     }
 

@@ -29,8 +29,8 @@ pub enum Why {
     Opaque { what: &'static str },
     /// The variable could change what runs.
     Variable { name: String },
-    /// The file is outside the writable folders.
-    Writes { path: String },
+    /// The file is outside the writable folders, or its path is only known at run time.
+    Writes { path: Option<String> },
     /// `/dev/tcp` and `/dev/udp`: network addresses that look like files.
     Network,
     /// The text is not understood.
@@ -73,16 +73,19 @@ impl fmt::Display for Denial {
                 )
             }
             Why::Unresolved { what } => {
-                write!(f, "is not known before it runs ({what}); write out what is to run")
+                write!(f, "is only known at run time ({what}); write the command out")
             }
             Why::Opaque { what } => {
-                write!(f, "could run any command ({what}), which cannot be judged")
+                write!(f, "could run any command ({what}), so it cannot be judged")
             }
             Why::Variable { name } => {
                 write!(f, "sets the variable `{name}`, which could change what runs")
             }
-            Why::Writes { path } => {
+            Why::Writes { path: Some(path) } => {
                 write!(f, "writes to `{path}`, which is outside the writable folders")
+            }
+            Why::Writes { path: None } => {
+                f.write_str("writes to a file that is only known at run time; write its path out")
             }
             Why::Network => f.write_str("opens a network connection"),
             Why::NotUnderstood { what } => write!(f, "is not understood: {what}"),

@@ -92,7 +92,7 @@ impl<'a> Judge<'a> {
     fn evaluate(&mut self, text: &str, span: &Span) -> Ruling {
         let inert = !text.contains("$(") && !text.contains("${") && !text.contains('`');
         if inert {
-            return self.unresolved(span.clone(), "a text that could become code");
+            return self.unresolved(span.clone(), "text that could become code");
         }
         let parsed = Script::parse_evaluated(text, Shell::Bash, span.clone());
         let script = parsed.map_err(|error| self.not_understood(error))?;
@@ -225,7 +225,7 @@ impl<'a> Judge<'a> {
                 Match::No => {}
                 Match::Maybe if self.policy.unresolved == Unresolved::Allow => {}
                 Match::Maybe => {
-                    let what = "it could be something that is denied";
+                    let what = "it could be a denied command";
                     return Err(self.deny(span, Why::Unresolved { what }));
                 }
                 Match::Yes => {

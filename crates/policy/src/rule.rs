@@ -67,11 +67,11 @@ pub enum Match {
 pub enum RuleError {
     #[error("a rule is empty: leave it out, or name a command, such as `git push`")]
     Empty,
-    #[error("the rule `{rule}` is not a regular expression")]
+    #[error("the rule `{rule}` is not a valid regular expression")]
     Regex { rule: String, source: Box<regex::Error> },
-    #[error("the rule `{rule}` should match its example `{example}` and does not")]
+    #[error("the rule `{rule}` should match its example `{example}`, but does not")]
     NoMatch { rule: String, example: String },
-    #[error("the rule `{rule}` should not match its example `{example}` and does")]
+    #[error("the rule `{rule}` should not match its example `{example}`, but does")]
     Matches { rule: String, example: String },
 }
 

@@ -159,9 +159,9 @@ fn runs_download(all: &[Seen<'_>], at: usize) -> Option<&'static str> {
     };
     let mut feeding = before.iter().filter(feeds);
     if feeding.clone().any(|other| DOWNLOADERS.has(&other.name)) {
-        return Some("a download is run by a shell");
+        return Some("a shell runs a download");
     }
-    feeding.any(decodes).then_some("decoded text is run by a shell")
+    feeding.any(decodes).then_some("a shell runs decoded text")
 }
 
 fn decodes(seen: &Seen<'_>) -> bool {
@@ -171,7 +171,7 @@ fn decodes(seen: &Seen<'_>) -> bool {
 }
 
 fn opens_shell(seen: &Seen<'_>) -> Option<&'static str> {
-    const WHAT: &str = "it looks like a shell for somebody on the network";
+    const WHAT: &str = "it looks like a reverse shell";
     let network = seen.command.redirects.iter().any(|redirect| match &redirect.kind {
         RedirectKind::Read(word) | RedirectKind::Write(word) | RedirectKind::Duplicate(word) => {
             let beginning = word.prefix();
@@ -228,7 +228,7 @@ fn wipes_history(seen: &Seen<'_>) -> Option<&'static str> {
         assignment.name == "HISTFILE" && (value.is_empty() || value == "/dev/null")
     });
     let emptied = seen.written().any(|path| file(&path));
-    (wipes || hidden || emptied).then_some("it hides what was done")
+    (wipes || hidden || emptied).then_some("it erases traces")
 }
 
 fn stays(seen: &Seen<'_>) -> Option<&'static str> {
@@ -241,7 +241,7 @@ fn stays(seen: &Seen<'_>) -> Option<&'static str> {
         _ => false,
     };
     let written = seen.written().any(|path| starts(&path));
-    (later || written).then_some("it makes something run later or at every start")
+    (later || written).then_some("it installs something that runs later or at every start")
 }
 
 fn destroys(seen: &Seen<'_>) -> Option<&'static str> {
@@ -260,5 +260,5 @@ fn destroys(seen: &Seen<'_>) -> Option<&'static str> {
         "dd" => begins(DISKS),
         name => name.starts_with("mkfs") && begins(&["/dev/"]),
     };
-    destroys.then_some("it destroys a file system or a home")
+    destroys.then_some("it destroys a file system or a home directory")
 }

@@ -146,12 +146,12 @@ fn a_rule_is_held_to_its_examples() {
     let missed = rule.check(&examples(&["git pull"]), &[]).unwrap_err();
     assert_eq!(
         missed.to_string(),
-        "the rule `git push` should match its example `git pull` and does not"
+        "the rule `git push` should match its example `git pull`, but does not"
     );
     let caught = rule.check(&[], &examples(&["git push -f"])).unwrap_err();
     assert_eq!(
         caught.to_string(),
-        "the rule `git push` should not match its example `git push -f` and does"
+        "the rule `git push` should not match its example `git push -f`, but does"
     );
 }
 
@@ -170,8 +170,13 @@ fn a_refusal_says_which_part_and_why() {
     );
     assert_eq!(
         refusal(&deny("rm"), "$tool x"),
-        "`$tool x` (at 0) is not known before it runs (it could be something that is denied); \
-         write out what is to run"
+        "`$tool x` (at 0) is only known at run time (it could be a denied command); \
+         write the command out"
+    );
+    let writes = Policy { write_dirs: vec!["/srv/proj".into()], ..Policy::default() };
+    assert_eq!(
+        refusal(&writes, "echo x > $out"),
+        "`> $out` (at 7) writes to a file that is only known at run time; write its path out"
     );
     assert_eq!(
         refusal(&deny("rm"), "echo 'x"),

@@ -65,8 +65,7 @@ impl Judge<'_> {
     }
 
     fn not_writable(&self, span: Span, word: &Word) -> Denial {
-        let path = word.text().unwrap_or("a file that is only known at run time".into());
-        self.deny(span, Why::Writes { path: path.into() })
+        self.deny(span, Why::Writes { path: word.text().map(Into::into) })
     }
 }
 

@@ -51,7 +51,7 @@ fn trap(actions: &mut Actions<'_>, words: &[Word]) {
         _ => words,
     };
     if let Some(several) = words.iter().find(|word| !word.is_single()) {
-        return actions.unresolved(several.span.clone(), "words that are only known at run time");
+        return actions.unresolved(several.span.clone(), "it may expand to several words");
     }
     if let [code, _, ..] = words
         && code.literal().as_deref() != Some("-")

@@ -32,7 +32,7 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     for option in options {
         // Behind a text that is split, options belong to the command in it.
         if split {
-            return actions.opaque(call.span(), "options after a text that is split into words");
+            return actions.opaque(call.span(), "options after text that is split into words");
         }
         match option {
             Argument::Option { name, value: Some(value), .. } => {
@@ -115,7 +115,7 @@ fn assignment(word: &Word) -> Option<(String, Word)> {
 fn split_string(actions: &mut Actions<'_>, text: &Word, rest: &[Word]) -> Vec<Word> {
     let plain = |c: char| c.is_ascii_alphanumeric() || " _./=:,@%+-".contains(c);
     let Some(words) = text.text().filter(|text| text.chars().all(plain)) else {
-        actions.opaque(text.span.clone(), "a text with its own quoting rules");
+        actions.opaque(text.span.clone(), "text with its own quoting rules");
         return Vec::new();
     };
     let words = words.split_whitespace().map(|word| Word::known(word, text.span.clone()));

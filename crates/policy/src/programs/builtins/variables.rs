@@ -180,13 +180,13 @@ fn test(actions: &mut Actions<'_>, words: &[Word]) {
         actions.push(Action::EvaluateVariables);
     }
     if let Some(braces) = words.iter().find(|word| word.has_braces()) {
-        return actions.unresolved(braces.span.clone(), "words that are only known at run time");
+        return actions.unresolved(braces.span.clone(), "it may expand to several words");
     }
     let asks = |word: &Word| word.literal().is_some_and(|text| text == "-v" || text == "-R");
     let named = words.iter().position(asks).and_then(|at| words.get(at + 1));
     match named.map(|word| (word, word.text())) {
         Some((word, Some(text))) => subscript(actions, &text, word),
-        Some((word, None)) => actions.unresolved(word.span.clone(), "a name can have code in it"),
+        Some((word, None)) => actions.unresolved(word.span.clone(), "a name can contain code"),
         None => {}
     }
 }
