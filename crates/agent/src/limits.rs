@@ -127,13 +127,17 @@ impl fmt::Display for Limit {
                 write!(f, "too many processes: a command may have {most}, threads included")
             }
             Self::FileSize(most) => {
-                write!(f, "a file grew too long: a command may write {}", Size(most))
+                write!(
+                    f,
+                    "a file grew too large: a command may write files of up to {}",
+                    Size(most)
+                )
             }
             Self::SharedMemory => {
-                f.write_str("out of memory: commands took all they may use together")
+                f.write_str("out of memory: all commands together reached their limit")
             }
             Self::SharedProcesses => {
-                f.write_str("too many processes: commands had all they may have together")
+                f.write_str("too many processes: all commands together reached their limit")
             }
         }
     }
@@ -274,7 +278,10 @@ mod tests {
         for (limit, told) in [
             (Limit::Memory(256_000_000), "out of memory: a command may use 256 MB"),
             (Limit::Memory(3 << 29), "out of memory: a command may use 1536 MiB"),
-            (Limit::FileSize(1001), "a file grew too long: a command may write 1001 bytes"),
+            (
+                Limit::FileSize(1001),
+                "a file grew too large: a command may write files of up to 1001 bytes",
+            ),
             (
                 Limit::CpuTime(Duration::from_secs(2)),
                 "out of CPU time: a command may use 2 seconds",

@@ -112,7 +112,7 @@ fn mistakes_are_explained() {
         ),
         (
             &["--tools", "shall", "execute_command", "command=x"],
-            "mcpz: there is no tool `shall`; there are: default, all, execute_command, read_file_chunk, \
+            "mcpz: there is no tool `shall`; available: default, all, execute_command, read_file_chunk, \
              list_jobs, read_job, write_job, stop_job, shell, execute, run_shell_command, shell_exec\n",
         ),
     ] {

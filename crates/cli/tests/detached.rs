@@ -324,7 +324,10 @@ fn a_job_whose_recorder_is_killed_is_ended_and_said_to_be_lost() {
     let wait = json!({"job_id": job["job_id"], "wait_for": "exit", "cursor": "bytes:0"});
     let told = tool(&mut server, "read_job", wait);
     assert_eq!((&told["state"], &told["output"]), (&json!("lost"), &json!("before\n")));
-    assert!(told["message"].as_str().unwrap().contains("what kept this job was killed"), "{told}");
+    assert!(
+        told["message"].as_str().unwrap().contains("the job's supervisor was killed"),
+        "{told}"
+    );
     wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
     drop(server);
     let mut server = server_in(state.path());

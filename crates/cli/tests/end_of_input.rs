@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// More than a test waits for anything.
 const LONG: &[&str] = &["--finish-time", "600"];
 
-const CLOSED: &str = "the client closed its input before this command had ended";
+const CLOSED: &str = "the client closed its input before this command finished";
 
 const ECHO: &str = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_command","arguments":{"command":"echo hello"}}}"#;
 

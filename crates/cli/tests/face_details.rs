@@ -56,11 +56,14 @@ fn an_answer_names_no_tool_that_is_not_offered() {
             (text(&result), uri.to_owned(), job.as_str().unwrap().to_owned())
         };
         let (said, uri, job) = offered("all");
-        assert!(said.contains(&format!("read_file_chunk reads all of it: {uri}]")), "{said}");
+        assert!(
+            said.contains(&format!("read the full output with read_file_chunk: {uri}]")),
+            "{said}"
+        );
         assert!(said.contains(&format!("[still running as {job}: processes ")), "{said}");
         assert!(said.contains("; stop_job ends it]"), "{said}");
         let (said, uri, _) = offered(tool);
-        assert!(said.contains(&format!("; all of it is in: {uri}]")), "{said}");
+        assert!(said.contains(&format!("; the full output is in: {uri}]")), "{said}");
         assert!(said.contains("; it ends with the server]"), "{said}");
     }
 }
@@ -144,7 +147,7 @@ fn a_script_whose_interpreter_does_not_exist_is_told_so() {
     let script = folder.path().join("bad.sh");
     for (line, expected) in [
         ("#!/nope/interp", "the script's interpreter `/nope/interp` does not exist"),
-        ("#!/bin/sh\r", "names `/bin/sh` with a carriage return behind it"),
+        ("#!/bin/sh\r", "names `/bin/sh` followed by a carriage return"),
     ] {
         std::fs::write(&script, format!("{line}\necho hi\n")).unwrap();
         std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
@@ -191,7 +194,7 @@ fn what_may_not_be_executed_or_read_is_told_with_what_to_do() {
     std::fs::write(&secret, "").unwrap();
     std::fs::set_permissions(&secret, PermissionsExt::from_mode(0o000)).unwrap();
     let said = shell(&mut server, &format!("cat '{}'", secret.display()));
-    let expected = format!("permission was denied for `{}`", secret.display());
+    let expected = format!("permission denied for `{}`", secret.display());
     assert!(said.contains(&expected), "{said}");
     let said = shell(&mut server, &format!("echo x > '{}'", secret.display()));
     assert!(said.contains(&expected), "{said}");
@@ -259,7 +262,7 @@ fn a_command_in_the_background_that_fails_at_once_says_so() {
     let reply = &result["structuredContent"];
     assert_eq!((&reply["exit_code"], &reply["stderr"]), (&json!(3), &json!("why\n")));
     let said = text(&result);
-    assert!(said.contains("Error: it ended at once, with exit code 3"), "{said}");
+    assert!(said.contains("Error: it exited immediately with code 3"), "{said}");
     assert!(said.contains("Background PIDs: (none)"), "{said}");
 }
 

@@ -281,9 +281,9 @@ fn every_tool_says_what_its_timeout_is() {
             assert!(said.contains(expected), "{}: {said}", face.tool);
         }
     };
-    let ended = "A command is ended after 600 seconds.";
+    let ended = "Commands are killed after 600 seconds.";
     told(&[], ["[default: 30]", "300 seconds / 5 minutes", "[default: 600000]", ended, ended]);
-    let ended = "A command is ended after 7 seconds.";
+    let ended = "Commands are killed after 7 seconds.";
     told(&["-t", "7"], ["[default: 7]", "defaults to 7 seconds", "[default: 7000]", ended, ended]);
 }
 
@@ -324,7 +324,7 @@ fn a_call_that_takes_long_is_handed_over_in_every_face() {
         assert!(reply[face.stderr[0]].as_str().unwrap().ends_with("said\n"), "{reply}");
         let job = reply["job_id"].as_str().unwrap();
         let way = format!(
-            "still running after 2 seconds; it goes on as {job}, without a timeout: wait for it with read_job"
+            "still running after 2 seconds; it continues as {job}, without a timeout; wait for it with read_job"
         );
         assert!(text.contains(&way), "{}: {text}", face.tool);
         assert!(reply["message"].as_str().unwrap().contains(&way), "{}: {reply}", face.tool);

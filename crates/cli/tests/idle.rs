@@ -80,7 +80,7 @@ fn a_session_nobody_uses_is_ended_and_its_successor_says_so() {
     wait_until("its end", || survivors(&mark).is_empty().then_some(()));
     let told = say(&mut server, "echo \"[$x]\"");
     assert_eq!(told["output"], "[]\n");
-    let message = "the session ended after 2 seconds without use; this command began it anew";
+    let message = "the session ended after 2 seconds without use; this command started a new one";
     assert_eq!(told["message"], message);
     assert_eq!(say(&mut server, "echo again")["message"], Value::Null, "it is told once");
     let listed = tool(&mut server, "list_jobs", json!({}))["jobs"].clone();

@@ -177,7 +177,7 @@ fn a_signal_is_sent_first_where_one_is_named() {
     let unknown = json!({"job_id": job["job_id"], "signal": "SIGNOPE"});
     assert_eq!(
         complaint(&mut server, "stop_job", unknown),
-        "Invalid arguments: there is no signal `SIGNOPE`"
+        "Invalid arguments: unknown signal `SIGNOPE`"
     );
 }
 
@@ -258,16 +258,16 @@ fn what_is_wrong_with_a_request_is_told() {
     for (name, arguments, expected) in [
         ("read_job", json!({"job_id": "job-99"}), "there is no job job-99"),
         ("read_job", json!({"job_id": "../1"}), "there is no job ../1"),
-        ("read_job", json!({}), "Invalid arguments: one of `job_id` and `job_ids` is needed"),
+        ("read_job", json!({}), "Invalid arguments: pass either `job_id` or `job_ids`"),
         (
             "read_job",
             json!({"job_id": job, "wait_for": "text"}),
-            "Invalid arguments: `pattern` is needed for this `wait_for`",
+            "Invalid arguments: this `wait_for` needs `pattern`",
         ),
         (
             "read_job",
             json!({"job_id": job, "cursor": "x"}),
-            "`x` is not a cursor: pass next_cursor on as it was given",
+            "`x` is not a cursor; pass next_cursor unchanged",
         ),
     ] {
         assert_eq!(complaint(&mut server, name, arguments), expected);
@@ -276,12 +276,12 @@ fn what_is_wrong_with_a_request_is_told() {
     assert!(text.contains("unknown field `lines`, expected one of `job_id`, "), "{text}");
     let pattern = json!({"job_id": job, "wait_for": "text", "pattern": "("});
     let text = complaint(&mut server, "read_job", pattern);
-    assert!(text.starts_with("the pattern is not a regular expression"), "{text}");
+    assert!(text.starts_with("the pattern is not a valid regular expression"), "{text}");
     let key = complaint(&mut server, "write_job", json!({"job_id": job, "keys": ["hyper-x"]}));
-    assert!(key.starts_with("Invalid arguments: there is no key `hyper-x`; there are: "), "{key}");
+    assert!(key.starts_with("Invalid arguments: unknown key `hyper-x`; available: "), "{key}");
     let left = server.run("sleep 300 & true")["background_job"].clone();
     let deaf = complaint(&mut server, "write_job", json!({"job_id": left, "text": "x"}));
-    assert!(deaf.starts_with("this job reads nothing"), "{deaf}");
+    assert!(deaf.starts_with("this job has no input"), "{deaf}");
 }
 
 #[test]

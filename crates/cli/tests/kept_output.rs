@@ -118,9 +118,9 @@ fn spills_are_resources_of_their_owner_alone() {
     for unknown in [uri.as_str(), guessed, "mcp://tmp/../etc/passwd", "file:///etc/passwd"] {
         let refused = other.request("resources/read", json!({"uri": unknown}));
         assert_eq!(refused["error"]["code"], -32002, "{refused}");
-        assert_eq!(refused["error"]["message"], format!("there is no kept output {unknown}"));
+        assert_eq!(refused["error"]["message"], format!("no output is kept at {unknown}"));
         let result = other.tool("read_file_chunk", json!({"uri": unknown}));
-        assert_eq!(result["content"][0]["text"], format!("there is no kept output {unknown}"));
+        assert_eq!(result["content"][0]["text"], format!("no output is kept at {unknown}"));
     }
 }
 
@@ -333,7 +333,7 @@ fn a_cursor_of_another_output_is_refused() {
     let result = server.tool("read_file_chunk", arguments);
     assert_eq!(
         result["content"][0]["text"],
-        "Invalid arguments: `cursor` is a place in another output than `uri` names"
+        "Invalid arguments: `cursor` belongs to another output than `uri`"
     );
     let own = json!({"uri": one["spill_uri"], "cursor": one["next_cursor"]});
     assert_eq!(read(&mut server, own)["bytes_start"], 8893);
@@ -434,10 +434,7 @@ fn an_image_without_zero_bytes_is_announced_and_given_as_it_is() {
         (&json!("/9j/4AEuLkpGSUaBgg=="), &json!("base64"))
     );
     let searched = server.tool("read_file_chunk", json!({"uri": reply["spill_uri"], "grep": "J"}));
-    assert_eq!(
-        searched["content"][0]["text"],
-        "the output is not text, so nothing can be looked up in it"
-    );
+    assert_eq!(searched["content"][0]["text"], "the output is binary and cannot be searched");
 }
 
 #[test]

@@ -98,7 +98,10 @@ fn a_disk_filler_ends() {
         let file = folder.join("filler");
         let command = format!("cat /dev/zero > '{}'", file.display());
         let reply = too_far(server, &command, "file_size_limit");
-        assert_eq!(reply["message"], "a file grew too long: a command may write 2 MB");
+        assert_eq!(
+            reply["message"],
+            "a file grew too large: a command may write files of up to 2 MB"
+        );
         assert_eq!(std::fs::metadata(file).unwrap().len(), 2_000_000);
     });
 }
@@ -330,7 +333,7 @@ fn what_commands_of_one_client_use_together_has_a_limit() {
     server.tool("read_job", json!({"job_id": id, "wait_for": "text", "pattern": "1"}));
     let second = server.run(&holding(90_000_000, 0));
     assert_eq!(second["limit"], "oom_killed", "{second}");
-    let told = "out of memory: commands took all they may use together";
+    let told = "out of memory: all commands together reached their limit";
     assert_eq!(second["message"], told, "{second}");
     let first = server.tool("read_job", json!({"job_id": id}))["structuredContent"].clone();
     assert_eq!(first["state"], "running", "{first}");
@@ -368,7 +371,7 @@ fn how_many_processes_commands_of_one_client_have_together_has_a_limit() {
     server.tool("read_job", begun);
     let second = server.run(&many(45));
     assert_eq!(second["limit"], "pids_limit", "{second}");
-    let told = "too many processes: commands had all they may have together";
+    let told = "too many processes: all commands together reached their limit";
     assert_eq!(second["message"], told, "{second}");
     assert_eq!(state(&mut server), "running");
 }

@@ -91,7 +91,7 @@ fn a_shell_that_ends_is_said_to_be_gone_and_made_anew() {
             assert_eq!(told["return_code"], code, "{shell}: {end}: {told}");
             assert_eq!(told["output"], output, "{shell}: {end}");
             let message = told["message"].as_str().unwrap();
-            assert!(message.starts_with("the session has ended with this command"), "{message}");
+            assert!(message.starts_with("this command ended the session; "), "{message}");
             assert_eq!(say(&mut server, "echo \"[$x]\"")["output"], "[]\n", "{shell}: {end}");
         }
     }
@@ -196,10 +196,10 @@ fn a_shell_that_cannot_be_interrupted_is_ended() {
 fn what_cannot_be_asked_of_a_session_is_told() {
     let mut server = Server::start(&[]);
     for (arguments, expected) in [
-        (json!({"session": "a/b"}), "`session` is 1 to 64 letters, digits, `_`, `-` or `.`"),
+        (json!({"session": "a/b"}), "`session` must be 1 to 64 letters, digits, `_`, `-` or `.`"),
         (
             json!({"session": "a", "background": true}),
-            "a command in a `session` has no `background`, `detach`, `tty` or `stdin`",
+            "a command in a `session` cannot have `background`, `detach`, `tty` or `stdin`",
         ),
     ] {
         let mut arguments = arguments;

@@ -225,7 +225,7 @@ fn grep() {
     assert_eq!(read(&mut server, json!({"uri": uri, "grep": "^5$"}))["data"], "5\n");
     let wrong = server.tool("shell_exec", json!({"cmd": "true", "grep": "("}));
     let text = wrong["content"][0]["text"].as_str().unwrap();
-    assert!(text.starts_with("the pattern is not a regular expression"), "{text}");
+    assert!(text.starts_with("the pattern is not a valid regular expression"), "{text}");
 }
 
 #[test]

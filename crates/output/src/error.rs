@@ -4,11 +4,11 @@ use std::io;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("the pattern is not a regular expression: {0}")]
+    #[error("the pattern is not a valid regular expression: {0}")]
     Pattern(String),
-    #[error("the path is not a JMESPath expression: {0}")]
+    #[error("the path is not a valid JMESPath expression: {0}")]
     Path(String),
-    #[error("the output is not text, so nothing can be looked up in it")]
+    #[error("the output is binary and cannot be searched")]
     Binary,
     #[error("the output is not JSON")]
     NoJson(#[source] serde_json::Error),
@@ -17,7 +17,7 @@ pub enum Error {
          to `items[?id=='x'].name`, `items[0]` or `items[:10]`"
     )]
     DocumentTooLong { limit: u64 },
-    #[error("the kept output cannot be read")]
+    #[error("cannot read the kept output")]
     Read(#[source] io::Error),
 }
 

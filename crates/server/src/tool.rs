@@ -218,7 +218,7 @@ impl Default for FaceSettings {
 pub struct ToolSet(Vec<&'static Tool>);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no tool `{name}`; there are: {}", ToolSet::choices().collect::<Vec<_>>().join(", "))]
+#[error("there is no tool `{name}`; available: {}", ToolSet::choices().collect::<Vec<_>>().join(", "))]
 pub struct UnknownTool {
     name: String,
 }
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn an_unknown_tool_is_named_with_those_there_are() {
         let error = "execute_comand".parse::<ToolSet>().unwrap_err();
-        let expected = "there is no tool `execute_comand`; there are: default, all, execute_command, \
+        let expected = "there is no tool `execute_comand`; available: default, all, execute_command, \
                         read_file_chunk, list_jobs, read_job, write_job, stop_job, shell, execute, \
                         run_shell_command, shell_exec";
         assert_eq!(error.to_string(), expected);

@@ -11,84 +11,83 @@ const BEGINNING: &str = "\
 
 <!-- Made from the code: UPDATE_DOCS=1 cargo test -p mcpz --bin mcpz --test docs the_page_of -->
 
-All tools are faces of one engine: what is promised of one holds for all. `--tools LIST` says which of them are
-offered: names, `default` or `all`. Types and most of the words below are those that a client sees.
+All tools use the same engine, so what holds for one holds for all. `--tools LIST` chooses the tools that are offered:
+names, `default` or `all`. Types and most descriptions below are the ones that a client sees.
 
 A command that fails is an answer, not an error; one that is refused, times out or cannot start is an error. An answer
-has at most 24,000 characters as JSON (`--max-answer`); `execute` and `shell_exec` have limits of their own unless that is
-set. Of an output that does not fit, `execute_command` shows the beginning and the end; all of it can be read with
-`read_file_chunk`, or as a resource. [Jobs and sessions](jobs.md) tells of what goes on after its call.
+has at most 24,000 characters as JSON (`--max-answer`); `execute` and `shell_exec` have their own limits unless that is
+set. If the output does not fit, `execute_command` shows its beginning and its end; read all of it with
+`read_file_chunk`, or as a resource. See [jobs and sessions](jobs.md) for commands that outlast their call.
 ";
 
-/// What fields are whose names say enough to a model.
+/// Descriptions for fields whose names say enough to a model.
 const MEANINGS: &[(&str, &str)] = &[
     ("all", "With `job_ids`: wait for all of them, not for any"),
-    ("background_job", "The job that processes it left running are"),
+    ("background_job", "Job of the processes it left running"),
     ("background_pids", "Processes it left running"),
-    ("bytes_end", "Offset of the last byte that is shown"),
-    ("bytes_start", "Offset of the first byte that is shown"),
+    ("bytes_end", "Offset of the last byte shown"),
+    ("bytes_start", "Offset of the first byte shown"),
     ("columns", "New width of its terminal"),
-    ("command", "What was run"),
-    ("cpu_ms", "CPU time it used, with all it started"),
-    ("cursor_column", "Where the cursor of its terminal is"),
-    ("cursor_row", "Where the cursor of its terminal is"),
+    ("command", "The command that ran"),
+    ("cpu_ms", "CPU time of the command and everything it started"),
+    ("cursor_column", "Column of its terminal's cursor"),
+    ("cursor_row", "Row of its terminal's cursor"),
     ("cwd", "With a `session`: its directory now"),
-    ("data", "The part that was asked for"),
-    ("description", "What the caller said it is for"),
+    ("data", "The requested part"),
+    ("description", "Purpose, as the caller gave it"),
     ("directory", "Where it ran"),
     ("duration_ms", "How long it took"),
     ("elapsed_ms", "How long it took"),
-    ("error", "What went wrong, if something did"),
+    ("error", "What went wrong, if anything"),
     ("execution_time_ms", "How long it took"),
     ("exit_code", "Its exit code"),
     ("head_preview", "The first lines of standard output, before any filter"),
     ("job_id", "The job"),
     (
         "limit",
-        "The limit it was ended at: `oom_killed`, `pids_limit`, `cpu_limit` or `file_size_limit`",
+        "The limit it exceeded: `oom_killed`, `pids_limit`, `cpu_limit` or `file_size_limit`",
     ),
     ("limit_bytes", "The most bytes to show"),
     ("limit_lines", "The most lines to show"),
-    ("line_count", "Lines of standard output that are shown"),
+    ("line_count", "Lines of standard output shown"),
     ("lost_bytes", "Bytes that neither memory nor disk could keep"),
-    ("max_rss_bytes", "The most memory one of its processes used"),
-    ("message", "What else there is to say, such as why it was ended"),
-    ("mime", "What kind of output it is"),
-    ("next_cursor", "What to ask for the next part with; not there at the end"),
+    ("max_rss_bytes", "Peak resident memory of its largest single process"),
+    ("message", "Further details, such as why it was ended"),
+    ("mime", "MIME type of the output"),
+    ("next_cursor", "Cursor of the next part; absent at the end"),
     ("omitted_bytes", "Bytes left out of `output`, between its beginning and its end"),
     ("page", "Which part to show"),
-    ("partial_stderr", "What it printed until the timeout"),
-    ("partial_stdout", "What it printed until the timeout"),
+    ("partial_stderr", "Standard error until the timeout"),
+    ("partial_stdout", "Standard output until the timeout"),
     ("pid", "Its first process"),
-    ("port", "With `wait_for` `port`: the port the job is to listen on"),
-    ("prompt", "What it asks for"),
-    ("quiet_ms", "With `wait_for` `quiet`: how long it is to print nothing"),
-    ("running", "Whether the command still runs"),
+    ("port", "With `wait_for` `port`: the port the job will listen on"),
+    ("prompt", "The prompt it shows"),
+    ("quiet_ms", "With `wait_for` `quiet`: how long it must print nothing"),
+    ("running", "Whether the command is still running"),
     ("screen", "What its terminal shows"),
     ("session", "The session it ran in"),
     ("signal", "The signal that ended it"),
-    ("spill_uri", "What all of the output can be read with, by `read_file_chunk` or as a resource"),
+    ("spill_uri", "URI of the full output, for `read_file_chunk` or as a resource"),
     ("state", "With a job: `running`, `exited`, `stopped` or `lost`"),
     ("stderr", "What it printed to standard error"),
-    ("stderr_chunk", "The part of standard error that is shown"),
-    ("stderr_count", "Lines of standard error that are shown"),
+    ("stderr_chunk", "The part of standard error shown"),
+    ("stderr_count", "Lines of standard error shown"),
     ("stderr_spill_uri", "The same for standard error, which is never compressed"),
     ("stderr_truncated", "Whether standard error was cut"),
     ("stdout", "What it printed to standard output"),
-    ("stdout_chunk", "The part of standard output that is shown"),
+    ("stdout_chunk", "The part of standard output shown"),
     ("stdout_truncated", "Whether standard output was cut"),
-    ("summary", "What the output is about, if it was asked for"),
+    ("summary", "Counts, if requested"),
     ("shell_exec.summary.errors", "Lines that look like errors"),
-    ("shell_exec.summary.lines", "Lines in all"),
+    ("shell_exec.summary.lines", "All lines"),
     ("shell_exec.summary.warnings", "Lines that look like warnings"),
     ("tail_preview", "The last lines of standard output, before any filter"),
     ("text", "What to type"),
     ("timed_out", "Whether the timeout ended it"),
     ("timeout_seconds", "The timeout that ended it"),
-    ("total_bytes", "How much there is in all"),
-    ("truncated", "Whether there is more than is shown"),
+    ("total_bytes", "Total bytes, after any filter"),
     ("wait_for", "What to wait for before answering: the end, any output, silence, a line, a port"),
-    ("waiting_for_input", "Whether it waits for input"),
+    ("waiting_for_input", "Whether it is waiting for input"),
     ("warnings", "Why the command looks dangerous, and what the sandbox refused"),
     ("working_directory", "Where it ran"),
 ];
@@ -102,13 +101,13 @@ pub fn page() -> String {
     let mut page = BEGINNING.to_owned();
     for tool in all.as_array().unwrap() {
         let offered = default.as_array().unwrap().iter().any(|one| one["name"] == tool["name"]);
-        let offered = if offered { "Offered by default." } else { "Offered if it is asked for." };
+        let offered = if offered { "Offered by default." } else { "Offered on request." };
         let name = tool["name"].as_str().unwrap();
         let description = tool["description"].as_str().unwrap().trim_end_matches('.');
         let _ = writeln!(page, "\n## {name}\n\n{description}. {offered}");
-        fields(("argument", "must be given"), name, &tool["inputSchema"], &mut page);
+        fields(("argument", "required"), name, &tool["inputSchema"], &mut page);
         match tool["outputSchema"].is_object() {
-            true => fields(("answer", "always there"), name, &tool["outputSchema"], &mut page),
+            true => fields(("answer", "always present"), name, &tool["outputSchema"], &mut page),
             false => page += "\nWhat it answers is shown in [jobs and sessions](jobs.md#jobs).\n",
         }
     }

@@ -68,8 +68,7 @@ pub async fn advice(call: &Call<'_>, ended: &EndedCommand<'_>) -> Option<String>
     }
     let denied = denied(ended.stderr).filter(|_| ended.end != End::Exited(0))?;
     Some(format!(
-        "permission was denied for `{denied}`: look at its owner and mode with `ls -ld`, use a path of your \
-         own, or ask for access"
+        "permission denied for `{denied}`: check its owner and mode with `ls -ld`, use a path you own, or ask for access"
     ))
 }
 
@@ -157,8 +156,8 @@ async fn about_missing_file(
 fn about_interpreter(name: &str) -> String {
     match name.strip_suffix('\r') {
         Some(name) => format!(
-            "the first line of the script names `{name}` with a carriage return behind it: remove carriage \
-             returns with `sed -i 's/\\r$//' FILE`"
+            "the first line of the script names `{name}` followed by a carriage return: remove carriage returns \
+             with `sed -i 's/\\r$//' FILE`"
         ),
         None => format!(
             "the script's interpreter `{name}` does not exist: correct its first line, or run it with \

@@ -21,7 +21,7 @@ const MOST_REMARKS: usize = 10;
 const LONGEST_REMARK: usize = 300;
 
 /// What an answer says of a command whose supervising process was killed.
-pub const LOST: &str = "the process that minded this command was killed, and the command with it";
+pub const LOST: &str = "the process supervising this command was killed, which ended the command";
 
 /// What a command used and left behind; part of every answer to one that ran.
 #[derive(Debug, Clone, Default, Serialize, JsonSchema)]
@@ -84,7 +84,7 @@ pub struct Ending {
     signal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timed_out: Option<bool>,
-    // What else there is to know
+    // Further details
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -141,9 +141,9 @@ pub fn is_error(end: End) -> bool {
 pub fn why_closed(why: Closing) -> &'static str {
     match why {
         Closing::ClientLeft => {
-            "the client closed its input before this command had ended, so the server is ending, and \
-             the command with it; `--finish-time` gives commands longer"
+            "the client closed its input before this command finished, so the server shut down and \
+             ended it; a larger `--finish-time` gives commands longer"
         }
-        Closing::Told => "the server is shutting down, and ended the command",
+        Closing::Told => "the server is shutting down and ended the command",
     }
 }

@@ -36,7 +36,7 @@ pub enum ToolError {
 struct Blank(&'static str);
 
 #[derive(Debug, thiserror::Error)]
-#[error("`{0}` is not a cursor: pass next_cursor on as it was given")]
+#[error("`{0}` is not a cursor; pass next_cursor unchanged")]
 pub struct InvalidCursor(pub String);
 
 impl ToolError {

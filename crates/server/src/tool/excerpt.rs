@@ -40,8 +40,8 @@ impl Excerpt {
         let uris: Vec<_> = [spill_uri, stderr_spill_uri].into_iter().flatten().cloned().collect();
         let uris = uris.join(" and ");
         let how = match call.tools.can(Ability::ReadOutput) {
-            true => "read_file_chunk reads all of it",
-            false => "all of it is in",
+            true => "read the full output with read_file_chunk",
+            false => "the full output is in",
         };
         let text = format!("[{omitted} bytes left out; {how}: {uris}]");
         Some(ContentBlock::text(text))

@@ -48,7 +48,7 @@ impl Default for ExecuteSettings {
 pub struct Params {
     /// Command string or executable name
     command: String,
-    /// Arguments; with them, no shell is used
+    /// Arguments; if given, no shell is used
     args: Option<Vec<String>>,
     /// Text passed to stdin
     stdin: Option<String>,

@@ -44,14 +44,14 @@ pub struct Params {
     command: String,
     /// Where to run it [default: the server's]
     working_directory: Option<String>,
-    /// Seconds until it is ended, unless it is a job
+    /// Seconds until it is killed; for jobs only if set
     #[schemars(range(max = MAX_SECONDS), extend("exclusiveMinimum" = 0))]
     timeout: Option<f64>,
     /// Variables to set
     environment: Option<BTreeMap<String, String>>,
-    /// Text it reads
+    /// Text for stdin
     stdin: Option<String>,
-    /// Let it run as a job: see read_job
+    /// Run it as a job: see read_job
     #[serde(default)]
     background: bool,
     /// A job that outlives the server
@@ -66,9 +66,9 @@ pub struct Params {
 
 #[derive(Debug, thiserror::Error)]
 enum Invalid {
-    #[error("`session` is 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`")]
+    #[error("`session` must be 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`")]
     SessionName,
-    #[error("a command in a `session` has no `background`, `detach`, `tty` or `stdin`")]
+    #[error("a command in a `session` cannot have `background`, `detach`, `tty` or `stdin`")]
     InSession,
     #[error("`timeout` must be more than 0 and at most {MAX_SECONDS} seconds")]
     Timeout,
@@ -110,10 +110,10 @@ impl From<Params> for RunRequest {
 
 /// What an answer says when the session ended.
 const SESSION_ENDED: &str =
-    "the session has ended with this command; the next one of this name begins anew";
+    "this command ended the session; the next command with this name starts a new one";
 
 /// What an answer says when the session had ended before, and no answer said so.
-const SESSION_BEGUN: &str = "this command began it anew";
+const SESSION_BEGUN: &str = "this command started a new one";
 
 /// What to do about a timeout.
 const ON_TIMEOUT: &str = "pass a larger `timeout`, or run it with `background`";

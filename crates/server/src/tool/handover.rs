@@ -81,7 +81,7 @@ impl PartialOutput {
 pub fn how_to_continue(job: &Job, waited: Duration) -> String {
     let (time, id) = (in_seconds(waited), job.id());
     format!(
-        "still running after {time}; it goes on as {id}, without a timeout: wait for it with read_job, or end \
+        "still running after {time}; it continues as {id}, without a timeout; wait for it with read_job or end \
          it with stop_job"
     )
 }

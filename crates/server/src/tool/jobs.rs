@@ -34,8 +34,8 @@ const ON_TIMEOUT: &str = "start it with a larger `timeout`, or with none";
 
 /// What a report says of a detached job whose recorder is gone. The job ends then, unless everything above it was
 /// killed at once.
-const RECORDER_GONE: &str = "what kept this job was killed, or the machine was restarted; `ps` shows whether \
-    anything of it still runs";
+const RECORDER_GONE: &str = "the job's supervisor was killed, or the machine restarted; check \
+    with `ps` whether any of its processes still run";
 
 /// The state of a job and what it printed, as an answer. It is in no schema, so doc comments are just that.
 #[derive(Debug, Default, Serialize)]

@@ -27,7 +27,7 @@ pub const DESCRIPTION: &str = "Reads paginated data from a spilled file. Accepts
 pub struct Params {
     /// URI of the output
     uri: String,
-    /// next_cursor of the chunk before
+    /// next_cursor of the previous chunk
     cursor: Option<String>,
     /// [default: what fits]
     #[schemars(range(min = 1, max = 262_144))]
@@ -39,11 +39,11 @@ pub struct Params {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("`cursor` is a place in another output than `uri` names")]
+#[error("`cursor` belongs to another output than `uri`")]
 struct OtherOutput;
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no kept output {0}")]
+#[error("no output is kept at {0}")]
 struct NoOutput(String);
 
 #[derive(Debug, Default, Serialize, JsonSchema)]

@@ -20,11 +20,11 @@ pub const DESCRIPTION: &str = "State and new output of a background job, at once
 #[serde(deny_unknown_fields)]
 pub struct Params {
     job_id: Option<String>,
-    /// Several, to wait for any, or for all
+    /// Several jobs: wait for any, or all
     job_ids: Option<Vec<String>>,
     /// next_cursor of an answer [default: the last]
     cursor: Option<String>,
-    /// Only the last lines
+    /// Only the last N lines
     tail: Option<usize>,
     limit_bytes: Option<usize>,
     /// Only lines that match this regex
@@ -36,9 +36,9 @@ pub struct Params {
 
 #[derive(Debug, thiserror::Error)]
 enum Invalid {
-    #[error("one of `job_id` and `job_ids` is needed")]
+    #[error("pass either `job_id` or `job_ids`")]
     Jobs,
-    #[error("a `cursor` is a place in the output of one job")]
+    #[error("`cursor` works only with `job_id`")]
     Cursor,
 }
 

@@ -23,12 +23,10 @@ use crate::output_uri::OutputUri;
 use crate::watcher::CallOutcome;
 
 pub const DESCRIPTION: &str = "Runs a command with bash -c. Set is_background to true for processes \
-    that keep running, such as servers and watchers, which are shown as [background]; to false \
-    for commands to wait for.";
+    that keep running, such as servers and watchers (shown as [background]), and to false for commands that finish.";
 
 /// What to do about a timeout.
-const ON_TIMEOUT: &str =
-    "set `is_background` for what takes longer, or start the server with a larger `--timeout`";
+const ON_TIMEOUT: &str = "set `is_background` for commands that take longer, or start the server with a larger `--timeout`";
 
 /// How long a background command must run so that the answer says it is running.
 const AT_ONCE: Duration = Duration::from_millis(200);
@@ -77,7 +75,7 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
     background_pids: Vec<i32>,
-    /// The job they are, for stop_job
+    /// The job of these processes, for stop_job
     #[serde(skip_serializing_if = "Option::is_none")]
     background_job: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,7 +86,7 @@ pub struct Reply {
     cpu_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_rss_bytes: Option<u64>,
-    /// What it had too much of
+    /// The limit it exceeded
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,7 +96,7 @@ pub struct Reply {
     warnings: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timed_out: Option<bool>,
-    /// What else there is to know
+    /// Further details
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     #[serde(flatten)]
@@ -224,8 +222,8 @@ impl Reply {
     async fn ended_at_once(self, call: &Call<'_>, outcome: &Outcome) -> Answer {
         let error = match outcome.end {
             End::Exited(0) => None,
-            End::Exited(code) => Some(format!("it ended at once, with exit code {code}")),
-            end => Some(format!("it ended at once: {}", Ending::from(end).text())),
+            End::Exited(code) => Some(format!("it exited immediately with code {code}")),
+            end => Some(format!("it ended immediately: {}", Ending::from(end).text())),
         };
         let reply = Self { error, ..self };
         reply.ended(call, outcome, is_error(outcome.end)).await

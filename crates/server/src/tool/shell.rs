@@ -256,7 +256,7 @@ fn longer(after: Duration, settings: &ShellSettings) -> String {
             "Pass a larger `timeout` (up to {}), or run it in the background with `&`",
             in_seconds(max)
         ),
-        false => "Run it in the background with `&`: this is the largest `timeout`".into(),
+        false => "Run it in the background with `&`: `timeout` is already at its maximum".into(),
     }
 }
 

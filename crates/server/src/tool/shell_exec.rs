@@ -48,9 +48,9 @@ const DEFAULT_LINES: usize = 2000;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
-    /// Program, or without args a shell command
+    /// Program; without args, a shell command
     cmd: String,
-    /// Arguments, passed on without a shell
+    /// Arguments, passed without a shell
     args: Option<Vec<String>>,
     /// Directory to run it in
     cwd: Option<String>,
@@ -80,7 +80,7 @@ pub struct Params {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct PageParams {
-    /// next_cursor of the page before
+    /// next_cursor of the previous page
     cursor: Option<String>,
     /// [default: 65536]
     #[schemars(range(min = 1, max = 262_144))]

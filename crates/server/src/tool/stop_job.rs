@@ -21,17 +21,17 @@ const MAX_GRACE: u64 = 60_000;
 #[serde(deny_unknown_fields)]
 pub struct Params {
     job_id: String,
-    /// Sent first [default: SIGTERM, to all of it]
+    /// First signal [default: SIGTERM, to all]
     signal: Option<String>,
-    /// What is left then is killed [default: 2000]
+    /// Time before the rest is killed [default: 2000]
     grace_ms: Option<u64>,
 }
 
 #[derive(Debug, thiserror::Error)]
 enum Invalid {
-    #[error("`grace_ms` is at most {MAX_GRACE}")]
+    #[error("`grace_ms` must be at most {MAX_GRACE}")]
     Grace,
-    #[error("there is no signal `{0}`")]
+    #[error("unknown signal `{0}`")]
     Signal(String),
 }
 

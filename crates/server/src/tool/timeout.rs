@@ -33,7 +33,7 @@ pub fn describe_timeout(tool: Tool, time: Duration) -> Tool {
     let mut tool = tool;
     let text = tool.description.as_deref().unwrap_or_default();
     tool.description =
-        Some(format!("{text} A command is ended after {}.", in_seconds(time)).into());
+        Some(format!("{text} Commands are killed after {}.", in_seconds(time)).into());
     tool
 }
 

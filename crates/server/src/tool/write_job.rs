@@ -30,7 +30,7 @@ pub struct Params {
     text: Option<String>,
     /// Pressed after the text: enter, ctrl-c, up, f1, …
     keys: Option<Vec<String>>,
-    /// Nothing more comes
+    /// Close its input
     eof: Option<bool>,
     /// New size of its terminal
     rows: Option<u16>,
@@ -40,7 +40,7 @@ pub struct Params {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no key `{0}`; there are: {KEY_NAMES}")]
+#[error("unknown key `{0}`; available: {KEY_NAMES}")]
 struct UnknownKey(String);
 
 /// Why nothing can be typed into a job.
@@ -48,7 +48,7 @@ struct UnknownKey(String);
 enum NotWritable {
     #[error("this is the shell of a session: run commands in it with `session` set to `{0}`")]
     Session(String),
-    #[error("this job reads nothing: start it with `background` or `tty` to write to it")]
+    #[error("this job has no input: start it with `background` or `tty` to write to it")]
     NoInput,
 }
 

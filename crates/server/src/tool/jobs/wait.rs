@@ -44,7 +44,7 @@ pub struct WaitParams {
 enum Invalid {
     #[error("`timeout` must be more than 0 and at most a day")]
     Timeout,
-    #[error("`{0}` is needed for this `wait_for`")]
+    #[error("this `wait_for` needs `{0}`")]
     Missing(&'static str),
 }
 

@@ -31,6 +31,7 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_end: Option<u64>,
     total_bytes: u64,
+    /// Output was cut, and the rest dropped unless spill_uri is set; false when spilling
     pub truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     next_cursor: Option<String>,

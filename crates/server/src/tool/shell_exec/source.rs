@@ -28,7 +28,7 @@ pub struct Source {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no kept output for this cursor; run the command again without one")]
+#[error("no output is kept for this cursor; run the command again without a cursor")]
 struct OutputGone;
 
 impl Source {
@@ -104,7 +104,7 @@ impl Source {
             Some(code) => format!("the command ended with exit code {code}"),
             None => format!("the command ended: {}", Ending::from(outcome).text()),
         };
-        self.found.outcome.as_ref().map_or("the command still runs".into(), ended)
+        self.found.outcome.as_ref().map_or("the command is still running".into(), ended)
     }
 
     /// The compressed form of stdout, which is made once.
