@@ -51,15 +51,15 @@ const SCAN_INTERVAL: Duration = Duration::from_millis(5);
 /// Why an agent ended although its server had not hung up.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    #[error("the agent cannot be set up")]
+    #[error("cannot set up the agent")]
     Setup(#[source] io::Error),
     #[error("the server speaks version {theirs} of the protocol, this agent {VERSION}")]
     Version { theirs: u16 },
-    #[error("the server sends requests before its greeting")]
+    #[error("the server sent a request before its greeting")]
     NoHello,
-    #[error("commands cannot be confined")]
+    #[error("cannot confine commands")]
     Confinement(#[source] io::Error),
-    #[error("the server sends garbage")]
+    #[error("the server sent an invalid message")]
     Garbage(#[from] FrameError),
 }
 

@@ -7,11 +7,11 @@ use crate::frame::FrameError;
 /// Why nothing could be started.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    #[error("the agent could not be started")]
+    #[error("cannot start the agent")]
     Start(#[source] io::Error),
     #[error("the agent cannot start another keeper")]
     Ask(#[source] io::Error),
-    #[error("commands cannot be confined as required: {0}")]
+    #[error("cannot confine commands as required: {0}")]
     Confinement(String),
     #[error("the agent is gone")]
     Gone,

@@ -269,7 +269,7 @@ fn a_client_that_asks_is_told_about_its_commands() {
     let request = Request::post(&call(1, "execute_command", arguments.clone())).session(&session);
     let messages = server.send(&request).messages();
     assert_eq!(messages[0]["method"], "notifications/message");
-    assert_eq!(messages[0]["params"]["data"], "the command was ended after 0.2 seconds");
+    assert_eq!(messages[0]["params"]["data"], "the command timed out after 0.2 s");
     let mut alone = call(1, "execute_command", arguments);
     alone["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("warning");
     let messages = server.send(&Request::alone(alone)).messages();

@@ -297,7 +297,7 @@ fn where_proc_hides_processes_a_detached_job_is_followed_and_no_command_is_let_i
     assert_eq!(server.run(&list)["return_code"], 1);
     is_untouched(&mut server, &job);
     let reason = records(&place)[0]["reason"].clone();
-    assert!(reason.as_str().unwrap().contains("cannot tell who asks"), "{reason}");
+    assert!(reason.as_str().unwrap().contains("cannot tell who is asking"), "{reason}");
     // Root is hidden, and let in.
     let mut root = Command::new(MCPZ);
     let (said, done) = heard(root.args(["jobs", "list"]).env("XDG_STATE_HOME", place.state()));
@@ -336,7 +336,7 @@ fn in_a_container_people_are_those_who_can_be_seen_there() {
     }
     // Nobody inside can tell who this is.
     let (said, done) = person(&place, &["list"]);
-    assert!(!done && said.contains("cannot tell who asks for jobs: process 0"), "{said}");
+    assert!(!done && said.contains("cannot tell who is asking for jobs: process 0"), "{said}");
     let reply = server.run(&format!("XDG_STATE_HOME={} {MCPZ} jobs list", place.state().display()));
     assert!(reply["output"].as_str().unwrap().contains(WORD), "{reply}");
     is_untouched(&mut server, &job);

@@ -106,7 +106,10 @@ fn a_batch_without_end_is_refused_as_a_whole() {
     let batch = vec![json!(1); 100_000];
     server.send(&batch.into());
     let refused = server.wait_for(|message| message["error"]["code"] == -32600);
-    assert_eq!(refused["error"]["message"], "Invalid Request: a batch has at most 100 messages");
+    assert_eq!(
+        refused["error"]["message"],
+        "Invalid Request: the batch has more than 100 messages"
+    );
 }
 
 #[test]
@@ -261,7 +264,7 @@ fn a_client_that_asks_is_told_about_its_commands() {
     server.call_raw(json!({"command": "sleep 300", "timeout": 0.2}));
     let told = server.wait_for(|message| message["method"] == "notifications/message");
     assert_eq!(told["params"]["level"], "warning");
-    assert_eq!(told["params"]["data"], "the command was ended after 0.2 seconds");
+    assert_eq!(told["params"]["data"], "the command timed out after 0.2 s");
 }
 
 #[test]
@@ -283,7 +286,7 @@ fn a_request_without_a_handshake_is_told_about_what_it_asks_for_and_no_other_is(
     let message = &server.seen[0];
     assert_eq!(message["method"], "notifications/message");
     assert_eq!(message["params"]["level"], "warning");
-    assert_eq!(message["params"]["data"], "the command was ended after 0.2 seconds");
+    assert_eq!(message["params"]["data"], "the command timed out after 0.2 s");
 }
 
 #[test]

@@ -73,11 +73,11 @@ fn a_server_that_cannot_start() {
     let shell = ["server", "shell"];
     let with = |flags: &[&'static str]| [&shell[..], flags].concat();
     let cases: [(Vec<&str>, &[&str]); 12] = [
-        (with(&["--tools", "bash"]), &["no tool `bash`", "there are: default, all, "]),
+        (with(&["--tools", "bash"]), &["no tool `bash`", "available: default, all, "]),
         (with(&["--shell", "nosuch"]), &["cannot use nosuch as the shell", "name its whole path"]),
         (with(&["--working-dir", "/no"]), &["use /no as the working directory", "No such file"]),
         (with(&["--allow", ","]), &["the allow list is empty", "leave it out to allow everything"]),
-        (with(&["--deny", "/(/"]), &["the rule `/(/` is not a regular", "unclosed group"]),
+        (with(&["--deny", "/(/"]), &["the rule `/(/` is not a valid regular", "unclosed group"]),
         (
             with(&["--settings", "/no"]),
             &["the settings file /no, which --settings", "No such file"],
@@ -155,7 +155,7 @@ fn a_configuration_that_is_wrong() {
         ("[policy]\nunresolved = \"maybe\"", &["variant `maybe`", "expected `deny` or `allow`"]),
         (
             "[[policy.deny]]\nrule = \"rm\"\nmatch = [\"ls\"]",
-            &["the rule `rm` should match its example `ls` and does not"],
+            &["the rule `rm` should match its example `ls`, but does not"],
         ),
         (
             "[sandbox]\nmode = \"workspace\"\nwrite_dirs = [\"/no\"]",
@@ -265,12 +265,16 @@ fn requests_over_http_that_are_not_served() {
     let server = HttpServer::start(&[]);
     let first = Request::post(&initialize("2025-11-25"));
     let refused = [
-        (first.clone().without("authorization"), 401, "send a token this server knows"),
-        (first.clone().without("host").with("host", "elsewhere"), 403, "--allowed-host names more"),
-        (first.clone().with("origin", "http://evil"), 403, "--allowed-origin names more"),
+        (first.clone().without("authorization"), 401, "send a valid token"),
+        (
+            first.clone().without("host").with("host", "elsewhere"),
+            403,
+            "allow it with --allowed-host",
+        ),
+        (first.clone().with("origin", "http://evil"), 403, "allow it with --allowed-origin"),
         (Request { path: "/".into(), ..first.clone() }, 404, "the endpoint is at /mcp"),
         (first.without("accept"), 406, "must accept application/json and text/event-stream"),
-        (Request::get("no-such-session"), 404, "no such session; begin one with initialize"),
+        (Request::get("no-such-session"), 404, "unknown session; start one with initialize"),
     ];
     for (request, status, part) in refused {
         let response = server.send(&request);

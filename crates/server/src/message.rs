@@ -68,7 +68,7 @@ pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
         Line::Whole(bytes) => bytes,
         Line::TooLong { start, end } => {
             let id = id_at_start(&start).or_else(|| id_at_end(&end));
-            let message = format!("Parse error: a message has at most {MAX_LINE} bytes");
+            let message = format!("Parse error: the message is longer than {MAX_LINE} bytes");
             return vec![Err(Fault::new(parse_error(message), id))];
         }
     };
@@ -84,11 +84,11 @@ pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
 fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
     match serde_json::from_slice::<Batch>(bytes).map(|batch| batch.0) {
         Ok(values) if values.is_empty() => {
-            let error = ErrorData::invalid_request("Invalid Request: an empty batch", None);
+            let error = ErrorData::invalid_request("Invalid Request: the batch is empty", None);
             vec![Err(Fault::new(error, None))]
         }
         Ok(values) if values.len() > MAX_BATCH => {
-            let text = format!("Invalid Request: a batch has at most {MAX_BATCH} messages");
+            let text = format!("Invalid Request: the batch has more than {MAX_BATCH} messages");
             vec![Err(Fault::new(ErrorData::invalid_request(text, None), None))]
         }
         Ok(values) => values.into_iter().map(from_value).collect(),

@@ -132,13 +132,14 @@ impl ClientLog {
                 let name = mcpz_agent::signal_name(signal);
                 (LoggingLevel::Info, format!("the command was ended by {name}"))
             }
-            End::TimedOut { after } => {
-                let seconds = after.as_secs_f64();
-                (LoggingLevel::Warning, format!("the command was ended after {seconds} seconds"))
-            }
+            end @ End::TimedOut { .. } => (LoggingLevel::Warning, format!("the command {end}")),
             End::Cancelled => (LoggingLevel::Info, "the command was cancelled".to_owned()),
-            End::Lost => (LoggingLevel::Error, "the command was lost".to_owned()),
-            End::Closed(_) => (LoggingLevel::Info, "the command ended with the server".to_owned()),
+            End::Lost => {
+                (LoggingLevel::Error, "the command was lost: its keeper was killed".to_owned())
+            }
+            End::Closed(_) => {
+                (LoggingLevel::Info, "the command ended because the server shut down".to_owned())
+            }
         };
         self.log(level, text).await;
         if !outcome.background.is_empty() {

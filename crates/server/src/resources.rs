@@ -42,12 +42,12 @@ fn resources(id: &str, found: &KeptOutput) -> Vec<Resource> {
 
 pub fn template() -> ResourceTemplate {
     ResourceTemplate::new(OutputUri::TEMPLATE, "output")
-        .with_description("What a command printed: stream is out or err")
+        .with_description("Output of a command: stream is out or err")
 }
 
 /// The same answer whether an output does not exist or belongs to somebody else.
 pub fn not_found(uri: &str) -> ErrorData {
-    let text = format!("there is no kept output {uri}");
+    let text = format!("no output is kept at {uri}");
     ErrorData::resource_not_found(text, Some(json!({"uri": uri})))
 }
 

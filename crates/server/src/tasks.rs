@@ -257,7 +257,7 @@ impl Task {
             Some(_) if self.cancelled.is_cancelled() => TaskPayload::Cancelled,
             Some(answer) => TaskPayload::Completed { result: object(&answer) },
             None => {
-                let error = ErrorData::internal_error("the call broke off", None);
+                let error = ErrorData::internal_error("the call ended without a result", None);
                 TaskPayload::Failed { error: object(&error) }
             }
         };
@@ -297,7 +297,7 @@ mod tests {
     async fn a_call_that_panics_is_a_task_that_failed() {
         let task = start(&tasks(), async { panic!("as it may") });
         let status = task.ended().await;
-        let message = Some("the call broke off".to_owned());
+        let message = Some("the call ended without a result".to_owned());
         assert_eq!(status.task.status_message, message);
         let TaskPayload::Failed { error } = status.payload else { panic!("{status:?}") };
         assert_eq!(error["code"], -32603);

@@ -83,13 +83,7 @@ impl Backend for Tenants {
 
     fn metrics(&self) -> String {
         let mut text = String::new();
-        write_metric(
-            &mut text,
-            "mcpz_calls_total",
-            "counter",
-            "Calls of tools",
-            self.shell.calls(),
-        );
+        write_metric(&mut text, "mcpz_calls_total", "counter", "Tool calls", self.shell.calls());
         write_engine_metrics(&mut text, self.shell.engine());
         text
     }

@@ -55,8 +55,8 @@ pub enum PeerRefusal {
     )]
     Escaped { pid: i32 },
     #[error(
-        "cannot tell who asks for jobs: process {pid} has ended, or some of its ancestors are not visible (hidepid, or \
-         another container)"
+        "cannot tell who is asking for jobs: process {pid} has ended, or some of its ancestors are not visible \
+         (hidepid, or another container)"
     )]
     Unknown { pid: i32 },
 }

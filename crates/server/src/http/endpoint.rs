@@ -379,7 +379,7 @@ const ONLY_IN_SESSIONS: [&str; 5] =
     ["initialize", "logging/setLevel", "ping", "resources/subscribe", "resources/unsubscribe"];
 
 fn no_batches() -> Refusal {
-    let text = "Invalid Request: this revision of the protocol has no batches";
+    let text = "Invalid Request: this protocol version does not support batches";
     Fault::new(ErrorData::invalid_request(text, None), None).into()
 }
 

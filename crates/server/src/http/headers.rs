@@ -28,15 +28,15 @@ pub const MCP_NAME: HeaderName = HeaderName::from_static("mcp-name");
 enum Mismatch {
     #[error("the {0} header is missing")]
     Missing(String),
-    #[error("the Mcp-Name header is missing, which {method} needs")]
+    #[error("{method} needs the Mcp-Name header")]
     NoName { method: String },
     #[error("the Mcp-Name header is not base64")]
     NotBase64,
     #[error("the {header} header occurs twice")]
     Twice { header: String },
-    #[error("the {header} header says `{said}`, the message `{message}`")]
+    #[error("the {header} header says `{said}`, but the message says `{message}`")]
     Message { header: &'static str, said: String, message: String },
-    #[error("the MCP-Protocol-Version header says `{said}`, _meta says `{meta}`")]
+    #[error("the MCP-Protocol-Version header says `{said}`, but _meta says `{meta}`")]
     Version { said: String, meta: String },
     #[error("the {header} header is set, but the argument `{argument}` is not")]
     NoArgument { header: String, argument: String },
@@ -95,7 +95,7 @@ pub fn check_stateless(
             (None, serde_json::to_value(&notification.notification))
         }
         _ => {
-            let text = "Invalid Request: there is no request that this could answer";
+            let text = "Invalid Request: no request is waiting for this response";
             let code = ErrorCode::INVALID_REQUEST;
             return Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None));
         }
@@ -152,7 +152,7 @@ fn check_meta(request: &ClientRequest, id: Option<RequestId>) -> Result<(), Refu
     if missing.is_empty() {
         return Ok(());
     }
-    let text = format!("Invalid params: _meta does not have {}", missing.join(", "));
+    let text = format!("Invalid params: _meta lacks {}", missing.join(", "));
     let code = ErrorCode::INVALID_PARAMS;
     Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, id))
 }
@@ -226,7 +226,7 @@ pub fn status_of(error: &ErrorData) -> StatusCode {
 pub fn check_session_version(headers: &HeaderMap) -> Result<(), Refusal> {
     match headers.get(PROTOCOL_VERSION).map(|version| version.to_str()) {
         Some(Ok(version)) if !has_handshake(version) => {
-            let text = format!("Bad Request: there is no protocol version {version:?}");
+            let text = format!("Bad Request: unsupported protocol version {version:?}");
             let code = ErrorCode::INVALID_REQUEST;
             Err(Refusal::protocol(StatusCode::BAD_REQUEST, code, text, None))
         }

@@ -25,7 +25,7 @@ impl Metrics {
     }
 
     pub fn write(&self, text: &mut String, sessions: usize) {
-        head(text, "mcpz_http_responses_total", "counter", "HTTP responses by class of status");
+        head(text, "mcpz_http_responses_total", "counter", "HTTP responses by status class");
         for (class, count) in self.responses.iter().enumerate() {
             let count = count.load(Ordering::Relaxed);
             let _ =
@@ -39,7 +39,7 @@ impl Metrics {
             "HTTP connections",
             connections,
         );
-        write_metric(text, "mcpz_sessions", "gauge", "Sessions there are now", sessions as u64);
+        write_metric(text, "mcpz_sessions", "gauge", "Open sessions", sessions as u64);
     }
 }
 
@@ -47,7 +47,7 @@ impl Metrics {
 pub fn write_engine_metrics(text: &mut String, engine: &Engine) {
     let stats = engine.stats();
     let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
-    head(text, "mcpz_runs_total", "counter", "Commands by how they ended");
+    head(text, "mcpz_runs_total", "counter", "Commands by outcome");
     for (name, count) in stats.ends() {
         let _ = writeln!(text, "mcpz_runs_total{{outcome=\"{name}\"}} {count}");
     }
@@ -63,19 +63,24 @@ pub fn write_engine_metrics(text: &mut String, engine: &Engine) {
         text,
         "mcpz_runs_busy_total",
         "counter",
-        "Commands rejected for lack of room",
+        "Commands rejected because the server was busy",
         load(&stats.busy),
     );
     write_metric(
         text,
         "mcpz_output_bytes_total",
         "counter",
-        "Bytes commands printed",
+        "Bytes printed by commands",
         load(&stats.bytes),
     );
-    write_metric(text, "mcpz_spill_bytes", "gauge", "Bytes spilled to disk now", engine.spilled());
-    histogram(text, "mcpz_spawn_seconds", "From a request to its first process", &stats.spawning);
-    histogram(text, "mcpz_run_seconds", "From a request to its answer", &stats.total);
+    write_metric(text, "mcpz_spill_bytes", "gauge", "Bytes of output on disk", engine.spilled());
+    histogram(
+        text,
+        "mcpz_spawn_seconds",
+        "Time from a request to its first process",
+        &stats.spawning,
+    );
+    histogram(text, "mcpz_run_seconds", "Time from a request to its answer", &stats.total);
 }
 
 pub fn write_metric(text: &mut String, name: &str, kind: &str, help: &str, value: u64) {

@@ -60,9 +60,9 @@ impl std::fmt::Debug for OAuth {
 /// Why a token is refused.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    #[error("the token is not valid here")]
+    #[error("the token is not valid for this server")]
     Invalid,
-    #[error("the token lacks a scope")]
+    #[error("the token lacks a required scope")]
     InsufficientScope,
 }
 

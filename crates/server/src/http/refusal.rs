@@ -19,19 +19,19 @@ pub enum Refusal {
     RepeatedHeader,
     #[error("Bad Request: the length of the body is ambiguous")]
     UnclearLength,
-    #[error("Bad Request: there is no Host header")]
+    #[error("Bad Request: the Host header is missing")]
     NoHost,
     #[error("Bad Request: the Host header is not valid")]
     InvalidHost,
-    #[error("Forbidden: not for this host; --allowed-host names more")]
+    #[error("Forbidden: unknown host; allow it with --allowed-host")]
     ForeignHost,
-    #[error("Forbidden: not from this origin; --allowed-origin names more")]
+    #[error("Forbidden: unknown origin; allow it with --allowed-origin")]
     ForeignOrigin,
     #[error("Not Found: the endpoint is at {path}")]
     Elsewhere { path: String },
     #[error("Method Not Allowed")]
     NotAllowed { allow: &'static str },
-    #[error("Unauthorized: send a token this server knows, as Authorization: Bearer TOKEN")]
+    #[error("Unauthorized: send a valid token as Authorization: Bearer TOKEN")]
     Unauthorized { challenge: String },
     #[error("Forbidden: the token lacks a required scope")]
     InsufficientScope { challenge: String },
@@ -39,15 +39,15 @@ pub enum Refusal {
     NotAcceptable(&'static str),
     #[error("Unsupported Media Type: send application/json")]
     UnsupportedMediaType,
-    #[error("Payload Too Large: the message is longer than this server takes")]
+    #[error("Payload Too Large: the message is longer than this server accepts")]
     TooLarge,
     #[error("Request Timeout: the body took too long")]
     LateBody,
     #[error("Bad Request: the body ended early")]
     BrokenBody,
-    #[error("Bad Request: there is no message")]
+    #[error("Bad Request: the body contains no message")]
     NoMessage,
-    #[error("Bad Request: the id of a request has at most 1024 characters")]
+    #[error("Bad Request: the request id is longer than 1024 characters")]
     LongId,
     #[error("Bad Request: the MCP-Protocol-Version header is not text")]
     InvalidVersion,
@@ -68,7 +68,7 @@ impl Refusal {
 
     /// The same answer whether a session does not exist or belongs to somebody else.
     pub fn no_session() -> Self {
-        let text = "Not Found: there is no such session; begin one with initialize";
+        let text = "Not Found: unknown session; start one with initialize";
         Self::protocol(StatusCode::NOT_FOUND, ErrorCode::INVALID_REQUEST, text, None)
     }
 

@@ -39,9 +39,9 @@ pub const COMMON: u64 = 0;
 pub enum RouterError {
     #[error("the request {0} has no answer yet")]
     IdInUse(RequestId),
-    #[error("an id is too long")]
+    #[error("a request id is too long")]
     IdTooLong,
-    #[error("too much waits for the session or its client")]
+    #[error("too many messages are waiting for the session or its client")]
     Busy,
     #[error("the session has ended")]
     Ended,
@@ -139,7 +139,10 @@ impl Router {
         let requests: Vec<_> = of_stream.map(|(id, _)| id.clone()).collect();
         for id in requests {
             routes.cancel(&id);
-            let params = CancelledNotificationParam::new(Some(id), Some("nobody reads".into()));
+            let params = CancelledNotificationParam::new(
+                Some(id),
+                Some("the client stopped reading".into()),
+            );
             let cancelled = CancelledNotification::new(params);
             routes.inbox.push_back(JsonRpcMessage::notification(cancelled.into()));
         }
