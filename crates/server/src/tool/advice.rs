@@ -68,7 +68,8 @@ pub async fn advice(call: &Call<'_>, ended: &EndedCommand<'_>) -> Option<String>
     }
     let denied = denied(ended.stderr).filter(|_| ended.end != End::Exited(0))?;
     Some(format!(
-        "permission denied for `{denied}`: check its owner and mode with `ls -ld`, use a path you own, or ask for access"
+        "permission denied for `{denied}`: check its owner and mode with `ls -ld`, use a path you own, or ask \
+         for access"
     ))
 }
 

@@ -26,7 +26,8 @@ pub const DESCRIPTION: &str = "Runs a command with bash -c. Set is_background to
     that keep running, such as servers and watchers (shown as [background]), and to false for commands that finish.";
 
 /// What to do about a timeout.
-const ON_TIMEOUT: &str = "set `is_background` for commands that take longer, or start the server with a larger `--timeout`";
+const ON_TIMEOUT: &str = "set `is_background` for commands that take longer, or start the \
+    server with a larger `--timeout`";
 
 /// How long a background command must run so that the answer says it is running.
 const AT_ONCE: Duration = Duration::from_millis(200);
