@@ -10,15 +10,14 @@ use clap::{ArgGroup, ArgMatches, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::client::Client;
-use crate::settings::{AuthKind, Scope, Settings, whole_number};
+use crate::settings::{AuthKind, CONFIG_HELP, Scope, Settings, whole_number};
 
 /// Lets language models run commands over the Model Context Protocol
 #[derive(Debug, Parser)]
 #[command(
     name = "mcpz",
     version,
-    after_help = "Exit codes: 0 if all went well, 1 for an error, 2 for flags that are not understood; \
-                  where there are more, the help of a command says so"
+    after_help = "Exit codes: 0 on success, 1 on error, 2 for invalid flags; the help of a command lists any others"
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -32,57 +31,53 @@ pub enum Command {
         #[command(subcommand)]
         server: Server,
     },
-    /// Tell a client of the server, in the client's own configuration file
+    /// Add mcpz to a client's configuration file
     // Its help has no line left on the screen for these.
     #[command(mut_arg("log-format", |flag| flag.hide(true)))]
     #[command(mut_arg("max-answer", |flag| flag.hide(true)))]
     Install(InstallFlags),
-    /// Call a tool once and print what it answers
+    /// Call a tool once and print its answer
     #[command(
-        after_help = "Exit codes: the command's own, 124 after a timeout, 128 and the number of a signal, \
+        after_help = "Exit codes: the command's own, 124 after a timeout, 128 plus the signal number, \
                       130 if interrupted, 1 if it was refused or could not start"
     )]
     Call(CallFlags),
-    /// Say whether a command may run, and why not
-    #[command(
-        after_help = "Exit codes: 0 if it may run, and after a batch; 1 if not, or for an error"
-    )]
+    /// Check whether a command may run, and why not
+    #[command(after_help = "Exit codes: 0 if it may run, or after a batch; 1 if not, or on error")]
     Check(CheckFlags),
-    /// Work on a policy
+    /// Test a policy
     Policy {
         #[command(subcommand)]
         policy: PolicyCommand,
     },
-    /// Read the record of what was run and refused
+    /// Show and verify the records of what ran and what was refused
     Audit {
         #[command(subcommand)]
         audit: Audit,
     },
-    /// See and steer what runs in the background
+    /// List, follow, stop and attach to background jobs
     Jobs {
         #[command(subcommand)]
         jobs: JobsCommand,
     },
-    /// See what this machine has for a server, and what to do about what it lacks
-    #[command(
-        after_help = "Exit codes: 0 if a server can start, 1 if something keeps it from that"
-    )]
+    /// Check this machine and the settings, and suggest fixes
+    #[command(after_help = "Exit codes: 0 if a server can start, 1 if not")]
     Doctor(DoctorFlags),
-    /// Ask a server over HTTP whether it is well
+    /// Check whether an HTTP server is healthy
     #[command(
-        after_help = "Exit codes: 0 if it is, 1 if not, or if nobody answers within 10 seconds"
+        after_help = "Exit codes: 0 if it is, 1 if not, or if it does not answer within 10 seconds"
     )]
     Health {
-        /// Where to ask [default: /healthz at $MCP_HTTP_BIND, or at port 8000 of this machine]
+        /// URL to check [default: /healthz at $MCP_HTTP_BIND, or on port 8000 of this machine]
         url: Option<String>,
     },
-    /// Print what makes a shell complete our commands and flags
+    /// Print a completion script for a shell
     Completions {
         /// One of bash, elvish, fish, powershell, zsh
         #[arg(hide_possible_values = true)]
         shell: Shell,
     },
-    /// Print the page for man, or write those of all commands
+    /// Print the man page of mcpz, or write those of all commands
     Man {
         /// Folder to write them to
         dir: Option<PathBuf>,
@@ -94,8 +89,8 @@ pub enum Command {
 
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Hold the rules of a configuration file to their own examples
-    #[command(after_help = "Exit codes: 0 if all of them hold, 1 if not, or for an error")]
+    /// Check the rules of a configuration file against their own examples
+    #[command(after_help = "Exit codes: 0 if all examples pass, 1 if not, or on error")]
     Test {
         /// A configuration file with a [policy] table
         file: PathBuf,
@@ -104,32 +99,32 @@ pub enum PolicyCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum JobsCommand {
-    /// Show the jobs of all servers, and those that outlive them (*)
+    /// List the jobs of all servers; * marks detached jobs, which outlive their server
     List {
         /// Print them as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Print what a job has printed
+    /// Print the output of a job
     Logs {
-        /// Its name, or enough of the beginning of its run
+        /// Job name, or at least the first 4 characters of its run id
         job: String,
 
-        /// Go on until it ends
+        /// Keep printing until the job ends
         #[arg(short, long)]
         follow: bool,
     },
-    /// End a job with everything it started
+    /// Stop a job and everything it started
     Stop {
-        /// Its name, or enough of the beginning of its run
+        /// Job name, or at least the first 4 characters of its run id
         job: String,
     },
-    /// Sit down at a job's terminal, for what no model should see; ctrl-] leaves
+    /// Attach to a job's terminal, to type what no model should see; Ctrl-] detaches
     #[command(
-        after_help = "Exit codes: 0 if left or ended, 128 and the number of a signal, 1 for an error"
+        after_help = "Exit codes: 0 if you detach or the job ends, 128 plus the signal number, 1 on error"
     )]
     Attach {
-        /// Its name, or enough of the beginning of its run
+        /// Job name, or at least the first 4 characters of its run id
         job: String,
     },
 }
@@ -137,26 +132,24 @@ pub enum JobsCommand {
 #[derive(Debug, Subcommand)]
 pub enum Audit {
     /// Check that no record was changed, moved or removed
-    #[command(
-        after_help = "Exit codes: 0 if all are as they were written, 1 if not, or for an error"
-    )]
+    #[command(after_help = "Exit codes: 0 if all records are intact, 1 if not, or on error")]
     Verify(AuditFlags),
-    /// Print the last records, a line each
+    /// Print the last records, one per line
     Tail {
-        /// How many
+        /// Number of records
         #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 20, value_parser = whole_number)]
         lines: usize,
 
-        /// Go on with new ones as they are written
+        /// Keep printing new records as they are written
         #[arg(short, long)]
         follow: bool,
 
         #[command(flatten)]
         audit: AuditFlags,
     },
-    /// Print all that is recorded of a run
+    /// Print all records of a run
     Show {
-        /// Its id, or enough of the beginning
+        /// Run id, or a unique prefix of it
         id: String,
 
         #[command(flatten)]
@@ -166,12 +159,11 @@ pub enum Audit {
 
 #[derive(Debug, clap::Args)]
 pub struct AuditFlags {
-    /// Folder of the records [default: folder in [audit], or mcpz in $XDG_STATE_HOME]
+    /// Folder of the records [default: folder in [audit], or $XDG_STATE_HOME/mcpz]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 
-    /// Configuration file [default: $MCPZ_CONFIG, or mcpz/config.toml in $XDG_CONFIG_HOME or /etc]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help = CONFIG_HELP)]
     pub config: Option<PathBuf>,
 }
 
@@ -179,7 +171,7 @@ pub struct AuditFlags {
 pub enum Server {
     /// Start an MCP server for shell command execution
     #[command(
-        after_help = "Exit codes: 0 after its client has left or a signal came, 1 if it cannot start, 2 for bad flags"
+        after_help = "Exit codes: 0 if the client or a signal ends it, 1 if it cannot start, 2 for invalid flags"
     )]
     Shell(ServerFlags),
 }
@@ -252,19 +244,19 @@ pub struct InstallFlags {
     #[arg(required_unless_present = "list", hide_possible_values = true)]
     pub client: Option<Client>,
 
-    /// Show which clients are here, and what they have of ours
+    /// List the clients on this machine and the mcpz servers they have
     #[arg(long, conflicts_with_all = ["client", "print", "remove", "force", "http", "server"])]
     pub list: bool,
 
-    /// Show the file and what belongs into it, and write nothing
+    /// Show the file and what to add to it, without writing
     #[arg(long)]
     pub print: bool,
 
-    /// Undo it
+    /// Remove the server from the client's configuration file
     #[arg(long)]
     pub remove: bool,
 
-    /// Write even if the client is not here, or something else has the name
+    /// Write even if the client is not installed or the name is taken
     #[arg(long)]
     pub force: bool,
 
@@ -272,30 +264,30 @@ pub struct InstallFlags {
     #[arg(long, default_value = "shell")]
     pub name: String,
 
-    /// Folder of a project, to tell the client there alone
+    /// Project folder, to add the server to that project only
     #[arg(long, value_name = "DIR")]
     pub project: Option<PathBuf>,
 
-    /// Address of a server that runs, instead of having the client start one
+    /// URL of a running server, instead of one that the client starts
     #[arg(long, value_name = "URL", conflicts_with_all = ["ShellFlags", "server"])]
     pub http: Option<String>,
 
-    /// Token for that server, which is written into the file
+    /// Token for that server; it is written to the file
     #[arg(long, requires = "http", conflicts_with_all = ["token_env", "auth"])]
     pub token: Option<String>,
 
-    /// Variable of the client that has the token [default: MCP_HTTP_TOKEN]
+    /// Client's environment variable for the token [default: MCP_HTTP_TOKEN]
     #[arg(long, value_name = "NAME", requires = "http", conflicts_with = "auth")]
     pub token_env: Option<String>,
 
-    /// How that server lets clients in: token or none [default: token]
+    /// Authentication of that server: token or none [default: token]
     #[arg(long, value_name = "KIND", requires = "http", hide_possible_values = true)]
     pub auth: Option<AuthKind>,
 
-    #[command(flatten, next_help_heading = "Options of the server")]
+    #[command(flatten, next_help_heading = "Server options")]
     pub shell: ShellFlags,
 
-    /// Options of the server, as well
+    /// More server options
     #[arg(last = true, value_name = "OPTIONS", hide = true)]
     pub server: Vec<OsString>,
 }
@@ -305,7 +297,7 @@ pub struct CallFlags {
     /// Tool to call, such as execute_command
     pub tool: String,
 
-    /// Its arguments, such as command="ls -l" timeout=5 environment.LANG=C
+    /// Arguments, such as command="ls -l" timeout=5 environment.LANG=C
     #[arg(value_name = "KEY=VALUE")]
     pub arguments: Vec<String>,
 
@@ -319,7 +311,7 @@ pub struct CallFlags {
 
 #[derive(Debug, clap::Args)]
 pub struct DoctorFlags {
-    /// Print what was found as JSON
+    /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
 
@@ -329,16 +321,16 @@ pub struct DoctorFlags {
 
 #[derive(Debug, clap::Args)]
 pub struct CheckFlags {
-    /// Command to judge
+    /// Command to check
     #[arg(required_unless_present = "batch")]
     pub command: Option<String>,
 
-    /// Print the judgement as JSON
+    /// Print the verdict as JSON
     #[arg(long)]
     pub json: bool,
 
-    /// Judge one JSON object a line, {"policy": {"allow": [], "deny": [], "write_dirs": []},
-    /// "command": "...", "shell": "bash"}, and answer allow or deny to each
+    /// Read one JSON object per line, {"policy": {"allow": [], "deny": [], "write_dirs": []},
+    /// "command": "...", "shell": "bash"}, and print allow or deny for each
     #[arg(long, conflicts_with_all = ["command", "json"])]
     pub batch: bool,
 

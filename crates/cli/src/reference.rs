@@ -22,26 +22,24 @@ const BEGINNING: &str = "\
 
 <!-- Made from the code: UPDATE_DOCS=1 cargo test -p mcpz --bin mcpz --test docs the_page_of -->
 
-Flags count first, then some [variables](#environment-variables), then the
-[configuration file](#the-configuration-file), then the defaults. What the settings mean together is told in
-[the other pages](README.md).
+Flags override [environment variables](#environment-variables), which override the
+[configuration file](#the-configuration-file). [The other pages](README.md) explain how to use the settings.
 ";
 
 const FILE: &str = "
 ## The configuration file
 
-It is the one that `--config` names, or `$MCPZ_CONFIG`, or `mcpz/config.toml` in `$XDG_CONFIG_HOME` (`~/.config`), or
-`/etc/mcpz/config.toml`: the first that is there, and no other. It is never looked for in the working directory, where
-a model can write. A key that is not known is an error, and so is a value that is not possible; the server then does
-not start.
+mcpz reads one file: the one that `--config` or `$MCPZ_CONFIG` names, or else `mcpz/config.toml` in `$XDG_CONFIG_HOME`
+(`~/.config`), or else `/etc/mcpz/config.toml`. It never looks in the working directory, where a model can write. With
+an unknown key or an invalid value, the server does not start.
 
-A size is a number of bytes, or a text such as `\"10MB\"` or `\"64KiB\"`.
+A size is a number of bytes, or a string such as `\"10MB\"` or `\"64KiB\"`.
 ";
 
 const VARIABLES: &str = "
 ## Environment variables
 
-One that is set, but empty, counts as not set.
+An empty variable counts as unset.
 
 | variable | |
 |---|---|
@@ -107,7 +105,8 @@ fn commands(command: &clap::Command, page: &mut String) {
         let _ = writeln!(page, "| `{}` | {}{default} |", shown(flag), cell(&help));
     }
     if repeats {
-        *page += "\nAnd the flags of [`mcpz server shell`](#mcpz-server-shell) that are not about HTTP.\n";
+        *page += "\nIt also has the flags of [`mcpz server shell`](#mcpz-server-shell), except `--finish-time` \
+                  and those for HTTP.\n";
     }
     let visible = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
     for below in command.get_subcommands().filter(visible) {

@@ -1,6 +1,6 @@
 //! Every setting, as one table.
 //!
-//!     flags ─▶ variables ─▶ file ─▶ default      the first of them that says something counts
+//!     flags ─▶ variables ─▶ file ─▶ default      the first that has a value wins
 //!
 //! A setting is one row of a section, and no other place repeats what the row says: its flag, its variable,
 //! its key in the configuration file, its default, and its sentence in the manual. The flags of the program,
@@ -43,7 +43,7 @@ pub use sandbox::{Net, Sandbox};
 pub use seconds::{MAX_TIMEOUT, Seconds};
 pub use shell_tool::ShellTool;
 pub use size::Size;
-pub use startup::{Execute, Startup, TOKEN_VARIABLE};
+pub use startup::{CONFIG_HELP, Execute, Startup, TOKEN_VARIABLE};
 pub use variable::InvalidVariable;
 
 /// What one source says (flags, variables or the file), or what they say together.

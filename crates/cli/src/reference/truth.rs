@@ -86,7 +86,7 @@ fn every_flag_reaches_its_setting() {
             Some("SIZE") => Some("2GB"),
             Some("MODE") => Some("workspace"),
             Some("KIND") => Some("none"),
-            Some("FORM") => Some("json"),
+            Some("FORMAT") => Some("json"),
             Some(_) if flag.get_action().takes_values() => Some("a,b"),
             _ => None,
         };

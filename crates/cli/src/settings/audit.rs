@@ -8,15 +8,15 @@ use super::section::section;
 use super::size::Size;
 
 section! {
-    /// The record of what was run and refused.
+    /// The records of what ran and what was refused.
     pub struct Audit {
-        /// Where the records are.
+        /// The folder of the records.
         folder: Option<PathBuf> = None, words: "`mcpz` in `$XDG_STATE_HOME` (`~/.local/state`)";
 
-        /// The size at which another file is begun.
+        /// The size at which a new file is started.
         max_size: Size = Size(AuditSettings::new("").max_size);
 
-        /// Older files that stay.
+        /// The number of older files to keep.
         keep: u64 = AuditSettings::new("").keep;
     }
 }

@@ -8,7 +8,7 @@ use super::flag::FromFlag;
 use super::value::Value;
 use crate::log::Format;
 
-/// What commands can change.
+/// What commands can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
@@ -17,7 +17,7 @@ pub enum SandboxMode {
     Workspace,
 }
 
-/// What clients have to show over HTTP.
+/// How clients authenticate over HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuthKind {
@@ -25,7 +25,7 @@ pub enum AuthKind {
     None,
 }
 
-/// What happens to commands that only the run would know.
+/// What to do with commands that are only known at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unresolved {
@@ -33,7 +33,7 @@ pub enum Unresolved {
     Allow,
 }
 
-/// What happens to commands that look like an attack.
+/// What to do with commands that look like an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Threats {

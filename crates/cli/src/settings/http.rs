@@ -11,7 +11,7 @@ use super::section::{inner_table, section};
 use super::size::Size;
 
 section! {
-    /// How a server is reached over HTTP.
+    /// How clients reach a server over HTTP.
     pub struct Http {
         /// The address to listen on.
         bind: String = "0.0.0.0:8000".to_owned(),
@@ -29,24 +29,24 @@ section! {
                 ..Flag::http("path", 3, "Path of the endpoint")
             };
 
-        /// What is asked for.
+        /// How clients authenticate.
         auth: AuthKind = AuthKind::Token,
             flag: Flag {
                 value: Some("KIND"),
-                ..Flag::http("auth", 4, "What is asked for: token ($MCP_HTTP_TOKEN) or none")
+                ..Flag::http("auth", 4, "Authentication: token ($MCP_HTTP_TOKEN) or none")
             };
 
-        /// Tokens, by the name of who has them.
+        /// Tokens, each under the name of its owner.
         tokens: BTreeMap<String, String> = BTreeMap::new();
 
-        /// An authorization server that vouches for clients.
+        /// An authorization server whose tokens are accepted.
         oauth: Option<OAuth> = None;
 
-        /// Names the server is known by.
+        /// Host names that requests may use.
         allowed_hosts: Vec<String> = Vec::new(),
             flag: Flag {
                 value: Some("NAME"),
-                ..Flag::http("allowed-host", 5, "Host name the server is known by; can be given again")
+                ..Flag::http("allowed-host", 5, "Host name that requests may use; repeatable")
             };
 
         /// Origins of web pages that may use the server.
@@ -56,7 +56,7 @@ section! {
                 ..Flag::http(
                     "allowed-origin",
                     6,
-                    "Origin of web pages that may use the server; can be given again",
+                    "Origin of web pages that may use the server; repeatable",
                 )
             };
 
@@ -74,44 +74,44 @@ section! {
                 ..Flag::http("tls-key", 8, "Key of the certificate, in PEM")
             };
 
-        /// The longest message.
+        /// The largest request body.
         max_body: Size = Size(HttpLimits::default().body as u64);
 
-        /// The longest head of a request.
+        /// The largest request head.
         max_header: Size = Size(HttpLimits::default().header_bytes as u64);
 
-        /// Seconds for the head of a request, and between requests.
+        /// Seconds to receive the head of a request, and between requests.
         header_time: u64 = HttpLimits::default().header_time.as_secs();
 
-        /// Seconds for the body of a request.
+        /// Seconds to receive the body of a request.
         body_time: u64 = HttpLimits::default().body_time.as_secs();
 
-        /// Seconds until a client must have read something of its answer.
+        /// Seconds until a client that stops reading its answer is disconnected.
         write_time: u64 = HttpLimits::default().write_time.as_secs();
 
         /// Connections that are open at once.
         connections: usize = HttpLimits::default().connections;
 
-        /// Sessions of one client; the one that was not used longest makes room.
+        /// Sessions of one client; a new one evicts the least recently used.
         sessions_per_client: usize = HttpLimits::default().sessions;
 
-        /// Seconds until a session ends that nobody uses.
+        /// Seconds until an unused session ends.
         session_time: u64 = HttpLimits::default().session_time.as_secs();
 
-        /// Seconds a command runs on without its client.
+        /// Seconds that a command keeps running without its client.
         grace: u64 = HttpLimits::default().grace.as_secs();
     }
 }
 
 inner_table! {
     pub struct OAuth {
-        /// Who vouches for clients, as their tokens say it.
+        /// The issuer of the tokens, exactly as they name it.
         pub issuer: String,
-        /// For whom the tokens must be: the address of this server.
+        /// The audience that the tokens must name: the URL of this server.
         pub audience: String,
-        /// The keys of the issuer: a file, or an address.
+        /// The keys of the issuer (JWKS): a file or a URL.
         pub jwks: String,
-        /// What a token must allow.
+        /// The scopes that a token must have.
         pub scopes: Option<Vec<String>>,
     }
 }

@@ -13,7 +13,7 @@ use super::value::Value;
 section! {
     /// Which commands may run.
     pub struct Policy {
-        /// What may run.
+        /// Commands that may run.
         allow: Option<Vec<Entry>> = None,
             words: "everything",
             flag: Flag {
@@ -25,7 +25,7 @@ section! {
                 )
             };
 
-        /// What may not, even if it is allowed.
+        /// Commands that may not run, even if they are allowed.
         deny: Vec<Entry> = Vec::new(),
             flag: Flag {
                 value: Some("PATTERNS"),
@@ -36,13 +36,13 @@ section! {
                 )
             };
 
-        /// What happens to commands that only the run would know.
+        /// What to do with commands that are only known at run time.
         unresolved: Unresolved = Unresolved::Deny;
 
-        /// What happens to commands that look like an attack.
+        /// What to do with commands that look like an attack.
         threats: Threats = Threats::Warn;
 
-        /// Where redirections may write.
+        /// Folders that redirections may write to.
         write_dirs: Vec<String> = Vec::new(), words: "everywhere";
     }
 }
@@ -62,14 +62,14 @@ inner_table! {
     pub struct FullEntry {
         /// The rule.
         pub rule: String,
-        /// Why, which the model is told.
+        /// Why; the model sees it.
         pub reason: Option<String>,
-        /// What to do in its place.
+        /// What the model can do instead.
         pub instead: Option<String>,
-        /// Commands the rule must be about.
+        /// Commands that the rule must match.
         #[serde(default)]
         pub r#match: Vec<String>,
-        /// Commands it must not be about.
+        /// Commands that the rule must not match.
         #[serde(default)]
         pub not_match: Vec<String>,
     }

@@ -14,40 +14,40 @@ use super::size::Size;
 use super::value::Value;
 
 section! {
-    /// What commands can reach.
+    /// What commands can see, change and connect to.
     pub struct Sandbox {
-        /// What commands can change.
+        /// What commands can write; `"off"` for no sandbox.
         mode: SandboxMode = SandboxMode::Off,
             flag: Flag {
                 value: Some("MODE"),
                 ..Flag::new(
                     "sandbox",
                     Bounds(4),
-                    "What they can change: off, workspace or read-only",
+                    "Sandbox for commands: off, workspace or read-only",
                 )
             };
 
-        /// Where they can connect to: `"off"`, `"on"`, a host or a list of hosts.
+        /// Where commands can connect to: `"off"`, `"on"`, a host or a list of hosts.
         net: Net = Net::One("off".to_owned()),
             flag: Flag {
                 value: Some("HOSTS"),
                 ..Flag::new(
                     "net",
                     Bounds(5),
-                    "Hosts they reach from there, such as *.example.org; or on",
+                    "Hosts the sandbox can reach, such as *.example.org, or on",
                 )
             };
 
-        /// What else is hidden.
+        /// More paths to hide.
         deny_read: Vec<PathBuf> = Vec::new();
 
-        /// What else can be written.
+        /// More folders that commands can write.
         write_dirs: Vec<PathBuf> = Vec::new();
 
-        /// What can be written although it configures other programs.
+        /// Names in writable folders that stay writable although they configure other programs.
         unprotected: Vec<PathBuf> = Vec::new();
 
-        /// The most each private folder, such as `/tmp`, holds.
+        /// The size of each private folder, such as `/tmp`.
         tmp_size: Size = Size(View::new(Mode::Workspace, "/".into()).tmp_bytes);
     }
 }

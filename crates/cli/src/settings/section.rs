@@ -111,7 +111,7 @@ macro_rules! inner_table {
                         about: concat!($($doc),+),
                         kind: <$type as Value>::kind,
                         default: || None,
-                        words: (!<$type as Value>::OPTIONAL).then_some(|| "must be there".to_owned()),
+                        words: (!<$type as Value>::OPTIONAL).then_some(|| "required".to_owned()),
                         inner: Vec::new,
                         variable: None,
                         flag: None,

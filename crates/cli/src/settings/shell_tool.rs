@@ -15,22 +15,22 @@ use super::value::Value;
 use crate::log::Format;
 
 section! {
-    /// How commands are run, and by which tools.
+    /// How commands run, and through which tools.
     pub struct ShellTool {
-        /// Commands start in this directory or below, and nowhere else.
+        /// The directory that commands start in, or below; they cannot start anywhere else.
         working_dir: Option<PathBuf> = None,
-            words: "that of the server, and anywhere",
+            words: "the server's; calls can name any other",
             flag: Flag {
                 short: Some('w'),
                 value: Some("PATH"),
                 ..Flag::new(
                     "working-dir",
                     Running(1),
-                    "Commands start here or below [default: current one, or anywhere]",
+                    "Directory to start in or below [default: current, or any]",
                 )
             };
 
-        /// Seconds until a command is ended with all it started, unless a call says otherwise.
+        /// Seconds until a command and everything it started are killed, unless a call sets its own timeout.
         timeout: Option<Seconds<1>> = None,
             words: timeouts(),
             flag: Flag {
@@ -39,7 +39,7 @@ section! {
                 ..Flag::new(
                     "timeout",
                     Running(2),
-                    "Command timeout in seconds [default: 30 to 600, by the tool]",
+                    "Command timeout in seconds [default: 30 to 600, by tool]",
                 )
             };
 
@@ -51,11 +51,11 @@ section! {
                 ..Flag::new("shell", Running(3), "Shell to use for command execution")
             };
 
-        /// Leaves what commands print to standard error out of answers.
+        /// Leaves the standard error of commands out of answers.
         no_stderr: bool = false,
             flag: Flag::new("no-stderr", Running(4), "Suppress stderr in command output");
 
-        /// Seconds until a call that still runs is handed over as a job, if the tools for jobs are offered.
+        /// Seconds until a call that is still running becomes a job, if the job tools are offered.
         background_after: Option<Seconds<1>> = None,
             words: "never",
             flag: Flag {
@@ -63,11 +63,11 @@ section! {
                 ..Flag::new(
                     "background-after",
                     Running(5),
-                    "Seconds until a call that still runs is handed over as a job",
+                    "Seconds until a call that is still running becomes a job",
                 )
             };
 
-        /// Seconds calls may take to finish after the client on standard input closed it; 0 ends them at once.
+        /// Seconds that calls have to finish after the client closes standard input; 0 ends them immediately.
         finish_time: Seconds<0> = Seconds(1),
             flag: Flag {
                 value: Some("SECONDS"),
@@ -76,87 +76,87 @@ section! {
                 ..Flag::new(
                     "finish-time",
                     Running(8),
-                    "Seconds to finish calls once the input has ended",
+                    "Seconds to finish calls after the input closes",
                 )
             };
 
-        /// The tools that are offered: names, `default` or `all`.
+        /// The tools to offer: names, `default` or `all`.
         tools: ToolNames = ToolNames("default".to_owned()),
             flag: Flag {
                 value: Some("LIST"),
-                ..Flag::new("tools", Options(1), "Tools to offer: names (with commas), default or all")
+                ..Flag::new("tools", Options(1), "Tools to offer, comma-separated, or default or all")
             };
 
-        /// The settings file of Qwen Code or Gemini CLI that says which commands may run.
+        /// A settings file of Qwen Code or Gemini CLI that says which commands may run.
         settings: Option<PathBuf> = None,
             flag: Flag {
                 value: Some("FILE"),
                 ..Flag::new(
                     "settings",
                     Bounds(3),
-                    "Settings of Qwen Code or Gemini CLI that say which commands may run",
+                    "Settings file of Qwen Code or Gemini CLI with rules for commands",
                 )
             };
 
-        /// Logs everything on standard error.
+        /// Logs everything to standard error.
         verbose: bool = false,
             flag: Flag {
                 short: Some('v'),
                 ..Flag::new("verbose", Options(3), "Enable verbose logging to stderr")
             };
 
-        /// How lines of the log look: `text` or `json`.
+        /// The format of log lines: `text` or `json`.
         log_format: Format = Format::default(),
             flag: Flag {
-                value: Some("FORM"),
-                ..Flag::new("log-format", Options(4), "Form of what is said on stderr: text or json")
+                value: Some("FORMAT"),
+                ..Flag::new("log-format", Options(4), "Format of log lines on stderr: text or json")
             };
 
-        /// The `timeout` of the tool `shell`, in seconds.
+        /// The default timeout of the tool `shell`, in seconds.
         default_timeout: Option<u64> = None,
             like: ShellSettings::default().default_timeout.as_secs();
 
-        /// The longest timeout the tool `shell` takes, in seconds.
+        /// The longest timeout that the tool `shell` accepts, in seconds.
         max_timeout: u64 = ShellSettings::default().max_timeout.as_secs();
 
-        /// The most output the tool `shell` shows; the rest is kept.
+        /// The most output that the tool `shell` returns; the rest is kept.
         max_output_size: Size = Size(ShellSettings::default().max_output as u64);
 
-        /// The most characters of an answer, as JSON.
+        /// The longest answer of a tool, in characters of JSON.
         max_answer: Option<usize> = None,
             like: MaxAnswer::default().characters(),
             flag: Flag {
                 value: Some("CHARS"),
-                ..Flag::new("max-answer", Running(6), "Most characters of an answer, as JSON")
+                ..Flag::new("max-answer", Running(6), "Longest answer of a tool, in characters of JSON")
             };
 
-        /// Directories commands may start in, or below, besides `working_dir`.
+        /// More directories that commands may start in, or below, besides `working_dir`.
         allowed_directories: Vec<PathBuf> = Vec::new(), words: "all";
 
-        /// More rules of what is denied.
+        /// More deny rules.
         blocked_commands: Vec<String> = Vec::new();
 
-        /// Whether the log and the audit trail say what is run.
+        /// Whether the log and the audit trail contain commands.
         log_commands: bool = true;
 
-        /// Whether secrets are kept out of what is kept, shown and logged.
+        /// Whether secrets are masked in answers, kept output, logs and records.
         mask_secrets: bool = true;
 
-        /// Variables whose values are secret although their names do not say so.
+        /// Variables that hold secrets although their names do not suggest it.
         secrets: Vec<String> = Vec::new();
 
-        /// Variables of the server that commands get; `*` stands for any characters.
+        /// Variables of the server that commands receive; `*` matches any characters.
         env_pass: Option<Vec<String>> = None, words: "all";
 
-        /// Variables they do not get.
+        /// Variables of the server that commands do not receive.
         env_drop: Vec<String> = Vec::new();
 
-        /// Whether commands get the variables of your login shell.
+        /// Whether commands receive the variables of your login shell.
         login_env: bool = false,
             flag: Flag::new(
                 "login-env",
                 Running(7),
-                "Give commands PATH and variables of your login shell",
+                "Give commands the PATH and variables of your login shell",
             );
     }
 }

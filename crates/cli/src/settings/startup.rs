@@ -11,6 +11,9 @@ use super::section::section;
 /// The variable with the token of an HTTP server. No command gets to see it.
 pub const TOKEN_VARIABLE: &str = "MCP_HTTP_TOKEN";
 
+/// The help of `--config`, for every command that has the flag.
+pub const CONFIG_HELP: &str = "Config file [default: $MCPZ_CONFIG, or ~/.config/mcpz/config.toml]";
+
 section! {
     /// How the program is started.
     pub struct Startup {
@@ -19,14 +22,10 @@ section! {
             variable: "MCPZ_CONFIG",
             flag: Flag {
                 value: Some("FILE"),
-                ..Flag::new(
-                    "config",
-                    Options(2),
-                    "Configuration file [default: $MCPZ_CONFIG, or ~/.config/mcpz/config.toml]",
-                )
+                ..Flag::new("config", Options(2), CONFIG_HELP)
             };
 
-        /// Whether a server is reached over HTTP.
+        /// Whether clients reach the server over HTTP.
         http: bool = false,
             flag: Flag {
                 scope: Scope::Server,
@@ -37,7 +36,7 @@ section! {
                 )
             };
 
-        /// The token that lets clients in over HTTP; reaches no command.
+        /// The token that HTTP clients must send; commands never receive it.
         token: Option<String> = None, variable: TOKEN_VARIABLE;
     }
 }
@@ -45,15 +44,15 @@ section! {
 section! {
     /// The tool `execute`.
     pub struct Execute {
-        /// The most bytes the tool `execute` answers with.
+        /// The most bytes in an answer of the tool `execute`.
         max_output_bytes: usize = ExecuteSettings::default().max_output_bytes,
             variable: "MCP_EXEC_MAX_OUTPUT_BYTES";
 
-        /// `1` to log all that `execute` answers with, with `-v`.
+        /// `1` to log complete answers of `execute` with `-v`.
         log_full_output: bool = ExecuteSettings::default().log_full_output,
             variable: "MCP_EXEC_LOG_FULL_OUTPUT";
 
-        /// Bytes of an answer of `execute` that `-v` logs.
+        /// The bytes to log of an answer of `execute` with `-v`.
         log_output_bytes: usize = ExecuteSettings::default().log_output_bytes,
             variable: "MCP_EXEC_LOG_OUTPUT_BYTES";
     }
