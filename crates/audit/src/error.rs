@@ -6,8 +6,8 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
-        "nothing runs without an audit record, and none can be written to {}; make room there, let \
-         the server write there, or choose another folder for the records",
+        "cannot write the audit record to {}, and no command runs without one; free some space, make \
+         the folder writable, or choose another one",
         path.display()
     )]
     Write { path: PathBuf, source: io::Error },

@@ -287,19 +287,19 @@ impl Audit {
             Ok(record) if pending.ends.len() < MAX_PENDING => pending.ends.push_back(record),
             _ => {
                 pending.overflowed = true;
-                tracing::error!("the end of {id} is not on record: {}", error.chain());
+                tracing::error!("cannot record the end of {id}: {}", error.chain());
             }
         }
         drop(pending);
         if known {
             return;
         }
-        tracing::error!("the end of {id} is not on record yet: {}", error.chain());
+        tracing::error!("cannot record the end of {id} yet: {}", error.chain());
         if let Ok(runtime) = Handle::try_current() {
             let audit = self.clone();
             runtime.spawn(async move {
                 audit.wait_for_pending().await;
-                tracing::error!("the ends of all runs are on record now");
+                tracing::error!("the ends of all runs are now recorded");
             });
         }
     }
@@ -373,7 +373,7 @@ impl Drop for Shared {
                 more => format!(" and {more} more"),
             };
             tracing::error!(
-                "the ends of these runs are not on record; the next server will record them as lost: \
+                "the ends of these runs are not recorded; the next server will record them as lost: \
                  {named}{more}"
             );
         } else if !*overflowed {

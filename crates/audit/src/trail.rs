@@ -333,7 +333,7 @@ impl FileEnd {
         file.read_exact_at(&mut bytes, size - window)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if bytes.len() - whole > MAX_LINE {
-            let text = "it does not end like an audit trail; move it away";
+            let text = "it does not end with audit records; move it elsewhere";
             return Err(io::Error::new(io::ErrorKind::InvalidData, text));
         }
         let torn = bytes.split_off(whole);

@@ -60,7 +60,7 @@ impl std::fmt::Display for Fault {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Defect {
-    #[error("this is no record")]
+    #[error("this is not a record")]
     NotARecord,
     #[error("this record was changed, or was not written with this key")]
     Changed,

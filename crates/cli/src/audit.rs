@@ -27,10 +27,10 @@ enum AuditError {
     #[error("there is no record of `{0}`")]
     UnknownRun(String),
     #[error(
-        "`{id}` is the beginning of {} runs, such as {} and {}; give more of it", runs.len(), runs[0], runs[1]
+        "`{id}` matches {} runs, such as {} and {}; use a longer prefix", runs.len(), runs[0], runs[1]
     )]
     Ambiguous { id: String, runs: Vec<String> },
-    #[error("the records in {} cannot be read; --folder or --config names others", folder.display())]
+    #[error("cannot read the records in {}; choose others with --folder or --config", folder.display())]
     Unreadable { folder: PathBuf, source: mcpz_audit::Error },
 }
 
@@ -57,23 +57,23 @@ fn read<T>(
 
 fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
     let Verified { records, files, first, torn, waiting, unended, faults } = read(flags, verify)?;
-    let count = |number: u64, what: &str| match number {
-        1 => format!("1 {what}"),
-        _ => format!("{number} {what}s"),
-    };
-    let all = format!("{} in {}", count(records, "record"), count(files, "file"));
+    let all =
+        format!("{} in {}", count(records, "record", "records"), count(files, "file", "files"));
     let mut stdout = io::stdout().lock();
     if torn > 0 {
-        writeln!(stdout, "cut off while they were written: {}", count(torn, "line"))?;
+        let lines = count(torn, "line was", "lines were");
+        writeln!(stdout, "{lines} cut off while being written")?;
     }
     if waiting > 0 {
-        writeln!(stdout, "waiting to join the trail: {}", count(waiting, "record"))?;
+        let records = count(waiting, "record is", "records are");
+        writeln!(stdout, "{records} waiting to join the trail")?;
     }
     if unended > 0 {
-        writeln!(stdout, "without an end, as the server is gone: {}", count(unended, "run"))?;
+        let runs = count(unended, "run has no end: its", "runs have no end: their");
+        writeln!(stdout, "{runs} server is gone")?;
     }
     if first > 1 {
-        writeln!(stdout, "records before {first} were let go of, as `keep` says")?;
+        writeln!(stdout, "records before {first} were deleted by rotation (see `keep`)")?;
     }
     if faults.is_empty() {
         writeln!(stdout, "{all}, none missing")?;
@@ -85,8 +85,15 @@ fn check(flags: AuditFlags) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(more) = faults.len().checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
         writeln!(stdout, "and {more} more")?;
     }
-    writeln!(stdout, "{all}; not all of them are as they were written")?;
+    writeln!(stdout, "{all}; the trail is not intact")?;
     Ok(ExitCode::FAILURE)
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {many}"),
+    }
 }
 
 fn tail(flags: AuditFlags, count: usize, follow: bool) -> Result<(), Box<dyn Error>> {

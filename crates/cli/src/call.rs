@@ -31,7 +31,7 @@ const PIPE: usize = 64 << 10;
 const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no tool `{name}` here; there are: {}; `--tools` offers others", tools.join(", "))]
+#[error("there is no tool `{name}` here; available: {}; `--tools` offers others", tools.join(", "))]
 struct UnknownTool {
     name: String,
     tools: Vec<String>,

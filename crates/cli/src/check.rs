@@ -113,9 +113,13 @@ pub fn test(file: &Path) -> Result<ExitCode, Box<dyn Error>> {
     let entries = [settings.policy.allow().unwrap_or_default(), settings.policy.deny()].concat();
     let examples: usize = entries.iter().map(policy::examples).sum();
     let policy = policy::load(&settings)?;
-    let rules = policy.allow.len() + policy.deny.len();
-    writeln!(std::io::stdout(), "{rules} rules, {examples} examples: all as they should be")?;
+    let rules = count(policy.allow.len() + policy.deny.len(), "rule");
+    writeln!(std::io::stdout(), "{rules}, {}: all pass", count(examples, "example"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
 fn as_json(judgement: &Judgement) -> serde_json::Value {

@@ -80,10 +80,7 @@ impl CommandEnvironment {
         let find = || {
             let found = match self.needs_lookup() {
                 true => self.look_up(variables).ok_or_else(|| {
-                    io::Error::new(
-                        io::ErrorKind::NotFound,
-                        "it is not on PATH; name its whole path",
-                    )
+                    io::Error::new(io::ErrorKind::NotFound, "it is not on PATH; give its full path")
                 })?,
                 false => std::path::absolute(&self.shell)?,
             };

@@ -113,7 +113,7 @@ fn check_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Setup>
     let flags = &flags.shell.settings;
     match settings::file_path(flags.startup.config()) {
         Some(path) => findings.good("settings", path.display().to_string()),
-        None => findings.good("settings", "no file; the defaults hold"),
+        None => findings.good("settings", "no configuration file; using defaults"),
     }
     match load(flags) {
         Ok(setup) => {
@@ -125,7 +125,7 @@ fn check_settings(flags: &DoctorFlags, findings: &mut Findings) -> Option<Setup>
             findings.bad(
                 "settings",
                 with_causes(error.as_ref()),
-                "no server can start with these settings: fix the file or the flags",
+                "no server can start with these settings; fix the file or the flags",
             );
             None
         }
@@ -140,43 +140,43 @@ fn load(flags: &Settings) -> Result<Setup, Box<dyn Error>> {
 fn check_state(setup: &Setup, findings: &mut Findings) {
     let audit = &setup.engine.audit.folder;
     match try_writing(audit) {
-        Ok(()) => findings.good("records", format!("{} can be written", audit.display())),
+        Ok(()) => findings.good("records", format!("{} is writable", audit.display())),
         Err(error) => findings.bad(
             "records",
-            format!("{} cannot be written: {error}", audit.display()),
-            "nothing runs without a record: make it writable, or name another as folder in [audit]",
+            format!("{} is not writable: {error}", audit.display()),
+            "no command runs without a record; make it writable, or set folder in [audit]",
         ),
     }
     match environment::jobs_folder() {
         Some(jobs) => match try_writing(&jobs) {
-            Ok(()) => findings.good("jobs", format!("{} can be written", jobs.display())),
+            Ok(()) => findings.good("jobs", format!("{} is writable", jobs.display())),
             Err(error) => findings.fair(
                 "jobs",
-                format!("{} cannot be written: {error}", jobs.display()),
-                "detached jobs need it, and `mcpz jobs`: make it writable, or set XDG_STATE_HOME",
+                format!("{} is not writable: {error}", jobs.display()),
+                "detached jobs and `mcpz jobs` need it; make it writable, or set XDG_STATE_HOME",
             ),
         },
         None => findings.fair(
             "jobs",
-            "there is no folder for detached jobs",
+            "no folder for detached jobs",
             "set HOME or XDG_STATE_HOME for the server",
         ),
     }
     let spill = &setup.engine.spill.parent;
     let room = rustix::fs::statvfs(spill).map_or(0, |found| found.f_bavail * found.f_frsize);
     let gigabytes = room as f64 / 1e9;
-    let found = format!("{} has room for {gigabytes:.1} GB", spill.display());
+    let found = format!("{} has {gigabytes:.1} GB free", spill.display());
     match (try_writing(spill), room >= LITTLE_ROOM) {
         (Ok(()), true) => findings.good("output", found),
         (Ok(()), false) => findings.fair(
             "output",
             found,
-            "long output is kept there, and lost if it does not fit: free some space, or set TMPDIR",
+            "long output goes there, and is lost if it does not fit; free some space, or set TMPDIR",
         ),
         (Err(error), _) => findings.fair(
             "output",
-            format!("{} cannot be written: {error}", spill.display()),
-            "output over 64 KiB would be lost: set TMPDIR for the server",
+            format!("{} is not writable: {error}", spill.display()),
+            "output over 64 KiB would be lost; set TMPDIR for the server",
         ),
     }
 }
@@ -225,16 +225,17 @@ fn report_support(support: &Support, wanted: bool, findings: &mut Findings) {
         Protection::Both => {
             let advice = match wanted {
                 true => "",
-                false => "; off, --sandbox workspace turns it on",
+                false => "; off, turn it on with --sandbox workspace",
             };
-            findings.good("sandbox", format!("all of it can be enforced ({parts}){advice}"));
+            findings.good("sandbox", format!("fully supported ({parts}){advice}"));
         }
         Protection::RestrictionsOnly => {
-            let fix = "commands would have no network and see other processes; for more:";
-            findings.fair("sandbox", format!("a part of it can be enforced ({parts})"), fix);
+            let fix =
+                "commands would have no network and could see other processes; for full support:";
+            findings.fair("sandbox", format!("partly supported ({parts})"), fix);
         }
         Protection::Nothing => {
-            findings.fair("sandbox", "no part of it can be enforced here", "what is missing:");
+            findings.fair("sandbox", "not supported on this machine", "missing:");
         }
     }
     for obstacle in &support.obstacles {
@@ -248,12 +249,13 @@ fn check_limits(setup: &Setup, findings: &mut Findings) {
     match paths.first() {
         Some(path) => {
             let parent = path.parent().unwrap_or(path).display();
-            findings.good("limits", format!("for whole commands, by cgroups in {parent}"));
+            findings
+                .good("limits", format!("apply to whole commands, through cgroups in {parent}"));
         }
         None => findings.fair(
             "limits",
             "cannot create a cgroup: memory is limited per process, and only if `memory` is set",
-            "run the server as a service of systemd with Delegate=yes and DelegateSubgroup=server",
+            "run the server as a systemd service with Delegate=yes and DelegateSubgroup=server",
         ),
     }
 }
@@ -274,7 +276,7 @@ fn check_programs(findings: &mut Findings) {
         findings.fair(
             "PATH",
             format!("{} folders, without ~/.local/bin", folders.len()),
-            "servers started by a desktop program have a short PATH: see --login-env",
+            "servers started by a desktop program have a short PATH; see --login-env",
         );
     }
 }
@@ -286,8 +288,8 @@ fn check_prompts(findings: &mut Findings) {
         "2" | "3" if !rustix::process::geteuid().is_root() => findings.fair(
             "prompts",
             "the kernel does not show whether a program waits for input",
-            "run sysctl kernel.yama.ptrace_scope=1 to notice commands that ask for input",
+            "run sysctl kernel.yama.ptrace_scope=1 to detect commands that wait for input",
         ),
-        _ => findings.good("prompts", "programs that wait for input are noticed"),
+        _ => findings.good("prompts", "programs that wait for input are detected"),
     }
 }

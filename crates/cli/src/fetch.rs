@@ -19,7 +19,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
-#[error("the answer was {0}")]
+#[error("the response was {0}")]
 struct UnexpectedStatus(StatusCode);
 
 /// The body of the response at an address. An error if it takes longer than [`TIMEOUT`] or exceeds `limit` bytes.

@@ -18,7 +18,7 @@ const MAX_ANSWER: usize = 4096;
 pub enum HealthError {
     #[error("`{0}` is not a URL such as http://127.0.0.1:8000/healthz")]
     Url(String),
-    #[error("the server at {url} is not well")]
+    #[error("the server at {url} is not healthy")]
     Unhealthy { url: Uri, source: io::Error },
 }
 

@@ -37,9 +37,9 @@ pub struct Http {
 
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
-    #[error("`{0}` is not an address of this machine to listen on, such as 127.0.0.1:8000")]
+    #[error("`{0}` is not an address to listen on; use one such as 127.0.0.1:8000")]
     Bind(String),
-    #[error("`{0}` is no host that a request can name: allow one such as mcp.example.org")]
+    #[error("`{0}` is not a valid host; use one such as mcp.example.org")]
     Host(String),
     #[error("the path is `{0}`, but must begin with a slash")]
     Path(String),
@@ -48,17 +48,19 @@ pub enum HttpError {
          visible ASCII"
     )]
     Token { name: String, length: usize },
-    #[error("`{0}` cannot be the name of a token in the file: choose another")]
+    #[error("`{0}` is reserved and cannot name a token; choose another name")]
     TokenName(String),
-    #[error("there are tokens, but --auth none lets everybody in: keep one of them")]
+    #[error(
+        "--auth none lets everyone in, but tokens or OAuth are configured; keep only one of the two"
+    )]
     OpenWithTokens,
-    #[error("TLS needs both a certificate and a key: add {missing}")]
+    #[error("TLS needs both a certificate and a key; add {missing}")]
     HalfTls { missing: &'static str },
-    #[error("cannot use the {what} {}, which must be a file in PEM", path.display())]
+    #[error("cannot use the {what} {}, which must be a PEM file", path.display())]
     Pem { what: &'static str, path: PathBuf, source: pem::Error },
     #[error("cannot use the certificate {} with the key {}", cert.display(), key.display())]
     Tls { cert: PathBuf, key: PathBuf, source: tokio_rustls::rustls::Error },
-    #[error("cannot listen on {address}; --bind names another address")]
+    #[error("cannot listen on {address}; choose another address with --bind")]
     Listen { address: SocketAddr, source: io::Error },
     #[error("{name} is 0, but must be at least 1")]
     Zero { name: &'static str },
@@ -216,7 +218,7 @@ fn announce(http: &Http, bound: SocketAddr, log: Format) {
     let url = format!("{scheme}://{shown}{}", http.settings.path);
     log.say(&format!("listening on {bound}, at {url}"));
     if http.open {
-        log.say("--auth none: everybody who can reach this address can run commands");
+        log.say("--auth none: anyone who can reach this address can run commands");
     }
     if let Some(token) = &http.generated_token {
         let client = serde_json::json!({
@@ -227,8 +229,8 @@ fn announce(http: &Http, bound: SocketAddr, log: Format) {
             }},
         });
         let token =
-            format!("the token is {token}, until the server ends; {TOKEN_VARIABLE} sets one");
-        let client = format!("for a client's configuration:\n{client:#}");
+            format!("token, until the server ends: {token} (set {TOKEN_VARIABLE} to choose one)");
+        let client = format!("client configuration:\n{client:#}");
         match log {
             Format::Text => [token, client].iter().for_each(|text| log.say(text)),
             // Logs are kept and passed on, so the token is only shown to a person at a terminal.
@@ -236,7 +238,7 @@ fn announce(http: &Http, bound: SocketAddr, log: Format) {
                 let _ = write!(io::stdout(), "mcpz: {token}\nmcpz: {client}\n");
             }
             Format::Json => log.warn(&format!(
-                "nobody can get in: there was no token, and the one that was made is not logged; set \
+                "no client can connect: no token is set, and the generated one is not logged; set \
                  {TOKEN_VARIABLE}"
             )),
         }

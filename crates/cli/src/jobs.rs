@@ -27,17 +27,17 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 #[derive(Debug, thiserror::Error)]
 pub enum JobsError {
-    #[error("there is no place where jobs are kept: set HOME or XDG_STATE_HOME")]
+    #[error("there is no folder for jobs; set HOME or XDG_STATE_HOME")]
     NoFolder,
-    #[error("there is no job `{0}`; `mcpz jobs list` shows those there are")]
+    #[error("there is no job `{0}`; `mcpz jobs list` shows all jobs")]
     UnknownJob(String),
-    #[error("there are several jobs `{id}`; name one by its run: {}", runs.join(", "))]
+    #[error("`{id}` matches several jobs; choose one by its run: {}", runs.join(", "))]
     Ambiguous { id: String, runs: Vec<String> },
     #[error("the job {0} has ended; `mcpz jobs logs {0}` shows what it printed")]
     Ended(String),
-    #[error("the job {0} reads nothing; `mcpz jobs logs -f {0}` follows what it prints")]
+    #[error("the job {0} has no input; `mcpz jobs logs -f {0}` follows its output")]
     NoInput(String),
-    #[error("a person is needed for this: standard input and output must be a terminal")]
+    #[error("attaching is interactive; standard input and output must be a terminal")]
     NoTerminal,
     #[error("the supervisor of the job {0} is not responding; try again, or stop its server")]
     Unresponsive(String),

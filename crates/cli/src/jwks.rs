@@ -11,7 +11,7 @@ use crate::fetch::fetch;
 const MAX_KEYS: usize = 1 << 20;
 
 #[derive(Debug, thiserror::Error)]
-#[error("the keys are at `{0}`, but must be in a file, or at an address with https")]
+#[error("`jwks` is `{0}`, but must be a file or an https URL")]
 pub struct InvalidSource(String);
 
 /// Reads the keys again each time they are needed.

@@ -12,7 +12,7 @@ use clap_mangen::Man;
 use crate::args::Args;
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write the pages to {}", dir.display())]
+#[error("cannot write the man pages to {}", dir.display())]
 pub struct WriteError {
     dir: PathBuf,
     source: io::Error,

@@ -12,11 +12,9 @@ pub enum PolicyError {
     Rule(#[from] RuleError),
     #[error(transparent)]
     Restrictions(#[from] RestrictionsError),
-    #[error(
-        "there are two lists of what may run: keep either the one of the settings file or the allow list"
-    )]
+    #[error("both the settings file and the allow list say what may run; keep only one of them")]
     TwoAllowLists,
-    #[error("the allow list is empty: leave it out to allow everything, or say what may run")]
+    #[error("the allow list is empty; leave it out to allow everything, or list what may run")]
     NothingAllowed,
 }
 

@@ -26,11 +26,11 @@ use keys::{Effect, Section};
 
 /// Why commands that a person would have to confirm are refused.
 const NOBODY_TO_ASK: &str =
-    "the settings want a person to confirm this, and nobody can be asked here";
+    "the settings require a person to confirm this, and mcpz cannot ask anyone";
 
 /// Why everything is refused if the list of what may run has no command on it.
 const NOTHING_LISTED: &str =
-    "the settings list what may run, and there is no run_shell_command among it";
+    "the settings list what may run, and run_shell_command is not on the list";
 
 /// Rules for the policy.
 #[derive(Debug, Default)]
@@ -61,9 +61,9 @@ impl std::error::Error for RestrictionsError {
 /// What is wrong. The text follows the name of the file.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    #[error(", which --settings or `settings` names, cannot be read")]
+    #[error(" named by --settings or `settings` cannot be read")]
     Read(#[source] std::io::Error),
-    #[error(" is not the JSON it should be")]
+    #[error(" is not valid JSON")]
     Syntax(#[source] ParseError),
     #[error(
         " must have an object as its `{key}`, as in {{\"tools\": {{\"core\": [\"{TOOL}(git)\"]}}}}"
@@ -71,16 +71,16 @@ pub enum Problem {
     NoObject { key: &'static str },
     #[error(" must have a list as its `{key}`, such as [\"{TOOL}(git)\"]")]
     NoList { key: String },
-    #[error(" has `{key}` twice, and only one of them would count; make one of them")]
+    #[error(" has `{key}` twice, but only one of them would apply; merge them")]
     Twice { key: String },
     #[error(
-        " has `{key}`, which looks like a rule but is not read; write `tools.core` for what may run, or \
+        " has `{key}`, which looks like a rule but is not one; use `tools.core` for what may run, or \
          `tools.exclude` for what may not"
     )]
     UnknownKey { key: String },
     #[error(" has an entry in `{key}` that is not understood: {entry}; {advice}")]
     Entry { key: String, entry: String, advice: EntryError },
-    #[error(" has an entry in `{key}` that cannot be a rule: {entry}")]
+    #[error(" has an entry in `{key}` that is not a valid rule: {entry}")]
     Rule { key: String, entry: String, source: RuleError },
     #[error(
         " restricts no command; write what may run, as in {{\"tools\": {{\"core\": [\"{TOOL}(git)\"]}}}}, or \

@@ -23,26 +23,26 @@ const TRIES: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    #[error("--net is for commands in a sandbox: add --sandbox workspace, or read-only")]
+    #[error("--net needs a sandbox; add --sandbox workspace or --sandbox read-only")]
     NetAlone,
-    #[error("--net is not right")]
+    #[error("--net is invalid")]
     Net(#[from] RulesError),
     #[error(transparent)]
     View(#[from] ViewError),
-    #[error("cannot try out the sandbox; `mcpz doctor` shows what this machine can do")]
+    #[error("cannot test the sandbox; `mcpz doctor` shows what this machine supports")]
     Trial(#[source] std::io::Error),
-    #[error("this machine cannot enforce the sandbox that was asked for:{}", list(.0))]
+    #[error("this machine cannot enforce the requested sandbox:{}", list(.0))]
     Impossible(Vec<Obstacle>),
-    #[error("{view}; bubblewrap cannot be used here:{}", list(.obstacles))]
+    #[error("{view}; bubblewrap does not work here:{}", list(.obstacles))]
     NoMounts { view: ViewError, obstacles: Vec<Obstacle> },
-    #[error("without bubblewrap, commands have no network at all; --net needs it:{}", list(.0))]
+    #[error("--net needs bubblewrap; without it, commands have no network:{}", list(.0))]
     NoNetwork(Vec<Obstacle>),
     #[error(
-        "this kernel cannot give commands the network and hide abstract sockets from them; use a list of \
-         hosts instead of --net on"
+        "with --net on, this kernel cannot hide abstract sockets from commands; use a list of hosts \
+         instead"
     )]
     NoSharing,
-    #[error("these were possible inside: {0:?}")]
+    #[error("the sandbox did not prevent: {0:?}")]
     Holes(Vec<Hole>),
 }
 
@@ -89,8 +89,8 @@ impl SandboxRequest {
                 let obstacles = support.obstacles.clone();
                 alone.map_err(|view| SandboxError::NoMounts { view, obstacles })?;
                 self.log.warn(&format!(
-                    "commands are confined by Landlock and seccomp alone: they have no network, and \
-                     see what else runs on this machine.{}",
+                    "only Landlock and seccomp confine commands: they have no network, and can see \
+                     other processes.{}",
                     list(&support.obstacles)
                 ));
             }

@@ -73,7 +73,7 @@ fn warn_of_allowed_runners(log: Format, policy: &mcpz_policy::Policy) {
     let runners = policy.open_doors();
     if !runners.is_empty() {
         let runners = runners.join(", ");
-        log.warn(&format!("the allow list has programs that can run any other: {runners}"));
+        log.warn(&format!("the allow list contains programs that can run any other: {runners}"));
     }
 }
 
@@ -81,8 +81,7 @@ fn warn_of_allowed_runners(log: Format, policy: &mcpz_policy::Policy) {
 fn warn_of_missing_job_tools(setup: &Setup) {
     if setup.faces.background_after.is_some() && !setup.tools.has_jobs() {
         setup.log.warn(
-            "background_after has no effect without the tools for jobs: add read_job and stop_job to \
-             --tools",
+            "background_after has no effect without the job tools; add read_job and stop_job to --tools",
         );
     }
 }

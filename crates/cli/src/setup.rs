@@ -54,7 +54,7 @@ pub enum SetupError {
     #[error(transparent)]
     Environment(#[from] InvalidPattern),
     #[error(
-        "the default_timeout is {} seconds, longer than the max_timeout of {}: change one of them",
+        "the default_timeout is {} seconds, longer than the max_timeout of {}; change one of them",
         default.as_secs(), max.as_secs()
     )]
     TimeoutOrder { default: Duration, max: Duration },
@@ -73,11 +73,11 @@ pub enum SetupError {
     #[error("the nice of [limits] is {nice}, but must be from 0 to 19")]
     Nice { nice: u8 },
     #[error(
-        "there is no place for the audit records: set HOME or XDG_STATE_HOME, or folder in [audit]"
+        "there is no folder for the audit records; set HOME or XDG_STATE_HOME, or folder in [audit]"
     )]
     NoAuditFolder,
     #[error(
-        "the max_size of [audit] is {bytes} bytes, but must be at least {}",
+        "the max_size of [audit] is {bytes}, but must be at least {} bytes",
         AuditSettings::MIN_SIZE
     )]
     AuditSize { bytes: u64 },

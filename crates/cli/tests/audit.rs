@@ -208,7 +208,7 @@ fn where_nothing_can_be_recorded_nothing_runs() {
             let reply = server.call_raw(json!({"command": format!("touch '{}'", path.display())}));
             let text = reply["content"][0]["text"].as_str().unwrap();
             let expected = format!(
-                "nothing runs without an audit record, and none can be written to {}/audit.jsonl",
+                "cannot write the audit record to {}/audit.jsonl, and no command runs without one",
                 folder.display()
             );
             assert!(text.contains(&expected) && text.contains(why), "{text}");
@@ -249,7 +249,7 @@ fn ends_that_a_full_disk_refused_are_recorded_when_there_is_room() {
     }
     wait_until("somebody is told", || {
         let said = std::fs::read_to_string(&said).unwrap();
-        said.contains("is not on record yet").then_some(())
+        said.contains("cannot record the end of").then_some(())
     });
     assert!(records().lines().count() < 40);
     disk.clear();
@@ -272,7 +272,7 @@ fn on_a_full_disk_nothing_runs_until_there_is_room() {
         let _ = std::fs::remove_file(&mark);
         let reply = server.call_raw(json!({"command": touch}));
         let text = reply["content"][0]["text"].as_str().unwrap().to_owned();
-        text.contains("nothing runs without an audit record").then_some(text)
+        text.contains("no command runs without one").then_some(text)
     });
     assert!(refused.contains("No space left on device") || refused.contains("no storage space"));
     assert!(!mark.exists());

@@ -52,7 +52,7 @@ fn fill(disk: &Disk, server: &mut Server) {
     wait_until("the disk is full", || {
         let reply = server.call_raw(json!({"command": "true"}));
         let text = reply["content"][0]["text"].as_str().unwrap().to_owned();
-        text.contains("nothing runs without an audit record").then_some(())
+        text.contains("no command runs without one").then_some(())
     });
 }
 
@@ -139,13 +139,13 @@ fn a_server_that_ends_on_a_full_disk_names_the_runs_whose_end_the_next_one_recor
     assert!(unended.len() >= 3, "{:?}", results(&state));
     let said = std::fs::read_to_string(said).unwrap();
     let last = said.lines().last().unwrap();
-    assert!(last.contains("the ends of these runs are not on record"), "{said}");
+    assert!(last.contains("the ends of these runs are not recorded"), "{said}");
     for id in &unended {
         assert!(last.contains(id), "{id}: {said}");
     }
     disk.clear();
     let (said, code) = verify(&state);
-    let told = format!("without an end, as the server is gone: {} runs\n", unended.len());
+    let told = format!("{} runs have no end: their server is gone\n", unended.len());
     assert!(said.contains(&told) && code == 0, "{said}");
     let (next, _) = server(&state);
     wait_for_ends(&state);
@@ -153,7 +153,7 @@ fn a_server_that_ends_on_a_full_disk_names_the_runs_whose_end_the_next_one_recor
         assert_eq!(results(&state)[id].as_deref(), Some("lost"));
     }
     let (said, code) = verify(&state);
-    assert!(!said.contains("without an end") && code == 0, "{said}");
+    assert!(!said.contains("no end") && code == 0, "{said}");
     close(next);
     assert_eq!(writers(&state), 0);
 }
@@ -165,15 +165,15 @@ fn what_a_killed_server_ran_has_its_end_recorded_by_the_next() {
     let gate = Gate::new();
     start_jobs(&mut killed, &gate, "background");
     let detached = start_jobs(&mut killed, &gate, "detach");
-    assert!(!verify(&state).0.contains("without an end"), "they run");
+    assert!(!verify(&state).0.contains("no end"), "they run");
     killed.signal("KILL");
     killed.wait();
     let (said, code) = verify(&state);
-    assert!(said.starts_with("without an end, as the server is gone: 5 runs\n"), "{said}");
+    assert!(said.starts_with("5 runs have no end: their server is gone\n"), "{said}");
     assert_eq!(code, 0);
     let (mut next, _) = server(&state);
     wait_until("they have an end", || (endless(&state).len() == 5).then_some(()));
-    assert!(!verify(&state).0.contains("without an end"), "what is detached goes on");
+    assert!(!verify(&state).0.contains("no end"), "what is detached goes on");
     drop(gate);
     for id in detached {
         next.tool("read_job", json!({"job_id": id, "wait_for": "exit"}));

@@ -22,7 +22,7 @@ fn verify_tells_what_is_wrong_and_where() {
         (|lines| drop(lines.remove(3)), ", line 4: record 4 is missing before this one\n"),
         (|lines| drop(lines.drain(4..)), ": records 5 to 6 are missing at the end\n"),
         (|lines| lines.swap(0, 1), ", line 2: record 1 is out of order\n"),
-        (|lines| lines.push("{\"seq\":7}".into()), ", line 7: this is no record\n"),
+        (|lines| lines.push("{\"seq\":7}".into()), ", line 7: this is not a record\n"),
     ];
     for (change, expected) in cases {
         let state = support::state();
@@ -36,7 +36,7 @@ fn verify_tells_what_is_wrong_and_where() {
         let (said, code) = verify(&state);
         assert_eq!(code, 1, "{said}");
         assert!(said.contains(&format!("{}{expected}", file(&state).display())), "{said}");
-        assert!(said.ends_with("not all of them are as they were written\n"), "{said}");
+        assert!(said.ends_with("; the trail is not intact\n"), "{said}");
         // Going on hides nothing.
         start(&state, "").run("echo more");
         assert_eq!(verify(&state).1, 1);
@@ -53,7 +53,7 @@ fn a_line_that_was_torn_is_repaired_and_told_of() {
     let mut torn = std::fs::OpenOptions::new().append(true).open(file(&state)).unwrap();
     torn.write_all(b"{\"seq\":3,\"time\":\"2026-0").unwrap();
     start(&state, "").run("echo 2");
-    let told = "cut off while they were written: 1 line\n\
+    let told = "1 line was cut off while being written\n\
                 5 records in 1 file, none missing\n";
     assert_eq!(verify(&state), (told.to_owned(), 0));
     let records = settled(&state);
@@ -77,7 +77,7 @@ fn files_are_put_away_at_their_size_and_the_oldest_go() {
     names.sort_unstable();
     assert_eq!(names.len(), 3, "{names:?}");
     let (said, code) = verify(&state);
-    assert!(said.contains("were let go of, as `keep` says\n"), "{said}");
+    assert!(said.contains("were deleted by rotation (see `keep`)\n"), "{said}");
     assert!(said.contains(" records in 3 files, none missing\n") && code == 0, "{said}");
     let old = folder(&state).join(&names[1]);
     let mut changed = 0;
@@ -160,7 +160,7 @@ fn tail_and_show_are_for_people() {
     assert!(shown.contains("  result           exited\n"), "{shown}");
     assert!(!shown.contains("two"), "{shown}");
     let (said, code) = audit(&state, &["show", ""]);
-    assert!(said.contains("is the beginning of 3 runs, such as") && code == 1, "{said}");
+    assert!(said.contains("matches 3 runs, such as") && code == 1, "{said}");
     let (said, code) = audit(&state, &["show", "nobody"]);
     assert_eq!((said.as_str(), code), ("mcpz: there is no record of `nobody`\n", 1));
 }

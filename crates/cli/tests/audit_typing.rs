@@ -162,7 +162,10 @@ fn what_cannot_be_recorded_is_not_typed() {
     ] {
         let refused = write(&mut server, job, lost);
         let text = refused["content"][0]["text"].as_str().unwrap();
-        assert!(text.contains("without an audit record") && refused["isError"] == true, "{text}");
+        assert!(
+            text.contains("cannot write the audit record") && refused["isError"] == true,
+            "{text}"
+        );
     }
     std::fs::remove_file(&trail).unwrap();
     std::fs::rename(&aside, &trail).unwrap();

@@ -94,13 +94,13 @@ fn mistakes_are_explained() {
     for (arguments, explanation) in [
         (
             &["shel", "command=x"][..],
-            "mcpz: there is no tool `shel` here; there are: execute_command, read_file_chunk, \
+            "mcpz: there is no tool `shel` here; available: execute_command, read_file_chunk, \
              list_jobs, read_job, write_job, stop_job; `--tools` offers others\n",
         ),
-        (&["execute_command", "ls"], "mcpz: `ls` is not an argument: write it as KEY=VALUE\n"),
+        (&["execute_command", "ls"], "mcpz: `ls` is not an argument; write it as KEY=VALUE\n"),
         (
             &["execute_command", "timeout=soon"],
-            "mcpz: `soon` is not a value for `timeout`, which is number\n",
+            "mcpz: `soon` is not a valid `timeout`; expected type number\n",
         ),
         (
             &["-w", "/no/such", "execute_command", "command=x"],

@@ -82,7 +82,7 @@ fn a_files_rules_are_held_to_their_examples() {
                 reason = \"ask first\"\nmatch = [\"git -C . push\"]\nnot_match = [\"git stash push\"]\n";
     std::fs::write(&file, text).unwrap();
     let (printed, _, code) = mcpz(&["policy", "test", path]);
-    assert_eq!((printed.as_str(), code), ("4 rules, 2 examples: all as they should be\n", 0));
+    assert_eq!((printed.as_str(), code), ("4 rules, 2 examples: all pass\n", 0));
     let (drawn, _, _) = mcpz(&["check", "--config", path, "git push"]);
     assert!(drawn.ends_with("is denied by the rule `git push`: ask first\n"), "{drawn}");
     std::fs::write(&file, text.replace("git -C . push", "git pull")).unwrap();
@@ -107,6 +107,6 @@ fn an_interpreter_on_the_allow_list_is_warned_of() {
         .unwrap();
     assert_eq!(
         String::from_utf8(server.stderr).unwrap(),
-        "mcpz: warning: the allow list has programs that can run any other: python3, bash\n"
+        "mcpz: warning: the allow list contains programs that can run any other: python3, bash\n"
     );
 }

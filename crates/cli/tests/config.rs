@@ -92,7 +92,7 @@ fn a_file_that_was_named_must_be_there() {
 #[test]
 fn an_empty_allow_list_is_a_mistake() {
     let expected =
-        "mcpz: the allow list is empty: leave it out to allow everything, or say what may run\n";
+        "mcpz: the allow list is empty; leave it out to allow everything, or list what may run\n";
     let said = complaint(Command::new(MCPZ).args(["server", "shell", "--allow", " , "]));
     assert_eq!(said, expected);
     let folder = tempfile::tempdir().unwrap();

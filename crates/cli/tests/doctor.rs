@@ -31,7 +31,7 @@ fn a_machine_that_has_everything_is_said_to() {
     for line in ["ok shell      /bin/sh", "ok records    ", "ok jobs       "] {
         assert!(said.contains(line), "{said}");
     }
-    assert!(said.contains("sandbox    all of it can be enforced"), "{said}");
+    assert!(said.contains("sandbox    fully supported"), "{said}");
     assert!(!said.contains('\x1b'), "no colours but on a terminal");
     assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 0);
 }
@@ -51,7 +51,7 @@ fn what_keeps_a_server_from_starting_is_bad_and_has_a_fix() {
 fn a_sandbox_around_too_much_is_bad_if_it_is_asked_for() {
     let state = tempfile::tempdir().unwrap();
     let (said, code) = doctor(state.path(), Path::new("/"), &["--sandbox", "workspace"]);
-    assert!(code == 1 && said.contains("!! sandbox    / is too much to be written"), "{said}");
+    assert!(code == 1 && said.contains("!! sandbox    / is too broad to be writable"), "{said}");
     assert_eq!(doctor(state.path(), Path::new("/"), &[]).1, 0);
 }
 

@@ -100,7 +100,7 @@ fn what_is_no_name_of_a_variable_is_refused() {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{pattern}");
         let said = String::from_utf8(output.stderr).unwrap();
-        let expected = format!("mcpz: `{pattern}` in env_drop is not the name of a variable");
+        let expected = format!("mcpz: `{pattern}` in env_drop is not a variable name");
         assert!(said.starts_with(&expected), "{said}");
     }
 }

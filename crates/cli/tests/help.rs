@@ -167,6 +167,6 @@ fn every_command_has_a_page_for_man() {
 fn a_folder_that_cannot_be_written_is_named() {
     let output = Command::new(MCPZ).args(["man", "/proc/nowhere"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("mcpz: cannot write the pages to /proc/nowhere: "), "{said}");
+    assert!(said.starts_with("mcpz: cannot write the man pages to /proc/nowhere: "), "{said}");
     assert_eq!(output.status.code(), Some(1));
 }

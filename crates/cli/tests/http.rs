@@ -392,12 +392,12 @@ fn the_health_of_a_server_is_an_exit_code() {
     assert_eq!(health("", &format!("0.0.0.0:{port}")), (String::new(), 0));
     let (said, code) = health(&format!("http://{address}/metrics"), "");
     assert!(
-        code == 1 && said.ends_with("is not well: the answer was 401 Unauthorized\n"),
+        code == 1 && said.ends_with("is not healthy: the response was 401 Unauthorized\n"),
         "{said}"
     );
     drop(server);
     let (said, code) = health("", &address.to_string());
-    assert!(code == 1 && said.contains("is not well: Connection refused"), "{said}");
+    assert!(code == 1 && said.contains("is not healthy: Connection refused"), "{said}");
     let (said, code) = health("localhost", "");
     assert!(code == 1 && said.contains("`localhost` is not a URL such as http://"), "{said}");
 }

@@ -49,7 +49,7 @@ fn without_a_token_one_is_made_and_shown_once_with_a_configuration() {
 fn everybody_gets_in_only_where_that_was_said() {
     let server = HttpServer::start_command(&mut Command::new(MCPZ), &["--auth", "none"], "");
     let warning = server.said.lock().unwrap().recv_timeout(PATIENCE).unwrap();
-    assert!(warning.contains("everybody who can reach this address can run commands"), "{warning}");
+    assert!(warning.contains("anyone who can reach this address can run commands"), "{warning}");
     let request = Request::post(&initialize("2025-11-25")).without("authorization");
     assert_eq!(server.send(&request).status, 200);
     let both = Command::new(MCPZ)
@@ -58,17 +58,13 @@ fn everybody_gets_in_only_where_that_was_said() {
         .output()
         .unwrap();
     assert!(!both.status.success());
-    assert!(String::from_utf8_lossy(&both.stderr).contains("keep one of them"));
+    assert!(String::from_utf8_lossy(&both.stderr).contains("keep only one of the two"));
 }
 
 #[test]
 fn settings_that_cannot_be_meant_are_refused() {
     for (flags, token, complaint) in [
-        (
-            &["--bind", "nonsense"][..],
-            "0123456789abcdef",
-            "not an address of this machine to listen on",
-        ),
+        (&["--bind", "nonsense"][..], "0123456789abcdef", "not an address to listen on"),
         (&["--path", "mcp"], "0123456789abcdef", "must begin with a slash"),
         (&[], "short", "at least 16 characters"),
         (&["--tls-cert", "x.pem"], "0123456789abcdef", "both a certificate and a key"),
@@ -256,7 +252,7 @@ fn keys_are_fetched_from_their_address_when_they_are_needed() {
     assert_eq!(server.send(&with_token(&token)).status, 200, "and kept");
     assert!(asked.join().unwrap().starts_with("GET /keys HTTP/1.1\r\n"));
     let far = HttpServerError::start(&config("http://login.example/keys"));
-    assert!(far.contains("must be in a file, or at an address with https"), "{far}");
+    assert!(far.contains("must be a file or an https URL"), "{far}");
 }
 
 /// What a server says that does not start.

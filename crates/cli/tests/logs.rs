@@ -90,7 +90,7 @@ fn the_form_is_a_setting_of_the_file_too_and_without_a_log_only_warnings_are_sai
     assert_eq!(lines.len(), 1, "{lines:#?}");
     with(&lines, "programs that can run any other: python3");
     let said = spoken(&["--config", config, "--log-format", "text", "--allow", "python3"]);
-    assert!(said.starts_with("mcpz: warning: the allow list has programs"), "{said}");
+    assert!(said.starts_with("mcpz: warning: the allow list contains programs"), "{said}");
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_token_that_was_made_is_not_in_a_log_for_programs() {
     support::kill("TERM", server.child.id());
     let said: Vec<String> = server.said.lock().unwrap().iter().collect();
     let lines = objects(&(server.first.clone() + &said.join("\n")));
-    let warning = with(&lines, "nobody can get in");
+    let warning = with(&lines, "no client can connect");
     assert!(warning["message"].as_str().unwrap().contains("set MCP_HTTP_TOKEN"), "{warning}");
     let long = |word: &str| word.len() > 40 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let all = format!("{lines:?}");
@@ -152,7 +152,7 @@ fn a_token_that_was_made_is_shown_to_the_person_at_the_terminal() {
         assert!(length > 0, "{seen}");
         seen.push_str(&String::from_utf8_lossy(&buffer[..length]));
     }
-    assert!(seen.contains("the token is "), "{seen}");
+    assert!(seen.contains("token, until the server ends: "), "{seen}");
     // The terminal goes, and the server with it.
     drop(stdin);
     support::kill("TERM", script.id());

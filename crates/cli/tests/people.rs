@@ -62,7 +62,7 @@ fn a_person_types_a_password_and_the_model_is_told_only_that() {
         let wait = json!({"job_id": id, "wait_for": "exit", "cursor": "bytes:0"});
         assert_eq!(tool(&mut server, "read_job", wait)["prompt"], "Password:");
         let seen = attach(&state, &id, "open sesame\r\u{1d}");
-        assert!(seen.contains("Password: ") && seen.contains("goes on"), "{seen}");
+        assert!(seen.contains("Password: ") && seen.contains("is still running"), "{seen}");
         let wait = json!({"job_id": id, "wait_for": "text", "pattern": "11 characters"});
         let told = tool(&mut server, "read_job", wait);
         assert_eq!(told["message"], "[input by a person]");
@@ -138,7 +138,7 @@ fn what_cannot_be_done_is_said_with_what_can() {
     assert!(!done && said.contains("must be a terminal"), "{said}");
     server.call(json!({"command": "cd /", "session": "s"}));
     let seen = attach(&state, "job-2", "");
-    assert!(seen.contains("reads nothing"), "{seen}");
+    assert!(seen.contains("has no input"), "{seen}");
 }
 
 #[test]

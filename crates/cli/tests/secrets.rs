@@ -240,7 +240,8 @@ fn a_token_the_server_made_is_secret() {
     let mut command = Command::new(MCPZ);
     let server = HttpServer::start_command(command.env_remove("MCP_HTTP_TOKEN"), &[], "");
     let said = server.said.lock().unwrap().recv().unwrap();
-    let token = said.strip_prefix("mcpz: the token is ").unwrap().split(',').next().unwrap();
+    let token = said.strip_prefix("mcpz: token, until the server ends: ").unwrap();
+    let token = token.split(' ').next().unwrap();
     let command = json!({"command": format!("echo {token}")});
     let result = server.tool_by(token, "execute_command", command);
     assert_eq!(result["structuredContent"]["output"], "[http.tokens]\n", "{result}");

@@ -111,7 +111,7 @@ fn what_approves_without_asking_restricts_nothing_and_what_asks_does() {
     ]);
     let asks = Settings::new(r#"{"permissions": {"ask": ["Bash(git push)"]}}"#);
     let (said, _, _) = asks.check("git push");
-    assert!(said.contains("nobody can be asked here"), "{said}");
+    assert!(said.contains("mcpz cannot ask anyone"), "{said}");
     refuse(&[
         (r#"{"tools": {"allowed": ["run_shell_command(git)"]}}"#, &["restricts no command"]),
         (r#"{"allowedTools": ["ShellTool(git)"]}"#, &["restricts no command", "`tools.allowed`"]),
@@ -268,7 +268,7 @@ fn a_rule_where_none_is_read_is_refused_at_any_depth() {
     ] {
         let text = format!(r#"{{"excludeTools": ["run_shell_command(dd)"], {text}}}"#);
         let complaint = format!("has `{key}`, which looks like a rule");
-        refuse(&[(&text, &[&complaint, "write `tools.core`"])]);
+        refuse(&[(&text, &[&complaint, "use `tools.core`"])]);
     }
 }
 
@@ -308,9 +308,9 @@ fn an_entry_that_is_not_understood_is_refused() {
         ("run_shell_command(ls; rm)", "one command without quotes"),
         ("run_shell_command($TOOL)", "one command without quotes"),
         ("run_shell_command(rm,dd)", "one command without quotes"),
-        ("Bash(git * main)", "`*` stands only at the end"),
-        ("Bash(* --force)", "`*` stands only at the end"),
-        ("Bash(rm -rf*)", "`*` stands only at the end"),
+        ("Bash(git * main)", "use `*` only at the end"),
+        ("Bash(* --force)", "use `*` only at the end"),
+        ("Bash(rm -rf*)", "use `*` only at the end"),
     ] {
         let text = json!({"tools": {"exclude": [entry]}}).to_string();
         refuse(&[(&text, &["in `tools.exclude` that is not understood: ", entry, advice])]);
@@ -338,7 +338,7 @@ fn a_file_of_the_wrong_shape_or_without_a_rule_is_refused() {
         (r#"{"theme": "dark", "tools": {"sandbox": true}}"#, &["restricts no command"]),
         (r#"{"excludeTools": []}"#, &["restricts no command"]),
         (r#"{"excludeTools": ["write_file", "Edit(src/**)"]}"#, &["restricts no command"]),
-        (r#"{"excludeTools": ["run_shell_command(rm)"]"#, &["is not the JSON it should be"]),
+        (r#"{"excludeTools": ["run_shell_command(rm)"]"#, &["is not valid JSON"]),
     ]);
 }
 

@@ -236,7 +236,7 @@ fn a_collector_that_is_not_there_hangs_or_fails_disturbs_nobody() {
     for status in [503, 400] {
         let collector = Collector::start(&[Fails(status)]);
         let said = undisturbed(&collector.url(), Some(collector));
-        assert!(said.contains(&format!("the answer was {status}")), "{said}");
+        assert!(said.contains(&format!("the response was {status}")), "{said}");
     }
 }
 
@@ -294,7 +294,7 @@ fn what_cannot_be_sent_that_way_is_said_and_the_server_serves() {
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "must be http/protobuf"),
         ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "localhost:4317", "must be a URL such as"),
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon", "must be a number of milliseconds"),
-        ("OTEL_EXPORTER_OTLP_HEADERS", "hunter22-hunter22", "must be like api-key="),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "hunter22-hunter22", "must look like api-key="),
     ] {
         let mut command = traced("http://127.0.0.1:4318");
         let mut server = start(command.env(name, value).stderr(Stdio::piped()), &[]);

@@ -74,25 +74,22 @@ fn a_server_that_cannot_start() {
     let with = |flags: &[&'static str]| [&shell[..], flags].concat();
     let cases: [(Vec<&str>, &[&str]); 12] = [
         (with(&["--tools", "bash"]), &["no tool `bash`", "available: default, all, "]),
-        (with(&["--shell", "nosuch"]), &["cannot use nosuch as the shell", "name its whole path"]),
+        (with(&["--shell", "nosuch"]), &["cannot use nosuch as the shell", "give its full path"]),
         (with(&["--working-dir", "/no"]), &["use /no as the working directory", "No such file"]),
         (with(&["--allow", ","]), &["the allow list is empty", "leave it out to allow everything"]),
         (with(&["--deny", "/(/"]), &["the rule `/(/` is not a valid regular", "unclosed group"]),
         (
             with(&["--settings", "/no"]),
-            &["the settings file /no, which --settings", "No such file"],
+            &["the settings file /no named by --settings", "No such file"],
         ),
-        (
-            with(&["--net", "on"]),
-            &["--net is for commands in a sandbox", "add --sandbox workspace"],
-        ),
+        (with(&["--net", "on"]), &["--net needs a sandbox", "add --sandbox workspace"]),
         (
             with(&["--sandbox", "workspace", "--net", "http://x"]),
-            &["--net is not right", "`http://x`: a host is needed, without scheme"],
+            &["--net is invalid", "`http://x`: use a host without scheme"],
         ),
         (
             with(&["--sandbox", "workspace", "--working-dir", "/"]),
-            &["/ is too much to be written", "name a folder of your work"],
+            &["/ is too broad to be writable", "choose a project folder"],
         ),
         (with(&["--config", "/no"]), &["cannot read the configuration file /no", "No such file"]),
         (with(&["--http", "--bind", "here"]), &["`here` is not an address", "127.0.0.1:8000"]),
@@ -114,15 +111,19 @@ fn a_server_over_http_that_cannot_start() {
     let with = |flags: &[&'static str]| [&http[..], &["127.0.0.1:0"], flags].concat();
     let taken = [&http[..], &[&address]].concat();
     let listening = format!("cannot listen on {address}");
-    check(&[(&taken, &[&listening, "--bind names another", "already in use"])], &[], 1);
+    check(
+        &[(&taken, &[&listening, "choose another address with --bind", "already in use"])],
+        &[],
+        1,
+    );
     let odd = with(&["--allowed-host", "http://x"]);
-    check(&[(&odd, &["`http://x` is no host", "such as mcp.example.org"])], &[], 1);
+    check(&[(&odd, &["`http://x` is not a valid host", "such as mcp.example.org"])], &[], 1);
     check(&[(&with(&["--tls-cert", "x"]), &["a certificate and a key", "add --tls-key"])], &[], 1);
     check(&[(&with(&["--tls-key", "x"]), &["a certificate and a key", "add --tls-cert"])], &[], 1);
     let pair = |cert, key| [&with(&[])[..], &["--tls-cert", cert, "--tls-key", key]].concat();
-    let named = format!("cannot use the certificate {junk}, which must be a file in PEM");
+    let named = format!("cannot use the certificate {junk}, which must be a PEM file");
     check(&[(&pair(junk, junk), &[&named, "no items found"])], &[], 1);
-    let missing = "cannot use the certificate /no, which must be a file in PEM";
+    let missing = "cannot use the certificate /no, which must be a PEM file";
     check(&[(&pair("/no", junk), &[missing, "No such file"])], &[], 1);
     let short = ("MCP_HTTP_TOKEN", "0123456789");
     let parts: &[&str] = &["$MCP_HTTP_TOKEN has 10 characters", "at least 16 characters"];
@@ -131,7 +132,7 @@ fn a_server_over_http_that_cannot_start() {
     assert!(!text.contains("0123456789"), "what it is, is secret: {text}");
     let open = with(&["--auth", "none"]);
     let token = ("MCP_HTTP_TOKEN", "0123456789abcdef");
-    check(&[(&open, &["--auth none lets everybody in", "keep one of them"])], &[token], 1);
+    check(&[(&open, &["--auth none lets everyone in", "keep only one of the two"])], &[token], 1);
 }
 
 #[test]
@@ -144,13 +145,13 @@ fn a_configuration_that_is_wrong() {
         ("[shell_tool]\nlog_format = \"xml\"", &["variant `xml`", "expected `text` or `json`"]),
         (
             "[shell_tool]\nmax_timeout = 5\ndefault_timeout = 6",
-            &["default_timeout is 6 seconds", "the max_timeout of 5: change one"],
+            &["default_timeout is 6 seconds", "the max_timeout of 5; change one"],
         ),
-        ("[shell_tool]\nenv_pass = [\"a b\"]", &["`a b` in env_pass", "name of a variable"]),
+        ("[shell_tool]\nenv_pass = [\"a b\"]", &["`a b` in env_pass", "not a variable name"]),
         ("[limits]\nmemory = \"x\"", &["`x` is not a size", "write it as \"10MB\"", "line 2"]),
         ("[limits]\nnice = 20", &["nice of [limits] is 20", "from 0 to 19"]),
         ("[limits]\nruns = 0", &["runs is 0", "at least 1"]),
-        ("[audit]\nmax_size = 1", &["max_size of [audit] is 1 bytes", "at least 4096"]),
+        ("[audit]\nmax_size = 1", &["max_size of [audit] is 1,", "at least 4096"]),
         ("[[policy.deny]]\nrule = \"\"", &["a rule is empty", "such as `git push`"]),
         ("[policy]\nunresolved = \"maybe\"", &["variant `maybe`", "expected `deny` or `allow`"]),
         (
@@ -159,7 +160,7 @@ fn a_configuration_that_is_wrong() {
         ),
         (
             "[sandbox]\nmode = \"workspace\"\nwrite_dirs = [\"/no\"]",
-            &["/no is not there: make it, or leave it out of the settings"],
+            &["cannot find /no; create it, or remove it from the settings"],
         ),
     ] {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -183,7 +184,7 @@ fn a_settings_file_with_an_entry_that_is_not_understood() {
 fn commands_for_people() {
     check(
         &[
-            (&["call", "bash"], &["no tool `bash` here", "there are: execute_command, "]),
+            (&["call", "bash"], &["no tool `bash` here", "available: execute_command, "]),
             (&["call", "execute_command", "ls"], &["`ls` is not an argument", "as KEY=VALUE"]),
             (
                 &["call", "execute_command", "command=ls", "timeout=-1"],
@@ -201,13 +202,16 @@ fn commands_for_people() {
                 &["call", "--deny", "rm*", "execute_command", "command=rm x"],
                 &["`rm x` (at 0) is denied", "the rule `rm*`"],
             ),
-            (&["jobs", "logs", "job-9"], &["no job `job-9`", "`mcpz jobs list` shows those"]),
-            (&["jobs", "attach", "job-9"], &["a person is needed", "must be a terminal"]),
+            (&["jobs", "logs", "job-9"], &["no job `job-9`", "`mcpz jobs list` shows all"]),
+            (&["jobs", "attach", "job-9"], &["attaching is interactive", "must be a terminal"]),
             (
                 &["audit", "tail", "--folder", "/no"],
-                &["the records in /no", "--folder or --config"],
+                &["cannot read the records in /no", "--folder or --config"],
             ),
-            (&["audit", "verify"], &["--folder or --config names others", "audit.key: No such"]),
+            (
+                &["audit", "verify"],
+                &["choose others with --folder or --config", "audit.key: No such"],
+            ),
             (&["health", "here"], &["`here` is not a URL", "http://127.0.0.1:8000/healthz"]),
             (&["policy", "test", "/no"], &["configuration file /no", "No such file"]),
             (
@@ -236,9 +240,9 @@ fn what_is_missing_around_it() {
         &[
             (
                 &["call", "execute_command", "command=ls"],
-                &["no place for the audit records", "set HOME or XDG_STATE_HOME, or folder"],
+                &["no folder for the audit records", "set HOME or XDG_STATE_HOME, or folder"],
             ),
-            (&["jobs", "list"], &["no place where jobs are kept", "set HOME or XDG_STATE_HOME"]),
+            (&["jobs", "list"], &["no folder for jobs", "set HOME or XDG_STATE_HOME"]),
             (&["install", "cursor"], &["no home directory", "set HOME"]),
         ],
         &nowhere,
@@ -248,7 +252,8 @@ fn what_is_missing_around_it() {
     let parts: &[&str] = &["MCP_EXEC_MAX_OUTPUT_BYTES is `many`", "a number of bytes"];
     check(&[(&["server", "shell"], parts)], &number, 1);
     let unwritable = [("XDG_STATE_HOME", "/proc")];
-    let parts: &[&str] = &["none can be written to /proc/mcpz/", "make room there, let the server"];
+    let parts: &[&str] =
+        &["cannot write the audit record to /proc/mcpz/", "no command runs without one"];
     check(&[(&["call", "execute_command", "command=ls"], parts)], &unwritable, 1);
 }
 

@@ -35,9 +35,9 @@ pub struct Connector<N> {
 pub enum ConnectError {
     #[error("{0}")]
     Refused(Refusal),
-    #[error("the name {0} is not found")]
+    #[error("the host {0} was not found")]
     NotFound(String),
-    #[error("{0} cannot be reached: {1}")]
+    #[error("cannot reach {0}: {1}")]
     Unreachable(String, io::Error),
 }
 

@@ -28,11 +28,11 @@ pub enum HostError {
     Empty,
     #[error("the name or a part of it is too long")]
     Long,
-    #[error("the name has a character that host names do not have")]
+    #[error("the name contains a character that host names cannot have")]
     Character,
-    #[error("the name is not ASCII; its xn-- form is needed")]
+    #[error("the name is not ASCII; use its xn-- form")]
     NotAscii,
-    #[error("the address is not in its plain form")]
+    #[error("the address is not in its canonical form")]
     Disguised,
     #[error("the address has a zone")]
     Zone,

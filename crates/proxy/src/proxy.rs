@@ -79,7 +79,7 @@ async fn accept<N: Network>(listener: TcpListener, connector: Arc<Connector<N>>)
                 });
             }
             Err(error) => {
-                tracing::warn!("cannot take a connection: {error}");
+                tracing::warn!("cannot accept a connection: {error}");
                 sleep(ACCEPT_RETRY).await;
             }
         }

@@ -50,11 +50,11 @@ pub struct RulesError {
 enum Mistake {
     #[error("an entry is empty; `off` allows nothing")]
     Empty,
-    #[error("it stands alone, not in a list")]
+    #[error("use it alone, not in a list")]
     Alone,
-    #[error("a host is needed, without scheme, user or path")]
+    #[error("use a host without scheme, user or path")]
     Url,
-    #[error("`*` is only for all below a domain, as in `*.example.org`; `on` allows every host")]
+    #[error("use `*` only for all subdomains, as in `*.example.org`; `on` allows every host")]
     Star,
     #[error("it is {0}, which no command can reach")]
     Address(Kind),

@@ -39,7 +39,7 @@ enum Reply {
 enum SocksError {
     #[error(transparent)]
     Io(#[from] io::Error),
-    #[error("the client is refused: {0:?}")]
+    #[error("the client was refused: {0:?}")]
     Denied(Reply),
 }
 

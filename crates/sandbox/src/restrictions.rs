@@ -37,11 +37,11 @@ pub struct Permissions {
 pub enum RestrictionError {
     #[error("this kernel has no Landlock")]
     NoLandlock,
-    #[error("the kernel does not accept the Landlock rules")]
+    #[error("the kernel rejects the Landlock rules")]
     Rules(#[source] RulesetError),
-    #[error("{} cannot be opened for a Landlock rule", .0.display())]
+    #[error("cannot open {} for a Landlock rule", .0.display())]
     Path(PathBuf, #[source] io::Error),
-    #[error("the system call filter cannot be built")]
+    #[error("cannot build the system call filter")]
     Filter(#[source] BackendError),
 }
 

@@ -103,8 +103,8 @@ fn no_landlock(error: &io::Error) -> Obstacle {
             "add landlock to the kernel's lsm= list",
         ),
         Some(libc::EPERM) => (
-            "Landlock is kept from us by the seccomp filter of a container",
-            "let the container make the landlock_* calls",
+            "a container's seccomp filter blocks Landlock",
+            "allow the landlock_* system calls in the container",
         ),
         _ => {
             ("this kernel has no Landlock", "use Linux 5.13 or later with CONFIG_SECURITY_LANDLOCK")
@@ -120,7 +120,7 @@ fn no_seccomp() -> Option<Obstacle> {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0, &raw const answer)
     };
     (known != 0).then(|| {
-        let cause = format!("system calls cannot be filtered ({})", io::Error::last_os_error());
+        let cause = format!("cannot filter system calls ({})", io::Error::last_os_error());
         let fix = "use a kernel with CONFIG_SECCOMP_FILTER, and a container that allows seccomp(2)";
         Obstacle::new(cause, fix)
     })
@@ -131,10 +131,10 @@ fn find(bwrap: Option<&Path>) -> Result<Bubblewrap, Obstacle> {
         let fix = "install the package bubblewrap";
         Obstacle::new(cause, fix)
     };
-    let bwrap = bwrap.ok_or_else(|| missing("there is no bwrap on PATH".into()))?;
+    let bwrap = bwrap.ok_or_else(|| missing("bwrap is not on PATH".into()))?;
     let told = Command::new(bwrap).arg("--version").stdin(Stdio::null()).output();
     let told =
-        told.map_err(|error| missing(format!("{} cannot be run ({error})", bwrap.display())))?;
+        told.map_err(|error| missing(format!("cannot run {} ({error})", bwrap.display())))?;
     let version = Version::parse(&String::from_utf8_lossy(&told.stdout));
     match version {
         Some(version) if version >= Version::OLDEST => {
@@ -167,7 +167,7 @@ fn try_out(
 
 /// Why `bwrap` could not create namespaces, as far as the system's settings tell.
 fn no_namespaces(said: &str) -> Obstacle {
-    let said = said.lines().next().unwrap_or("bwrap said nothing");
+    let said = said.lines().next().unwrap_or("bwrap printed nothing");
     let root = rustix::process::geteuid().is_root();
     let switches: [(&str, &str, bool); 3] = [
         ("/proc/sys/user/max_user_namespaces", "0", false),
@@ -186,12 +186,12 @@ fn no_namespaces(said: &str) -> Obstacle {
              bwrap-userns-restrict), or sysctl kernel.apparmor_restrict_unprivileged_userns=0"
         }
         None if in_container() => {
-            "let the container make namespaces and mount /proc: with Docker, --security-opt \
+            "allow the container to create namespaces and mount /proc: with Docker, --security-opt \
              seccomp=unconfined --security-opt systempaths=unconfined, or --privileged"
         }
-        None => "run `bwrap --unshare-user --ro-bind / / true` and see what it says",
+        None => "run `bwrap --unshare-user --ro-bind / / true` to see why",
     };
-    Obstacle::new(format!("bwrap cannot make a sandbox ({said})"), fix)
+    Obstacle::new(format!("bwrap cannot create a sandbox ({said})"), fix)
 }
 
 fn in_container() -> bool {

@@ -79,20 +79,20 @@ impl View {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
-    #[error("{} is not there: make it, or leave it out of the settings", .0.display())]
+    #[error("cannot find {}; create it, or remove it from the settings", .0.display())]
     Missing(PathBuf, #[source] io::Error),
-    #[error("{} is too much to be written: name a folder of your work", .0.display())]
+    #[error("{} is too broad to be writable; choose a project folder", .0.display())]
     TooWide(PathBuf),
-    #[error("{} is hidden and cannot be writable as well: remove it from one of the two lists", .0.display())]
+    #[error("{} cannot be both hidden and writable; remove it from one of the two lists", .0.display())]
     Hidden(PathBuf),
     #[error(
-        "{} is a link, which cannot be protected: replace it by what it leads to, or name it in `unprotected`",
+        "{} is a link and cannot be protected; replace it with its target, or add it to `unprotected`",
         .0.display()
     )]
     Link(PathBuf),
     #[error(
-        "{} in a folder that can be written can only be protected by bubblewrap: name it in `unprotected`, or \
-         use read-only",
+        "{} is in a writable folder, where only bubblewrap can protect it; add it to `unprotected`, or use \
+         read-only",
         .0.display()
     )]
     NeedsMounts(PathBuf),

@@ -138,7 +138,7 @@ fn restrictions_alone_do_not_promise_what_only_mounts_can_keep() {
     let folder = folder();
     let output = inside(folder.path(), &["--alone", "/tmp"], "true");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("can only be protected by bubblewrap"), "{said}");
+    assert!(said.contains("only bubblewrap can protect it"), "{said}");
 }
 
 #[test]

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
-    #[error("`{0}` is not an argument: write it as KEY=VALUE")]
+    #[error("`{0}` is not an argument; write it as KEY=VALUE")]
     NoValue(String),
-    #[error("`{value}` is not a value for `{key}`, which is {kind}")]
+    #[error("`{value}` is not a valid `{key}`; expected type {kind}")]
     WrongKind { key: String, value: String, kind: String },
 }
 
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_said() {
         let wrong = parse_words(&["timeout=soon"]).unwrap_err();
-        assert_eq!(wrong.to_string(), "`soon` is not a value for `timeout`, which is number");
+        assert_eq!(wrong.to_string(), "`soon` is not a valid `timeout`; expected type number");
         assert_eq!(parse_words(&["ls"]), Err(ArgumentError::NoValue("ls".into())));
     }
 }

@@ -51,7 +51,7 @@ pub struct VariableFilter {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("`{pattern}` in {key} is not the name of a variable, or a part of one with a `*`")]
+#[error("`{pattern}` in {key} is not a variable name or a pattern such as `AWS_*`")]
 pub struct InvalidPattern {
     key: &'static str,
     pattern: String,

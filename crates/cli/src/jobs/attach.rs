@@ -62,7 +62,7 @@ pub async fn attach(shelf: &JobsFolder, id: &str) -> Result<ExitCode, Box<dyn Er
         return Err(JobsError::NoInput(job.name).into());
     }
     let mut stdout = io::stdout();
-    writeln!(stdout, "attached to {}; ctrl-] leaves", job.name)?;
+    writeln!(stdout, "attached to {}; Ctrl-] detaches", job.name)?;
     let visit = Connection::open(&folder)?;
     visit.follow(&job.run, OutputRange::Last(EARLIER), true)?;
     let raw = RawMode::enter()?;
@@ -78,7 +78,7 @@ pub async fn attach(shelf: &JobsFolder, id: &str) -> Result<ExitCode, Box<dyn Er
         print_rest(&standing, shown)?;
     }
     let _ = timeout(FLUSH_TIMEOUT, visit.leave()).await;
-    let what = if detached == Detached::JobEnded { "has ended" } else { "goes on" };
+    let what = if detached == Detached::JobEnded { "has ended" } else { "is still running" };
     writeln!(stdout, "\n{} {what}", job.name)?;
     Ok(match detached {
         Detached::BySignal(number) => ExitCode::from(128 + number),

@@ -28,13 +28,11 @@ pub enum EntryError {
     #[error("write it as run_shell_command or run_shell_command(COMMAND)")]
     Form,
     #[error(
-        "a rule is about one command without quotes, variables and operators, such as \
+        "a rule covers one command without quotes, variables or operators, such as \
          run_shell_command(git push)"
     )]
     Command,
-    #[error(
-        "a `*` stands only at the end, as in run_shell_command(git *), and not behind an option"
-    )]
+    #[error("use `*` only at the end, as in run_shell_command(git *), and not after an option")]
     Star,
 }
 

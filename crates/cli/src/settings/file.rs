@@ -13,7 +13,7 @@ use crate::environment;
 pub enum FileError {
     #[error("cannot read the configuration file {}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("the configuration file {} is not right: {problem}", path.display())]
+    #[error("the configuration file {} is invalid: {problem}", path.display())]
     Content { path: PathBuf, problem: toml::de::Error },
     #[error(transparent)]
     Variable(#[from] InvalidVariable),

@@ -46,9 +46,9 @@ pub struct Exporter {
 enum SendError {
     #[error(transparent)]
     Connection(#[from] io::Error),
-    #[error("no answer within {} ms", .0.as_millis())]
+    #[error("no response within {} ms", .0.as_millis())]
     Timeout(Duration),
-    #[error("the answer was {status}")]
+    #[error("the response was {status}")]
     Status { status: StatusCode, retry_after: Option<Duration> },
 }
 

@@ -35,13 +35,13 @@ pub enum SettingsError {
     #[error("{name} is `{value}`, but must be a URL such as http://localhost:4318")]
     Endpoint { name: &'static str, value: String },
     #[error(
-        "{name} is `{value}`, but must be http/protobuf; set it to that, and the endpoint to where the \
-         collector accepts it, which is usually port 4318"
+        "{name} is `{value}`, but must be http/protobuf; change it, and set the endpoint to the collector's \
+         HTTP port, usually 4318"
     )]
     Protocol { name: &'static str, value: String },
     #[error("{name} is `{value}`, but must be a number of milliseconds")]
     Time { name: &'static str, value: String },
-    #[error("{name} must be like api-key=…,other=…, but item {number} is not a header")]
+    #[error("{name} must look like api-key=…,other=…, but item {number} is not a header")]
     Header { name: &'static str, number: usize },
 }
 

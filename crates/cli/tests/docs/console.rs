@@ -67,7 +67,7 @@ impl Person {
         symlink(MCPZ, home.join(PROGRAM)).unwrap();
         let mut doctor = person.command("mcpz doctor --sandbox workspace --net example.org");
         let found = doctor.output().unwrap().stdout;
-        person.confines = String::from_utf8_lossy(&found).contains("all of it can be enforced");
+        person.confines = String::from_utf8_lossy(&found).contains("fully supported");
         person
     }
 

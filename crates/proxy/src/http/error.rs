@@ -13,19 +13,19 @@ use crate::connector::ConnectError;
 /// Why a request gets a response from the proxy instead of its server.
 #[derive(Debug, Error)]
 pub enum HttpError {
-    #[error("the request takes too long to arrive")]
+    #[error("the request took too long to arrive")]
     HeadTimeout,
     #[error("the head of the request is too long")]
     HeadTooLong,
     #[error(transparent)]
     Request(#[from] RequestError),
-    #[error("the body of the request is broken")]
+    #[error("the request body is malformed")]
     RequestBody,
     #[error(transparent)]
     Connect(#[from] ConnectError),
-    #[error("the server does not answer")]
+    #[error("the server did not respond")]
     ResponseTimeout,
-    #[error("the server's answer is broken")]
+    #[error("the server's response is malformed")]
     Response,
 }
 

@@ -38,19 +38,19 @@ pub enum Form {
 /// Why a request cannot be forwarded.
 #[derive(Debug, Error)]
 pub enum RequestError {
-    #[error("this is not a request")]
+    #[error("this is not an HTTP request")]
     Malformed,
-    #[error("the request has too many fields")]
+    #[error("the request has too many headers")]
     TooManyFields,
     #[error("a line of the request does not end with CR LF")]
     LineEnding,
     #[error("the request has more than one host")]
     SeveralHosts,
-    #[error("this is a proxy; a request needs a whole URL")]
+    #[error("this is a proxy; a request needs a full URL")]
     NotAUrl,
-    #[error("only http is passed on; CONNECT is for everything else")]
+    #[error("the proxy forwards only http URLs; use CONNECT for others")]
     Scheme,
-    #[error("a URL is asked for without its fragment")]
+    #[error("the URL must not have a fragment")]
     Fragment,
     #[error("the length of the request is given more than once")]
     SeveralLengths,
@@ -58,7 +58,7 @@ pub enum RequestError {
     LengthAndEncoding,
     #[error("the length of the request is not a number")]
     Length,
-    #[error("the transfer encoding of the request is not known")]
+    #[error("the request has an unknown transfer encoding")]
     Encoding,
 }
 

@@ -94,7 +94,7 @@ async fn a_refusal_names_a_remedy_only_if_there_is_one() {
 async fn an_unknown_name_is_not_found_rather_than_refused() {
     let (connector, _reports) = FakeNetwork::default().connector("on");
     let closed = connector.connect(target("nowhere.org", 443)).await.map(|_| ()).unwrap_err();
-    assert_eq!(closed.to_string(), "the name nowhere.org is not found");
+    assert_eq!(closed.to_string(), "the host nowhere.org was not found");
 }
 
 fn address() -> impl Strategy<Value = IpAddr> {

@@ -117,22 +117,22 @@ async fn ambiguous_requests_are_refused() {
 #[tokio::test]
 async fn requests_a_proxy_cannot_serve_are_explained() {
     let cases = [
-        ("GET / HTTP/1.1", "mcpz: this is a proxy; a request needs a whole URL\n"),
+        ("GET / HTTP/1.1", "mcpz: this is a proxy; a request needs a full URL\n"),
         (
             "GET /?u=http://site.org/ HTTP/1.1",
-            "mcpz: this is a proxy; a request needs a whole URL\n",
+            "mcpz: this is a proxy; a request needs a full URL\n",
         ),
         (
             "GET https://site.org/ HTTP/1.1",
-            "mcpz: only http is passed on; CONNECT is for everything else\n",
+            "mcpz: the proxy forwards only http URLs; use CONNECT for others\n",
         ),
-        ("GET http://site.org/#a HTTP/1.1", "mcpz: a URL is asked for without its fragment\n"),
+        ("GET http://site.org/#a HTTP/1.1", "mcpz: the URL must not have a fragment\n"),
         (
             "POST http://site.org/ HTTP/1.0\r\nTransfer-Encoding: chunked",
-            "mcpz: the transfer encoding of the request is not known\n",
+            "mcpz: the request has an unknown transfer encoding\n",
         ),
-        ("PRI * HTTP/2.0", "mcpz: this is not a request\n"),
-        ("\x16\x03\x01", "mcpz: this is not a request\n"),
+        ("PRI * HTTP/2.0", "mcpz: this is not an HTTP request\n"),
+        ("\x16\x03\x01", "mcpz: this is not an HTTP request\n"),
     ];
     for (line, text) in cases {
         let answer = FakeNetwork::default().proxy("on").ask(format!("{line}\r\n\r\n")).await;

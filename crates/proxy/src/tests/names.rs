@@ -187,23 +187,20 @@ fn invalid_rules_say_what_is_wrong() {
     let cases = [
         ("", "``: an entry is empty; `off` allows nothing"),
         ("github.com,,a.org", "``: an entry is empty; `off` allows nothing"),
-        ("github.com,on", "`on`: it stands alone, not in a list"),
-        (
-            "https://github.com",
-            "`https://github.com`: a host is needed, without scheme, user or path",
-        ),
-        ("git@github.com", "`git@github.com`: a host is needed, without scheme, user or path"),
+        ("github.com,on", "`on`: use it alone, not in a list"),
+        ("https://github.com", "`https://github.com`: use a host without scheme, user or path"),
+        ("git@github.com", "`git@github.com`: use a host without scheme, user or path"),
         (
             "*",
-            "`*`: `*` is only for all below a domain, as in `*.example.org`; `on` allows every host",
+            "`*`: use `*` only for all subdomains, as in `*.example.org`; `on` allows every host",
         ),
         (
             "a.*.org",
-            "`a.*.org`: `*` is only for all below a domain, as in `*.example.org`; `on` allows every host",
+            "`a.*.org`: use `*` only for all subdomains, as in `*.example.org`; `on` allows every host",
         ),
         (
             "*.1.1.1.1",
-            "`*.1.1.1.1`: `*` is only for all below a domain, as in `*.example.org`; `on` allows every host",
+            "`*.1.1.1.1`: use `*` only for all subdomains, as in `*.example.org`; `on` allows every host",
         ),
         ("10.0.0.1", "`10.0.0.1`: it is a private address, which no command can reach"),
         ("localhost:80", "`localhost:80`: it is a loopback address, which no command can reach"),
@@ -211,10 +208,10 @@ fn invalid_rules_say_what_is_wrong() {
             "[::ffff:169.254.169.254]",
             "`[::ffff:169.254.169.254]`: it is a link-local address, which no command can reach",
         ),
-        ("127.1", "`127.1`: the address is not in its plain form"),
+        ("127.1", "`127.1`: the address is not in its canonical form"),
         ("github.com:ssh", "`github.com:ssh`: the port is not a number from 1 to 65535"),
-        ("münchen.de", "`münchen.de`: the name is not ASCII; its xn-- form is needed"),
-        ("git hub.com", "`git hub.com`: the name has a character that host names do not have"),
+        ("münchen.de", "`münchen.de`: the name is not ASCII; use its xn-- form"),
+        ("git hub.com", "`git hub.com`: the name contains a character that host names cannot have"),
         ("*.", "`*.`: the name or a part of it is empty"),
     ];
     for (text, message) in cases {
