@@ -32,9 +32,10 @@ pub enum Command {
         server: Server,
     },
     /// Add mcpz to a client's configuration file
-    // Its help has no line left on the screen for these.
+    // Its help has no line left on the screen for these; the heading of the server's options says where they are.
     #[command(mut_arg("log-format", |flag| flag.hide(true)))]
     #[command(mut_arg("max-answer", |flag| flag.hide(true)))]
+    #[command(mut_arg("finish-time", |flag| flag.hide(true)))]
     Install(InstallFlags),
     /// Call a tool once and print its answer
     #[command(
@@ -182,20 +183,34 @@ pub struct ServerFlags {
     pub settings: Settings,
 }
 
+/// The flags of `mcpz server shell` that are not about HTTP, for a command that passes them on.
+#[derive(Debug)]
+pub struct StdioFlags;
+
+impl StdioFlags {
+    /// The group of these flags, for those that exclude them.
+    const GROUP: &str = "StdioFlags";
+}
+
 /// The settings of every other command that runs or judges commands.
 #[derive(Debug, Default)]
 pub struct ShellFlags {
     pub settings: Settings,
 }
 
-impl ShellFlags {
-    /// The group of these flags, for those that exclude them.
-    const GROUP: &str = "ShellFlags";
-}
-
 impl clap::Args for ShellFlags {
     fn augment_args(command: clap::Command) -> clap::Command {
-        let flags = Settings::flags(Scope::Shell);
+        command.args(Settings::flags(Scope::Shell))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl clap::Args for StdioFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let flags = [Scope::Shell, Scope::Stdio].map(Settings::flags).concat();
         let names = flags.iter().map(|flag| flag.get_id().clone());
         let group = ArgGroup::new(Self::GROUP).multiple(true).args(names);
         command.args(flags).group(group)
@@ -208,7 +223,7 @@ impl clap::Args for ShellFlags {
 
 impl clap::Args for ServerFlags {
     fn augment_args(command: clap::Command) -> clap::Command {
-        ShellFlags::augment_args(command).args(Settings::flags(Scope::Server))
+        StdioFlags::augment_args(command).args(Settings::flags(Scope::Server))
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {
@@ -223,6 +238,16 @@ impl FromArgMatches for ShellFlags {
 
     fn update_from_arg_matches(&mut self, flags: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(flags)?;
+        Ok(())
+    }
+}
+
+impl FromArgMatches for StdioFlags {
+    fn from_arg_matches(_: &ArgMatches) -> Result<Self, clap::Error> {
+        Ok(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), clap::Error> {
         Ok(())
     }
 }
@@ -269,7 +294,7 @@ pub struct InstallFlags {
     pub project: Option<PathBuf>,
 
     /// URL of a running server, instead of one that the client starts
-    #[arg(long, value_name = "URL", conflicts_with_all = ["ShellFlags", "server"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = [StdioFlags::GROUP, "server"])]
     pub http: Option<String>,
 
     /// Token for that server; it is written to the file
@@ -284,8 +309,8 @@ pub struct InstallFlags {
     #[arg(long, value_name = "KIND", requires = "http", hide_possible_values = true)]
     pub auth: Option<AuthKind>,
 
-    #[command(flatten, next_help_heading = "Server options")]
-    pub shell: ShellFlags,
+    #[command(flatten, next_help_heading = "Server options (`mcpz server shell --help` has more)")]
+    pub stdio: StdioFlags,
 
     /// More server options
     #[arg(last = true, value_name = "OPTIONS", hide = true)]

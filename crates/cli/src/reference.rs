@@ -12,7 +12,7 @@ use std::path::Path;
 
 use clap::{Args as _, CommandFactory};
 
-use crate::args::{Args, ShellFlags};
+use crate::args::{Args, ShellFlags, StdioFlags};
 use crate::settings::{Row, Settings};
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/settings.md");
@@ -87,12 +87,19 @@ fn commands(command: &clap::Command, page: &mut String) {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let _ = writeln!(page, "\n### {path}\n\n{about}.");
     }
-    let servers = ShellFlags::augment_args(clap::Command::new("server"));
-    let has = |one: &clap::Arg| flags.iter().any(|flag| flag.get_id() == one.get_id());
-    let repeats = path != "mcpz server shell" && servers.get_arguments().all(has);
-    let repeated =
-        |flag: &clap::Arg| servers.get_arguments().any(|one| one.get_id() == flag.get_id());
-    let own: Vec<_> = flags.iter().filter(|flag| !repeats || !repeated(flag)).collect();
+    let stdio = StdioFlags::augment_args(clap::Command::new("stdio"));
+    let shell = ShellFlags::augment_args(clap::Command::new("shell"));
+    let has = |command: &clap::Command, flag: &clap::Arg| {
+        command.get_arguments().any(|one| one.get_id() == flag.get_id())
+    };
+    let has_all = |other: &clap::Command| other.get_arguments().all(|flag| has(command, flag));
+    let except = match path {
+        "mcpz server shell" => None,
+        _ if has_all(&stdio) => Some("those for HTTP"),
+        _ if has_all(&shell) => Some("`--finish-time` and those for HTTP"),
+        _ => None,
+    };
+    let own: Vec<_> = flags.iter().filter(|flag| except.is_none() || !has(&stdio, flag)).collect();
     if !own.is_empty() {
         *page += "\n| | |\n|---|---|\n";
     }
@@ -104,9 +111,9 @@ fn commands(command: &clap::Command, page: &mut String) {
         let default: String = default.map(|value| format!(" [default: {value}]")).collect();
         let _ = writeln!(page, "| `{}` | {}{default} |", shown(flag), cell(&help));
     }
-    if repeats {
-        *page += "\nIt also has the flags of [`mcpz server shell`](#mcpz-server-shell), except `--finish-time` \
-                  and those for HTTP.\n";
+    if let Some(except) = except {
+        let server = "[`mcpz server shell`](#mcpz-server-shell)";
+        let _ = writeln!(page, "\nIt also has the flags of {server}, except {except}.");
     }
     let visible = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
     for below in command.get_subcommands().filter(visible) {

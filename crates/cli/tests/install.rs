@@ -259,6 +259,17 @@ fn what_is_configured_answers_to_initialize() {
 }
 
 #[test]
+fn every_flag_of_a_server_on_standard_input_is_passed_on() {
+    let (home, file) = Home::with(case("cursor"), None);
+    let flags = ["--log-format", "json", "--max-answer", "30000", "--finish-time", "60"];
+    home.installed(&[&["cursor"], &flags[..]].concat());
+    assert_eq!(parsed(&file)["mcpServers"]["shell"], entry("cursor", &flags));
+    home.installed(&["cursor", "--", "--finish-time", "5"]);
+    assert_eq!(parsed(&file)["mcpServers"]["shell"], entry("cursor", &["--finish-time", "5"]));
+    assert_eq!(home.install(&["cursor", "--http", URL, "--finish-time", "5"]).1, 2);
+}
+
+#[test]
 fn flags_the_server_does_not_know_are_refused() {
     let (home, _) = Home::with(case("cursor"), None);
     let (said, code) = home.install(&["cursor", "--", "--sandbox", "tight"]);

@@ -7,7 +7,7 @@ use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, CommandFactory, ValueHint};
 
 use super::InstallError;
-use crate::args::{Args, InstallFlags, ShellFlags};
+use crate::args::{Args, InstallFlags, StdioFlags};
 use crate::environment;
 use crate::settings::{AuthKind, TOKEN_VARIABLE};
 
@@ -64,7 +64,7 @@ fn is_visible_ascii(text: &str) -> bool {
 /// The arguments that the client passes to mcpz: the server's flags as the user typed them, so that
 /// there is no second list of these flags to maintain.
 fn server_args(flags: &InstallFlags) -> Result<Vec<String>, InstallError> {
-    let server = ShellFlags::augment_args(clap::Command::new("mcpz server shell"));
+    let server = StdioFlags::augment_args(clap::Command::new("mcpz server shell"));
     let typed = Args::command().get_matches();
     let trailing = server.clone().no_binary_name(true).try_get_matches_from(&flags.server);
     let trailing = trailing.unwrap_or_else(|error| error.exit());

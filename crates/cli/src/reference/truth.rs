@@ -78,7 +78,7 @@ fn defaults_in_words_are_what_the_engine_does() {
 
 #[test]
 fn every_flag_reaches_its_setting() {
-    let scopes = [Scope::Shell, Scope::Server];
+    let scopes = [Scope::Shell, Scope::Stdio, Scope::Server];
     for flag in scopes.into_iter().flat_map(Settings::flags) {
         let name = format!("--{}", flag.get_long().unwrap());
         let value = match flag.get_value_names().map(|names| names[0].as_str()) {

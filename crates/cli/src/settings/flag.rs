@@ -56,7 +56,9 @@ impl HelpPosition {
 pub enum Scope {
     /// Every command that runs or judges commands.
     Shell,
-    /// `mcpz server shell` alone, which has those of every command, too.
+    /// `mcpz server shell` and `mcpz install`, which writes its command line. They have the flags above as well.
+    Stdio,
+    /// `mcpz server shell` alone, which has all flags.
     Server,
 }
 

@@ -71,8 +71,8 @@ section! {
         finish_time: Seconds<0> = Seconds(1),
             flag: Flag {
                 value: Some("SECONDS"),
-                // Only there is a client that can leave.
-                scope: Scope::Server,
+                // Other commands have no client that closes its input.
+                scope: Scope::Stdio,
                 ..Flag::new(
                     "finish-time",
                     Running(8),
