@@ -44,7 +44,9 @@ fn who_does_not_get_the_lock_runs_and_its_records_join_the_trail() {
     assert_eq!(refused["isError"], true);
     // So does a server that has only just begun.
     assert_eq!(start(&state, "").run("echo new")["output"], "new\n");
-    wait_until("ends are on record", || (verify(&state).0.contains(": 5 records\n")).then_some(()));
+    wait_until("ends are on record", || {
+        (verify(&state).0.contains("5 records are waiting")).then_some(())
+    });
     let (said, code) = verify(&state);
     assert!(said.ends_with("7 records in 3 files, none missing\n") && code == 0, "{said}");
     let tail = audit(&state, &["tail"]).0;
@@ -85,7 +87,7 @@ fn what_a_killed_server_has_left_waiting_joins_with_the_next() {
 fn what_is_changed_while_it_waits_shows() {
     let (mut server, state, locked) = start_and_lock("");
     server.run("echo secret");
-    wait_until("its end", || (verify(&state).0.contains(": 2 records\n")).then_some(()));
+    wait_until("its end", || (verify(&state).0.contains("2 records are waiting")).then_some(()));
     edit(&waiting(&state)[0], |lines| lines[0] = lines[0].replace("secret", "public"));
     let (said, code) = verify(&state);
     assert!(said.contains("line 1: this record was changed") && code == 1, "{said}");
@@ -138,7 +140,9 @@ fn a_server_that_closes_leaves_nothing_waiting() {
     server.run("echo while");
     // What another one has left waiting joins, too.
     start(&state, "").run("echo new");
-    wait_until("ends are on record", || (verify(&state).0.contains(": 4 records\n")).then_some(()));
+    wait_until("ends are on record", || {
+        (verify(&state).0.contains("4 records are waiting")).then_some(())
+    });
     drop(locked);
     server.close_stdin();
     server.wait();
