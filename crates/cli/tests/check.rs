@@ -90,7 +90,7 @@ fn a_files_rules_are_held_to_their_examples() {
     assert_eq!(code, 1);
     assert_eq!(
         said,
-        "mcpz: the rule `git push` should match its example `git pull` and does not\n"
+        "mcpz: the rule `git push` should match its example `git pull`, but does not\n"
     );
     // A server with such a policy does not start.
     let (_, said, code) = mcpz(&["server", "shell", "--config", path]);
