@@ -168,7 +168,10 @@ fn a_session_that_ends_at_a_limit_says_so() {
     let (mut server, _folder) = limited(LIMITS);
     let reply = server.call(json!({"command": BUSY_LOOP, "session": "work"}));
     assert_eq!(reply["limit"], "cpu_limit", "{reply}");
-    assert!(reply["message"].as_str().unwrap().contains("the session has ended"), "{reply}");
+    assert!(
+        reply["message"].as_str().unwrap().contains("this command ended the session"),
+        "{reply}"
+    );
     let reply = server.call(json!({"command": "echo anew", "session": "work"}));
     assert_eq!(reply["output"], "anew\n");
 }

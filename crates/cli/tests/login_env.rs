@@ -154,7 +154,7 @@ fn a_shell_that_takes_too_long_is_ended_with_all_it_started() {
     assert_eq!(
         user.said(),
         "mcpz: warning: commands get the server's own environment: the login shell /bin/bash took \
-         longer than 5 seconds to start\n"
+         longer than 5 s to start\n"
     );
 }
 

@@ -15,7 +15,7 @@ use mcpz_agent::Directory;
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::{Error, RefusedDirectory};
 use crate::resolved::Resolved;
 use crate::settings::Settings;
 
@@ -59,14 +59,10 @@ impl Bounds {
     }
 
     fn refusal(&self, path: &Path) -> Error {
-        let target = self.link_target(path);
-        let path = path.to_owned();
-        if let Some(target) = target {
-            return Error::LinkOutside { path, target };
-        }
+        let directory = RefusedDirectory { path: path.to_owned(), target: self.link_target(path) };
         match self.stays_within {
-            true => Error::DirectoryOutside { path, root: self.working_directory.clone() },
-            false => Error::DirectoryNotAllowed(path),
+            true => Error::DirectoryOutside { directory, root: self.working_directory.clone() },
+            false => Error::DirectoryNotAllowed(directory),
         }
     }
 

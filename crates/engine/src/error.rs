@@ -3,6 +3,7 @@
 //! Each text says what failed and with what value, then what to do about it if something can be done. Causes are not
 //! repeated in it: [`Error::chain`] adds them.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,22 +28,10 @@ pub enum Error {
     BadVariable(String),
     #[error("cannot enter the working directory {}", path.display())]
     Directory { path: PathBuf, source: io::Error },
-    #[error(
-        "{} is not within the allowed directories; add it to allowed_directories to allow it",
-        .0.display()
-    )]
-    DirectoryNotAllowed(PathBuf),
-    #[error(
-        "{} is outside of {}; add it to allowed_directories to allow it",
-        path.display(), root.display()
-    )]
-    DirectoryOutside { path: PathBuf, root: PathBuf },
-    #[error(
-        "{} leads through a symbolic link to {}, which is outside of the allowed directories; add it to \
-         allowed_directories to allow it",
-        path.display(), target.display()
-    )]
-    LinkOutside { path: PathBuf, target: PathBuf },
+    #[error("{0} is not within the allowed directories; add it to allowed_directories to allow it")]
+    DirectoryNotAllowed(RefusedDirectory),
+    #[error("{directory} is outside of {}; add it to allowed_directories to allow it", root.display())]
+    DirectoryOutside { directory: RefusedDirectory, root: PathBuf },
     #[error(
         "cannot keep commands within the allowed directories: the system call openat2 is not available; it needs \
          Linux 5.6 or newer, and a container that permits it"
@@ -116,6 +105,24 @@ pub enum Error {
     Cancelled,
     #[error("the server is shutting down")]
     Closed,
+}
+
+/// A directory outside of the bounds.
+#[derive(Debug)]
+pub struct RefusedDirectory {
+    pub path: PathBuf,
+    /// Where it really is, if it looks as if it were within bounds.
+    pub target: Option<PathBuf>,
+}
+
+impl fmt::Display for RefusedDirectory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match &self.target {
+            Some(target) => write!(f, " (a symbolic link leads to {})", target.display()),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Error {
