@@ -188,7 +188,7 @@ fn a_shell_that_cannot_be_interrupted_is_ended() {
     let endless = json!({"command": "while :; do :; done", "session": "work", "timeout": 0.2});
     let told = server.call(endless);
     assert_eq!(told["timed_out"], true);
-    assert!(told["message"].as_str().unwrap().contains("the session has ended"), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("this command ended the session"), "{told}");
     assert_eq!(say(&mut server, "echo fine")["output"], "fine\n");
 }
 
