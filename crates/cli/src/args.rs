@@ -44,7 +44,9 @@ pub enum Command {
     )]
     Call(CallFlags),
     /// Check whether a command may run, and why not
-    #[command(after_help = "Exit codes: 0 if it may run, or after a batch; 1 if not, or on error")]
+    #[command(
+        after_help = "Exit codes: 0 if the command may run, or after a batch; 1 if not, or on error"
+    )]
     Check(CheckFlags),
     /// Test a policy
     Policy {
@@ -66,7 +68,7 @@ pub enum Command {
     Doctor(DoctorFlags),
     /// Check whether an HTTP server is healthy
     #[command(
-        after_help = "Exit codes: 0 if it is, 1 if not, or if it does not answer within 10 seconds"
+        after_help = "Exit codes: 0 if the server is healthy, 1 if not, or if it does not answer within 10 seconds"
     )]
     Health {
         /// URL to check [default: /healthz at $MCP_HTTP_BIND, or on port 8000 of this machine]
@@ -80,7 +82,7 @@ pub enum Command {
     },
     /// Print the man page of mcpz, or write those of all commands
     Man {
-        /// Folder to write them to
+        /// Folder to write the pages to
         dir: Option<PathBuf>,
     },
     /// Try to get out of a sandbox
@@ -102,7 +104,7 @@ pub enum PolicyCommand {
 pub enum JobsCommand {
     /// List the jobs of all servers; * marks detached jobs, which outlive their server
     List {
-        /// Print them as JSON
+        /// Print the jobs as JSON
         #[arg(long)]
         json: bool,
     },

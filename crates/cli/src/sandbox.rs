@@ -1,6 +1,7 @@
 //! The sandbox that the settings ask for, and whether this machine can enforce it.
 //!
-//! Commands never get a weaker one: what cannot be enforced is an error that says why, and what to do.
+//! Without bubblewrap, Landlock and seccomp alone confine commands if nothing needs a mount, and the server warns.
+//! Anything else that cannot be enforced is an error that says why, and what to do: no command runs unconfined.
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -249,7 +249,7 @@ fn what_is_missing_around_it() {
         1,
     );
     let number = [("MCP_EXEC_MAX_OUTPUT_BYTES", "many")];
-    let parts: &[&str] = &["MCP_EXEC_MAX_OUTPUT_BYTES is `many`", "a whole number"];
+    let parts: &[&str] = &["MCP_EXEC_MAX_OUTPUT_BYTES is `many`", "must be a whole number"];
     check(&[(&["server", "shell"], parts)], &number, 1);
     let unwritable = [("XDG_STATE_HOME", "/proc")];
     let parts: &[&str] =

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use clap::{CommandFactory, Parser};
+use clap::{Arg, CommandFactory, Parser};
 use mcpz_agent::{Limits, Memory};
 use mcpz_sandbox::Mode;
 
@@ -33,13 +33,31 @@ fn effects(settings: &Settings) -> String {
     format!("{engine:#?}\n{tools:#?}\n{faces:#?}\n{others:#?}\n{sandbox:#?}\n{http:#?}")
 }
 
-/// The settings of a server with these flags.
-fn flags(flags: &[&str]) -> Settings {
+/// The settings of a server with these flags, unless one of them has a value that it does not accept.
+fn parse(flags: &[&str]) -> Result<Settings, clap::Error> {
     let all = [&["mcpz", "server", "shell"], flags].concat();
-    match Args::try_parse_from(all).unwrap().command {
-        Command::Server { server: Server::Shell(flags) } => flags.settings,
+    match Args::try_parse_from(all)?.command {
+        Command::Server { server: Server::Shell(flags) } => Ok(flags.settings),
         other => panic!("{other:?}"),
     }
+}
+
+fn flags(flags: &[&str]) -> Settings {
+    parse(flags).unwrap()
+}
+
+/// The settings with one more flag. Its value is one of its choices or, if it has none, the first sample that its
+/// parser accepts.
+fn with_flag(before: &[&str], flag: &Arg) -> Settings {
+    let name = format!("--{}", flag.get_long().unwrap());
+    if !flag.get_action().takes_values() {
+        return flags(&[before, &[&name]].concat());
+    }
+    let choices = flag.get_value_parser().possible_values().into_iter().flatten();
+    let choices: Vec<_> = choices.map(|choice| choice.get_name().to_owned()).collect();
+    let mut values = choices.iter().map(String::as_str).chain(["7000", "2GB", "a,b"]);
+    let accepted = values.find_map(|value| parse(&[before, &[&name, value]].concat()).ok());
+    accepted.unwrap_or_else(|| panic!("{name} accepts no sample value"))
 }
 
 #[test]
@@ -80,22 +98,11 @@ fn defaults_in_words_are_what_the_engine_does() {
 fn every_flag_reaches_its_setting() {
     let scopes = [Scope::Shell, Scope::Stdio, Scope::Server];
     for flag in scopes.into_iter().flat_map(Settings::flags) {
-        let name = format!("--{}", flag.get_long().unwrap());
-        let value = match flag.get_value_names().map(|names| names[0].as_str()) {
-            Some("SECONDS" | "CHARS") => Some("7000"),
-            Some("SIZE") => Some("2GB"),
-            Some("MODE") => Some("workspace"),
-            Some("KIND") => Some("none"),
-            Some("FORMAT") => Some("json"),
-            Some(_) if flag.get_action().takes_values() => Some("a,b"),
-            _ => None,
-        };
-        // What is about HTTP needs it.
-        let http = flag.get_help_heading() == Some("HTTP") && name != "--http";
-        let without = if http { vec!["--http"] } else { vec![] };
-        let with = [without.as_slice(), &[&name], value.as_slice()].concat();
-        let (set, unset) = (flags(&with), flags(&without));
-        assert_ne!(format!("{set:?}"), format!("{unset:?}"), "{name}");
+        // The other flags under this heading need `--http`.
+        let http = flag.get_help_heading() == Some("HTTP") && flag.get_id() != "http";
+        let before: &[&str] = if http { &["--http"] } else { &[] };
+        let (set, unset) = (with_flag(before, &flag), flags(before));
+        assert_ne!(format!("{set:?}"), format!("{unset:?}"), "--{}", flag.get_id());
     }
 }
 

@@ -1,4 +1,4 @@
-//! The environment variables that the program reads, each with what it is for.
+//! The environment variables that the program reads, and the one that it sets, each with its purpose.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,31 +12,32 @@ const OTHERS: &[(&str, &str)] = &[
     ("XDG_STATE_HOME", "The folder of records and detached jobs [`~/.local/state`]"),
     ("TMPDIR", "The folder for output that does not fit in memory [`/tmp`]"),
     ("PATH", "Where to find `bwrap`, a shell given without a path, and clients' programs"),
+    ("MCPZ_LOGIN_ENV", "mcpz sets it to `1` for the login shell that `--login-env` starts"),
     ("SHELL", "The login shell for `--login-env` [the one in `/etc/passwd`]"),
     ("NO_COLOR", "Turns colours off, even on a terminal"),
     ("CLICOLOR_FORCE", "Turns colours on, even without a terminal"),
     ("TERM", "`dumb` turns colours off"),
-    ("OTEL_EXPORTER_OTLP_ENDPOINT", "Where to send traces; `/v1/traces` is added to it"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "URL of the collector for traces; mcpz appends `/v1/traces`"),
     (
         "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-        "The same, used as it is; overrides `OTEL_EXPORTER_OTLP_ENDPOINT`",
+        "Full URL to send traces to, used as it is; overrides `OTEL_EXPORTER_OTLP_ENDPOINT`",
     ),
     ("OTEL_EXPORTER_OTLP_HEADERS", "Headers to send with traces; commands never receive them"),
-    ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "The same; overrides `OTEL_EXPORTER_OTLP_HEADERS`"),
+    ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "Overrides `OTEL_EXPORTER_OTLP_HEADERS`"),
     ("OTEL_EXPORTER_OTLP_PROTOCOL", "The protocol for traces; only `http/protobuf` is supported"),
-    ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "The same; overrides `OTEL_EXPORTER_OTLP_PROTOCOL`"),
+    ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "Overrides `OTEL_EXPORTER_OTLP_PROTOCOL`"),
     ("OTEL_EXPORTER_OTLP_TIMEOUT", "Milliseconds that a collector may take to respond [10000]"),
-    ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "The same; overrides `OTEL_EXPORTER_OTLP_TIMEOUT`"),
+    ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "Overrides `OTEL_EXPORTER_OTLP_TIMEOUT`"),
     ("OTEL_BSP_SCHEDULE_DELAY", "Milliseconds between two batches of traces [5000]"),
     ("OTEL_SERVICE_NAME", "The service name in traces [`mcpz`]"),
     ("OTEL_RESOURCE_ATTRIBUTES", "More attributes for traces, such as `team=a,env=b`"),
     ("OTEL_SDK_DISABLED", "`true` turns traces off"),
     ("OTEL_TRACES_EXPORTER", "`none` turns traces off"),
     ("CLAUDE_CONFIG_DIR", "The configuration folder of Claude Code, for `mcpz install`"),
-    ("CODEX_HOME", "The same for Codex"),
-    ("GEMINI_CLI_HOME", "The same for Gemini CLI"),
-    ("QWEN_HOME", "The same for Qwen Code"),
-    ("GOOSE_PATH_ROOT", "The same for Goose"),
+    ("CODEX_HOME", "The configuration folder of Codex, for `mcpz install`"),
+    ("GEMINI_CLI_HOME", "The folder with the `.gemini` of Gemini CLI, for `mcpz install`"),
+    ("QWEN_HOME", "The configuration folder of Qwen Code, for `mcpz install`"),
+    ("GOOSE_PATH_ROOT", "The folder with the `config` of Goose, for `mcpz install`"),
 ];
 
 /// Every variable the program reads, in order.

@@ -77,10 +77,10 @@ section! {
         /// The largest request body.
         max_body: Size = Size(HttpLimits::default().body as u64);
 
-        /// The largest request head.
+        /// The largest headers of a request.
         max_header: Size = Size(HttpLimits::default().header_bytes as u64);
 
-        /// Seconds to receive the head of a request, and between requests.
+        /// Seconds to receive the headers of a request, and between requests.
         header_time: u64 = HttpLimits::default().header_time.as_secs();
 
         /// Seconds to receive the body of a request.
@@ -92,13 +92,13 @@ section! {
         /// Connections that are open at once.
         connections: usize = HttpLimits::default().connections;
 
-        /// Sessions of one client; a new one evicts the least recently used.
+        /// HTTP sessions of one client; a new one evicts the least recently used.
         sessions_per_client: usize = HttpLimits::default().sessions;
 
-        /// Seconds until an unused session ends.
+        /// Seconds until an unused HTTP session ends, and until the jobs of a client that is gone are stopped.
         session_time: u64 = HttpLimits::default().session_time.as_secs();
 
-        /// Seconds that a command keeps running without its client.
+        /// Seconds that a command keeps running after its client loses the connection.
         grace: u64 = HttpLimits::default().grace.as_secs();
     }
 }

@@ -43,10 +43,10 @@ section! {
         /// Jobs of one client that run at once.
         jobs: usize = RunLimits::default().jobs;
 
-        /// Sessions of one client.
+        /// Shell sessions of one client.
         sessions: usize = RunLimits::default().sessions;
 
-        /// Seconds until an unused job or session is ended; 0 for never.
+        /// Seconds until an unused job or shell session is ended; 0 for never.
         idle: u64 = RunLimits::default().idle.map_or(0, |time| time.as_secs());
 
         /// The most memory a command may use; 0 for no limit.

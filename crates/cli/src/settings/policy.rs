@@ -42,7 +42,7 @@ section! {
         /// What to do with commands that look like an attack.
         threats: Threats = Threats::Warn;
 
-        /// Folders that redirections may write to.
+        /// Folders that redirections, and programs such as `cp` and `tee`, may write to.
         write_dirs: Vec<String> = Vec::new(), words: "everywhere";
     }
 }
@@ -86,6 +86,10 @@ impl FromFlag for Vec<Entry> {
 impl Value for Entry {
     fn kind() -> String {
         format!("{} or {}", String::kind(), FullEntry::kind())
+    }
+
+    fn kinds() -> String {
+        format!("{} or {}", String::kinds(), FullEntry::kinds())
     }
 
     fn toml(&self) -> Option<String> {

@@ -20,7 +20,7 @@ pub struct Row {
     pub key: &'static str,
     #[cfg_attr(not(test), expect(dead_code, reason = "for the manual"))]
     pub about: &'static str,
-    /// What a file can say: `number`, `list of text`.
+    /// What a file can say: `number`, `list of strings`.
     #[cfg_attr(not(test), expect(dead_code, reason = "for the manual"))]
     pub kind: fn() -> String,
     /// The default as a file would write it, if it can be written.

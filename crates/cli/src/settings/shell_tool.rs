@@ -17,7 +17,7 @@ use crate::log::Format;
 section! {
     /// How commands run, and through which tools.
     pub struct ShellTool {
-        /// The directory that commands start in, or below; they cannot start anywhere else.
+        /// Commands start in this directory, and may start only in it, below it, or in `allowed_directories`.
         working_dir: Option<PathBuf> = None,
             words: "the server's; calls can name any other",
             flag: Flag {
@@ -26,7 +26,7 @@ section! {
                 ..Flag::new(
                     "working-dir",
                     Running(1),
-                    "Directory to start in or below [default: current, or any]",
+                    "Commands start in or below PATH [default: current, or any]",
                 )
             };
 
@@ -55,7 +55,7 @@ section! {
         no_stderr: bool = false,
             flag: Flag::new("no-stderr", Running(4), "Suppress stderr in command output");
 
-        /// Seconds until a call that is still running becomes a job, if the job tools are offered.
+        /// Seconds until a call that is still running becomes a job; needs the tools `read_job` and `stop_job`.
         background_after: Option<Seconds<1>> = None,
             words: "never",
             flag: Flag {
@@ -98,7 +98,7 @@ section! {
                 )
             };
 
-        /// Logs everything to standard error.
+        /// Logs each command, and problems with connections, to standard error.
         verbose: bool = false,
             flag: Flag {
                 short: Some('v'),
@@ -112,14 +112,15 @@ section! {
                 ..Flag::new("log-format", Options(4), "Format of log lines on stderr: text or json")
             };
 
-        /// The default timeout of the tool `shell`, in seconds.
+        /// The default timeout of the tool `shell`, in seconds; overrides `timeout`, but not `--timeout`.
         default_timeout: Option<u64> = None,
             like: ShellSettings::default().default_timeout.as_secs();
 
         /// The longest timeout that the tool `shell` accepts, in seconds.
         max_timeout: u64 = ShellSettings::default().max_timeout.as_secs();
 
-        /// The most output that the tool `shell` returns; the rest is kept.
+        /// The most output in an answer of the tool `shell`; the rest is kept. `max_answer` sets a lower limit, unless a call
+        /// passes `max_output_size`, which can be at most 256 KiB.
         max_output_size: Size = Size(ShellSettings::default().max_output as u64);
 
         /// The longest answer of a tool, in characters of JSON.
@@ -145,10 +146,10 @@ section! {
         /// Variables that hold secrets although their names do not suggest it.
         secrets: Vec<String> = Vec::new();
 
-        /// Variables of the server that commands receive; `*` matches any characters.
+        /// Variables of the server that commands receive, besides those that most programs need; `*` matches any characters.
         env_pass: Option<Vec<String>> = None, words: "all";
 
-        /// Variables of the server that commands do not receive.
+        /// Variables of the server that commands do not receive, even if `env_pass` lists them.
         env_drop: Vec<String> = Vec::new();
 
         /// Whether commands receive the variables of your login shell.
@@ -167,7 +168,8 @@ fn timeouts() -> String {
     let tools = TOOLS.iter().filter(|tool| tool.timeout == Some(Timeout::Long));
     let names: Vec<_> = tools.map(|tool| format!("`{}`", tool.name)).collect();
     let (last, others) = names.split_last().expect("some tools run builds");
-    format!("`{short}`; `{long}` in {} and {last}", others.join(", "))
+    let shell = ShellSettings::default().default_timeout.as_secs();
+    format!("`{short}`; `{shell}` in `shell`; `{long}` in {} and {last}", others.join(", "))
 }
 
 /// Names of tools, with commas between them. A file has them as a list.

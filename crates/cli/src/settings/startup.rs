@@ -1,4 +1,4 @@
-//! Settings that a configuration file cannot have: they lead to it, or are for whoever starts the program.
+//! Settings that a configuration file cannot have: they lead to it, or only make sense when the program starts.
 
 use std::path::PathBuf;
 
@@ -48,11 +48,11 @@ section! {
         max_output_bytes: usize = ExecuteSettings::default().max_output_bytes,
             variable: "MCP_EXEC_MAX_OUTPUT_BYTES";
 
-        /// `1` to log complete answers of `execute` with `-v`.
+        /// With `-v`: `1` to log complete answers of the tool `execute`.
         log_full_output: bool = ExecuteSettings::default().log_full_output,
             variable: "MCP_EXEC_LOG_FULL_OUTPUT";
 
-        /// The bytes to log of an answer of `execute` with `-v`.
+        /// With `-v`: how many bytes to log of an answer of the tool `execute`.
         log_output_bytes: usize = ExecuteSettings::default().log_output_bytes,
             variable: "MCP_EXEC_LOG_OUTPUT_BYTES";
     }

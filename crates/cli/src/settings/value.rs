@@ -12,6 +12,11 @@ pub trait Value {
     /// What a file can say, in a word or two.
     fn kind() -> String;
 
+    /// The same for several of them.
+    fn kinds() -> String {
+        format!("{}s", Self::kind())
+    }
+
     /// The value as a file writes it; nothing for one that says nothing.
     fn toml(&self) -> Option<String>;
 
@@ -41,7 +46,7 @@ impl<T: Value> Value for Vec<T> {
     const OPTIONAL: bool = true;
 
     fn kind() -> String {
-        format!("list of {}", T::kind())
+        format!("list of {}", T::kinds())
     }
 
     fn toml(&self) -> Option<String> {
@@ -56,7 +61,7 @@ impl<T: Value> Value for Vec<T> {
 
 impl Value for BTreeMap<String, String> {
     fn kind() -> String {
-        "table of texts".to_owned()
+        "table of strings".to_owned()
     }
 
     fn toml(&self) -> Option<String> {
@@ -66,7 +71,7 @@ impl Value for BTreeMap<String, String> {
 
 impl Value for String {
     fn kind() -> String {
-        "text".to_owned()
+        "string".to_owned()
     }
 
     fn toml(&self) -> Option<String> {
@@ -76,7 +81,7 @@ impl Value for String {
 
 impl Value for PathBuf {
     fn kind() -> String {
-        "text".to_owned()
+        "string".to_owned()
     }
 
     fn toml(&self) -> Option<String> {
