@@ -26,7 +26,7 @@ use super::{Call, FaceSettings};
 use crate::budget::{size, size_as_json};
 use crate::watcher::CallOutcome;
 
-pub const DESCRIPTION: &str = "Execute a shell command and return its output. A timeout ends everything \
+pub const DESCRIPTION: &str = "Execute a shell command and return its output. A timeout kills everything \
     it started.";
 
 /// How output is counted: the text of the answer is JSON, and is sent as a string.
@@ -51,7 +51,7 @@ pub struct Params {
     environment: Option<BTreeMap<String, String>>,
     /// Text for stdin
     stdin: Option<String>,
-    /// Run it as a job: see read_job
+    /// Run it as a job; see read_job
     #[serde(default)]
     background: bool,
     /// A job that outlives the server

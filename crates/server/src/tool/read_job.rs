@@ -14,7 +14,8 @@ use super::error::ToolError;
 use super::jobs::{JobReport, OutputRequest, WaitParams, find_job, parse_cursor, report};
 use super::paging::check_limit;
 
-pub const DESCRIPTION: &str = "State and new output of a background job, at once or after waiting";
+pub const DESCRIPTION: &str =
+    "Read a background job's state and new output, at once or after waiting";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

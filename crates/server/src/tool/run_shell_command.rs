@@ -76,7 +76,7 @@ pub struct Reply {
     #[serde(skip_serializing_if = "Option::is_none")]
     signal: Option<i32>,
     background_pids: Vec<i32>,
-    /// The job of these processes, for stop_job
+    /// Job id of these processes, for stop_job
     #[serde(skip_serializing_if = "Option::is_none")]
     background_job: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,12 +87,12 @@ pub struct Reply {
     cpu_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_rss_bytes: Option<u64>,
-    /// The limit it exceeded
+    /// The limit it exceeded: oom_killed, pids_limit, cpu_limit or file_size_limit
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lost_bytes: Option<u64>,
-    /// Why the command looks dangerous
+    /// Why the command looks dangerous, and what the sandbox refused
     #[serde(skip_serializing_if = "Option::is_none")]
     warnings: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Ends a job with every process it started.
+//! Stops a job and all its processes.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::answer::{Answer, answer_as_json};
 use super::error::ToolError;
 use super::jobs::{JobReport, find_job};
 
-pub const DESCRIPTION: &str = "End a background job with everything it started";
+pub const DESCRIPTION: &str = "Stop a background job and all its processes";
 
 /// The longest grace period, in milliseconds.
 const MAX_GRACE: u64 = 60_000;
@@ -23,7 +23,7 @@ pub struct Params {
     job_id: String,
     /// First signal [default: SIGTERM, to all]
     signal: Option<String>,
-    /// Time before the rest is killed [default: 2000]
+    /// Milliseconds before SIGKILL [default: 2000]
     grace_ms: Option<u64>,
 }
 
