@@ -1,15 +1,15 @@
 //! How fast mcpz is.
 //!
-//! Everything is measured against what cannot be beaten, in the same run and turn by turn: starting
-//! the same process without a server (bare), and the least that can be called a server (minimal).
+//! mcpz is compared with two baselines, in the same run and turn by turn: the same process without a server (bare),
+//! and a minimal server (minimal).
 //! Only the ratios mean anything; the machine's other work moves all of them.
 //!
 //!     mcpz-bench [--quick] [--scale] [--write FOLDER] [MCPZ]
 
+mod bare;
 mod client;
 mod company;
 mod effort;
-mod floor;
 mod guest;
 mod hardship;
 mod http;

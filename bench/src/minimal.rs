@@ -17,7 +17,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde::Deserialize;
 
-use crate::floor;
+use crate::bare;
 
 /// What is listened to. Each stands at the number of its descriptor.
 enum Source {
@@ -237,7 +237,7 @@ impl Output {
 
 impl Run {
     fn start(command: &str, id: u64, output: Rc<Output>) -> Self {
-        let (child, pipe) = floor::spawn(command);
+        let (child, pipe) = bare::spawn(command);
         let watched = File::from(OwnedFd::from(pipe));
         Self { child, watched, silent: false, printed: Vec::new(), id, output }
     }

@@ -1,4 +1,4 @@
-//! The numbers as a picture: bars against the floor, which is a line.
+//! The numbers as a picture: a bar for each server. The bare baseline, without a server, is a line.
 //!
 //! Plain SVG with its own style, for light and dark pages; nothing is loaded from elsewhere.
 
@@ -18,17 +18,17 @@ const MOST: f64 = 3.0;
 const STYLE: &str = "\
 text{font:13px system-ui,sans-serif;fill:#1f2328}
 .head{font-weight:600}.small{font-size:11px;fill:#59636e}
-.mcpz{fill:#0969da}.minimal{fill:#9ea7b0}.floor{stroke:#cf222e;stroke-width:1.5}
+.mcpz{fill:#0969da}.minimal{fill:#9ea7b0}.bare{stroke:#cf222e;stroke-width:1.5}
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}
-.mcpz{fill:#4493f8}.minimal{fill:#656c76}.floor{stroke:#ff7b72}}";
+.mcpz{fill:#4493f8}.minimal{fill:#656c76}.bare{stroke:#ff7b72}}";
 
 /// Draws the rows that are meant to be.
 pub fn draw(rows: &[Row], machine: &str) -> String {
     let mut body = String::new();
     let mut y = legend(&mut body, machine);
     let panels = [
-        (Panel::Time, "How long it takes, × the floor (shorter is better)"),
-        (Panel::Rate, "How many a second, × the floor (longer is better)"),
+        (Panel::Time, "How long it takes, × bare (shorter is better)"),
+        (Panel::Rate, "How many a second, × bare (longer is better)"),
     ];
     for (panel, title) in panels {
         let rows: Vec<_> = rows.iter().filter(|row| row.panel == Some(panel)).collect();
@@ -39,7 +39,7 @@ pub fn draw(rows: &[Row], machine: &str) -> String {
     let names: Vec<_> = rows.iter().filter(|row| row.panel.is_some()).map(describe).collect();
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {y}\" role=\"img\" \
-         aria-labelledby=\"title desc\">\n<title id=\"title\">mcpz against the floor</title>\n\
+         aria-labelledby=\"title desc\">\n<title id=\"title\">mcpz compared with two baselines</title>\n\
          <desc id=\"desc\">{}</desc>\n<style>{STYLE}</style>\n{body}</svg>\n",
         escape(&names.join("; "))
     )
@@ -53,15 +53,15 @@ fn legend(body: &mut String, machine: &str) -> f64 {
         line(body, format_args!(r#"<text x="{}" y="18">{name}</text>"#, x + 18.0));
         x += room;
     }
-    line(body, format_args!(r#"<path class="floor" d="M{} 6v16"/>"#, x + 6.0));
-    let floor = "the floor: the same without any server";
-    line(body, format_args!(r#"<text x="{}" y="18">{floor}</text>"#, x + 14.0));
+    line(body, format_args!(r#"<path class="bare" d="M{} 6v16"/>"#, x + 6.0));
+    let bare = "bare: the same without a server";
+    line(body, format_args!(r#"<text x="{}" y="18">{bare}</text>"#, x + 14.0));
     let machine = escape(machine);
     line(body, format_args!(r#"<text class="small" x="0" y="40">{machine}</text>"#));
     56.0
 }
 
-/// Draws a title, bars and the floor. Returns where the next thing goes.
+/// Draws a title, bars and the line of the bare baseline. Returns where the next thing goes.
 fn draw_panel(body: &mut String, title: &str, rows: &[&Row], top: f64) -> f64 {
     line(body, format_args!(r#"<text class="head" x="0" y="{}">{title}</text>"#, top + 16.0));
     let ratios = rows.iter().flat_map(|row| [row.times_bare(), row.ratio(row.minimal)]);
@@ -83,7 +83,7 @@ fn draw_panel(body: &mut String, title: &str, rows: &[&Row], top: f64) -> f64 {
         y += LINE;
     }
     let (x, length) = (LEFT + scale, y - begin);
-    line(body, format_args!(r#"<path class="floor" d="M{x:.1} {begin}v{length}"/>"#));
+    line(body, format_args!(r#"<path class="bare" d="M{x:.1} {begin}v{length}"/>"#));
     y + 12.0
 }
 
@@ -98,7 +98,7 @@ fn bar(body: &mut String, class: &str, y: f64, width: f64) -> f64 {
 /// A row in words, for those who do not see the picture.
 fn describe(row: &Row) -> String {
     let ratio = row.times_bare().unwrap_or_default();
-    format!("{}: {ratio:.2} times the floor", name(row))
+    format!("{}: {ratio:.2} times the bare baseline", name(row))
 }
 
 /// What is measured, without the unit: a ratio has none.
@@ -151,7 +151,7 @@ mod tests {
         let many: Vec<_> = (0..5).flat_map(|_| rows()).collect();
         let picture = draw(&many, "Linux");
         assert!(picture.len() < 10_000, "{}", picture.len());
-        assert!(picture.contains("true: 1.20 times the floor"));
+        assert!(picture.contains("true: 1.20 times the bare baseline"));
         assert!(picture.contains("a &lt; b &amp; c") && !picture.contains("b & c"));
         assert_eq!(picture.matches("<text").count(), picture.matches("</text>").count());
     }

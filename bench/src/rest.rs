@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::Bench;
+use crate::bare::Bare;
 use crate::client::Client;
-use crate::floor::Bare;
 use crate::processes::memory_of_tree;
 use crate::runner::{NOTHING, Runner};
 use crate::statistics::{median, timed};

@@ -3,14 +3,14 @@
 use std::process::Command;
 
 use crate::Bench;
+use crate::bare::Bare;
 use crate::client::Client;
-use crate::floor::Bare;
 use crate::processes::Times;
 use crate::runner::{NOTHING, Runner};
 use crate::statistics::{median, percentile};
 use crate::table::{Panel, Row, Target};
 
-/// The floor, us and the minimal server.
+/// Bare, mcpz and the minimal server.
 struct Contest {
     name: &'static str,
     runners: [Box<dyn Runner>; 3],

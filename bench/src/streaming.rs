@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::client::Client;
 use crate::statistics::percentile;
 use crate::table::{Panel, Row};
-use crate::{Bench, floor};
+use crate::{Bench, bare};
 
 /// Time between lines. Progress is told ten times a second at most.
 const PAUSE: Duration = Duration::from_millis(110);
@@ -60,7 +60,7 @@ fn through_server(bench: &Bench, command: &str) -> Vec<f64> {
 }
 
 fn without_server(command: &str) -> Vec<f64> {
-    let (mut child, pipe) = floor::spawn(command);
+    let (mut child, pipe) = bare::spawn(command);
     let lines = BufReader::new(pipe).lines().map_while(Result::ok);
     let delays = lines
         .map(|written| (now(), written))

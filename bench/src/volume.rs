@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::processes::memory_of_tree;
 use crate::statistics::{median, timed};
 use crate::table::{Panel, Row, Target};
-use crate::{Bench, floor};
+use crate::{Bench, bare};
 
 /// Bytes of a line. Each has its number.
 const LINE: u64 = 100;
@@ -100,7 +100,7 @@ fn write_lines(path: &Path, lines: u64) {
 
 /// What no recorder can do without: read the pipe, write the file.
 fn plain_reader(command: &str, copy: &Path) {
-    let (mut shell, mut pipe) = floor::spawn(command);
+    let (mut shell, mut pipe) = bare::spawn(command);
     let mut file = File::create(copy).expect("there is room");
     let mut buffer = vec![0; 64 << 10];
     loop {

@@ -1,4 +1,4 @@
-//! What cannot be beaten: starting the process, reading its output and waiting for it.
+//! The bare baseline, without a server: starting the process, reading its output and waiting for it.
 
 use std::io::{PipeReader, Read};
 use std::process::{Child, Command, Stdio};
