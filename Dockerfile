@@ -1,10 +1,10 @@
-# mcpz for a sandbox of its own: one tool, over HTTP, for whoever has the token.
+# mcpz in a container, which takes the place of the sandbox: one tool, over HTTP, for clients with the token.
 #
 #     docker build -t mcpz .
 #     docker run --rm -p 127.0.0.1:8000:8000 -e MCP_HTTP_TOKEN=… mcpz
 #
-# is then at http://localhost:8000/mcp; a server with another name is told so with --allowed-host.
-# What else commands need is installed in an image that is built FROM this one.
+# The server is then at http://localhost:8000/mcp. For another host name, add --allowed-host NAME.
+# If commands need other programs, install them in an image of your own, FROM this one.
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
 COPY . .
@@ -14,7 +14,7 @@ FROM debian:bookworm-slim
 LABEL org.opencontainers.image.title="mcpz" \
     org.opencontainers.image.description="The shell that language models use" \
     org.opencontainers.image.licenses="MIT OR Apache-2.0"
-# The registry of MCP servers wants the name that is in server.json.
+# The MCP registry requires the name from server.json.
 ARG SERVER_NAME=io.github.OWNER/mcpz
 LABEL io.modelcontextprotocol.server.name="$SERVER_NAME"
 RUN groupadd --gid 10001 mcpz \
@@ -23,10 +23,10 @@ RUN groupadd --gid 10001 mcpz \
 COPY --from=build /out/mcpz /usr/local/bin/mcpz
 COPY LICENSE-MIT LICENSE-APACHE /usr/local/share/doc/mcpz/
 COPY packaging/container.toml /etc/mcpz/config.toml
-# By number, so that Kubernetes can tell that it is not root.
+# As numbers, so that Kubernetes can check that this is not root.
 USER 10001:10001
 WORKDIR /work
-# Not the one in the home, which commands could write.
+# The file in the home folder could be changed by commands.
 ENV MCPZ_CONFIG=/etc/mcpz/config.toml XDG_STATE_HOME=/var/lib MCP_HTTP_BIND=0.0.0.0:8000
 EXPOSE 8000
 HEALTHCHECK --interval=30s --timeout=12s --start-period=5s CMD ["/usr/local/bin/mcpz", "health"]
