@@ -1,7 +1,7 @@
 //! Errors about writing records and reading the trail.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -20,4 +20,9 @@ impl Error {
     pub fn chain(&self) -> String {
         mcpz_runtime::with_causes(self)
     }
+}
+
+/// Makes an error about reading `path`.
+pub fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
+    |source| Error::Read { path: path.to_owned(), source }
 }

@@ -6,10 +6,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use crate::error::{Error, unreadable};
 use crate::files;
 use crate::line::{JOINED, Line};
-use crate::unreadable;
 
 /// All complete lines of a trail, oldest first, followed by those that wait to join it.
 pub fn audit_lines(folder: &Path) -> Result<impl Iterator<Item = String> + use<>, Error> {

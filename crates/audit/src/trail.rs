@@ -25,19 +25,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::AuditSettings;
 use crate::files::{self, FileLock, LockMode};
 use crate::head::{HEAD_FILE, Head};
 use crate::line::{Line, Link, MAX_LINE, compose, compose_joined};
 use crate::mac::{Key, sha256};
 use crate::record::{RepairRecord, RotationRecord};
+use crate::settings::AuditSettings;
 use crate::waiting::{WaitingFile, WaitingLine, write_whole};
 
 /// How long to wait for the lock. Others usually hold it for microseconds; one that does not was probably stopped.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
-
-/// The lowest size at which a file is rotated: more than what is written at the start of one.
-pub const MIN_SIZE: u64 = 4 << 10;
 
 pub struct Trail {
     settings: AuditSettings,
@@ -211,7 +208,9 @@ impl Trail {
 
     /// Makes sure that we hold the lock of the current file, know its end, and that it is not full.
     fn ensure_locked(&mut self, opened: &mut Opened) -> io::Result<()> {
-        while self.lock.is_none() || self.size >= self.settings.max_size.max(MIN_SIZE) {
+        while self.lock.is_none()
+            || self.size >= self.settings.max_size.max(AuditSettings::MIN_SIZE)
+        {
             let path = files::current(&self.settings.folder);
             if self.lock.is_some() {
                 self.write_head(opened)?;

@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Error;
+use crate::error::{Error, unreadable};
 use crate::files::{self, FileLock, LockMode};
 use crate::head::{HEAD_FILE, Head};
 use crate::line::{Line, Link, MAX_LINE};
 use crate::mac::Key;
 use crate::record::{RepairRecord, RotationRecord};
-use crate::unreadable;
 use crate::writer::{RecordKind, Unended, Writer};
 
 /// How long to wait for writers.

@@ -23,10 +23,9 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::Error;
+use crate::error::{Error, unreadable};
 use crate::files::{self, FileLock, LockMode};
 use crate::reader::audit_lines;
-use crate::unreadable;
 
 /// How many abandoned writers are claimed at a time. Each is an open file.
 const MAX_CLAIMED: usize = 100;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_engine::Closing;
-use mcpz_runtime::Later;
+use mcpz_runtime::{Later, random_name};
 use mcpz_server::{
     Allowed, Auth, HttpLimits, HttpSettings, Keys, MemoryLimits, OAuth, OAuthSettings, Tenants,
-    random_name, serve_http,
+    serve_http,
 };
 use tokio::net::TcpListener;
 use tokio_rustls::rustls::ServerConfig;

@@ -15,11 +15,12 @@ use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
 use crate::names::Names;
 use crate::paths::WorkingDirectories;
+use crate::policy::{Policy, Scene, Unresolved};
+use crate::programs;
 use crate::rule::{CommandName, Match};
 use crate::script::{MAX_COMMANDS, ParseError, Script, Shell, SimpleCommand, Span, Word};
 use crate::threats::{self, Threat};
 use crate::variables::{Effect, effect};
-use crate::{Policy, Scene, Unresolved, programs};
 
 /// How many commands may start one another: `env env env ls`.
 const MAX_WRAPPERS: u32 = 8;

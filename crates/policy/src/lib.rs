@@ -25,6 +25,7 @@ mod judge;
 mod knowledge;
 mod names;
 mod paths;
+mod policy;
 mod programs;
 mod rule;
 mod script;
@@ -33,51 +34,13 @@ mod threats;
 mod variables;
 
 pub use denial::{Denial, Why};
+pub use policy::{Policy, Scene, Threats, Unresolved};
 pub use programs::reads_programs;
 pub use rule::{Rule, RuleError, glob};
 pub use script::{MAX_TEXT, Shell, Span};
 pub use threats::Threat;
 
 use judge::{Judge, Ruling};
-
-/// What may run. Deny wins over allow; an empty allow list allows everything.
-#[derive(Debug, Clone, Default)]
-pub struct Policy {
-    pub allow: Vec<Rule>,
-    pub deny: Vec<Rule>,
-    pub unresolved: Unresolved,
-    pub threats: Threats,
-    /// Folders that redirections and common programs may write to. Empty means everywhere.
-    pub write_dirs: Vec<String>,
-}
-
-/// What to do with a command that only the run will know.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Unresolved {
-    #[default]
-    Deny,
-    Allow,
-}
-
-/// What to do with a command that looks like an attack.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Threats {
-    Off,
-    #[default]
-    Warn,
-    Deny,
-}
-
-/// Where and how a command would run.
-#[derive(Debug, Clone, Copy)]
-pub struct Scene<'a> {
-    pub directory: &'a str,
-    pub home: Option<&'a str>,
-    /// Variables that the request sets for it.
-    pub variables: &'a [(String, String)],
-    /// Whether its input is typed later, and judged then.
-    pub typed: bool,
-}
 
 /// The verdict, and what to warn about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,11 +78,6 @@ impl Judgement {
 }
 
 impl Policy {
-    /// Whether it refuses anything.
-    pub fn restricts(&self) -> bool {
-        !self.allow.is_empty() || !self.deny.is_empty() || !self.write_dirs.is_empty()
-    }
-
     /// Judges a script. `shell` is the path of the shell that would run it.
     pub fn judge(&self, text: &str, shell: &str, scene: &Scene<'_>) -> Judgement {
         if !self.restricts() && (self.threats == Threats::Off || !threats::may_be_in(text)) {

@@ -39,7 +39,6 @@ pub use http::{
     Allowed, Auth, Backend, Fetching, HttpLimits, HttpSettings, Keys, OAuth, OAuthSettings,
     Principal, Source, serve_http,
 };
-pub use mcpz_runtime::random_name;
 pub use memory::MemoryLimits;
 pub use serve::{serve, serve_stdio};
 pub use tenants::Tenants;

@@ -119,8 +119,8 @@ section! {
         /// The longest timeout that the tool `shell` accepts, in seconds.
         max_timeout: u64 = ShellSettings::default().max_timeout.as_secs();
 
-        /// The most output in an answer of the tool `shell`; the rest is kept. `max_answer` sets a lower limit, unless a call
-        /// passes `max_output_size`, which can be at most 256 KiB.
+        /// The most output in an answer of the tool `shell`; the rest is kept. `max_answer` sets a lower limit, unless
+        /// a call passes `max_output_size`, which can be at most 256 KiB.
         max_output_size: Size = Size(ShellSettings::default().max_output as u64);
 
         /// The longest answer of a tool, in characters of JSON.
@@ -146,7 +146,8 @@ section! {
         /// Variables that hold secrets although their names do not suggest it.
         secrets: Vec<String> = Vec::new();
 
-        /// Variables of the server that commands receive, besides those that most programs need; `*` matches any characters.
+        /// Variables of the server that commands receive, besides those that most programs need; `*` matches any
+        /// characters.
         env_pass: Option<Vec<String>> = None, words: "all";
 
         /// Variables of the server that commands do not receive, even if `env_pass` lists them.

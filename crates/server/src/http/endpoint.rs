@@ -10,7 +10,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
-use mcpz_runtime::spawn_blocking;
+use mcpz_runtime::{random_name, spawn_blocking};
 use rmcp::model::{
     ClientRequest, ErrorCode, ErrorData, GetExtensions, GetMeta, JsonRpcMessage, ProtocolVersion,
 };
@@ -280,7 +280,7 @@ impl<R: Backend> Endpoint<R> {
         if !self.sessions.make_room(principal, self.settings.limits.sessions) {
             return Err(Refusal::Busy);
         }
-        let id = crate::random_name().map_err(|_| Refusal::Busy)?;
+        let id = random_name().map_err(|_| Refusal::Busy)?;
         let handler = self.backend.handler(principal);
         let starter = move |transport, client, ended: CancellationToken| {
             let handler = handler.clone();

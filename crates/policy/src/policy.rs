@@ -1,0 +1,49 @@
+//! What a command is judged by: the policy, and the scene it would run in.
+
+use crate::rule::Rule;
+
+/// What may run. Deny wins over allow; an empty allow list allows everything.
+#[derive(Debug, Clone, Default)]
+pub struct Policy {
+    pub allow: Vec<Rule>,
+    pub deny: Vec<Rule>,
+    pub unresolved: Unresolved,
+    pub threats: Threats,
+    /// Folders that redirections and common programs may write to. Empty means everywhere.
+    pub write_dirs: Vec<String>,
+}
+
+/// What to do with a command that only the run will know.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Unresolved {
+    #[default]
+    Deny,
+    Allow,
+}
+
+/// What to do with a command that looks like an attack.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Threats {
+    Off,
+    #[default]
+    Warn,
+    Deny,
+}
+
+/// Where and how a command would run.
+#[derive(Debug, Clone, Copy)]
+pub struct Scene<'a> {
+    pub directory: &'a str,
+    pub home: Option<&'a str>,
+    /// Variables that the request sets for it.
+    pub variables: &'a [(String, String)],
+    /// Whether its input is typed later, and judged then.
+    pub typed: bool,
+}
+
+impl Policy {
+    /// Whether it refuses anything.
+    pub fn restricts(&self) -> bool {
+        !self.allow.is_empty() || !self.deny.is_empty() || !self.write_dirs.is_empty()
+    }
+}
