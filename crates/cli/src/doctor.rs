@@ -212,6 +212,10 @@ fn check_sandbox(setup: &Setup, findings: &mut Findings) {
                 false => findings.fair("sandbox", error.to_string(), fix),
             }
         }
+        Err(error @ SandboxError::Trial(_)) => {
+            let fix = "try it in a project folder (-w), which you can write to";
+            findings.fair("sandbox", with_causes(&error), fix);
+        }
         Err(error) => findings.fair("sandbox", with_causes(&error), "fix what the error says"),
     }
 }

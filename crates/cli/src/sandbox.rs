@@ -30,7 +30,7 @@ pub enum SandboxError {
     Net(#[from] RulesError),
     #[error(transparent)]
     View(#[from] ViewError),
-    #[error("cannot test the sandbox; `mcpz doctor` shows what this machine supports")]
+    #[error("cannot test the sandbox")]
     Trial(#[source] std::io::Error),
     #[error("this machine cannot enforce the requested sandbox:{}", list(.0))]
     Impossible(Vec<Obstacle>),

@@ -111,7 +111,7 @@ fn what_is_refused_leaves_a_line_and_does_not_run() {
 fn what_looks_like_an_attack_and_runs_is_recorded_with_the_warning() {
     let state = support::state();
     let mut server = start(&state, "");
-    server.run("base64 -d </dev/null | sh");
+    server.run("base64 -d </dev/null | sh; base64 -d </dev/null | sh");
     settled(&state);
     server.run("echo");
     settled(&state);

@@ -183,7 +183,9 @@ impl Gate<'_> {
             }
             directory => directory,
         };
-        let warnings = threats.iter().map(|threat| threat.what).collect();
+        let mut warnings: Vec<_> = threats.iter().map(|threat| threat.what).collect();
+        warnings.sort_unstable();
+        warnings.dedup();
         Ok((directory, Permit { rules, warnings }))
     }
 
