@@ -5,12 +5,13 @@
 mod support;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use support::audit::{folder, records, verify};
+use support::audit::{self, folder, records, verify};
 use support::disk::Disk;
 use support::{Gate, MCPZ, Server, kill, wait_until};
 use tempfile::{NamedTempFile, TempDir};
@@ -125,6 +126,30 @@ fn a_detached_job_that_ends_on_a_full_disk_has_its_end_recorded_when_there_is_ro
     wait_until("the recorders have left", || (writers(&state) == 0).then_some(()));
     let (said, code) = verify(&state);
     assert!(said.ends_with("none missing\n") && code == 0, "{said}");
+}
+
+#[test]
+fn a_detached_job_that_cannot_start_on_a_full_disk_has_its_end_recorded_when_there_is_room() {
+    let Some((disk, state)) = small_disk() else { return };
+    let jobs = folder(&state).join("jobs");
+    let _elsewhere = own_disk(&jobs);
+    let mut server = audit::start(&state, "[limits]\njobs = 1\n");
+    let job = server.call(json!({"command": "true", "detach": true}));
+    server.tool("read_job", json!({"job_id": job["job_id"], "wait_for": "exit"}));
+    wait_for_ends(&state);
+    // The recorder of the next job waits for the only lock, in vain, while the disk becomes full.
+    let locks = std::fs::read_dir(jobs.join("locks")).unwrap();
+    let locks: Vec<_> = locks.map(|lock| File::open(lock.unwrap().path()).unwrap()).collect();
+    locks.iter().for_each(|lock| lock.lock().unwrap());
+    let asked = json!({"command": "true", "detach": true});
+    let id = server.ask("tools/call", json!({"name": "execute_command", "arguments": asked}));
+    wait_until("it is on record", || (!endless(&state).is_empty()).then_some(()));
+    fill(&disk, &mut server);
+    let answer = server.answer(id);
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    disk.clear();
+    wait_for_ends(&state);
+    close(server);
 }
 
 #[test]

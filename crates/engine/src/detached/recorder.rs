@@ -63,14 +63,24 @@ pub fn record(program: PathBuf, variables: Variables) -> io::Result<()> {
         .on_thread_park(move || idle.catch_up())
         .build()?;
     runtime.block_on(async {
-        match begin(launch, start, later.clone()).await {
+        let secrets = Secrets::new(std::mem::take(&mut launch.secrets));
+        let redaction = Redaction { log_commands: launch.log_commands, secrets: secrets.clone() };
+        let audit = Audit::new(launch.audit.clone(), redaction, later.clone());
+        match begin(launch, start, secrets, audit.clone(), later.clone()).await {
             Ok(running) => {
                 // The server may be gone. The job is meant to outlive it.
                 let _ = answer(&mut output, &Launched::Begun);
                 drop(output);
                 running.finish(&later).await
             }
-            Err(error) => answer(&mut output, &Launched::Failed(error.chain())),
+            Err(error) => {
+                let answered = answer(&mut output, &Launched::Failed(error.chain()));
+                drop(output);
+                // The server leaves it to us to record why.
+                later.catch_up();
+                let _ = timeout(MAX_DISK_WAIT, audit.wait_for_pending()).await;
+                answered
+            }
         }
     })
 }
@@ -108,11 +118,14 @@ struct Ready {
     sandbox: Option<Arc<Sandbox>>,
 }
 
-async fn begin(mut launch: Launch, start: Start, later: Later) -> Result<RunningJob, Error> {
+async fn begin(
+    mut launch: Launch,
+    start: Start,
+    secrets: Secrets,
+    audit: Audit,
+    later: Later,
+) -> Result<RunningJob, Error> {
     launch.manifest.recorder = std::process::id() as i32;
-    let secrets = Secrets::new(std::mem::take(&mut launch.secrets));
-    let redaction = Redaction { log_commands: launch.log_commands, secrets: secrets.clone() };
-    let audit = Audit::new(launch.audit.clone(), redaction, later.clone());
     let recorded = audit.adopt(&launch.manifest.run)?;
     let plan = Plan {
         program: std::mem::take(&mut launch.program),
