@@ -262,9 +262,10 @@ fn a_frozen_process_ends_too() {
     let mark = mark();
     let reply = server.call(json!({
         "command": "sleep 300 & echo $! > $FOLDER/cgroup.procs
-            echo FROZEN > $FOLDER/freezer.state; cat $FOLDER/freezer.state; wait",
+            echo FROZEN > $FOLDER/freezer.state
+            until grep FROZEN $FOLDER/freezer.state; do sleep 0.01; done; wait",
         "environment": {"MARK": mark, "FOLDER": folder},
-        "timeout": 1,
+        "timeout": 3,
     }));
     assert_eq!(reply["output"], "FROZEN\n");
     assert!(reply["background_pids"].is_null(), "{reply}");
