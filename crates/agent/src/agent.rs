@@ -36,8 +36,9 @@ use crate::keeper_count::KeeperCount;
 use crate::launcher::close_on_exec_from;
 use crate::limits::Limits;
 use crate::memory::release_code_pages;
+use crate::signals::{self, Waited};
 use crate::socket::{self, Inbox};
-use crate::{signals, tree};
+use crate::tree;
 
 /// How long to kill the processes that a killed keeper left behind.
 const ORPHAN_KILL_TIME: Duration = Duration::from_secs(3);
@@ -119,7 +120,8 @@ struct ForkedKeeper {
 impl Agent {
     fn serve(&mut self) -> Result<(), AgentError> {
         loop {
-            if signals::wait(Some(self.server.as_fd()), [None; 2], None).socket {
+            let socket = Some(self.server.as_fd());
+            if signals::wait(&Waited { socket, ..Waited::default() }).socket {
                 match self.inbox.fill(self.server.as_fd(), RecvFlags::DONTWAIT) {
                     Ok(0) => return Ok(()),
                     Ok(_) | Err(Errno::AGAIN) => {}
@@ -320,7 +322,8 @@ impl Agent {
     fn wait_for_keepers(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while !self.keepers.is_empty() && Instant::now() < until {
-            signals::wait(None, [None; 2], Some(until.saturating_duration_since(Instant::now())));
+            let timer = Some(until.saturating_duration_since(Instant::now()));
+            signals::wait(&Waited { timer, ..Waited::default() });
             self.reap_keepers();
         }
     }

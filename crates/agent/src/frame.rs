@@ -22,11 +22,12 @@ use mcpz_sandbox::Permissions;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::exec_rules::{ExecRules, RefusedExec};
 use crate::inspect::{Answer, Question};
 use crate::limits::{Limit, Limits};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 9;
+pub const VERSION: u16 = 10;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -130,6 +131,8 @@ pub struct Spawn<H = OwnedFd> {
     pub joined: bool,
     /// Whether the program gets a control channel: it reads from [`CONTROL_FD`] and replies on [`REPLY_FD`].
     pub controlled: bool,
+    /// What it and all it starts may execute, if not everything.
+    pub exec_rules: Option<ExecRules>,
 }
 
 /// The working directory of a program.
@@ -150,8 +153,8 @@ pub struct Attached;
 impl<H> Spawn<H> {
     /// The same request with another directory.
     fn with_directory<T>(self, directory: Directory<T>) -> Spawn<T> {
-        let Self { program, environment, stdin, joined, controlled, .. } = self;
-        Spawn { program, directory, environment, stdin, joined, controlled }
+        let Self { program, environment, stdin, joined, controlled, exec_rules, .. } = self;
+        Spawn { program, directory, environment, stdin, joined, controlled, exec_rules }
     }
 }
 
@@ -228,6 +231,8 @@ pub struct Exit {
     pub left: Vec<i32>,
     /// The limit that ended it, if one did.
     pub limit: Option<Limit>,
+    /// What it was not allowed to execute.
+    pub refused: Vec<RefusedExec>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -328,6 +333,7 @@ mod tests {
                 stdin,
                 joined,
                 controlled,
+                exec_rules: None,
             },
         )
     }
@@ -396,8 +402,9 @@ mod tests {
         let program = Program::Script { shell: "sh".into(), text };
         let directory = Directory::Own;
         let (environment, stdin) = (Vec::new(), Stdin::Null);
+        let (joined, controlled, exec_rules) = (false, false, None);
         let spawn =
-            Spawn { program, directory, environment, stdin, joined: false, controlled: false };
+            Spawn { program, directory, environment, stdin, joined, controlled, exec_rules };
         let mut bytes = Vec::new();
         assert!(matches!(
             encode(&KeeperRequest::Spawn(spawn), &mut bytes),

@@ -26,6 +26,8 @@ use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use serde::{Deserialize, Serialize};
 
 use crate::ancestry::Identity;
+use crate::exec_lock::ExecLock;
+use crate::exec_rules::{ExecRules, RefusedExec};
 use crate::tree;
 
 /// How much of a command line to read at most.
@@ -50,6 +52,10 @@ pub enum Question {
     HidesInput,
     /// Resizes the terminal.
     Resize { rows: u16, columns: u16 },
+    /// Allows the processes of the run to execute more than before.
+    Permit(ExecRules),
+    /// What were they not allowed to execute since this was last asked?
+    RefusedExecs,
 }
 
 /// The answer to a [`Question`].
@@ -58,6 +64,7 @@ pub enum Answer {
     Processes(Vec<Identity>),
     Readers(Vec<InputReader>),
     YesNo(bool),
+    RefusedExecs(Vec<RefusedExec>),
 }
 
 /// A program that reads the input of a run.
@@ -74,10 +81,11 @@ pub struct Subject<'a> {
     /// The first process, while it is alive.
     pub first: Option<i32>,
     pub terminal: Option<BorrowedFd<'a>>,
+    pub exec_lock: Option<&'a mut ExecLock>,
 }
 
 impl Subject<'_> {
-    pub fn answer(&self, question: &Question) -> Answer {
+    pub fn answer(&mut self, question: &Question) -> Answer {
         match question {
             Question::Processes => Answer::Processes(identities(&tree::scan_children(own()))),
             Question::Others => {
@@ -93,6 +101,14 @@ impl Subject<'_> {
             Question::Listens { port } => Answer::YesNo(ports::listens(&pids_below(), *port)),
             Question::HidesInput => Answer::YesNo(self.hides_input()),
             Question::Resize { rows, columns } => Answer::YesNo(self.resize(*rows, *columns)),
+            Question::Permit(rules) => {
+                let lock = self.exec_lock.as_mut();
+                Answer::YesNo(lock.map(|lock| lock.permit(rules.clone())).is_some())
+            }
+            Question::RefusedExecs => {
+                let lock = self.exec_lock.as_mut();
+                Answer::RefusedExecs(lock.map(|lock| lock.take_refused()).unwrap_or_default())
+            }
         }
     }
 

@@ -23,12 +23,13 @@ use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::cgroup::KeeperCgroup;
-use crate::frame::{KeeperEvent, KeeperRequest, Spawn};
+use crate::exec_lock::ExecLock;
+use crate::frame::{Failure, KeeperEvent, KeeperRequest, Spawn, Stage};
 use crate::keeper_count::KeeperCount;
 use crate::launcher::{ChildCgroup, Launched, Launcher, resources};
 use crate::limit_watch::LimitWatch;
 use crate::limits::Limits;
-use crate::signals::{self, Woken};
+use crate::signals::{self, Waited, Woken};
 use crate::socket::{self, Inbox};
 use crate::tree;
 use run::Run;
@@ -51,6 +52,8 @@ pub struct Keeper {
     limits: Limits,
     cgroup: Option<KeeperCgroup>,
     keeper_count: KeeperCount,
+    /// Installed for the first run that may not execute everything.
+    exec_lock: Option<ExecLock>,
 }
 
 /// The server hung up or sent garbage: the keeper ends.
@@ -68,7 +71,8 @@ impl Keeper {
         let (agent, inbox, mut cgroup) = (getppid(), Inbox::default(), cgroup);
         cgroup.iter_mut().for_each(KeeperCgroup::enter);
         let launcher = Launcher::new(&limits, restrictions)?;
-        Ok(Self { agent, socket, inbox, launcher, limits, cgroup, keeper_count })
+        let exec_lock = None;
+        Ok(Self { agent, socket, inbox, launcher, limits, cgroup, keeper_count, exec_lock })
     }
 
     fn is_orphan(&self) -> bool {
@@ -107,21 +111,27 @@ impl Keeper {
     }
 
     /// Supervises one run, from its start until nothing of it is left.
-    fn supervise(&mut self, spawn: Spawn) -> Result<(), Hangup> {
+    fn supervise(&mut self, mut spawn: Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
+        if let Err(failure) = self.install_lock(&spawn) {
+            return self.send(&[KeeperEvent::Failed(failure)], &[]);
+        }
         self.cgroup.iter_mut().for_each(KeeperCgroup::rejoin_memory);
         let cgroup = self.cgroup.as_ref();
         let child_cgroup = ChildCgroup {
             folder: cgroup.and_then(KeeperCgroup::folder),
             counts_memory: cgroup.is_some_and(|cgroup| cgroup.enforced().memory.is_some()),
         };
-        let launched = self.launcher.launch(&spawn, child_cgroup);
-        // Closes the run's directory, which the keeper must not keep open.
-        drop(spawn);
-        let launched = match launched {
+        let token = self.exec_lock.as_ref().map_or(0, ExecLock::token);
+        let launched = match self.launcher.launch(&spawn, child_cgroup, token) {
             Ok(launched) => launched,
             Err(failure) => return self.send(&[KeeperEvent::Failed(failure)], &[]),
         };
+        if let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) {
+            lock.begin(rules, &launched.path, &spawn.program, launched.pid);
+        }
+        // Closes the run's directory, which the keeper must not keep open.
+        drop(spawn);
         let limits = LimitWatch::new(
             launched.pid,
             self.limits,
@@ -149,6 +159,7 @@ impl Keeper {
                 run.server_gone_since.get_or_insert_with(Instant::now);
             }
             if empty {
+                self.exec_lock.iter_mut().for_each(ExecLock::end);
                 self.cgroup = self.cgroup.take().and_then(KeeperCgroup::renew);
                 return if hung_up { Err(Hangup) } else { Ok(()) };
             }
@@ -170,14 +181,18 @@ impl Keeper {
                 }
                 let again =
                     run.timer().map_or(AGENT_CHECK_INTERVAL, |it| it.min(AGENT_CHECK_INTERVAL));
-                signals::wait(None, [None; 2], Some(again));
+                let execs = self.exec_lock.as_ref().map(AsFd::as_fd);
+                let waited = Waited { execs, timer: Some(again), ..Waited::default() };
+                self.answer_execs(signals::wait(&waited));
                 continue;
             }
-            hung_up = self.wait(&mut run).is_err();
+            let woken;
+            (woken, hung_up) = self.wait(&mut run);
             while !hung_up {
                 match self.next_request() {
                     Ok(Some(KeeperRequest::Ask(question))) => {
-                        let answer = KeeperEvent::Answered(run.answer(&question));
+                        let answer = run.answer(&question, self.exec_lock.as_mut());
+                        let answer = KeeperEvent::Answered(answer);
                         hung_up = self.send(&[answer], &[]).is_err();
                     }
                     Ok(Some(request)) => {
@@ -190,6 +205,25 @@ impl Keeper {
                     Err(Hangup) => hung_up = true,
                 }
             }
+            self.answer_execs(woken);
+        }
+    }
+
+    /// Makes the kernel ask before programs are executed, if this run needs that and no earlier one did.
+    fn install_lock(&mut self, spawn: &Spawn) -> Result<(), Failure> {
+        if spawn.exec_rules.is_some() && self.exec_lock.is_none() {
+            let failed = |error: std::io::Error| Failure {
+                stage: Stage::Confinement,
+                errno: error.raw_os_error().unwrap_or(libc::EIO),
+            };
+            self.exec_lock = Some(ExecLock::install().map_err(failed)?);
+        }
+        Ok(())
+    }
+
+    fn answer_execs(&mut self, woken: Woken) {
+        if woken.exec {
+            self.exec_lock.iter_mut().for_each(ExecLock::answer_next);
         }
     }
 
@@ -201,8 +235,13 @@ impl Keeper {
     fn report(&mut self, run: &mut Run, empty: bool) -> Result<(), Hangup> {
         let launched = run.unreported_start();
         let started = launched.as_ref().map(Launched::event);
-        let events: Vec<_> =
-            started.into_iter().chain(run.unreported_end(empty, self.cgroup.as_mut())).collect();
+        let mut ended = run.unreported_end(empty, self.cgroup.as_mut());
+        if let (Some(KeeperEvent::Exited { exit, .. }), Some(lock)) =
+            (&mut ended, &mut self.exec_lock)
+        {
+            exit.refused = lock.take_refused();
+        }
+        let events: Vec<_> = started.into_iter().chain(ended).collect();
         let pipes: Vec<_> = launched.iter().flat_map(Launched::fds).collect();
         self.send(&events, &pipes)
     }
@@ -216,20 +255,19 @@ impl Keeper {
     }
 
     /// Waits for the server, the end of a child, an alarm or the timer, and receives what the server sent. Kills a
-    /// run that has reached a limit.
-    fn wait(&mut self, run: &mut Run) -> Result<(), Hangup> {
+    /// run that has reached a limit. The second result is whether the server hung up.
+    fn wait(&mut self, run: &mut Run) -> (Woken, bool) {
         let alarms = match run.is_being_terminated() {
             false => self.cgroup.as_ref().map_or([None; 2], KeeperCgroup::alarms),
             true => [None; 2],
         };
-        let Woken { socket, alarm } = signals::wait(Some(self.socket.as_fd()), alarms, run.timer());
-        if run.limits.check(alarm, self.cgroup.as_mut(), self.keeper_count.get()) {
+        let socket = Some(self.socket.as_fd());
+        let execs = self.exec_lock.as_ref().map(AsFd::as_fd);
+        let woken = signals::wait(&Waited { socket, alarms, execs, timer: run.timer() });
+        if run.limits.check(woken.alarm, self.cgroup.as_mut(), self.keeper_count.get()) {
             run.kill_now(self.cgroup.as_mut());
         }
-        match socket {
-            true => self.receive(RecvFlags::DONTWAIT),
-            false => Ok(()),
-        }
+        (woken, woken.socket && self.receive(RecvFlags::DONTWAIT).is_err())
     }
 
     fn receive(&mut self, flags: RecvFlags) -> Result<(), Hangup> {

@@ -69,6 +69,8 @@ pub struct Launched {
     pub stdio: ParentEnds,
     /// The control pipe to write to and the reply pipe to read from, if the program has them.
     pub control: Option<(OwnedFd, OwnedFd)>,
+    /// The `PATH` it runs with.
+    pub path: Vec<u8>,
 }
 
 impl Launcher {
@@ -104,8 +106,13 @@ impl Launcher {
         }
     }
 
-    /// Starts the program in a session of its own.
-    pub fn launch(&mut self, spawn: &Spawn, cgroup: ChildCgroup<'_>) -> Result<Launched, Failure> {
+    /// Starts the program in a session of its own. A filter may demand the token for that.
+    pub fn launch(
+        &mut self,
+        spawn: &Spawn,
+        cgroup: ChildCgroup<'_>,
+        token: u64,
+    ) -> Result<Launched, Failure> {
         let script = match &spawn.program {
             Program::Script { text, .. } if text.len() >= MAX_ARGUMENT => {
                 Some(script_file(text.as_bytes()).map_err(resources)?)
@@ -114,7 +121,8 @@ impl Launcher {
         };
         let argv = c_strings(arguments(&spawn.program, script.is_some()))?;
         let environment = self.environment_of(spawn)?;
-        let programs = candidates(argv.first(), &environment)?;
+        let path = path_of(&environment).to_vec();
+        let programs = candidates(argv.first(), &path)?;
         let (directory, handle) = match &spawn.directory {
             Directory::Own => (None, None),
             Directory::Path(path) => (Some(c_string(path.as_os_str().as_bytes().to_vec())?), None),
@@ -154,6 +162,7 @@ impl Launcher {
             memory: self.memory,
             counts_memory: cgroup.counts_memory,
             nice: self.nice,
+            token,
             failure: None,
         };
         let raised = self.oom_score.as_ref().inspect(|score| score.raise());
@@ -163,7 +172,7 @@ impl Launcher {
         // SAFETY: the child wrote through the pointer we passed; a plain read could be compiled to use the
         // value from before the clone.
         match unsafe { ptr::read_volatile(&raw const plan.failure) } {
-            None => Ok(Launched { pid, stdio, control }),
+            None => Ok(Launched { pid, stdio, control, path }),
             Some(failure) => {
                 // SAFETY: reaps our own child, which has already exited; its status is not needed.
                 unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
@@ -225,19 +234,22 @@ fn arguments(program: &Program, script_file: bool) -> Vec<OsString> {
 }
 
 /// The paths to try: the program's own path, or its name in each folder of the `PATH` it will run with.
-fn candidates(name: Option<&CString>, environment: &[CString]) -> Result<Vec<CString>, Failure> {
+fn candidates(name: Option<&CString>, path: &[u8]) -> Result<Vec<CString>, Failure> {
     let name = name.ok_or(invalid())?;
     if name.as_bytes().contains(&b'/') {
         return Ok(vec![name.clone()]);
     }
-    let path = environment.iter().find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="));
-    let path = path.unwrap_or(b"/usr/local/bin:/usr/bin:/bin");
     path.split(|byte| *byte == b':')
         .map(|folder| {
             let folder = if folder.is_empty() { b".".as_slice() } else { folder };
             c_string([folder, b"/", name.as_bytes()].concat())
         })
         .collect()
+}
+
+fn path_of(environment: &[CString]) -> &[u8] {
+    let path = environment.iter().find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="));
+    path.unwrap_or(b"/usr/local/bin:/usr/bin:/bin")
 }
 
 /// A sealed file in memory that holds a script.

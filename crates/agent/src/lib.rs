@@ -62,6 +62,8 @@ mod ancestry;
 mod cgroup;
 mod descriptor;
 mod error;
+mod exec_lock;
+mod exec_rules;
 mod frame;
 mod inspect;
 mod keeper;
@@ -89,6 +91,8 @@ pub use ancestry::{Ancestry, Identity, ProcessHandle, Supervisor};
 pub use cgroup::AgentCgroups;
 pub use descriptor::{is_all_read, path_of};
 pub use error::LinkError;
+pub use exec_lock::can_lock;
+pub use exec_rules::{AllowedProgram, ExecRules, MayRun, RefusedBecause, RefusedExec};
 pub use frame::{
     Attached, CONTROL_FD, Confinement, Directory, Exit, Failure, FrameError, MAX_FRAME, Program,
     REPLY_FD, Spawn, Stage, Status, Stdin, Usage, decode, encode,

@@ -45,21 +45,34 @@ pub struct Woken {
     pub socket: bool,
     /// One of the alarms has gone off.
     pub alarm: bool,
+    /// A process wants to execute something.
+    pub exec: bool,
 }
 
-/// Waits until `socket` is readable, an alarm goes off, a child ends or the time is over.
-pub fn wait(
-    socket: Option<BorrowedFd<'_>>,
-    alarms: [Option<Alarm<'_>>; 2],
-    timer: Option<Duration>,
-) -> Woken {
-    let socket = socket.map(|socket| (socket, PollFlags::IN));
+/// What to wait for, besides the end of a child.
+#[derive(Default)]
+pub struct Waited<'a> {
+    /// Until it is readable.
+    pub socket: Option<BorrowedFd<'a>>,
+    pub alarms: [Option<Alarm<'a>>; 2],
+    /// Until a process asks here whether it may execute something.
+    pub execs: Option<BorrowedFd<'a>>,
+    /// Until this time is over.
+    pub timer: Option<Duration>,
+}
+
+/// Waits until one of these happens, or a child ends.
+pub fn wait(waited: &Waited<'_>) -> Woken {
+    let Waited { socket, alarms, execs, timer } = waited;
+    let readable = |fd: &Option<BorrowedFd<'_>>| fd.map(|fd| (fd.as_raw_fd(), PollFlags::IN));
+    let alarm = |at: usize| alarms[at].map(|(fd, flags)| (fd.as_raw_fd(), flags));
     // The kernel ignores a negative descriptor.
-    let mut waiting = [socket, alarms[0], alarms[1]].map(|waited| libc::pollfd {
-        fd: waited.map_or(-1, |(fd, _)| fd.as_raw_fd()),
-        events: waited.map_or(0, |(_, flags)| flags.bits() as i16),
-        revents: 0,
-    });
+    let mut waiting =
+        [readable(socket), alarm(0), alarm(1), readable(execs)].map(|waited| libc::pollfd {
+            fd: waited.map_or(-1, |(fd, _)| fd),
+            events: waited.map_or(0, |(_, flags)| flags.bits() as i16),
+            revents: 0,
+        });
     let time = timer.map(|timer| libc::timespec {
         tv_sec: timer.as_secs() as libc::time_t,
         tv_nsec: timer.subsec_nanos().into(),
@@ -72,7 +85,7 @@ pub fn wait(
         libc::ppoll(waiting.as_mut_ptr(), waiting.len() as libc::nfds_t, time, &mask)
     };
     let woken = |at: usize| ready > 0 && waiting[at].revents != 0;
-    Woken { socket: woken(0), alarm: woken(1) || woken(2) }
+    Woken { socket: woken(0), alarm: woken(1) || woken(2), exec: woken(3) }
 }
 
 fn all() -> sigset_t {

@@ -5,7 +5,7 @@ use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use mcpz_policy::{Judgement, Policy, Rule, RuleError, Scene, Span, Verdict};
+use mcpz_policy::{Judgement, Lock, MayRun, Policy, Rule, RuleError, Scene, Span, Verdict};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -128,7 +128,15 @@ fn as_json(judgement: &Judgement) -> serde_json::Value {
     );
     let threats: Vec<_> = threats.collect();
     match &judgement.verdict {
-        Verdict::Allow => json!({"verdict": "allow", "threats": threats}),
+        Verdict::Allow => {
+            let executes = judgement.lock.as_ref().map(executes);
+            match executes {
+                Some(executes) => {
+                    json!({"verdict": "allow", "executes": executes, "threats": threats})
+                }
+                None => json!({"verdict": "allow", "threats": threats}),
+            }
+        }
         Verdict::Deny(denial) => json!({
             "verdict": "deny",
             "reason": denial.to_string(),
@@ -148,7 +156,13 @@ fn rendered(command: &str, judgement: &Judgement, coloured: bool) -> String {
         false => text.to_owned(),
     };
     let mut text = match &judgement.verdict {
-        Verdict::Allow => format!("{}\n  {command}", paint("32", "allowed")),
+        Verdict::Allow => {
+            let allowed = format!("{}\n  {command}", paint("32", "allowed"));
+            match &judgement.lock {
+                Some(lock) => format!("{allowed}\nexecutes\n  {}", executes(lock).join("\n  ")),
+                None => allowed,
+            }
+        }
         Verdict::Deny(denial) => {
             let marked = marked(command, &denial.span, &denial.to_string());
             format!("{}\n{}", paint("31", "denied"), marked)
@@ -159,6 +173,24 @@ fn rendered(command: &str, judgement: &Judgement, coloured: bool) -> String {
         text = format!("{text}\n{}\n{marked}", paint("33", "warning"));
     }
     text
+}
+
+/// What the lock lets the command execute, in words.
+fn executes(lock: &Lock) -> Vec<String> {
+    let denied = match lock.denied.is_empty() {
+        true => String::new(),
+        false => format!(", except {}", lock.denied.join(", ")),
+    };
+    let Some(programs) = &lock.allowed else { return vec![format!("everything{denied}")] };
+    let named = programs.iter().filter(|program| program.named);
+    let described = named.map(|program| match &program.may_run {
+        MayRun::Anything => format!("{}, and whatever it runs{denied}", program.name),
+        MayRun::Only(needed) if !needed.is_empty() => {
+            format!("{}, and what it needs: {}", program.name, needed.join(", "))
+        }
+        MayRun::Only(_) | MayRun::AsBefore => program.name.clone(),
+    });
+    described.collect()
 }
 
 /// The lines of a command. Below the line where the part begins are marks and the words.

@@ -70,6 +70,7 @@ pub fn run(flags: &DoctorFlags) -> Result<ExitCode, Box<dyn Error>> {
     findings.good("mcpz", format!("version {}, {}", env!("CARGO_PKG_VERSION"), kernel()));
     if let Some(setup) = check_settings(flags, &mut findings) {
         check_state(&setup, &mut findings);
+        check_lock(&setup, &mut findings);
         check_sandbox(&setup, &mut findings);
         check_limits(&setup, &mut findings);
     }
@@ -191,6 +192,20 @@ fn try_writing(folder: &Path) -> io::Result<()> {
 }
 
 /// How much of a sandbox this machine can enforce: of the one in the settings, or of the one to recommend.
+/// Whether the kernel can hold commands to the policy.
+fn check_lock(setup: &Setup, findings: &mut Findings) {
+    if setup.engine.lock {
+        return findings.good("policy", "the kernel holds commands to it (lock)");
+    }
+    if let Some(error) = &setup.no_lock {
+        findings.fair(
+            "policy",
+            format!("the kernel cannot hold commands to it (lock): {error}"),
+            "use Linux 5.19 or later, and a container that allows the `seccomp` call",
+        );
+    }
+}
+
 fn check_sandbox(setup: &Setup, findings: &mut Findings) {
     let wanted = setup.sandbox.mode().is_some();
     let mode = setup.sandbox.mode().unwrap_or(Mode::Workspace);

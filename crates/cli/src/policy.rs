@@ -1,10 +1,10 @@
 //! Everything that says which commands may run, combined into one policy: `--allow`, `--deny`,
 //! `blocked_commands`, an assistant's settings file. It holds for every tool.
 
-use mcpz_policy::{Policy, Rule, RuleError, Threats, Unresolved};
+use mcpz_policy::{Policy, Rule, RuleError, Runs, Threats, Unresolved};
 
 use crate::restrictions::{ImportedRules, RestrictionsError};
-use crate::settings::{self, Entry, Settings};
+use crate::settings::{self, Entry, RunsEntry, Settings};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
@@ -51,7 +51,12 @@ pub fn load(settings: &Settings) -> Result<Policy, PolicyError> {
             settings::Threats::Deny => Threats::Deny,
         },
         write_dirs: policy.write_dirs(),
+        runs: policy.runs().into_iter().map(runs).collect(),
     })
+}
+
+fn runs(entry: RunsEntry) -> Runs {
+    Runs { program: entry.program, may_run: entry.may_run }
 }
 
 fn rules(entries: &[Entry]) -> Result<Vec<Rule>, RuleError> {

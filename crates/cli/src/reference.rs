@@ -164,6 +164,7 @@ fn keys(table: &str, rows: Vec<Row>, page: &mut String) {
             _ if inner.is_empty() => continue,
             "policy.allow" => "`[[policy.allow]]` and `[[policy.deny]]`".to_owned(),
             "policy.deny" => continue,
+            "policy.runs" => "`[[policy.runs]]`".to_owned(),
             _ => format!("`[{path}]`"),
         };
         let _ = writeln!(page, "\n#### {heading}");

@@ -37,6 +37,7 @@ fn serve(settings: &Settings) -> Result<ExitCode, Box<dyn Error>> {
     setup.log.catch_panics();
     warn_of_allowed_runners(setup.log, &setup.engine.policy);
     warn_of_missing_job_tools(&setup);
+    warn_of_missing_lock(&setup);
     match (setup.verbose, &http) {
         (true, _) => setup.log.start(Detail::Everything),
         // A service for many clients is watched by its log.
@@ -74,6 +75,14 @@ fn warn_of_allowed_runners(log: Format, policy: &mcpz_policy::Policy) {
     if !runners.is_empty() {
         let runners = runners.join(", ");
         log.warn(&format!("the allow list contains programs that can run any other: {runners}"));
+    }
+}
+
+fn warn_of_missing_lock(setup: &Setup) {
+    if let Some(error) = &setup.no_lock {
+        setup.log.warn(&format!(
+            "this kernel cannot hold commands to the policy ({error}); only what mcpz understands of them is checked"
+        ));
     }
 }
 

@@ -35,7 +35,7 @@ pub use file::{FileError, load as load_file, path as file_path};
 pub use flag::{Scope, whole_number};
 pub use http::Http;
 pub use limits::Limits;
-pub use policy::{Entry, Policy};
+pub use policy::{Entry, Policy, RunsEntry};
 #[cfg(test)]
 pub use row::Row;
 pub use row::Section;

@@ -3,6 +3,7 @@
 //! `mcpz call`, `check` and `doctor` use the same, so they see what a server with these settings would see.
 
 mod limits;
+mod lock;
 mod tools;
 
 use std::io;
@@ -37,6 +38,8 @@ pub struct Setup {
     /// How long calls may take to finish once the client has closed its input.
     pub finish_time: Duration,
     pub log: Format,
+    /// Why the kernel does not hold commands to the policy, although it should.
+    pub no_lock: Option<io::Error>,
     /// How much memory messages may take.
     pub memory: MemoryLimits,
     /// Where calls are traced, if they are.
@@ -87,6 +90,11 @@ pub enum SetupError {
     WorkingDir { path: PathBuf, source: io::Error },
     #[error(transparent)]
     Shell(#[from] UnusableShell),
+    #[error(
+        "lock in [policy] is true, but this kernel cannot ask before a program is executed; leave it out or set it to \
+         false"
+    )]
+    NoLock { source: io::Error },
 }
 
 impl Setup {
@@ -111,6 +119,7 @@ impl Setup {
             found => found?,
         };
         let faces = tools::faces(settings)?;
+        let lock = lock::lock(&policy, settings.policy.lock())?;
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
             environment: environment.build(&ours, shell),
@@ -120,6 +129,7 @@ impl Setup {
             working_directory: working_dir(tool.working_dir())?,
             timeout: faces.timeout,
             policy,
+            lock: lock.on,
             home: environment::home(),
             runs: limits::runs(&settings.limits)?,
             limits: limits::usage(&settings.limits)?,
@@ -141,6 +151,7 @@ impl Setup {
             verbose: tool.verbose(),
             finish_time: finish_time(tool.finish_time().0)?,
             log,
+            no_lock: lock.missing,
             memory: limits::messages(&settings.limits)?,
             spans: None,
         })

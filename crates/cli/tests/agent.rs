@@ -25,6 +25,7 @@ fn spawn(program: Program) -> Spawn {
         stdin: Stdin::Null,
         joined: false,
         controlled: false,
+        exec_rules: None,
     }
 }
 

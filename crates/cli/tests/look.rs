@@ -34,6 +34,7 @@ impl Asked {
             stdin,
             joined: false,
             controlled: false,
+            exec_rules: None,
         };
         let mut process = link.spawn(FIRST_OWNER, spawn).unwrap();
         let ProcessEvent::Started(started) = process.next().await else { panic!("it starts") };

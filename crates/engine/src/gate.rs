@@ -11,14 +11,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpz_agent::{Directory, Spawn, Stdin};
+use mcpz_agent::{Directory, ExecRules, Spawn, Stdin};
 use mcpz_audit::{Audit, Permit, RecordedRun, RequestedRun, Source};
 use mcpz_output::Secrets;
-use mcpz_policy::{Judgement, Scene, Verdict};
+use mcpz_policy::{Judgement, Lock, Scene, Verdict};
 
 use crate::bounds::Bounds;
 use crate::environment::{Environment, Login};
 use crate::error::Error;
+use crate::exec_rules::exec_rules;
 use crate::owner_identity::OwnerIdentity;
 use crate::request::{Command, Input, Origin, RunRequest, TerminalSize};
 use crate::resolved::{Program, Resolved};
@@ -52,6 +53,8 @@ pub struct Plan {
     /// What is masked in its output.
     pub secrets: Secrets,
     pub description: Option<String>,
+    /// What it may execute, for a shell that runs already.
+    pub exec_rules: Option<ExecRules>,
 }
 
 impl Cleared {
@@ -68,6 +71,15 @@ impl Cleared {
     pub fn into_parts(self) -> (Spawn, Plan, RecordedRun) {
         (self.spawn, self.plan, self.recorded)
     }
+}
+
+/// On which terms a request may run.
+struct Admitted {
+    /// The directory to enter.
+    directory: Directory,
+    /// The grounds for allowing it.
+    permit: Permit,
+    lock: Option<Lock>,
 }
 
 /// What every request has to pass.
@@ -97,7 +109,8 @@ impl Gate<'_> {
         origin: &Origin,
         request: Resolved,
     ) -> Result<Cleared, Error> {
-        self.pass(owner, origin, request, Judgement::allowed()).await
+        let lock = self.settings.policy.lock_of_session();
+        self.pass(owner, origin, request, Judgement { lock, ..Judgement::allowed() }).await
     }
 
     /// The same for the user's login shell, which runs in the user's home.
@@ -113,7 +126,7 @@ impl Gate<'_> {
         let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
         let recorded = self.audit.record_start(&asked(&request, origin.source(LOGIN)), &permit)?;
         let directory = Directory::Path(login.directory.clone());
-        Ok(self.prepare(request, directory, permit, recorded))
+        Ok(self.prepare(request, Admitted { directory, permit, lock: None }, recorded))
     }
 
     async fn pass(
@@ -124,15 +137,15 @@ impl Gate<'_> {
         judgement: Judgement,
     ) -> Result<Cleared, Error> {
         let asked = asked(&request, origin.source(owner.name()));
-        let (directory, permit) = match self.admit(&request, judgement) {
+        let admitted = match self.admit(&request, judgement) {
             Ok(admitted) => admitted,
             Err(error) => {
                 self.audit.record_refusal(&asked, &error.reason()).await?;
                 return Err(error);
             }
         };
-        let recorded = self.audit.record_start(&asked, &permit)?;
-        Ok(self.prepare(request, directory, permit, recorded))
+        let recorded = self.audit.record_start(&asked, &admitted.permit)?;
+        Ok(self.prepare(request, admitted, recorded))
     }
 
     /// Asks the policy about a request.
@@ -165,14 +178,10 @@ impl Gate<'_> {
         }
     }
 
-    /// Checks a request, and returns the directory to enter and the grounds for allowing it.
-    fn admit(
-        &self,
-        request: &Resolved,
-        judgement: Judgement,
-    ) -> Result<(Directory, Permit), Error> {
+    /// Checks a request, and returns on which terms it may run.
+    fn admit(&self, request: &Resolved, judgement: Judgement) -> Result<Admitted, Error> {
         check_bytes(request)?;
-        let Judgement { verdict, threats, rules } = judgement;
+        let Judgement { verdict, threats, rules, lock } = judgement;
         if let Verdict::Deny(denial) = verdict {
             return Err(Error::Refused(denial));
         }
@@ -186,17 +195,13 @@ impl Gate<'_> {
         let mut warnings: Vec<_> = threats.iter().map(|threat| threat.what).collect();
         warnings.sort_unstable();
         warnings.dedup();
-        Ok((directory, Permit { rules, warnings }))
+        let lock = lock.filter(|_| self.settings.lock);
+        Ok(Admitted { directory, permit: Permit { rules, warnings }, lock })
     }
 
     /// Prepares what the agent and the task need to run a recorded request.
-    fn prepare(
-        &self,
-        request: Resolved,
-        directory: Directory,
-        permit: Permit,
-        recorded: RecordedRun,
-    ) -> Cleared {
+    fn prepare(&self, request: Resolved, admitted: Admitted, recorded: RecordedRun) -> Cleared {
+        let Admitted { directory, permit, lock } = admitted;
         let (executed, program) = match request.program {
             Program::Script { text, shell } => {
                 let (executed, shell) = (shell.clone(), shell.into());
@@ -223,7 +228,16 @@ impl Gate<'_> {
             None => Stdin::Null,
         };
         let joined = request.joined;
-        let spawn = Spawn { program, directory, environment, stdin, joined, controlled: false };
+        let (controlled, exec_rules) = (false, lock.map(exec_rules));
+        let spawn = Spawn {
+            program,
+            directory,
+            environment,
+            stdin,
+            joined,
+            controlled,
+            exec_rules: exec_rules.clone(),
+        };
         let plan = Plan {
             program: executed,
             directory: request.directory,
@@ -233,6 +247,7 @@ impl Gate<'_> {
             input: request.input,
             secrets: self.environment.secrets.clone(),
             description: request.description,
+            exec_rules,
         };
         Cleared { spawn, plan, recorded }
     }

@@ -14,6 +14,7 @@ mod detached;
 mod engine;
 mod environment;
 mod error;
+mod exec_rules;
 mod gate;
 mod interpreter;
 mod jobs;

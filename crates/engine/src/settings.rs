@@ -24,6 +24,8 @@ pub struct Settings {
     pub working_directory: PathBuf,
     pub timeout: Duration,
     pub policy: Policy,
+    /// Whether the kernel holds commands to what the policy understood.
+    pub lock: bool,
     /// What `~` stands for in a command.
     pub home: Option<PathBuf>,
     pub runs: RunLimits,

@@ -13,6 +13,7 @@ mod files;
 use crate::call::{Call, Input, span_of};
 use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
+use crate::lock::{Lock, Named};
 use crate::names::Names;
 use crate::paths::WorkingDirectories;
 use crate::policy::{Policy, Scene, Unresolved};
@@ -46,6 +47,8 @@ pub struct Judge<'a> {
     threats: Vec<Threat>,
     /// The allow rules that were needed, by their position in the list.
     needed: Vec<usize>,
+    /// The programs that it names.
+    named: Named,
 }
 
 impl<'a> Judge<'a> {
@@ -62,6 +65,7 @@ impl<'a> Judge<'a> {
             functions: Vec::new(),
             threats: Vec::new(),
             needed: Vec::new(),
+            named: Named::default(),
         }
     }
 
@@ -189,6 +193,7 @@ impl<'a> Judge<'a> {
         let name = CommandName::of(call.words);
         self.denied_as(&name, call.words)?;
         self.allowed(&name, call.words)?;
+        self.named.add(name.known());
         let Some(name) = call.name() else { return Ok(()) };
         if ["cd", "pushd", "popd"].contains(&name.as_str()) {
             self.enter(call.arguments());
@@ -282,6 +287,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
+        self.named.add(Some("sh"));
         self.elsewhere(|judge| judge.script(text, shell, Some(span)))
     }
 
@@ -322,10 +328,10 @@ impl<'a> Judge<'a> {
         Denial { part: shortened(part), span, why }
     }
 
-    /// The threats that were found, and the allow rules that were needed.
-    pub fn into_findings(self) -> (Vec<Threat>, Vec<String>) {
+    /// The threats that were found, the allow rules that were needed, and what may be executed.
+    pub fn into_findings(self) -> (Vec<Threat>, Vec<String>, Option<Lock>) {
         let rules = self.needed.iter().map(|at| self.policy.allow[*at].to_string()).collect();
-        (self.threats, rules)
+        (self.threats, rules, self.policy.lock(&self.named))
     }
 }
 

@@ -12,7 +12,7 @@
 //! To teach it a program, see the table in `programs.rs`. A wrapper, which runs the command after it like `sudo` or
 //! `timeout`, is one row in `programs/wrappers/table.rs`.
 //!
-//! Arrows run one way: judge → programs → action → knowledge → script, and judge → rule → subcommands → script.
+//! Arrows run one way: judge → programs → action → knowledge → script, and judge → lock → rule → subcommands → script.
 //!
 //! It is tested with a corpus of commands that were run once (`tests/corpus.jsonl`), with ways around it that were
 //! found (`tests/attacks.rs`), and with thousands of generated scripts that real shells run in bubblewrap, where every
@@ -23,6 +23,7 @@ mod call;
 mod denial;
 mod judge;
 mod knowledge;
+mod lock;
 mod names;
 mod paths;
 mod policy;
@@ -34,6 +35,7 @@ mod threats;
 mod variables;
 
 pub use denial::{Denial, Why};
+pub use lock::{Lock, LockedProgram, MayRun, Runs};
 pub use policy::{Policy, Scene, Threats, Unresolved};
 pub use programs::reads_programs;
 pub use rule::{Rule, RuleError, glob};
@@ -49,6 +51,8 @@ pub struct Judgement {
     pub threats: Vec<Threat>,
     /// The allow rules that were needed.
     pub rules: Vec<String>,
+    /// What may be executed, if not everything.
+    pub lock: Option<Lock>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +64,7 @@ pub enum Verdict {
 impl Judgement {
     /// Allowed, without a threat.
     pub fn allowed() -> Self {
-        Self { verdict: Verdict::Allow, threats: Vec::new(), rules: Vec::new() }
+        Self { verdict: Verdict::Allow, threats: Vec::new(), rules: Vec::new(), lock: None }
     }
 
     /// The judgement with positions that count from `length`, for a text whose beginning was sent earlier.
@@ -124,7 +128,7 @@ impl Policy {
                 judge.variable(name, Some(&value), &(0..0))
             })
         });
-        let (threats, rules) = judge.into_findings();
+        let (threats, rules, lock) = judge.into_findings();
         let threats = if self.threats == Threats::Off { Vec::new() } else { threats };
         let verdict = match (ruling, threats.first()) {
             (Err(denial), _) if self.restricts() => Verdict::Deny(denial),
@@ -134,7 +138,7 @@ impl Policy {
             }
             _ => Verdict::Allow,
         };
-        Judgement { verdict, threats, rules }
+        Judgement { verdict, threats, rules, lock }
     }
 
     /// Programs on the allow list that can run any other, which makes the list nearly useless.

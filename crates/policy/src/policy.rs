@@ -1,5 +1,6 @@
 //! What a command is judged by: the policy, and the scene it would run in.
 
+use crate::lock::Runs;
 use crate::rule::Rule;
 
 /// What may run. Deny wins over allow; an empty allow list allows everything.
@@ -11,6 +12,8 @@ pub struct Policy {
     pub threats: Threats,
     /// Folders that redirections and common programs may write to. Empty means everywhere.
     pub write_dirs: Vec<String>,
+    /// What programs may execute, besides what they are known to need.
+    pub runs: Vec<Runs>,
 }
 
 /// What to do with a command that only the run will know.

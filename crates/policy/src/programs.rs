@@ -32,11 +32,12 @@ use crate::action::{Action, Actions};
 use crate::call::Call;
 use crate::knowledge::Knowledge;
 
-pub use interpreters::runs_anything;
+pub use interpreters::{is_interpreter, runs_anything};
+pub use shells::is_shell;
 
 /// Whether a program runs what it reads: a shell, an interpreter.
 pub fn reads_programs(name: &str) -> bool {
-    shells::is_shell(name) || runs_anything(name)
+    is_shell(name) || runs_anything(name)
 }
 
 /// All that a command does besides running its own program, in order.
@@ -52,7 +53,7 @@ fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         return actions.opaque(call.words[0].span.clone(), "the script wrote this file itself");
     }
     match name {
-        _ if shells::is_shell(name) => shells::inspect(actions, name, call),
+        _ if is_shell(name) => shells::inspect(actions, name, call),
         "find" | "gfind" => find::find(actions, call),
         "fd" | "fdfind" => find::fd(actions, call),
         "xargs" | "gxargs" => xargs::xargs(actions, call),

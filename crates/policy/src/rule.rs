@@ -138,6 +138,16 @@ impl Rule {
         }
     }
 
+    /// The base name of the program, if the rule matches it with whatever arguments.
+    pub fn whole_program(&self) -> Option<String> {
+        match &self.kind {
+            Kind::Words { base, rest, .. } if rest.iter().all(|word| word == "*") => {
+                Some(base.clone())
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it matches every command.
     pub fn is_everything(&self) -> bool {
         matches!(&self.kind, Kind::Words { name, rest, .. } if name == "*" && rest.is_empty())

@@ -9,6 +9,7 @@ use rustix::process::Signal;
 
 use super::Hangup;
 use crate::cgroup::KeeperCgroup;
+use crate::exec_lock::ExecLock;
 use crate::frame::{Exit, KeeperEvent, KeeperRequest, Status};
 use crate::inspect::{Answer, Question, Subject};
 use crate::launcher::Launched;
@@ -195,7 +196,8 @@ impl Run {
     ) -> Exit {
         let usage = used.usage(ended.at - self.began);
         let limit = self.limits.limit_at_exit(ended.status, &usage, left.len(), cgroup);
-        Exit { status: self.limits.status(ended.status), usage, left, limit }
+        let status = self.limits.status(ended.status);
+        Exit { status, usage, left, limit, refused: Vec::new() }
     }
 
     pub fn handle(
@@ -220,11 +222,11 @@ impl Run {
     }
 
     /// The answer to a question.
-    pub fn answer(&self, question: &Question) -> Answer {
+    pub fn answer(&self, question: &Question, exec_lock: Option<&mut ExecLock>) -> Answer {
         // Once it was reaped, another process may have its id.
         let first = self.exit.is_none().then_some(self.pid);
         let terminal = self.terminal.as_ref().map(AsFd::as_fd);
-        Subject { first, terminal }.answer(question)
+        Subject { first, terminal, exec_lock }.answer(question)
     }
 
     /// Sends SIGTERM to the tree. Resumes stopped processes, which would not handle it otherwise.

@@ -44,6 +44,22 @@ section! {
 
         /// Folders that redirections, and programs such as `cp` and `tee`, may write to.
         write_dirs: Vec<String> = Vec::new(), words: "everywhere";
+
+        /// Whether the kernel holds commands to what the policy understood.
+        lock: Option<bool> = None, words: "if the kernel can";
+
+        /// What programs may execute, besides what they are known to need.
+        runs: Vec<RunsEntry> = Vec::new();
+    }
+}
+
+inner_table! {
+    pub struct RunsEntry {
+        /// The program, such as `mytool`.
+        pub program: String,
+        /// What it may execute; `*` means everything that is not denied.
+        #[serde(default)]
+        pub may_run: Vec<String>,
     }
 }
 

@@ -163,7 +163,7 @@ impl Service {
 
     fn perform(&mut self, job: Arc<Job>, action: RunAction) {
         match action {
-            RunAction::Write { .. } | RunAction::CloseInput => {
+            RunAction::Permit(_) | RunAction::Write { .. } | RunAction::CloseInput => {
                 self.pending_input.push_back((job, action));
                 self.write_pending();
             }
@@ -192,6 +192,7 @@ impl Service {
                         }
                     }
                 }
+                RunAction::Permit(rules) => job.controls().permit(rules),
                 _ => job.controls().close_input(),
             }
         }

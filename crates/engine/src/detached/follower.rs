@@ -174,7 +174,8 @@ impl Follower {
                         backlog.fetch_sub(length, Ordering::Relaxed);
                     })
                 }
-                RunAction::CloseInput => connection.say(run, action, || ()),
+                // In order with what is written.
+                RunAction::CloseInput | RunAction::Permit(_) => connection.say(run, action, || ()),
                 _ => {
                     // Someone may have stopped it, and then it does not read.
                     urgent.wake();

@@ -136,6 +136,7 @@ async fn begin(
         input: launch.manifest.input,
         secrets,
         description: None,
+        exec_rules: None,
     };
     let (limit, job) = (launch.limit, Arc::new(OnceLock::new()));
     let Ready { folder, lock, socket, process, sandbox } =

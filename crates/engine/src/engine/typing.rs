@@ -5,6 +5,7 @@ use mcpz_policy::Scene;
 
 use super::Engine;
 use crate::error::Error;
+use crate::exec_rules::exec_rules;
 use crate::jobs::{Job, Typing};
 use crate::owner::Owner;
 use crate::request::Origin;
@@ -60,8 +61,11 @@ impl Engine {
             false => Vec::new(),
         };
         let room = controls.reserve(bytes.len()).ok_or(Error::InputUnread)?;
-        job.check_typing(policy, &scene, (typing, interpreters), |before| {
+        job.check_typing(policy, &scene, (typing, interpreters), |before, locks| {
             self.shared.audit.record_input(entered)?;
+            if self.settings().lock {
+                locks.into_iter().for_each(|lock| controls.permit(exec_rules(lock)));
+            }
             if !bytes.is_empty() {
                 room.write(bytes, false, before);
             }

@@ -6,7 +6,7 @@
 use std::sync::PoisonError;
 
 use mcpz_agent::InputReader;
-use mcpz_policy::{Judgement, Policy, Scene, Verdict, reads_programs};
+use mcpz_policy::{Judgement, Lock, Policy, Scene, Verdict, reads_programs};
 
 use super::{Job, JobState};
 use crate::error::Error;
@@ -53,20 +53,20 @@ pub struct Typed {
 
 impl Job {
     /// Refuses what the policy denies to one of these interpreters, and keys other than enter, whose effect nobody can
-    /// predict. Otherwise calls `type_it` with the number of bytes that must have been written before, and remembers
-    /// the text.
+    /// predict. Otherwise calls `type_it` with the number of bytes that must have been written before and with what may
+    /// be executed for it, and remembers the text.
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
         scene: &Scene<'_>,
         (typing, readers): (&Typing, Vec<String>),
-        type_it: impl FnOnce(Option<u64>) -> Result<(), Error>,
+        type_it: impl FnOnce(Option<u64>, Vec<Lock>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let bytes = typing.bytes();
         let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
         let before = typed.sent;
         if readers.is_empty() {
-            type_it(None)?;
+            type_it(None, Vec::new())?;
             typed.sent += bytes.len() as u64;
             return Ok(());
         }
@@ -79,15 +79,17 @@ impl Job {
             return Err(Error::UnjudgeableKeys { program: readers.join(", ") });
         }
         let whole = format!("{}{}", typed.program, text.replace('\r', "\n"));
+        let mut locks = Vec::new();
         for reader in readers {
             let script = format!("{reader} <<'{END}'\n{whole}\n{END}\n");
-            let Judgement { verdict, .. } = policy.judge(&script, "bash", scene);
+            let Judgement { verdict, lock, .. } = policy.judge(&script, "bash", scene);
             if let Verdict::Deny(denial) = verdict {
                 return Err(Error::Refused(denial));
             }
+            locks.extend(lock);
         }
         // Before it is remembered: text that was not typed must not precede the next one.
-        type_it(Some(before))?;
+        type_it(Some(before), locks)?;
         *typed = Typed { program: whole, sent: before + bytes.len() as u64 };
         Ok(())
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use mcpz_agent::ExecRules;
 use mcpz_output::Output;
 use tokio::sync::{mpsc, oneshot};
 
@@ -46,6 +47,11 @@ impl Controls {
         let before = self.backlog.fetch_add(length, Ordering::Relaxed);
         let room = Room { controls: self, length };
         (before <= MAX_BACKLOG).then_some(room)
+    }
+
+    /// Allows its processes to execute more than before, from the next thing that is written to it on.
+    pub(crate) fn permit(&self, rules: ExecRules) {
+        self.send(Message::Do(RunAction::Permit(rules)));
     }
 
     pub(crate) fn close_input(&self) {

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use mcpz_agent::{Answer, Identity, InputReader, Question};
+use mcpz_agent::{Answer, Identity, InputReader, Question, RefusedExec};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -73,6 +73,14 @@ impl Inspector {
     /// secret must not be shown by mistake.
     pub(crate) async fn hides_input(&self) -> bool {
         self.is(Question::HidesInput).await != Some(false)
+    }
+
+    /// What its processes were not allowed to execute since this was last asked.
+    pub(crate) async fn refused_execs(&self) -> Vec<RefusedExec> {
+        match self.ask(Question::RefusedExecs).await {
+            Some(Answer::RefusedExecs(refused)) => refused,
+            _ => Vec::new(),
+        }
     }
 
     /// Resizes its terminal.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcpz_agent::{Answer, Question};
+use mcpz_agent::{Answer, ExecRules, Question};
 use mcpz_output::Output;
 use serde::{Deserialize, Serialize};
 use tokio::sync::oneshot;
@@ -26,6 +26,8 @@ pub enum RunAction {
     Stop {
         grace: Duration,
     },
+    /// Allows its processes to execute more than before.
+    Permit(ExecRules),
 }
 
 /// What a run's task receives. When all senders are gone, a run without an outcome is cancelled.

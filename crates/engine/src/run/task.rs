@@ -26,6 +26,7 @@ use super::messages::{Message, RunAction};
 use super::stdin::StdinWriter;
 use super::{Backing, Life, RunDetails, RunHandle, TaskEnds, until};
 use crate::error::Error;
+use crate::exec_rules::described;
 use crate::gate::Plan;
 use crate::outcome::{End, Outcome};
 use crate::request::{Input, TerminalSize};
@@ -169,6 +170,7 @@ impl RunTask {
             RunAction::Signal(signal) => self.process.signal(signal),
             RunAction::Stopping => self.life.send_modify(|life| life.stopped = true),
             RunAction::Stop { grace } => self.stop(None, grace),
+            RunAction::Permit(rules) => self.look(Question::Permit(rules), oneshot::channel().0),
         }
     }
 
@@ -360,7 +362,8 @@ impl RunTask {
         let limit = self.exit.as_ref().and_then(|exit| exit.limit);
         let (id, output) = (self.about.id.clone(), self.about.output.clone());
         let warnings = self.plan.warnings.clone();
-        let refused = self.refused(end);
+        let execs = self.exit.as_ref().map(|exit| exit.refused.as_slice()).unwrap_or_default();
+        let refused = described(execs).into_iter().chain(self.refused(end)).collect();
         let (job, session) = (None, None);
         Outcome { id, end, limit, usage, output, background, warnings, refused, job, session }
     }

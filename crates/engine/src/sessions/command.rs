@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use super::dialect::parse_report;
 use super::{Pipes, Queued, Session};
 use crate::error::Error;
+use crate::exec_rules::described;
 use crate::gate::Plan;
 use crate::jobs::{JobState, UseGuard};
 use crate::outcome::{End, Outcome, SessionState};
@@ -89,6 +90,11 @@ impl SessionCommand {
         let began = Instant::now();
         let controls = session.job.controls();
         let inspector = controls.inspector();
+        let rules = self.plan.exec_rules.clone();
+        let locked = rules.is_some();
+        if let Some(rules) = rules {
+            controls.permit(rules);
+        }
         let ((), before) = tokio::join!(controls.switch(self.output.clone()), inspector.others());
         let command = session.dialect.encode(&self.text);
         let deadline = self.plan.timeout.map(|timeout| began + timeout);
@@ -105,8 +111,13 @@ impl SessionCommand {
         };
         // Everything printed before the report belongs to the command.
         controls.switch(session.job.output.clone()).await;
+        let execs = match locked {
+            true => inspector.refused_execs().await,
+            false => Vec::new(),
+        };
         drop((pipes, permit));
-        let outcome = self.outcome(report, stopped, began.elapsed());
+        let mut outcome = self.outcome(report, stopped, began.elapsed());
+        outcome.refused.splice(0..0, described(&execs));
         self.output.mark_answered();
         self.output.finish();
         let (recorded, recorded_outcome) = (self.recorded, outcome.clone());

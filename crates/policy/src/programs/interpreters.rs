@@ -40,6 +40,11 @@ fn interpreter(name: &str) -> Option<Names> {
     INTERPRETERS.iter().find(|(known, _)| *known == bare).map(|(_, options)| *options)
 }
 
+/// Whether the program runs what is written in a language of its own.
+pub fn is_interpreter(name: &str) -> bool {
+    interpreter(name).is_some()
+}
+
 /// Whether a rule that allows the program allows everything.
 pub fn runs_anything(name: &str) -> bool {
     interpreter(name).is_some() || RUNNERS.has(name)

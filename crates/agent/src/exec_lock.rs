@@ -1,0 +1,250 @@
+//! The lock behind the policy: the kernel asks the keeper before a process of its run executes anything.
+//!
+//!     process ─ execve ─▶ filter ─▶ kernel ─ question ─▶ keeper: Listener ─▶ Target ─▶ Rules ─ yes, no ─▶ kernel
+//!        ▲                                                                     Processes           │
+//!        └───────────────────────────────── runs, or EACCES ◀──────────────────────────────────────┘
+//!
+//! The policy reads a command before it runs, and refuses what it does not understand. But a program can run others in
+//! ways that no table lists. Here only the file counts that is about to be executed, and which program wants it.
+//!
+//! What this cannot see: what a process does by itself, such as the code in an interpreter; and a process with several
+//! threads, or one that shares its memory, that changes the path after it was read, since the kernel reads it again.
+
+mod filter;
+mod listener;
+mod processes;
+mod rules;
+mod target;
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+
+use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
+use crate::frame::Program;
+use crate::tree;
+use listener::{Listener, Question};
+use processes::{Caller, Next, Processes};
+use rules::{Rules, Standing};
+use target::{Target, View, base_name};
+
+/// How many different refusals are kept.
+const MAX_REFUSED: usize = 20;
+
+/// How much of a command line a refusal keeps.
+const SHOWN_ARGUMENTS: usize = 8;
+const SHOWN_CHARACTERS: usize = 200;
+
+/// How long the files of denied programs are taken as known.
+const LOOKUP_AGE: Duration = Duration::from_secs(10);
+
+/// The lock of one keeper, for one run after the other.
+pub struct ExecLock {
+    listener: Listener,
+    token: u64,
+    view: View,
+    run: Option<LockedRun>,
+    /// The rules of an earlier run: looking up denied programs takes long.
+    earlier: Option<Prepared>,
+}
+
+struct Prepared {
+    denied: Vec<String>,
+    path: Vec<u8>,
+    rules: Rules,
+    at: Instant,
+}
+
+/// A run whose processes may not execute everything.
+struct LockedRun {
+    prepared: Prepared,
+    processes: Processes,
+    refused: Vec<RefusedExec>,
+    /// The process and the program that were refused last.
+    last: Option<(i32, String)>,
+}
+
+impl ExecLock {
+    /// Installs the filter on this process and all it will start.
+    pub fn install() -> io::Result<Self> {
+        let mut token = [0; 8];
+        rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty())?;
+        let token = u64::from_ne_bytes(token);
+        let view = View::of("self").ok_or(io::ErrorKind::NotFound)?;
+        let listener = Listener(filter::install(token)?);
+        Ok(Self { listener, token, view, run: None, earlier: None })
+    }
+
+    /// What the keeper passes as the fourth argument of `execve` when it starts a program itself.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Starts to hold a run to its rules. `path` is its `PATH`.
+    pub fn begin(&mut self, rules: ExecRules, path: &[u8], program: &Program, pid: i32) {
+        let is_same = |it: &Prepared| {
+            it.denied == rules.denied && it.path == path && it.at.elapsed() < LOOKUP_AGE
+        };
+        let prepared = match self.earlier.take().filter(is_same) {
+            Some(mut prepared) => {
+                prepared.rules.replace_allowed(rules.allowed);
+                prepared
+            }
+            None => Prepared {
+                denied: rules.denied.clone(),
+                rules: Rules::new(rules, path),
+                path: path.to_owned(),
+                at: Instant::now(),
+            },
+        };
+        let words = match program {
+            Program::Argv(words) => words.as_slice(),
+            Program::Script { shell, .. } => std::slice::from_ref(shell),
+        };
+        let name = words.first().and_then(|name| name.to_str()).unwrap_or_default();
+        let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let mut processes = Processes::default();
+        processes.add_first(pid, prepared.rules.first(name), &words);
+        self.run = Some(LockedRun { prepared, processes, refused: Vec::new(), last: None });
+    }
+
+    /// Allows the run more than before.
+    pub fn permit(&mut self, rules: ExecRules) {
+        if let Some(run) = &mut self.run {
+            run.prepared.rules.extend(rules);
+        }
+    }
+
+    /// What was refused since the last call.
+    pub fn take_refused(&mut self) -> Vec<RefusedExec> {
+        self.run.as_mut().map(|run| std::mem::take(&mut run.refused)).unwrap_or_default()
+    }
+
+    /// Nothing of the run is left.
+    pub fn end(&mut self) {
+        self.earlier = self.run.take().map(|run| run.prepared);
+    }
+
+    /// Answers the process that waits longest. Only one: what the server has allowed before the next one asks may still
+    /// have to be received.
+    pub fn answer_next(&mut self) {
+        if let Some(question) = self.listener.next() {
+            self.answer(&question);
+        }
+    }
+
+    fn answer(&mut self, question: &Question) {
+        let Some(run) = &mut self.run else { return self.listener.permit(question) };
+        match run.judge(question, self.view) {
+            Ok(()) => self.listener.permit(question),
+            Err(errno) => self.listener.refuse(question, errno),
+        }
+    }
+}
+
+impl AsFd for ExecLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+impl LockedRun {
+    /// Decides on one call: `Ok`, or the error that it fails with.
+    fn judge(&mut self, question: &Question, view: View) -> Result<(), i32> {
+        let Some(caller) = self.processes.caller(question.thread) else {
+            return Err(libc::EACCES);
+        };
+        let found = question.named().and_then(|named| Target::find(question.thread, &named, view));
+        let target = match found {
+            Ok(target) => target,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EACCES);
+                if ![libc::ELOOP, libc::EXDEV, libc::EFAULT].contains(&errno) {
+                    return Err(errno);
+                }
+                let program = String::from("(unknown)");
+                self.refuse(&caller, program, &[], RefusedBecause::Unclear);
+                return Err(libc::EACCES);
+            }
+        };
+        let arguments = question.arguments();
+        let rules = &self.prepared.rules;
+        let env_program = caller.env_program.as_deref();
+        match rules.decide(&caller.standing, env_program, &target, &arguments) {
+            Ok(standing) => {
+                let env_program = match &standing {
+                    Standing::Free => None,
+                    _ => target.env_program().map(str::to_owned),
+                };
+                let next = Next {
+                    standing,
+                    executable: target.executable(),
+                    env_program,
+                    command_line: &target.command_line(&arguments),
+                };
+                self.processes.note(caller, next);
+                Ok(())
+            }
+            Err(why) => {
+                let program = target.path.to_string_lossy().into_owned();
+                self.refuse(&caller, program, &arguments, why);
+                Err(libc::EACCES)
+            }
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        caller: &Caller,
+        program: String,
+        arguments: &[Vec<u8>],
+        why: RefusedBecause,
+    ) {
+        let (by, parent) = match tree::read_stat(caller.process) {
+            Some((stat, name)) => (name, tree::read_stat(stat.parent).map(|(_, name)| name)),
+            None => (String::from("?"), None),
+        };
+        let name = base_name(program.as_ref()).to_owned();
+        // A search through `PATH` tries every folder.
+        let last = Some((caller.process, name.clone()));
+        if self.last == last {
+            return;
+        }
+        self.last = last;
+        let same = |it: &&mut RefusedExec| {
+            it.by == by && it.why == why && base_name(it.program.as_ref()) == name
+        };
+        if let Some(known) = self.refused.iter_mut().find(same) {
+            known.times = known.times.saturating_add(1);
+        } else if self.refused.len() < MAX_REFUSED {
+            let line = fs::read(format!("/proc/{}/cmdline", caller.process)).unwrap_or_default();
+            let line: Vec<_> = line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
+            self.refused.push(RefusedExec {
+                program,
+                arguments: shown(arguments.get(1..).unwrap_or_default()),
+                by,
+                command_line: shown(&line),
+                parent: parent.unwrap_or_default(),
+                why,
+                times: 1,
+            });
+        }
+    }
+}
+
+/// The beginning of a command line, as text.
+fn shown(arguments: &[Vec<u8>]) -> Vec<String> {
+    let text = |argument: &Vec<u8>| -> String {
+        String::from_utf8_lossy(argument).chars().take(SHOWN_CHARACTERS).collect()
+    };
+    arguments.iter().take(SHOWN_ARGUMENTS).map(text).collect()
+}
+
+/// Whether this kernel asks before a program is executed, and lets us listen.
+pub fn can_lock() -> io::Result<()> {
+    // A filter cannot be removed, but it belongs to a thread and ends with it.
+    let trial = std::thread::Builder::new().spawn(|| filter::install(0).map(drop))?;
+    trial.join().unwrap_or(Err(io::ErrorKind::Other.into()))
+}

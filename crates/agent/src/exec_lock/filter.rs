@@ -1,0 +1,119 @@
+//! The filter that makes the kernel ask the keeper before every `execve` and `execveat`.
+//!
+//! The keeper installs it once, on itself, so that everything it starts inherits it, and holds the descriptor on which
+//! the questions arrive. It sleeps while it starts a program (`CLONE_VFORK`) and cannot answer then. So the filter lets
+//! an `execve` pass whose fourth argument, which the kernel ignores, is a random token that only the keeper knows.
+//!
+//! Calls of another architecture, such as the 32-bit calls of x86, are refused: their arguments are laid out
+//! differently, and no program that is built for this machine makes them.
+
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+use libc::{c_long, c_ulong, sock_filter, sock_fprog};
+
+/// Where the kernel's description of a call (`seccomp_data`) has what.
+const NUMBER: u32 = 0;
+const ARCHITECTURE: u32 = 4;
+const FOURTH_ARGUMENT: u32 = 16 + 3 * 8;
+
+/// This architecture, as the kernel's audit code calls it.
+#[cfg(target_arch = "x86_64")]
+const NATIVE: u32 = 0xc000_003e;
+#[cfg(target_arch = "aarch64")]
+const NATIVE: u32 = 0xc000_00b7;
+#[cfg(target_arch = "riscv64")]
+const NATIVE: u32 = 0xc000_00f3;
+
+/// The first number of the x32 calls, which duplicate all others under other numbers.
+const X32: u32 = 1 << 30;
+
+/// The numbers of `execve` and `execveat` in the 32-bit calls, of x86 and of Arm.
+const EXECVE_32: u32 = 11;
+const EXECVEAT_32: [u32; 2] = [358, 387];
+
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
+
+const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
+
+/// Installs the filter on the calling thread, and returns the descriptor on which the kernel asks.
+pub fn install(token: u64) -> io::Result<OwnedFd> {
+    // Without this, only root may install filters.
+    let [yes, none]: [c_ulong; 2] = [1, 0];
+    // SAFETY: plain numbers.
+    if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, yes, none, none, none) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut filter = program(token);
+    let program = sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
+    let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // Once a question was received, signals that do not kill wait until it is answered. Otherwise a program that is
+    // signalled often, as those in Go are, would ask again and again. Linux 5.19 is the first that knows this.
+    for flags in [listen | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, listen] {
+        // SAFETY: the program is a live list of that length, and the kernel only reads it.
+        let listener = unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                flags,
+                &raw const program,
+            )
+        };
+        if listener >= 0 {
+            // SAFETY: the kernel has just made this descriptor for us.
+            return Ok(unsafe { OwnedFd::from_raw_fd(listener as i32) });
+        }
+        let error = io::Error::last_os_error();
+        if error.raw_os_error() != Some(libc::EINVAL) {
+            return Err(error);
+        }
+    }
+    Err(io::Error::from_raw_os_error(libc::EINVAL))
+}
+
+/// The filter, from the top: jumps count the instructions to skip.
+fn program(token: u64) -> [sock_filter; 17] {
+    let execve = number(libc::SYS_execve);
+    let execveat = number(libc::SYS_execveat);
+    [
+        step(LOAD, ARCHITECTURE),
+        jump(IF_EQUAL, NATIVE, 4, 0),
+        // Another architecture.
+        step(LOAD, NUMBER),
+        jump(IF_EQUAL, EXECVE_32, 12, 0),
+        jump(IF_EQUAL, EXECVEAT_32[0], 11, 0),
+        jump(IF_EQUAL, EXECVEAT_32[1], 10, 8),
+        // This architecture.
+        step(LOAD, NUMBER),
+        jump(IF_EQUAL, execve, 2, 0),
+        jump(IF_EQUAL, execveat, 6, 0),
+        jump(IF_AT_LEAST, X32, 6, 4),
+        // execve: both halves of the token.
+        step(LOAD, FOURTH_ARGUMENT + LOW),
+        jump(IF_EQUAL, token as u32, 0, 3),
+        step(LOAD, FOURTH_ARGUMENT + HIGH),
+        jump(IF_EQUAL, (token >> 32) as u32, 0, 1),
+        step(RETURN, libc::SECCOMP_RET_ALLOW),
+        step(RETURN, libc::SECCOMP_RET_USER_NOTIF),
+        step(RETURN, REFUSE),
+    ]
+}
+
+/// Where the halves of an argument are.
+const LOW: u32 = if cfg!(target_endian = "little") { 0 } else { 4 };
+const HIGH: u32 = 4 - LOW;
+
+fn number(call: c_long) -> u32 {
+    call as u32
+}
+
+fn step(code: u32, k: u32) -> sock_filter {
+    jump(code, k, 0, 0)
+}
+
+fn jump(code: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { code: code as u16, jt, jf, k }
+}

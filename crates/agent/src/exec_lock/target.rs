@@ -1,0 +1,345 @@
+//! The file that a process wants to execute, found as the kernel will find it.
+//!
+//! The path is looked up from the process's own root and directory. `/proc/self` and what leads to it mean another
+//! process to us, so such links are followed only where the path begins with them.
+
+use std::ffi::{CStr, CString};
+use std::fs::{File, metadata};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use libc::c_int;
+
+use super::listener::Named;
+
+/// How much of a file the kernel reads to find its interpreter.
+const HEAD: usize = 256;
+
+/// How many interpreters may be scripts themselves.
+const MAX_SCRIPTS: usize = 5;
+
+/// The identity of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FileId {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// A file that is about to be executed.
+#[derive(Debug)]
+pub struct Target {
+    /// As the process named it.
+    pub path: PathBuf,
+    /// Where it is, through all links.
+    pub real_path: PathBuf,
+    pub file: OwnedFd,
+    pub id: FileId,
+    pub size: u64,
+    /// What the kernel runs in its place, if it is a script.
+    pub interpreter: Option<Interpreter>,
+    /// Whether the process sees the same files as we do under the same names.
+    pub same_view: bool,
+}
+
+/// The root directory and the mounts of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct View {
+    root: FileId,
+    mounts: FileId,
+}
+
+/// What runs a script.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interpreter {
+    /// What the kernel puts before the script's own path: the interpreter and its argument, and those of the
+    /// interpreter, which may be a script as well.
+    pub words: Vec<Vec<u8>>,
+    /// The binary at the end.
+    pub id: FileId,
+}
+
+impl From<&std::fs::Metadata> for FileId {
+    fn from(found: &std::fs::Metadata) -> Self {
+        Self { device: found.dev(), inode: found.ino() }
+    }
+}
+
+impl Target {
+    /// Finds the file that the kernel will execute for this process. Fails as the call itself would, or with ELOOP or
+    /// EXDEV if that cannot be told.
+    pub fn find(process: i32, named: &Named, ours: View) -> io::Result<Self> {
+        let same_view = View::of(&process.to_string()).is_some_and(|its| its == ours);
+        let (path, file) = match named {
+            Named::Open(descriptor) => {
+                let link = format!("/proc/{process}/fd/{descriptor}");
+                let file = open(None, link.as_bytes(), 0)?;
+                (std::fs::read_link(&link)?, file)
+            }
+            Named::Path { directory, path } => {
+                let file = match same_view {
+                    true => open_seen(process, *directory, path)?,
+                    false => open_elsewhere(process, *directory, path)?,
+                };
+                (PathBuf::from(std::ffi::OsStr::from_bytes(path)), file)
+            }
+        };
+        let file = File::from(file);
+        let found = file.metadata()?;
+        if !found.is_file() {
+            return Err(io::Error::from_raw_os_error(libc::EACCES));
+        }
+        let real_path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        let interpreter = interpreter(process, file.as_fd(), same_view, 0)?;
+        let (id, size) = (FileId::from(&found), found.len());
+        Ok(Self { path, real_path, file: file.into(), id, size, interpreter, same_view })
+    }
+
+    /// The file that `/proc/PID/exe` will lead to.
+    pub fn executable(&self) -> FileId {
+        self.interpreter.as_ref().map_or(self.id, |interpreter| interpreter.id)
+    }
+
+    /// Its base name, as the process named it.
+    pub fn name(&self) -> &str {
+        base_name(&self.path)
+    }
+
+    /// Its base name, through all links.
+    pub fn real_name(&self) -> &str {
+        base_name(&self.real_path)
+    }
+
+    /// The command line that it will have when it was executed with these arguments.
+    pub fn command_line(&self, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let Some(interpreter) = &self.interpreter else { return arguments.to_vec() };
+        let path = self.path.as_os_str().as_bytes().to_vec();
+        let own = arguments.iter().skip(1).cloned();
+        interpreter.words.iter().cloned().chain([path]).chain(own).collect()
+    }
+
+    /// The program that `env` will look up for a script that begins with `#!/usr/bin/env`.
+    pub fn env_program(&self) -> Option<&str> {
+        let [interpreter, argument] = self.interpreter.as_ref()?.words.as_slice() else {
+            return None;
+        };
+        let [interpreter, argument] =
+            [interpreter, argument].map(|it| std::str::from_utf8(it).unwrap_or_default());
+        let words = argument.split_ascii_whitespace();
+        let mut words = words.filter(|word| !word.starts_with('-') && !word.contains('='));
+        let program = words.next().filter(|_| base_name(Path::new(interpreter)) == "env")?;
+        Some(base_name(Path::new(program)))
+    }
+
+    /// Whether its content is that of another file of the same size.
+    pub fn has_content_of(&self, other: &Path) -> bool {
+        let readable = |path: &Path| File::open(path).ok();
+        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let (Some(own), Some(other)) = (readable(Path::new(&own)), readable(other)) else {
+            return false;
+        };
+        let (mut left, mut right) = ([0; 16 << 10], [0; 16 << 10]);
+        let mut at = 0;
+        while at < self.size {
+            let length = ((self.size - at) as usize).min(left.len());
+            let read = own
+                .read_exact_at(&mut left[..length], at)
+                .and_then(|()| other.read_exact_at(&mut right[..length], at));
+            if read.is_err() || left[..length] != right[..length] {
+                return false;
+            }
+            at += length as u64;
+        }
+        true
+    }
+}
+
+pub fn base_name(path: &Path) -> &str {
+    path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
+}
+
+/// The executable of a process.
+pub fn executable_of(process: i32) -> Option<FileId> {
+    metadata(format!("/proc/{process}/exe")).ok().map(|found| FileId::from(&found))
+}
+
+impl View {
+    /// The view of a process, `self` or a number.
+    pub fn of(process: &str) -> Option<Self> {
+        let id = |name: &str| metadata(format!("/proc/{process}/{name}")).ok();
+        Some(Self { root: (&id("root")?).into(), mounts: (&id("ns/mnt")?).into() })
+    }
+}
+
+/// Opens a path of a process that sees what we see.
+fn open_seen(process: i32, directory: Option<c_int>, path: &[u8]) -> io::Result<OwnedFd> {
+    if let Some((link, rest)) = own_link(process, path) {
+        let opened = open(None, &link, 0)?;
+        return match rest.is_empty() {
+            true => Ok(opened),
+            false => open_clear(Some(opened.as_fd()), rest, 0),
+        };
+    }
+    let from = match path.starts_with(b"/") {
+        true => None,
+        false => Some(start(process, directory)?),
+    };
+    open_clear(from.as_ref().map(AsFd::as_fd), path, 0)
+}
+
+/// The same for a process with another root or other mounts.
+fn open_elsewhere(process: i32, directory: Option<c_int>, path: &[u8]) -> io::Result<OwnedFd> {
+    match path.starts_with(b"/") {
+        true => {
+            let root = open(None, format!("/proc/{process}/root").as_bytes(), 0)?;
+            open_clear(Some(root.as_fd()), path, libc::RESOLVE_IN_ROOT)
+        }
+        // Links to absolute paths would lead to our own root.
+        false => open_clear(Some(start(process, directory)?.as_fd()), path, libc::RESOLVE_BENEATH),
+    }
+}
+
+/// Opens a path without links that mean something else to the process than to us.
+fn open_clear(from: Option<BorrowedFd<'_>>, path: &[u8], resolve: u64) -> io::Result<OwnedFd> {
+    open(from, path, resolve | libc::RESOLVE_NO_MAGICLINKS)
+}
+
+/// The directory from which a process looks up a relative path.
+fn start(process: i32, directory: Option<c_int>) -> io::Result<OwnedFd> {
+    let link = match directory {
+        Some(descriptor) => format!("/proc/{process}/fd/{descriptor}"),
+        None => format!("/proc/{process}/cwd"),
+    };
+    open(None, link.as_bytes(), 0)
+}
+
+/// For a path that begins with a link in the process's own folder in `/proc`: that link, as we have to write it, and
+/// the rest of the path.
+fn own_link(process: i32, path: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    const STREAMS: [(&[u8], &str); 3] =
+        [(b"/dev/stdin", "fd/0"), (b"/dev/stdout", "fd/1"), (b"/dev/stderr", "fd/2")];
+    const FOLDERS: [(&[u8], &str); 3] =
+        [(b"/proc/self/", ""), (b"/proc/thread-self/", ""), (b"/dev/fd/", "fd/")];
+    let own =
+        |link: &str, rest: &[u8]| [format!("/proc/{process}/{link}").as_bytes(), rest].concat();
+    if let Some((_, link)) = STREAMS.into_iter().find(|(stream, _)| *stream == path) {
+        return Some((own(link, b""), b""));
+    }
+    let (folder, link) = FOLDERS.into_iter().find(|(folder, _)| path.starts_with(folder))?;
+    let rest = &path[folder.len()..];
+    // `fd/3` is a link, and so are `exe`, `cwd` and `root`.
+    let skipped = if link.is_empty() && rest.starts_with(b"fd/") { 3 } else { 0 };
+    let end = rest[skipped..].iter().position(|byte| *byte == b'/');
+    let end = end.map_or(rest.len(), |end| skipped + end);
+    let behind =
+        rest[end..].iter().position(|byte| *byte != b'/').map_or(rest.len(), |at| end + at);
+    Some((own(link, &rest[..end]), &rest[behind..]))
+}
+
+/// What the kernel runs in place of a file that begins with `#!`.
+fn interpreter(
+    process: i32,
+    file: BorrowedFd<'_>,
+    same_view: bool,
+    depth: usize,
+) -> io::Result<Option<Interpreter>> {
+    // A file that may be executed but not read is a binary: the kernel reads scripts with the rights of their caller.
+    let Ok(readable) = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())) else {
+        return Ok(None);
+    };
+    let mut head = [0; HEAD];
+    let length = readable.read_at(&mut head, 0)?;
+    let Some((path, argument)) = shebang(&head[..length]) else { return Ok(None) };
+    if depth >= MAX_SCRIPTS {
+        return Err(io::Error::from_raw_os_error(libc::ELOOP));
+    }
+    let opened = match same_view {
+        true => open_seen(process, None, path)?,
+        false => open_elsewhere(process, None, path)?,
+    };
+    let inner = interpreter(process, opened.as_fd(), same_view, depth + 1)?;
+    let (mut words, id) = match inner {
+        Some(inner) => (inner.words, inner.id),
+        None => (Vec::new(), FileId::from(&File::from(opened).metadata()?)),
+    };
+    words.extend([path].into_iter().chain(argument).map(<[u8]>::to_vec));
+    Ok(Some(Interpreter { words, id }))
+}
+
+/// The interpreter and its argument, if the file begins with `#!`.
+fn shebang(head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
+    let line = head.strip_prefix(b"#!")?;
+    let line = line.split(|byte| *byte == b'\n' || *byte == 0).next()?.trim_ascii();
+    let end = line.iter().position(|byte| *byte == b' ' || *byte == b'\t').unwrap_or(line.len());
+    let (path, argument) = (&line[..end], line[end..].trim_ascii());
+    (!path.is_empty()).then_some((path, (!argument.is_empty()).then_some(argument)))
+}
+
+/// Opens a path without reading it.
+fn open(from: Option<BorrowedFd<'_>>, path: &[u8], resolve: u64) -> io::Result<OwnedFd> {
+    let path = CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    open_path(from.map_or(libc::AT_FDCWD, |from| from.as_raw_fd()), &path, resolve)
+}
+
+fn open_path(from: c_int, path: &CStr, resolve: u64) -> io::Result<OwnedFd> {
+    // SAFETY: all zeroes is a valid `open_how`.
+    let mut how: libc::open_how = unsafe { std::mem::zeroed() };
+    how.flags = (libc::O_PATH | libc::O_CLOEXEC) as u64;
+    how.resolve = resolve;
+    // SAFETY: both pointers are to live values, and the size is that of the second.
+    let opened = unsafe {
+        libc::syscall(
+            libc::SYS_openat2,
+            from,
+            path.as_ptr(),
+            &raw const how,
+            size_of::<libc::open_how>(),
+        )
+    };
+    match opened {
+        // SAFETY: the kernel has just made this descriptor for us.
+        0.. => Ok(unsafe { OwnedFd::from_raw_fd(opened as i32) }),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_through_the_own_folder_in_proc_is_that_of_the_process() {
+        let parsed = |path: &'static str| {
+            let (link, rest) = own_link(7, path.as_bytes())?;
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            Some((text(&link), text(rest)))
+        };
+        let some = |link: &str, rest: &str| Some((link.to_owned(), rest.to_owned()));
+        assert_eq!(parsed("/proc/self/exe"), some("/proc/7/exe", ""));
+        assert_eq!(parsed("/proc/self/fd/3"), some("/proc/7/fd/3", ""));
+        assert_eq!(parsed("/proc/thread-self/cwd//a/b"), some("/proc/7/cwd", "a/b"));
+        assert_eq!(parsed("/dev/fd/5"), some("/proc/7/fd/5", ""));
+        assert_eq!(parsed("/dev/stdin"), some("/proc/7/fd/0", ""));
+        assert_eq!(parsed("/usr/bin/ls"), None);
+    }
+
+    #[test]
+    fn the_first_line_of_a_script_names_its_interpreter_and_one_argument() {
+        let parsed = |text: &'static str| {
+            shebang(text.as_bytes()).map(|(path, argument)| {
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                (text(path), argument.map(text))
+            })
+        };
+        let some = |path: &str, argument: Option<&str>| {
+            Some((path.to_owned(), argument.map(str::to_owned)))
+        };
+        assert_eq!(parsed("#!/bin/sh\nls\n"), some("/bin/sh", None));
+        assert_eq!(parsed("#! /usr/bin/env -S a b \n"), some("/usr/bin/env", Some("-S a b")));
+        assert_eq!(parsed("#!\t/bin/sh"), some("/bin/sh", None));
+        assert_eq!(parsed("#!\n"), None);
+        assert_eq!(parsed("\x7fELF"), None);
+    }
+}

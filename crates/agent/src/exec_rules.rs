@@ -1,0 +1,61 @@
+//! What the programs of a run may execute, as the server tells its keeper.
+
+use serde::{Deserialize, Serialize};
+
+/// The rules of one run. A denied program is never executed, whoever wants to.
+///
+/// A program is given as a name, or as a path; `*` stands for any number of characters.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecRules {
+    /// The programs that may be executed. `None` means all that are not denied.
+    pub allowed: Option<Vec<AllowedProgram>>,
+    pub denied: Vec<String>,
+}
+
+/// A program that may be executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AllowedProgram {
+    pub name: String,
+    /// Whether every process of the run may execute it, or only programs that need it.
+    pub named: bool,
+    /// What it may execute besides the programs that everyone may.
+    pub may_run: MayRun,
+}
+
+/// What a program may execute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MayRun {
+    /// These programs, and no others.
+    Only(Vec<String>),
+    /// Everything that is not denied. The same holds for all programs below it.
+    Anything,
+    /// A shell: what the program may execute that started it.
+    AsBefore,
+}
+
+/// A program that a run was not allowed to execute.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefusedExec {
+    /// The file, as it was named, and the beginning of its arguments.
+    pub program: String,
+    pub arguments: Vec<String>,
+    /// The name of the program that wanted to execute it, and the beginning of its command line.
+    pub by: String,
+    pub command_line: Vec<String>,
+    /// The name of the program that started that one.
+    pub parent: String,
+    pub why: RefusedBecause,
+    /// How often it was refused.
+    pub times: u32,
+}
+
+/// Why a program was not executed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RefusedBecause {
+    /// It is this denied program.
+    Denied(String),
+    /// It is not among the allowed programs.
+    NotAllowed,
+    /// It could not be found out what would be executed.
+    Unclear,
+}

@@ -1,0 +1,65 @@
+//! What the kernel is told to refuse, and how refusals are put into words.
+//!
+//!     policy: Lock ─▶ ExecRules ─▶ keeper ─▶ RefusedExec ─▶ warnings and the audit trail
+
+use mcpz_agent::{AllowedProgram, ExecRules, MayRun, RefusedBecause, RefusedExec};
+use mcpz_policy::Lock;
+
+/// How many refusals are reported for one command.
+const MAX_REPORTED: usize = 5;
+
+/// A lock in the form the keeper takes.
+pub fn exec_rules(lock: Lock) -> ExecRules {
+    let allowed = lock.allowed.map(|programs| {
+        let allowed = programs.into_iter().map(|program| AllowedProgram {
+            name: program.name,
+            named: program.named,
+            may_run: match program.may_run {
+                mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs),
+                mcpz_policy::MayRun::Anything => MayRun::Anything,
+                mcpz_policy::MayRun::AsBefore => MayRun::AsBefore,
+            },
+        });
+        allowed.collect()
+    });
+    ExecRules { allowed, denied: lock.denied }
+}
+
+/// Refusals, each as a sentence that says what to change.
+pub fn described(refused: &[RefusedExec]) -> Vec<String> {
+    let shown = refused.iter().take(MAX_REPORTED).map(describe);
+    let more = refused.len().saturating_sub(MAX_REPORTED);
+    let more = (more > 0).then(|| format!("policy: {more} other programs were not executed"));
+    shown.chain(more).collect()
+}
+
+fn describe(refused: &RefusedExec) -> String {
+    let RefusedExec { program, arguments, by, command_line, parent, why, times } = refused;
+    let mut what = program.clone();
+    for argument in arguments {
+        what = format!("{what} {argument}");
+    }
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let times = match times {
+        1 => String::new(),
+        times => format!(" ({times} times)"),
+    };
+    let fix = match why {
+        RefusedBecause::Denied(rule) => format!("the rule `{rule}` denies it, whoever runs it"),
+        RefusedBecause::NotAllowed => format!(
+            "the command does not name it; add `{name}` to `allow`, or tell what `{by}` may run: \
+             [[policy.runs]] program = \"{by}\", may_run = [\"{name}\"]"
+        ),
+        RefusedBecause::Unclear => "it could not be found out what it would execute".to_owned(),
+    };
+    let line = command_line.join(" ");
+    let from = match line.is_empty() || line == *by {
+        true => format!("`{by}`"),
+        false => format!("`{by}` ({})", line.trim_end()),
+    };
+    let parent = match parent.is_empty() {
+        true => String::new(),
+        false => format!(", started by `{parent}`,"),
+    };
+    format!("policy: {from}{parent} was not allowed to execute `{what}`{times}: {fix}")
+}

@@ -1,0 +1,145 @@
+//! What a command may execute, for the kernel to hold it to.
+//!
+//! The judge understands which programs a command names. Whatever else a program tries to execute while it runs came
+//! about in a way that nobody understood, so it is refused, unless the program is known to need it (`needs.rs`).
+//!
+//!     judge ─ names ─▶ Lock ◀─ what they need ─ needs, Policy::runs
+//!                       └─▶ the keeper of the run
+//!
+//! Without an allow list, every program may be executed but those that a rule denies altogether. A rule about arguments,
+//! such as `git push`, is for the judge alone.
+
+mod needs;
+
+use crate::policy::Policy;
+use crate::programs;
+use crate::rule::{Rule, glob};
+
+/// What the programs of a command may execute. Denied programs are never executed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// `None` means everything that is not denied.
+    pub allowed: Option<Vec<LockedProgram>>,
+    /// Names, in which `*` stands for any number of characters.
+    pub denied: Vec<String>,
+}
+
+/// A program that may be executed, by its name or path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedProgram {
+    pub name: String,
+    /// Whether the command names it. Others may be executed only by programs that need them.
+    pub named: bool,
+    pub may_run: MayRun,
+}
+
+/// What a program may execute, besides the programs that the command names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MayRun {
+    Only(Vec<String>),
+    /// Everything that is not denied.
+    Anything,
+    /// A shell, whose commands are judged: what the program may execute that starts it.
+    AsBefore,
+}
+
+/// What a program may execute because the settings say so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runs {
+    /// A name, in which `*` stands for any number of characters.
+    pub program: String,
+    pub may_run: Vec<String>,
+}
+
+impl Policy {
+    /// The lock for a command that names these programs. `None` if nothing can be held.
+    pub(crate) fn lock(&self, named: &Named) -> Option<Lock> {
+        let denied: Vec<_> = self.deny.iter().filter_map(Rule::whole_program).collect();
+        let open = self.allow.is_empty() || self.allow.iter().any(Rule::is_everything);
+        let allowed = match open || named.unknown {
+            true => None,
+            false => Some(self.with_needs(&named.programs)),
+        };
+        (allowed.is_some() || !denied.is_empty()).then_some(Lock { allowed, denied })
+    }
+
+    /// The lock for a shell that waits for commands, each of which has a lock of its own.
+    pub fn lock_of_session(&self) -> Option<Lock> {
+        self.lock(&Named::default())
+    }
+
+    /// Programs, and what they need, and what that needs.
+    fn with_needs(&self, named: &[String]) -> Vec<LockedProgram> {
+        let mut all: Vec<LockedProgram> = Vec::new();
+        for name in named {
+            all.push(LockedProgram {
+                name: name.clone(),
+                named: true,
+                may_run: self.may_run(name),
+            });
+        }
+        let mut at = 0;
+        while let Some(program) = all.get(at) {
+            let (name, may_run) = (program.name.clone(), program.may_run.clone());
+            let MayRun::Only(needed) = may_run else {
+                at += 1;
+                continue;
+            };
+            let own = needs::parts(&name);
+            for part in own {
+                add(&mut all, part, MayRun::Only(needed.clone()));
+            }
+            for needed in needed.iter().filter(|needed| !own.contains(&needed.as_str())) {
+                let may_run = self.may_run(needed);
+                if may_run != MayRun::Only(Vec::new()) {
+                    add(&mut all, needed, may_run);
+                }
+            }
+            at += 1;
+        }
+        all
+    }
+
+    fn may_run(&self, name: &str) -> MayRun {
+        let base = crate::paths::base_name(name);
+        let rule = |runs: &&Runs| glob(crate::paths::base_name(&runs.program), base);
+        if let Some(runs) = self.runs.iter().find(rule) {
+            return match runs.may_run.iter().any(|pattern| pattern == "*") {
+                true => MayRun::Anything,
+                false => MayRun::Only(runs.may_run.clone()),
+            };
+        }
+        if programs::is_shell(base) {
+            return MayRun::AsBefore;
+        }
+        match programs::is_interpreter(base) || needs::runs_anything(base) {
+            true => MayRun::Anything,
+            false => MayRun::Only(needs::of(base)),
+        }
+    }
+}
+
+fn add(all: &mut Vec<LockedProgram>, name: &str, may_run: MayRun) {
+    if !all.iter().any(|program| program.name == name) {
+        all.push(LockedProgram { name: name.to_owned(), named: false, may_run });
+    }
+}
+
+/// The programs that a command names.
+#[derive(Debug, Clone, Default)]
+pub struct Named {
+    programs: Vec<String>,
+    /// Whether there are others, which only the run will know.
+    unknown: bool,
+}
+
+impl Named {
+    /// Adds a program, or one that only the run will know.
+    pub fn add(&mut self, name: Option<&str>) {
+        match name {
+            Some(name) if self.programs.iter().any(|known| known == name) => {}
+            Some(name) => self.programs.push(name.to_owned()),
+            None => self.unknown = true,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! What programs need to execute to do their work.
+//!
+//! A program that is not here executes nothing by itself. The less is here, the better the lock holds: what is only
+//! needed for a feature that few use belongs into the settings of those who use it.
+
+use crate::names::Names;
+
+/// Programs that run what a project, a package or a user's own program says: interpreters, build tools, package managers,
+/// test runners. Whoever allows them allows everything that is not denied.
+const ANYTHING: Names = Names(
+    "make gmake bmake cmake ctest cpack ninja meson scons waf autoconf autoreconf automake configure libtool \
+     cargo rustup go zig swift dotnet msbuild stack cabal dune opam mix rebar3 sbt lein mvn mvnw gradle gradlew ant \
+     bazel bazelisk buck buck2 pants earthly just task mage rake tox nox pytest py.test phpunit jest vitest mocha \
+     playwright cypress karma ava turbo nx lerna nodemon concurrently npm npx pnpm pnpx yarn bunx corepack node-gyp \
+     pip pip3 pipx uv uvx poetry pdm hatch conda mamba micromamba virtualenv gem bundle bundler rails rspec composer \
+     flutter dart java jshell kotlin scala groovy R octave matlab gdb lldb expect pre-commit ansible ansible-playbook \
+     vagrant packer apt apt-get aptitude dpkg dpkg-reconfigure dnf yum rpm zypper apk pacman brew snap flatpak nix \
+     nix-build nix-shell guix parallel run-parts",
+);
+
+/// A program, the parts of it that are programs themselves, and what all of them execute.
+struct Need {
+    programs: Names,
+    parts: &'static [&'static str],
+    executes: Names,
+}
+
+const PAGERS: &str = "less more pager";
+
+const NEEDS: &[Need] = &[
+    Need {
+        programs: Names("git"),
+        parts: &[
+            "/usr/lib/git-core/*",
+            "/usr/libexec/git-core/*",
+            "/usr/local/lib/git-core/*",
+            "/usr/local/libexec/git-core/*",
+        ],
+        executes: Names(
+            "git git-lfs ssh gpg gpg2 less more pager editor sensible-editor vi vim nano uname sed \
+             basename dirname cat",
+        ),
+    },
+    need("gh hub glab tig", "git ssh less more pager gpg"),
+    Need {
+        programs: Names(
+            "gcc g++ cc c++ cpp gfortran gccgo gdc gnat clang clang++ c89 c99 c89-gcc c99-gcc",
+        ),
+        parts: &["/usr/lib/gcc/*", "/usr/libexec/gcc/*", "/usr/local/lib/gcc/*", "/usr/lib/llvm-*"],
+        executes: Names(
+            "as ld ld.bfd ld.gold ld.lld ld.mold mold lld collect2 cc1 cc1plus lto1 gcc-ar gcc-nm",
+        ),
+    },
+    need(
+        "rustc rustdoc rustfmt clippy-driver",
+        "cc gcc clang ld ld.lld lld rust-lld mold rustc rustdoc rustfmt",
+    ),
+    need("ld collect2", "ld.bfd ld.gold ld.lld"),
+    need(
+        "tar gtar bsdtar",
+        "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma lzip lzop zstd unzstd compress uncompress pigz pbzip2 pxz \
+         pixz lz4",
+    ),
+    need("egrep fgrep", "grep"),
+    need("gunzip zcat uncompress gzexe", "gzip"),
+    need("zgrep zegrep zfgrep", "zgrep gzip grep egrep fgrep sed cat mktemp"),
+    need("zdiff zcmp", "gzip cmp diff mktemp cat"),
+    need("zless zmore", "less more gzip"),
+    need(
+        "bzgrep bzegrep bzfgrep bzdiff bzcmp bzless bzmore",
+        "bzip2 bzgrep grep egrep fgrep cmp diff less more mktemp",
+    ),
+    need(
+        "xzgrep xzegrep xzfgrep xzdiff xzcmp xzless xzmore",
+        "xz xzgrep grep egrep fgrep cmp diff less more mktemp sed cat",
+    ),
+    Need {
+        programs: Names("man apropos whatis mandb"),
+        parts: &["/usr/lib/man-db/*", "/usr/libexec/man-db/*"],
+        executes: Names(
+            "man groff nroff troff grotty tbl eqn pic refer preconv col locale less more pager gzip \
+             zcat xz bzip2 zstd",
+        ),
+    },
+    need(
+        "groff nroff",
+        "groff troff grotty tbl eqn pic refer soelim preconv grops grodvi grohtml locale",
+    ),
+    need("scp sftp rsync ssh-copy-id mosh autossh", "ssh"),
+    need("ssh ssh-add ssh-agent", "ssh ssh-keysign ssh-sk-helper ssh-pkcs11-helper ssh-askpass"),
+    Need {
+        programs: Names("gpg gpg2 gpgv gpgsm gpg-connect-agent gpgconf"),
+        parts: &["/usr/lib/gnupg/*", "/usr/lib/gnupg2/*", "/usr/libexec/gnupg/*"],
+        executes: Names("gpg-agent dirmngr keyboxd scdaemon pinentry*"),
+    },
+    Need {
+        programs: Names("docker podman nerdctl"),
+        parts: &["*/cli-plugins/docker-*"],
+        executes: Names(
+            "docker-* docker-credential-* conmon crun runc netavark aardvark-dns slirp4netns pasta \
+             newuidmap newgidmap fuse-overlayfs podman catatonit rootlessport ssh nsenter",
+        ),
+    },
+    need("docker-compose", "docker docker-buildx docker-credential-*"),
+    need(
+        "kubectl k9s helm kustomize",
+        "kubectl kubectl-* aws aws-iam-authenticator gke-gcloud-auth-plugin kubelogin",
+    ),
+    Need {
+        programs: Names("terraform tofu"),
+        parts: &["*/.terraform/*", "*/.terraform.d/*"],
+        executes: Names("git ssh"),
+    },
+    need(
+        "systemctl journalctl loginctl machinectl timedatectl hostnamectl",
+        "less more pager systemd-tty-ask-password-agent",
+    ),
+    need("psql mysql mariadb", PAGERS),
+    need("ldd", "/lib/ld-* /lib64/ld-* /usr/lib/*/ld-* cat"),
+    Need {
+        programs: Names("valgrind"),
+        parts: &["/usr/libexec/valgrind/*", "/usr/lib/*/valgrind/*", "/usr/lib/valgrind/*"],
+        executes: Names(""),
+    },
+    need("perf", "objdump addr2line less pager"),
+    need("pkg-config pkgconf", "pkgconf"),
+    need("editor sensible-editor sensible-pager pager", "less more pager vi vim nano editor"),
+    need("bat batcat delta difftastic", "less"),
+];
+
+const fn need(programs: &'static str, executes: &'static str) -> Need {
+    Need { programs: Names(programs), parts: &[], executes: Names(executes) }
+}
+
+/// Whether a program is for running others.
+pub fn runs_anything(name: &str) -> bool {
+    ANYTHING.has(name) || ANYTHING.has(without_version(name))
+}
+
+/// What a program needs to execute.
+pub fn of(name: &str) -> Vec<String> {
+    let Some(need) = find(name) else { return Vec::new() };
+    let parts = need.parts.iter().map(ToString::to_string);
+    parts.chain(need.executes.iter().map(str::to_owned)).collect()
+}
+
+/// The parts of a program that are programs themselves, and need the same.
+pub fn parts(name: &str) -> &'static [&'static str] {
+    find(crate::paths::base_name(name)).map_or(&[], |need| need.parts)
+}
+
+fn find(name: &str) -> Option<&'static Need> {
+    let of = |name: &str| NEEDS.iter().find(|need| need.programs.has(name));
+    of(name).or_else(|| of(without_version(name)))
+}
+
+/// `gcc` for `gcc-12`, `clang` for `clang-14.0`.
+fn without_version(name: &str) -> &str {
+    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_program_is_listed_once() {
+        let mut seen: Vec<&str> = Vec::new();
+        for name in NEEDS.iter().flat_map(|need| need.programs.iter()).chain(ANYTHING.iter()) {
+            assert!(!seen.contains(&name), "{name} is listed twice");
+            seen.push(name);
+        }
+    }
+}
