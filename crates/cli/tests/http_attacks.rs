@@ -194,6 +194,8 @@ fn what_is_no_message() {
     assert_eq!(post(b"\xff\xfe"), (400, -32700));
     assert_eq!(post(b"[]"), (400, -32600));
     assert_eq!(post(b"{}"), (400, -32600));
+    let twice = br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1,"a":2}}"#;
+    assert_eq!(post(twice), (400, -32600));
     assert_eq!(post(b""), (400, 0));
     assert_eq!(post(&b"[".repeat(10_000)), (400, -32700));
     let deep = [

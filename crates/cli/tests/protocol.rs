@@ -171,6 +171,20 @@ fn a_broken_line_is_answered_where_it_has_an_id_and_the_next_is_served() {
 }
 
 #[test]
+fn a_command_that_is_said_twice_does_not_run() {
+    let mut server = Server::start(&[]);
+    server.send_bytes(
+        br#"{"jsonrpc":"2.0","id":1001,"method":"tools/call","params":{"name":"execute_command","arguments":{"command":"echo one","command":"echo other"}}}
+"#,
+    );
+    let answer = server.answer(1001);
+    assert_eq!(answer["error"]["code"], -32600, "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert_eq!(message, "Invalid Request: the key `command` occurs twice in an object");
+    assert_eq!(server.run("echo hi")["output"], "hi\n");
+}
+
+#[test]
 fn garbage_does_not_end_the_server() {
     let mut server = Server::start(&[]);
     server.send_bytes(b"garbage\n\n\r\n\x00\xff\xfe\n[]\n[1,2]\n{}\nnull\n");

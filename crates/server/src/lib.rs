@@ -21,6 +21,7 @@ mod message;
 mod notifications;
 mod output_uri;
 mod prompts;
+mod repeated_key;
 mod resources;
 mod schema;
 mod serve;

@@ -1,8 +1,10 @@
 //! Reads JSON-RPC messages from lines, and says what is wrong with a line that is not one.
 //!
 //! A line that is broken, too long or not UTF-8 is answered to its id, if that can be found at either end of the line.
+//! So is one with a key that occurs twice in an object.
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -15,12 +17,16 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 use crate::lines::{Line, MAX_LINE};
+use crate::repeated_key::RepeatedKey;
 use crate::task_methods;
 
 pub type Message = RxJsonRpcMessage<RoleServer>;
 
 /// The most messages of one line: each takes many times as much memory as on the line.
 const MAX_BATCH: usize = 100;
+
+/// How many characters of a key an error shows.
+const MAX_NAMED: usize = 100;
 
 /// A longer line is parsed on another thread: 8 MiB of numbers take a fifth of a second.
 pub const LARGE: usize = 256 << 10;
@@ -82,7 +88,7 @@ pub fn read(line: Line) -> Vec<Result<Message, Fault>> {
 
 /// Each message of a batch is answered on its own. Only revision 2025-03-26 has batches.
 fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
-    match serde_json::from_slice::<Batch>(bytes).map(|batch| batch.0) {
+    match serde_json::from_slice::<Batch<Value>>(bytes).map(|batch| batch.0) {
         Ok(values) if values.is_empty() => {
             let error = ErrorData::invalid_request("Invalid Request: the batch is empty", None);
             vec![Err(Fault::new(error, None))]
@@ -91,28 +97,33 @@ fn read_batch(bytes: &[u8]) -> Vec<Result<Message, Fault>> {
             let text = format!("Invalid Request: the batch has more than {MAX_BATCH} messages");
             vec![Err(Fault::new(ErrorData::invalid_request(text, None), None))]
         }
-        Ok(values) => values.into_iter().map(from_value).collect(),
+        Ok(values) => {
+            let repeated = serde_json::from_slice::<Batch<RepeatedKey>>(bytes);
+            let repeated = repeated.map(|batch| batch.0).unwrap_or_default();
+            let of_each = repeated.into_iter().chain(std::iter::repeat(RepeatedKey(None)));
+            values.into_iter().zip(of_each).map(|(value, key)| from_value(value, key)).collect()
+        }
         Err(error) => {
             vec![Err(Fault::new(parse_error(format!("Parse error: {error}")), None))]
         }
     }
 }
 
-/// The messages of a batch, up to one more than it may have.
-struct Batch(Vec<Value>);
+/// Something of each message of a batch, up to one more than it may have.
+struct Batch<T>(Vec<T>);
 
-impl<'de> Deserialize<'de> for Batch {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Batch<T> {
     fn deserialize<D: Deserializer<'de>>(batch: D) -> Result<Self, D::Error> {
-        struct Values;
+        struct Values<T>(PhantomData<T>);
 
-        impl<'de> Visitor<'de> for Values {
-            type Value = Batch;
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Values<T> {
+            type Value = Batch<T>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a batch")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Batch, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Batch<T>, A::Error> {
                 let mut values = Vec::new();
                 while values.len() <= MAX_BATCH
                     && let Some(value) = elements.next_element()?
@@ -124,16 +135,25 @@ impl<'de> Deserialize<'de> for Batch {
             }
         }
 
-        batch.deserialize_seq(Values)
+        batch.deserialize_seq(Values(PhantomData))
     }
 }
 
-fn from_value(value: Value) -> Result<Message, Fault> {
+fn from_value(value: Value, repeated: RepeatedKey) -> Result<Message, Fault> {
     let id = value.get("id").cloned().and_then(|id| serde_json::from_value(id).ok());
-    serde_json::from_value(value).map_err(|error| invalid(&error, id))
+    match repeated.0 {
+        // Which id is meant is just what nobody can tell.
+        Some(key) if key == "id" => Err(invalid(&twice(&key), None)),
+        Some(key) => Err(invalid(&twice(&key), id)),
+        None => serde_json::from_value(value).map_err(|error| invalid(&error, id)),
+    }
 }
 
 fn read_one(bytes: &[u8]) -> Result<Message, Fault> {
+    // What is not JSON is left to code that can say so.
+    if let Ok(RepeatedKey(Some(key))) = serde_json::from_slice(bytes) {
+        return Err(invalid(&twice(&key), id_at_start(bytes)));
+    }
     if let Some(request) = read_directly(bytes) {
         return Ok(request);
     }
@@ -181,7 +201,13 @@ fn read_directly(bytes: &[u8]) -> Option<Message> {
     Some(Message::Request(JsonRpcRequest::new(head.id, request)))
 }
 
-fn invalid(error: &serde_json::Error, id: Option<RequestId>) -> Fault {
+/// Two readers of a message could take one value each: the one that checks it, and the one that acts on it.
+fn twice(key: &str) -> String {
+    let key: String = key.chars().take(MAX_NAMED).collect();
+    format!("the key `{}` occurs twice in an object", key.escape_debug())
+}
+
+fn invalid(error: &impl std::fmt::Display, id: Option<RequestId>) -> Fault {
     Fault::new(ErrorData::invalid_request(format!("Invalid Request: {error}"), None), id)
 }
 
@@ -218,7 +244,10 @@ impl<'de> Visitor<'de> for IdFinder<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
-            if key == "id" {
+            if key == "id" && self.0.take().is_some() {
+                // A second one: which is meant?
+                return Ok(());
+            } else if key == "id" {
                 *self.0.borrow_mut() = Some(map.next_value::<RequestId>()?);
             } else {
                 map.next_value::<IgnoredAny>()?;
@@ -306,6 +335,38 @@ mod tests {
         assert_eq!(fault(br#"{"jsonrpc":"1.0","id":3,"method":"ping"}"#), (invalid, number(3)));
         assert_eq!(fault(b"42"), (invalid, None));
         assert_eq!(fault(b"[]"), (invalid, None));
+    }
+
+    #[test]
+    fn a_key_that_occurs_twice_is_named_and_answered_to_the_id() {
+        let told = |line: &str| match read(Line::Whole(line.into())).remove(0) {
+            Err(fault) => (fault.error.message.into_owned(), fault.error.code, fault.id),
+            Ok(message) => panic!("{message:?}"),
+        };
+        let text =
+            |key: &str| format!("Invalid Request: the key `{key}` occurs twice in an object");
+        let code = ErrorCode::INVALID_REQUEST;
+        let line = r#"{"jsonrpc":"2.0","id":4,"method":"tools/call",
+            "params":{"name":"x","arguments":{"command":"ls","comm\u0061nd":"rm"}}}"#;
+        assert_eq!(told(line), (text("command"), code, number(4)));
+        let line = r#"{"jsonrpc":"2.0","method":"ping","id":4,"x":[[{"a":{"b":1,"b":1}}]]}"#;
+        assert_eq!(told(line), (text("b"), code, number(4)));
+        // Nobody can tell which one is meant.
+        let line = r#"{"jsonrpc":"2.0","id":4,"method":"ping","id":5}"#;
+        assert_eq!(told(line), (text("id"), code, None));
+        assert_eq!(told(&format!("[{line}]")), (text("id"), code, None));
+        let same =
+            r#"{"jsonrpc":"2.0","id":4,"method":"ping","params":{"a":{"a":[{"a":1},{"a":1}]}}}"#;
+        assert!(read(Line::Whole(same.into()))[0].is_ok());
+    }
+
+    #[test]
+    fn only_the_message_of_a_batch_that_repeats_a_key_is_refused() {
+        let batch = br#"[{"jsonrpc":"2.0","id":1,"method":"ping"},
+            {"jsonrpc":"2.0","id":2,"method":"ping","method":"ping"}]"#;
+        let messages = read(Line::Whole(batch.to_vec()));
+        assert!(messages[0].is_ok());
+        assert!(matches!(&messages[1], Err(fault) if fault.id == number(2)));
     }
 
     #[test]
