@@ -175,8 +175,12 @@ fn a_token_of_the_authorization_server_opens_the_door_if_all_of_it_is_right() {
         change(&mut claims);
         authority.token("one", &claims)
     };
-    let wrong: [fn(&mut Value); 7] = [
+    let wrong: [fn(&mut Value); 11] = [
         |claims| claims["iss"] = json!("https://evil.example"),
+        |claims| claims["iss"] = json!(["https://login.example"]),
+        |claims| claims["iss"] = json!(["https://evil.example", "https://login.example"]),
+        |claims| claims["sub"] = json!(""),
+        |claims| claims["sub"] = json!(" "),
         |claims| claims["aud"] = json!("https://other.example"),
         |claims| claims["exp"] = json!(1_000_000_000),
         |claims| claims["nbf"] = json!(4_000_000_000_u64),

@@ -78,6 +78,8 @@ impl TokenError {
 
 #[derive(Deserialize)]
 struct Claims {
+    /// A text: the library would also accept a list that contains our issuer, and others.
+    iss: String,
     sub: String,
     #[serde(default)]
     scope: String,
@@ -151,6 +153,10 @@ impl OAuth {
         let key = DecodingKey::from_jwk(key).map_err(|_| TokenError::Invalid)?;
         let claims =
             decode::<Claims>(token, &key, &validation).map_err(|_| TokenError::Invalid)?.claims;
+        // All subjects without a name would be the same principal.
+        if claims.iss != self.settings.issuer || claims.sub.trim().is_empty() {
+            return Err(TokenError::Invalid);
+        }
         let granted: HashSet<_> = claims.scope.split(' ').collect();
         match self.settings.scopes.iter().all(|scope| granted.contains(scope.as_str())) {
             true => Ok(format!("{} {}", self.settings.issuer, claims.sub).into()),
