@@ -444,6 +444,23 @@ fn silent_connections_keep_out_nobody_and_who_is_answered_stays() {
 }
 
 #[test]
+fn one_client_cannot_keep_all_connections_busy() {
+    let config = "[http]\nconnections = 10\nheader_time = 1000\n\
+                  [http.tokens]\nother = \"the-token-of-the-other-one\"\n";
+    let server = HttpServer::start_with(&[], config);
+    let sessions: Vec<_> = (0..10).map(|_| server.open_session()).collect();
+    let open = |session: &String| Events::open(&server, &Request::get(session));
+    let streams: Vec<_> = sessions.iter().map(open).collect();
+    let statuses: Vec<_> = streams.iter().map(|stream| stream.head.status).collect();
+    assert_eq!(statuses, [200, 200, 200, 200, 200, 503, 503, 503, 503, 503]);
+    let echo = json!({"command": "echo hi"});
+    let reply = server.tool_by("the-token-of-the-other-one", "execute_command", echo);
+    assert_eq!(reply["structuredContent"]["output"], "hi\n");
+    drop(streams);
+    wait_until("the streams are gone", || (open(&sessions[0]).head.status == 200).then_some(()));
+}
+
+#[test]
 fn more_cancellations_than_there_are_places() {
     let server = HttpServer::start(&[]);
     let session = server.open_session();

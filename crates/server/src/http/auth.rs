@@ -69,6 +69,11 @@ impl Auth {
         }
     }
 
+    /// Whether clients have names of their own.
+    pub fn tells_apart(&self) -> bool {
+        matches!(self, Self::Closed(_))
+    }
+
     /// The name of the client that sent a request with these headers.
     pub async fn identify(&self, headers: &HeaderMap) -> Result<Arc<str>, Refusal> {
         let keys = match self {

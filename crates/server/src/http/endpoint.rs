@@ -119,7 +119,7 @@ impl<R: Backend> Endpoint<R> {
             return Ok(document("application/json", oauth.metadata().to_string()));
         }
         let name = self.settings.auth.identify(&head.headers).await?;
-        in_flight.note_authenticated();
+        let has_room = in_flight.admit(self.settings.auth.tells_apart().then(|| name.clone()));
         let principal = self.principals.get(name);
         if path == "/metrics" {
             let mut text = self.backend.metrics();
@@ -128,6 +128,9 @@ impl<R: Backend> Endpoint<R> {
         }
         if path != self.settings.path {
             return Err(Refusal::Elsewhere { path: self.settings.path.clone() });
+        }
+        if !has_room {
+            return Err(Refusal::NoShare);
         }
         match (&head.method, Era::of_head(&head.headers)) {
             (&Method::POST, _) => self.post(head, body, &principal).await,

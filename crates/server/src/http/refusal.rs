@@ -53,6 +53,11 @@ pub enum Refusal {
     InvalidVersion,
     #[error("Service Unavailable: the server is busy; try again later")]
     Busy,
+    #[error(
+        "Service Unavailable: this client keeps its share of the connections busy; end some of its \
+         requests or streams, or raise `connections` in [http]"
+    )]
+    NoShare,
 }
 
 impl Refusal {
@@ -85,7 +90,7 @@ impl Refusal {
             Self::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::LateBody => StatusCode::REQUEST_TIMEOUT,
-            Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Busy | Self::NoShare => StatusCode::SERVICE_UNAVAILABLE,
             Self::RepeatedHeader
             | Self::UnclearLength
             | Self::NoHost
@@ -128,7 +133,7 @@ impl Refusal {
                     headers.insert(WWW_AUTHENTICATE, challenge);
                 }
             }
-            Self::Busy => {
+            Self::Busy | Self::NoShare => {
                 headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             _ => {}
