@@ -49,6 +49,53 @@ fn what_is_refused_is_explained_and_on_record() {
     assert_eq!(records.filter(|record| !record["refused"].is_null()).count(), 6, "{trail}");
 }
 
+/// Tries every system call that could set the bits of a mode, and prints those that did.
+const SET_IDS: &str = r#"
+import ctypes, os, platform, stat
+libc = ctypes.CDLL(None, use_errno=True)
+at, here = 0o100 | os.O_WRONLY, -100
+how = (ctypes.c_ulonglong * 3)(at, 0o4755, 0)
+calls = {
+    "chmod": lambda name: os.chmod(name, MODE),
+    "fchmod": lambda name: os.fchmod(os.open(name, os.O_RDONLY), MODE),
+    "fchmodat": lambda name: os.chmod(os.path.basename(name), MODE, dir_fd=os.open(".", os.O_RDONLY)),
+    "fchmodat2": lambda name: libc.syscall(452, here, name.encode(), MODE, 0),
+    "open": lambda name: os.open(name + "-new", at, MODE),
+    "openat2": lambda name: libc.syscall(437, here, (name + "-new").encode(), how, 24),
+    "mknod": lambda name: os.mknod(name + "-new", stat.S_IFREG | MODE),
+    "mkdir": lambda name: os.mkdir(name + "-new", MODE),
+}
+if platform.machine() == "x86_64":
+    calls["old open"] = lambda name: libc.syscall(2, (name + "-new").encode(), at, MODE)
+    calls["creat"] = lambda name: libc.syscall(85, (name + "-new").encode(), MODE)
+    calls["old mknod"] = lambda name: libc.syscall(133, (name + "-new").encode(), stat.S_IFREG | MODE, 0)
+os.umask(0)
+for MODE in 0o4755, 0o6711, 0o104755:
+    for call, act in calls.items():
+        name = "file-%o-%s" % (MODE, call)
+        open(name, "w").close()
+        try: act(name)
+        except OSError: pass
+for name in os.listdir("."):
+    mode = os.stat(name).st_mode
+    if mode & 0o4000 or (mode & 0o2000 and not stat.S_ISDIR(mode)): print(name)
+"#;
+
+#[test]
+fn no_command_makes_a_program_that_runs_as_our_user_for_others() {
+    let place = Place::new();
+    place.write("work/set_ids.py", SET_IDS);
+    let mut server = place.workspace();
+    assert_eq!(works(&mut server, "mkdir set && cd set && python3 ../set_ids.py"), "");
+    let told = fails(&mut server, "touch file && chmod u+s file");
+    assert!(told["output"].as_str().unwrap().contains("Operation not permitted"), "{told}");
+    fails(&mut server, "install -m 4755 /bin/true copy");
+    // Everything else that people do with modes.
+    works(&mut server, "chmod 700 file && chmod +t,g+w,o=r . && install -m 755 /bin/true copy");
+    works(&mut server, "mkdir -m 2775 shared && chmod g+s . && touch shared/file");
+    works(&mut server, "git init -q --shared=group repository && cp -a repository copied");
+}
+
 #[test]
 fn a_reader_writes_nothing_but_its_own_temporary_files() {
     let place = Place::new();
@@ -292,6 +339,7 @@ fn without_bubblewrap_a_folder_is_written_where_nothing_in_it_needs_protection()
     let mut server = Server::from_command(&mut command);
     server.initialize("2025-11-25");
     works(&mut server, "echo x > file");
+    fails(&mut server, "python3 -c 'import os; os.open(\"set\", os.O_CREAT, 0o4755)'");
     let refused = fails(&mut server, "echo x > ../file");
     assert!(warnings(&refused).contains("`write_dirs`"), "{refused}");
 }

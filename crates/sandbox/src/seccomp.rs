@@ -160,6 +160,40 @@ const NAMESPACES: &[c_int] = &[
 /// Only for `unshare`: in `clone`, this bit belongs to the signal number.
 const CLONE_NEWTIME: c_int = 0x80;
 
+/// Calls that change the mode of a file, and which argument it is. A program with the set-user-ID bit lends our user's
+/// rights to everyone who starts it later, outside. The set-group-ID bit is allowed here: shared folders need it
+/// (`git init --shared`), this filter cannot tell a folder from a file, and the only group that commands have is our
+/// user's own.
+const MODE_CHANGES: &[(c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+];
+
+/// Calls that create a file, and which argument is its mode. Nothing needs either bit here. `mkdir` is not among them:
+/// the kernel ignores the bits there.
+const CREATIONS: &[(c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+
+/// Calls that open a file, and which argument has the flags. The next one is the mode, but only with flags that create
+/// a file; otherwise it may be anything.
+const OPENINGS: &[(c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1),
+    (libc::SYS_openat, 2),
+];
+
+const CREATING_FLAGS: &[c_int] = &[libc::O_CREAT, libc::O_TMPFILE];
+
+const SET_IDS: &[libc::mode_t] = &[libc::S_ISUID, libc::S_ISGID];
+
 /// Requests that insert input into a terminal as if it had been typed.
 const TERMINAL_INJECTION: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
@@ -183,6 +217,7 @@ pub fn program(isolation: Isolation) -> Result<BpfProgram, BackendError> {
         TERMINAL_INJECTION.iter().map(|request| all_of([argument(1, Is::Eq, *request)]));
     rules.insert(libc::SYS_ioctl, injection.collect::<Result<_, _>>()?);
     rules.insert(libc::SYS_socketpair, vec![none_of(0, &[libc::AF_UNIX])?]);
+    refuse_set_ids(&mut rules)?;
     match isolation {
         Isolation::Namespaces => {
             rules.insert(libc::SYS_socket, socket_rules()?);
@@ -195,6 +230,27 @@ pub fn program(isolation: Isolation) -> Result<BpfProgram, BackendError> {
     let mut program = prologue();
     program.extend(BpfProgram::try_from(filter)?);
     Ok(program)
+}
+
+fn refuse_set_ids(rules: &mut BTreeMap<c_long, Vec<SeccompRule>>) -> Result<(), BackendError> {
+    for (call, mode) in MODE_CHANGES {
+        rules.insert(*call, vec![all_of([has_bits(*mode, libc::S_ISUID)])?]);
+    }
+    for (call, mode) in CREATIONS {
+        let of_bit = |bit: &libc::mode_t| all_of([has_bits(*mode, *bit)]);
+        rules.insert(*call, SET_IDS.iter().map(of_bit).collect::<Result<_, _>>()?);
+    }
+    for (call, flags) in OPENINGS {
+        let mut refused = Vec::new();
+        for flag in CREATING_FLAGS {
+            for bit in SET_IDS {
+                let conditions = [has_bits(*flags, *flag as u32), has_bits(flags + 1, *bit)];
+                refused.push(all_of(conditions)?);
+            }
+        }
+        rules.insert(*call, refused);
+    }
+    Ok(())
 }
 
 fn refuse_changes(rules: &mut BTreeMap<c_long, Vec<SeccompRule>>) -> Result<(), BackendError> {
@@ -226,12 +282,14 @@ fn socket_rules() -> Result<Vec<SeccompRule>, BackendError> {
     Ok(rules)
 }
 
-/// What precedes the rules, because rules cannot express a range of calls or a second errno.
+/// What precedes the rules, because rules cannot express a range of calls or a second errno. `openat2` can create a
+/// file with any mode, which it has in memory where no filter can read it; programs fall back to `openat`.
 fn prologue() -> BpfProgram {
     vec![
         instruction(LOAD, 0, 0, CALL_NUMBER),
-        instruction(AT_LEAST, 1, 0, X32),
-        instruction(AT_LEAST, 1, 2, NEWEST + 1),
+        instruction(AT_LEAST, 2, 0, X32),
+        instruction(AT_LEAST, 2, 0, NEWEST + 1),
+        instruction(EQUAL, 1, 2, libc::SYS_openat2 as u32),
         instruction(RETURN, 0, 0, errno_action(libc::EPERM)),
         instruction(RETURN, 0, 0, errno_action(libc::ENOSYS)),
     ]
@@ -274,7 +332,12 @@ fn any_of(
 
 /// Matches if the first argument has this flag.
 fn has(flag: c_int) -> Result<SeccompRule, BackendError> {
-    SeccompRule::new(vec![argument(0, Is::MaskedEq(u64::from(flag as u32)), flag as u32 as u64)?])
+    all_of([has_bits(0, flag as u32)])
+}
+
+/// Holds if an argument has all of these bits.
+fn has_bits(index: u8, bits: u32) -> Result<SeccompCondition, BackendError> {
+    argument(index, Is::MaskedEq(bits.into()), bits.into())
 }
 
 fn none_of(index: u8, values: &[c_int]) -> Result<SeccompRule, BackendError> {

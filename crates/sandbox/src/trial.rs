@@ -24,6 +24,7 @@ pub enum Hole {
     IoUring,
     Mount,
     Clone3,
+    SetUserId,
 }
 
 /// Restricts the calling process for good, and tries what must not be possible.
@@ -42,6 +43,7 @@ pub fn trial(permissions: &Permissions) -> Result<Vec<Hole>, RestrictionError> {
         (Hole::Trace, (libc::SYS_ptrace, [libc::PTRACE_TRACEME.into(), 0, 0]), libc::EPERM),
         (Hole::IoUring, (libc::SYS_io_uring_setup, [0; 3]), libc::EPERM),
         (Hole::Mount, (libc::SYS_umount2, [0; 3]), libc::EPERM),
+        (Hole::SetUserId, (libc::SYS_fchmod, [-1, libc::S_ISUID.into(), 0]), libc::EPERM),
         (Hole::Clone3, (libc::SYS_clone3, [0; 3]), libc::ENOSYS),
     ];
     if permissions.isolation == Isolation::None {
