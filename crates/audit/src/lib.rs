@@ -50,4 +50,5 @@ pub use reader::{AuditTail, audit_lines};
 pub use record::{Command, Permit, Reason, Redaction, RequestedRun, RunEnd, Source};
 pub use refused_peer::RefusedPeer;
 pub use settings::AuditSettings;
+pub use trail::trail_was_removed;
 pub use verify::{Defect, Fault, Verified, verify};

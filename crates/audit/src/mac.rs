@@ -89,14 +89,12 @@ impl Key {
         }
     }
 
-    /// Reads the key, or creates one. If several processes do, the first one wins.
-    pub fn read_or_create(folder: &Path) -> io::Result<Self> {
-        match Self::read(folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            other => return other,
-        }
+    /// Creates the key, after `begin` has prepared what must be there once the key is. If several processes do, the
+    /// first one wins.
+    pub fn create(folder: &Path, begin: impl FnOnce(&Self) -> io::Result<()>) -> io::Result<Self> {
         let mut bytes = [0; 32];
         getrandom(&mut bytes, GetRandomFlags::empty())?;
+        begin(&Self(hmac::Key::new(HMAC_SHA256, &bytes)))?;
         // Link a complete file: a process that is killed here must not leave half a key.
         let unfinished = folder.join(format!("audit.key.new-{}", random_name()?));
         let mut options = OpenOptions::new();

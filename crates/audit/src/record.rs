@@ -438,6 +438,7 @@ impl<'a> RepairRecord<'a> {
     pub const EVENT: &'static str = "repaired";
     pub const HEAD: &'static str = "head";
     pub const JOINED: &'static str = "joined";
+    pub const TRAIL: &'static str = "trail";
 
     /// An incomplete line was removed.
     pub fn torn(bytes: u64, sha256: String, text: &'a str) -> Self {
@@ -449,6 +450,11 @@ impl<'a> RepairRecord<'a> {
     /// A line was changed while it waited to join the trail.
     pub fn joined(bytes: u64, sha256: String, text: &'a str) -> Self {
         Self { what: Self::JOINED, ..Self::torn(bytes, sha256, text) }
+    }
+
+    /// Everything but the key was missing. Nobody knows which lines there were.
+    pub fn trail() -> Self {
+        Self { what: Self::TRAIL, ..Self::head() }
     }
 
     /// The head was missing or not genuine. Nobody knows whether lines are missing before this record.

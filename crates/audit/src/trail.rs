@@ -15,6 +15,9 @@
 //! A line without a newline (disk full, power lost) is removed by the next writer, which records that. A full file
 //! is renamed to the next number. The new one starts with the number of the one before and of the oldest that is
 //! kept, so verification knows which files may be missing.
+//!
+//! The head is older than the key, and both are older than the first line. So a key without a head and lines means that
+//! the trail was removed, which the next writer records.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -194,9 +197,32 @@ impl Trail {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let file = Arc::new(files::open(&files::current(folder), true)?);
         let identity = files::identity(&file.metadata()?);
-        let key = Key::read_or_create(&self.settings.folder)?;
-        let head = files::open(&self.settings.folder.join(HEAD_FILE), false)?;
+        let head = files::open(&folder.join(HEAD_FILE), false)?;
+        let key = match Key::read(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => self.begin(&file, &head)?,
+            key => key?,
+        };
         Ok(Opened { file, identity, head, key })
+    }
+
+    /// Begins a trail with its head, and then its key.
+    fn begin(&self, file: &Arc<File>, head: &File) -> io::Result<Key> {
+        let folder = &self.settings.folder;
+        let lock = FileLock::acquire(file.clone(), LockMode::Exclusive, LOCK_TIMEOUT);
+        match (Key::read(folder), lock) {
+            // Another process was faster.
+            (Ok(key), _) => Ok(key),
+            (Err(error), _) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            (Err(_), Err(error)) => Err(error),
+            (Err(_), Ok(_lock)) => {
+                let is_new = file.metadata()?.len() == 0 && files::numbers(folder)?.is_empty();
+                Key::create(folder, |key| match is_new {
+                    true => Head { link: Link::START, size: 0 }.write(head, key),
+                    // Its key is gone: a head that nobody can check stays one.
+                    false => Ok(()),
+                })
+            }
+        }
     }
 
     fn acquire_lock(&mut self, file: &Arc<File>) -> io::Result<FileLock> {
@@ -275,10 +301,10 @@ impl Trail {
             opened.file.set_len(self.size)?;
         }
         let numbers = if size == 0 { files::numbers(&self.settings.folder)? } else { Vec::new() };
-        if head.is_none() && self.last.seq == 0 && self.size == 0 && numbers.is_empty() {
-            // The very first start. From now on, a missing head was removed.
-            let head = Head { link: self.last, size };
-            return head.write(&opened.head, &opened.key);
+        let is_gone = head.is_none() && self.last.seq == 0 && self.size == 0 && numbers.is_empty();
+        if is_gone && end.torn.is_empty() {
+            self.write(opened, &RepairRecord::trail())?;
+            return self.write_head(opened);
         }
         if self.size == 0 && self.last.seq > 0 {
             self.begin_file(opened, &numbers)?;
@@ -315,6 +341,17 @@ impl Trail {
         let number = files::numbers(folder)?.last().map_or(1, |newest| newest + 1);
         fs::rename(path, files::rotated(folder, number))
     }
+}
+
+/// Whether a trail was removed while its key stayed.
+pub fn trail_was_removed(folder: &Path) -> io::Result<bool> {
+    let is_empty =
+        |path: &Path| files::found_at(path).map(|found| found.is_none_or(|found| found.len() == 0));
+    // The key first: a trail that begins now has its head before its key.
+    Ok(files::found_at(&Key::path(folder))?.is_some()
+        && is_empty(&folder.join(HEAD_FILE))?
+        && is_empty(&files::current(folder))?
+        && files::numbers(folder)?.is_empty())
 }
 
 /// The end of a file.

@@ -75,6 +75,16 @@ pub enum Defect {
     MissingFile,
     #[error("the head is missing or was changed, so the last record is unknown")]
     MissingHead,
+    #[error(
+        "the records are gone, but their key is still here; if you removed them yourself, remove the key as \
+         well to begin a new trail"
+    )]
+    MissingTrail,
+    #[error(
+        "all records before this one were removed, but not their key; if you removed them yourself, move this \
+         folder elsewhere to begin a new trail"
+    )]
+    TrailWasMissing,
     #[error("a record was changed while it waited to join the trail")]
     ChangedWhileWaiting,
     #[error("the head was missing when this was written, so records before it may be missing, too")]
@@ -97,7 +107,10 @@ pub fn verify(folder: &Path) -> Result<Verified, Error> {
         verifier.file(&path, file).map_err(unreadable(&path))?;
     }
     verifier.check_beginning(folder, &numbers);
-    verifier.check_end(folder, head);
+    match head.is_none() && numbers.is_empty() && verifier.found.records == 0 {
+        true => verifier.fault(&Key::path(folder), None, Defect::MissingTrail),
+        false => verifier.check_end(folder, head),
+    }
     let joined = verifier.found.records;
     for (path, file) in waiting {
         // Each waiting file is a separate chain.
@@ -261,6 +274,7 @@ impl Verifier {
         match (kind.event, kind.what) {
             (RotationRecord::EVENT, _) => self.rotated = RotationRecord::parse(text),
             (RepairRecord::EVENT, RepairRecord::HEAD) => return Some(Defect::HeadWasMissing),
+            (RepairRecord::EVENT, RepairRecord::TRAIL) => return Some(Defect::TrailWasMissing),
             (RepairRecord::EVENT, RepairRecord::JOINED) => {
                 return Some(Defect::ChangedWhileWaiting);
             }

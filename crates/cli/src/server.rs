@@ -1,6 +1,7 @@
 //! `mcpz server shell`: starts a server on standard input and output, or over HTTP.
 
 use std::error::Error;
+use std::path::Path;
 use std::process::ExitCode;
 
 use mcpz_agent::CpuShare;
@@ -38,6 +39,7 @@ fn serve(settings: &Settings) -> Result<ExitCode, Box<dyn Error>> {
     warn_of_allowed_runners(setup.log, &setup.engine.policy);
     warn_of_missing_job_tools(&setup);
     warn_of_missing_lock(&setup);
+    warn_of_removed_trail(setup.log, &setup.engine.audit.folder);
     match (setup.verbose, &http) {
         (true, _) => setup.log.start(Detail::Everything),
         // A service for many clients is watched by its log.
@@ -92,5 +94,15 @@ fn warn_of_missing_job_tools(setup: &Setup) {
         setup.log.warn(
             "background_after has no effect without the job tools; add read_job and stop_job to --tools",
         );
+    }
+}
+
+fn warn_of_removed_trail(log: Format, folder: &Path) {
+    if matches!(mcpz_audit::trail_was_removed(folder), Ok(true)) {
+        let folder = folder.display();
+        log.warn(&format!(
+            "the audit trail in {folder} was removed, but not its key; if you removed it yourself, remove \
+             audit.key as well, or `mcpz audit verify` will report missing records"
+        ));
     }
 }

@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::json;
-use support::MCPZ;
 use support::audit::{audit, edit, file, folder, settled, start, verify};
+use support::{MCPZ, Server};
 
 #[test]
 fn verify_tells_what_is_wrong_and_where() {
@@ -44,6 +44,43 @@ fn verify_tells_what_is_wrong_and_where() {
     let state = support::state();
     let (said, code) = verify(&state);
     assert!(said.contains("audit.key: No such file or directory") && code == 1, "{said}");
+}
+
+#[test]
+fn a_trail_that_is_gone_is_missed_while_its_key_is_there() {
+    let state = support::state();
+    let serve = || {
+        let mut command = Command::new(MCPZ);
+        command.args(["server", "shell"]).stderr(Stdio::piped());
+        command.env("XDG_STATE_HOME", state.path()).env("XDG_CONFIG_HOME", "/nonexistent");
+        let mut server = Server::from_command(&mut command);
+        server.initialize("2025-11-25");
+        server.run("echo hi");
+        server.close_stdin();
+        server.wait();
+        std::io::read_to_string(server.child.stderr.take().unwrap()).unwrap()
+    };
+    assert_eq!(serve(), "", "the first start is silent");
+    std::fs::remove_file(file(&state)).unwrap();
+    std::fs::remove_file(folder(&state).join("audit.head")).unwrap();
+    let (said, code) = verify(&state);
+    assert!(
+        said.contains("audit.key: the records are gone, but their key is still here"),
+        "{said}"
+    );
+    assert!(said.contains("remove the key as well to begin a new trail") && code == 1, "{said}");
+    let said = serve();
+    assert!(said.contains("was removed, but not its key; if you removed it yourself"), "{said}");
+    let (said, code) = verify(&state);
+    assert!(said.contains(", line 1: all records before this one were removed"), "{said}");
+    assert!(
+        said.contains("move this folder elsewhere to begin a new trail") && code == 1,
+        "{said}"
+    );
+    assert_eq!(serve(), "", "it was said, and is on record");
+    std::fs::remove_dir_all(folder(&state)).unwrap();
+    assert_eq!(serve(), "");
+    assert_eq!(verify(&state), ("2 records in 1 file, none missing\n".to_owned(), 0));
 }
 
 #[test]

@@ -212,6 +212,66 @@ fn a_removed_trail_continues_its_numbers() {
 }
 
 #[test]
+fn a_trail_that_was_removed_without_its_key_is_reported_for_good() {
+    let folder = folder();
+    write(&mut small(&folder, 9), 5);
+    fs::remove_file(files::current(folder.path())).unwrap();
+    fs::remove_file(folder.path().join(HEAD_FILE)).unwrap();
+    assert_eq!(faults(&folder), [(None, Defect::MissingTrail)]);
+    write(&mut small(&folder, 9), 2);
+    assert_eq!(faults(&folder), [(Some(1), Defect::TrailWasMissing)]);
+    write(&mut small(&folder, 9), 2);
+    assert_eq!(faults(&folder), [(Some(1), Defect::TrailWasMissing)]);
+}
+
+#[test]
+fn a_trail_that_was_removed_with_its_key_begins_again() {
+    let folder = folder();
+    for _ in 0..2 {
+        write(&mut small(&folder, 9), 5);
+        assert_eq!(faults(&folder), []);
+        for name in ["audit.jsonl", "audit.head", "audit.key"] {
+            fs::remove_file(folder.path().join(name)).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_process_killed_before_it_had_a_key_leaves_no_fault() {
+    let folder = folder();
+    write(&mut small(&folder, 9), 1);
+    fs::write(files::current(folder.path()), "").unwrap();
+    fs::remove_file(Key::path(folder.path())).unwrap();
+    write(&mut small(&folder, 9), 5);
+    assert_eq!(faults(&folder), []);
+}
+
+#[test]
+fn a_key_that_was_removed_is_reported() {
+    let folder = folder();
+    write(&mut small(&folder, 9), 1);
+    fs::remove_file(Key::path(folder.path())).unwrap();
+    write(&mut small(&folder, 9), 1);
+    let found = faults(&folder);
+    assert!(found.contains(&(Some(1), Defect::Changed)), "{found:?}");
+}
+
+#[test]
+fn many_first_writers_begin_one_trail() {
+    for _ in 0..20 {
+        let folder = folder();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| write(&mut small(&folder, 9), 3));
+            }
+        });
+        write(&mut small(&folder, 9), 1);
+        assert_eq!(faults(&folder), []);
+        assert_eq!(verify(folder.path()).unwrap().records, 13);
+    }
+}
+
+#[test]
 fn a_writer_killed_during_rotation_leaves_no_fault() {
     let folder = folder();
     write(&mut small(&folder, 9), 10);
