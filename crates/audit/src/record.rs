@@ -104,7 +104,15 @@ impl Redaction {
         self.secrets.mask(text)
     }
 
-    /// The same, without command texts if `hidden`.
+    /// Masks secrets in a path.
+    fn path<'a>(&self, path: &'a Path) -> Cow<'a, str> {
+        match path.to_string_lossy() {
+            Cow::Borrowed(path) => self.mask(path),
+            Cow::Owned(path) => self.mask(&path).into_owned().into(),
+        }
+    }
+
+    /// Keeps the secrets, and leaves out command texts if `hidden`.
     pub fn hiding(&self, hidden: bool) -> Self {
         Self { log_commands: self.log_commands && !hidden, secrets: self.secrets.clone() }
     }
@@ -249,7 +257,7 @@ impl<'a> RequestRecord<'a> {
             warnings: &[],
             source: requested.source.into(),
             writer: None,
-            directory: cut(requested.directory.to_string_lossy(), MAX_NAME),
+            directory: cut(redaction.path(requested.directory), MAX_NAME),
             timeout_ms: requested.timeout.map(|timeout| timeout.as_millis() as u64),
             description: described(requested, redaction),
             command: CommandFields::new(requested, redaction),
@@ -268,7 +276,7 @@ impl<'a> CommandFields<'a> {
     fn new(requested: &RequestedRun<'a>, redaction: &Redaction) -> Self {
         match requested.command {
             Command::Script { text, shell } => {
-                let shell = shell.to_string_lossy();
+                let shell = redaction.path(shell);
                 let command = redaction.log_commands.then(|| redaction.mask(text));
                 let all = command.as_ref().is_some_and(|command| command.len() <= MAX_TEXT);
                 Self {

@@ -188,6 +188,54 @@ fn a_command_that_names_a_value_is_told_back_without_it() {
 }
 
 #[test]
+fn a_directory_that_is_named_like_a_value_is_told_without_it() {
+    let (folder, state) = (tempfile::tempdir().unwrap(), support::state());
+    std::fs::create_dir(folder.path().join(SECRET)).unwrap();
+    let mut command = Command::new(MCPZ);
+    command.args(TOOLS).args(["-v", "-w"]).arg(folder.path()).env("FOO_TOKEN", SECRET);
+    support::keep_state_in(&mut command, &state);
+    let mut server = Server::from_command(command.stderr(Stdio::piped()));
+    server.initialize("2025-11-25");
+    let session = json!({"command": format!("cd {SECRET}"), "session": "s"});
+    let moved = server.call(session);
+    let masked = folder.path().canonicalize().unwrap().join("[FOO_TOKEN]");
+    assert_eq!(moved["cwd"], masked.to_str().unwrap());
+    let arguments = json!({"command": "true", "working_directory": SECRET});
+    assert_eq!(server.call(arguments)["return_code"], 0);
+    server.close_stdin();
+    server.wait();
+    let log = std::io::read_to_string(server.child.stderr.take().unwrap()).unwrap();
+    let trail = support::audit::read(&state);
+    for told in [log, trail] {
+        assert!(told.contains("[FOO_TOKEN]") && !told.contains(SECRET), "{told}");
+    }
+}
+
+#[test]
+fn a_value_that_begins_on_one_stream_and_ends_on_the_other_is_masked_where_they_meet() {
+    let mut server = start_with(&["--background-after", "2"], &[]);
+    let halves = "printf 'a s3cr3t-0123'; printf '456789 b' >&2";
+    assert_eq!(server.run(halves)["output"], "a [FOO_TOKEN] b");
+    let shell = server.tool("shell", json!({"command": halves}));
+    assert_eq!(shell["content"][1]["text"], "a [FOO_TOKEN] b");
+    // The first half shows when its stream ends, while the command goes on.
+    let running = format!("{halves}; exec >&- 2>&-; sleep 300");
+    let shell = server.tool("shell", json!({"command": running}));
+    assert_eq!(shell["content"][1]["text"], "a [FOO_TOKEN] b", "{shell}");
+    let handed_over = server.run(&running);
+    assert_eq!(handed_over["output"], "a [FOO_TOKEN] b");
+    let gates = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+    let command = "printf 'a s3cr3t-0123'; exec >&-; while [ -e \"$ONE\" ]; do sleep 0.01; done; \
+                   printf '456789 b' >&2; while [ -e \"$TWO\" ]; do sleep 0.01; done";
+    let environment = json!({"ONE": gates[0].path(), "TWO": gates[1].path()});
+    let call = server.start_call(json!({"command": command, "environment": environment}));
+    let [one, _two] = gates;
+    server.wait_for_output(call, "a s3cr3t-0123");
+    drop(one);
+    server.wait_for_output(call, "a [FOO_TOKEN] b");
+}
+
+#[test]
 fn the_log_and_the_audit_trail_say_the_name() {
     for text in [format!("command=echo {SECRET}"), format!("command=rm {SECRET}")] {
         let mut command = Command::new(MCPZ);

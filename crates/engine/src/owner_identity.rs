@@ -49,7 +49,7 @@ impl OwnerIdentity {
         *self.number.get_or_init(|| self.owner_count.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// An empty output for a run.
+    /// An empty output.
     pub(crate) fn new_output(&self) -> Output {
         Output::new(self.account.quota(None))
     }

@@ -24,6 +24,7 @@ use tokio::sync::watch;
 use crate::checkpoint::Checkpoint;
 use crate::content_kind::ContentKind;
 use crate::render::Rendering;
+use crate::secrets::Secrets;
 use crate::spill::Quota;
 use crate::stream::Stream;
 use crate::text;
@@ -49,6 +50,8 @@ struct Shared {
     lengths: Mutex<HashMap<(Stream, Rendering), u64>>,
     quota: Arc<Quota>,
     arrived: watch::Sender<u64>,
+    /// What must not show where one stream follows the other.
+    secrets: Secrets,
 }
 
 /// Bytes of a stream, starting at an offset.
@@ -78,8 +81,25 @@ impl Output {
             lengths: Mutex::default(),
             quota,
             arrived,
+            secrets: Secrets::default(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// The same, whose streams may contain these secrets in two halves.
+    pub fn with_secrets(mut self, secrets: Secrets) -> Self {
+        Arc::get_mut(&mut self.shared).expect("nobody shares a new output").secrets = secrets;
+        self
+    }
+
+    /// The text of one stream, followed by that of the other. Each is masked already, but a secret can begin at the end
+    /// of one and continue in the other.
+    pub fn join(&self, stdout: String, stderr: &str) -> String {
+        match (stdout.as_str(), stderr) {
+            (_, "") => stdout,
+            ("", _) => stderr.to_owned(),
+            _ => self.shared.secrets.mask(&(stdout + stderr)).into_owned(),
+        }
     }
 
     /// The number of bytes that have arrived so far, on both streams.
@@ -163,10 +183,12 @@ impl Output {
             [stream] => state.buffer(*stream).end(LAST_BYTES),
             _ => (state.last_bytes.as_slice(), state.length()),
         };
-        match length > bytes.len() as u64 {
+        let text = match length > bytes.len() as u64 {
             true => text::plain_within(text::after_cut(bytes), LAST_BYTES),
             false => text::plain_within(bytes, LAST_BYTES),
-        }
+        };
+        drop(state);
+        self.shared.secrets.mask(&text).into_owned()
     }
 
     /// How much of a stream can be read: everything except what was lost.

@@ -19,7 +19,7 @@ impl Engine {
         tracing::enabled!(tracing::Level::INFO).then(|| LogEntry {
             tool: origin.tool.clone(),
             owner: owner.name().to_owned(),
-            directory: request.directory.display().to_string(),
+            directory: self.mask(&request.directory.display().to_string()),
             command: self.settings().log_commands.then(|| shown.to_owned()),
         })
     }

@@ -49,7 +49,8 @@ impl Engine {
         };
         let observer = self.observer(origin, &shown);
         let accounting = Accounting::open(self.shared.stats.clone(), turn, asked, observer);
-        let (output, later) = (owner.new_output(), self.shared.later.clone());
+        let output = owner.new_output().with_secrets(plan.secrets.clone());
+        let later = self.shared.later.clone();
         let command =
             SessionCommand { session, _in_use, text, plan, recorded, output, accounting, later };
         Ok(command.start(queued, shown))
@@ -115,7 +116,7 @@ impl Engine {
         let sandbox = backing.sandbox.clone();
         let backing = Backing { extra_pipes: Some(send_pipes), ..backing };
         let command = format!("session {name}: {}", shell.display());
-        let output = owner.new_output();
+        let output = owner.new_output().with_secrets(plan.secrets.clone());
         let mut run = Run::start(process, command, plan, recorded, output, backing);
         if run.started().await.is_none() {
             let failed = run.outcome().await;

@@ -59,7 +59,8 @@ impl Engine {
             })),
             ..backing
         };
-        Ok(Run::start(process, shown, plan, recorded, owner.new_output(), backing))
+        let output = owner.new_output().with_secrets(plan.secrets.clone());
+        Ok(Run::start(process, shown, plan, recorded, output, backing))
     }
 
     /// Waits until it is a command's turn, but no longer than the command itself may take.

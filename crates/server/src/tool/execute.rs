@@ -184,7 +184,7 @@ impl Reply {
 
     /// The reply for a command that continues as a job.
     fn running(partial: PartialOutput) -> (Self, Vec<ContentBlock>) {
-        let PartialOutput { job, stdout, stderr, message, elapsed, links } = partial;
+        let PartialOutput { job, stdout, stderr, message, elapsed, links, .. } = partial;
         let (message, job, elapsed_ms) = (Some(message), Some(job), elapsed.as_millis() as u64);
         let reply =
             Self { stdout, stderr, exit_code: -1, elapsed_ms, message, job, ..Self::default() };

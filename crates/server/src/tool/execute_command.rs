@@ -190,11 +190,11 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     Ok(match ran {
         Ok(CallOutcome::HandedOver(job)) => handed_over(&call, &job, command, waited).await?,
         Ok(CallOutcome::Ended(outcome)) => {
-            let (reply, failed) = (Reply::ran(command, &outcome), is_error(outcome.end));
+            let (reply, failed) = (Reply::ran(&call, command, &outcome), is_error(outcome.end));
             let room = call.faces.max_answer.of(failed).room(size_as_json(&reply), MEASURE);
             let Excerpt { stdout, stderr, omission, links, .. } =
                 excerpt(&call, &outcome, room).await?;
-            let reply = Reply { output: stdout + &stderr, omission, ..reply };
+            let reply = Reply { output: outcome.output.join(stdout, &stderr), omission, ..reply };
             render(&call, &reply, failed, links)
         }
         Err(error) => not_run(&call, command, &why_not_run(&error)),
@@ -242,7 +242,7 @@ async fn handed_over(
 
 impl Reply {
     /// Everything but the output.
-    fn ran(command: String, outcome: &Outcome) -> Self {
+    fn ran(call: &Call<'_>, command: String, outcome: &Outcome) -> Self {
         let session = outcome.session.as_deref();
         let advice = session.map_or(ON_TIMEOUT, |_| ON_TIMEOUT_IN_SESSION);
         let mut ending = Ending::from(outcome).advising(advice);
@@ -256,10 +256,10 @@ impl Reply {
         let parts: Vec<_> = parts.into_iter().flatten().collect();
         ending.message = (!parts.is_empty()).then(|| parts.join("; "));
         Self {
-            session: session.map(|session| session.name.clone()),
+            session: session.map(|session| call.masked(&session.name)),
             cwd: session
                 .and_then(|session| session.directory.as_ref())
-                .map(|directory| directory.to_string_lossy().into_owned()),
+                .map(|directory| call.masked(&directory.to_string_lossy())),
             command,
             return_code: outcome.end.exit_code().unwrap_or(-1),
             ending,

@@ -42,6 +42,8 @@ pub struct PartialOutput {
     pub job: JobHandle,
     pub stdout: String,
     pub stderr: String,
+    /// Both, one after the other.
+    pub joined: String,
     pub message: String,
     /// How long it has been running.
     pub elapsed: Duration,
@@ -68,6 +70,7 @@ impl PartialOutput {
         let link = |uri: String| resource_link(&uri, &job.output, Stream::Stdout);
         Ok(Self {
             job: handle,
+            joined: job.output.join(stdout.clone(), &stderr),
             stdout,
             stderr,
             message: how_to_continue(job, call.background_after.unwrap_or_default()),

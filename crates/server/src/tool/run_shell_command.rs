@@ -210,7 +210,7 @@ impl Reply {
 
     /// The report of a command that continues as a job. It has a note behind it, and is not an error.
     fn running(self, partial: PartialOutput) -> CallToolResult {
-        let PartialOutput { job, stdout, stderr, message, elapsed, links } = partial;
+        let PartialOutput { job, stdout, stderr, message, elapsed, links, .. } = partial;
         let note = ContentBlock::text(format!("[{message}]"));
         let background_pids = job.pid.into_iter().collect();
         let (message, job) = (Some(message), Some(job));

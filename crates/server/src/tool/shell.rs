@@ -185,7 +185,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     if reply.exit_code.is_none() || outcome.limit.is_some() || advice.is_some() {
         reply.message = Some(sentence.clone());
     }
-    let output = format!("{}{}", excerpt.stdout, excerpt.stderr);
+    let output = outcome.output.join(excerpt.stdout.clone(), &excerpt.stderr);
     let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
     let omission = excerpt.notice(&call);
     let lowered = asked.filter(|_| omission.is_some()).and_then(|it| lowered(it, settings));
@@ -269,9 +269,8 @@ impl Reply {
 
     /// The answer for a command that continues as a job.
     fn running(self, partial: PartialOutput) -> CallToolResult {
-        let PartialOutput { job, stdout, stderr, message, elapsed, links } = partial;
+        let PartialOutput { job, stdout, stderr, joined, message, elapsed, links } = partial;
         let sentence = format!("Command is {message}");
-        let output = [stdout.as_str(), &stderr].concat();
         let reply = Self {
             stdout: Some(stdout),
             stderr: Some(stderr),
@@ -280,7 +279,7 @@ impl Reply {
             job: Some(job),
             ..self
         };
-        let content = vec![ContentBlock::text(sentence), ContentBlock::text(output)];
+        let content = vec![ContentBlock::text(sentence), ContentBlock::text(joined)];
         answer(&reply, [content, links].concat(), false)
     }
 

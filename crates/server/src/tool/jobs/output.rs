@@ -73,7 +73,7 @@ pub async fn read_output(
                 }
             };
             left = left.less(left.measure.of(&text));
-            read.text.push_str(&text);
+            read.text = output.join(read.text, &text);
             read.omitted += omitted;
         }
         Ok(read)
