@@ -11,7 +11,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("std::env", "cli/src/reference.rs", "has a test that can be told to write its page"),
     ("std::env", "agent/src/launcher.rs", "hands the environment of the agent on to commands"),
     ("std::env", "sandbox/src/seccomp.rs", "names the processor, not the environment"),
-    ("/proc", "policy/src/programs/shells.rs", "knows paths that scripts can name"),
+    ("/proc", "policy/src/paths.rs", "knows paths that scripts can name"),
     ("/proc", "cli/src/doctor.rs", "looks at settings of the kernel"),
     ("/proc", "cli/src/setup.rs", "names the program itself"),
 ];

@@ -25,6 +25,14 @@ pub enum Action {
     Open(Vec<Word>),
     /// Evaluates a text as arithmetic or as a subscript.
     Evaluate { text: String, span: Span },
+    /// Evaluates a word as arithmetic, in which every value has to be a number.
+    EvaluateNumber(Word),
+    /// Takes a word for the name of a variable, whose subscript it evaluates.
+    UseName(Word),
+    /// Sets the arguments of a script, or of this one: `set -- a b`.
+    SetArguments(Vec<Word>),
+    /// Lets arrays have texts as keys: `declare -A`.
+    AllowTextKeys,
     /// Evaluates variables, whose values then become code.
     EvaluateVariables,
     /// Sets a variable that later words of the script may use. The value is `None` if only the run will know it.
@@ -41,6 +49,8 @@ pub enum Action {
     WriteAside(Word),
     /// May create a file of this base name somewhere: `cp x folder`.
     Create(Word),
+    /// May create a link of this base name somewhere: `ln -s /etc folder`.
+    Link(Word),
     /// Deletes files: `find -delete`.
     Delete { span: Span },
     /// Changes the directory.

@@ -8,12 +8,22 @@ pub struct Call<'a> {
     /// The command's name and arguments: at least one word.
     pub words: &'a [Word],
     pub input: Input,
-    /// Whether its input is only names and numbers that other commands list.
-    pub reads_listing: bool,
+    pub listing: Listing,
     /// The language of the script it stands in.
     pub shell: Shell,
     /// How many commands are between it and the script: two for the `ls` in `sudo env ls`.
     pub wrappers: u32,
+}
+
+/// What a command reads on its standard input, if other commands list it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listing {
+    /// Anything.
+    No,
+    /// Names and numbers, no part of which can be an option: branches, containers.
+    Names,
+    /// Paths that begin with a directory, each with a zero byte behind it. Parts of them can be options.
+    Paths,
 }
 
 /// What a command reads on its standard input.

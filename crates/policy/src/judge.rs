@@ -10,7 +10,7 @@
 mod actions;
 mod files;
 
-use crate::call::{Call, Input, span_of};
+use crate::call::{Call, Input, Listing, span_of};
 use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
 use crate::lock::{Lock, Named};
@@ -19,7 +19,7 @@ use crate::paths::WorkingDirectories;
 use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
 use crate::rule::{CommandName, Match};
-use crate::script::{MAX_COMMANDS, ParseError, Script, Shell, SimpleCommand, Span, Word};
+use crate::script::{MAX_COMMANDS, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word};
 use crate::threats::{self, Threat};
 use crate::variables::{Effect, effect};
 
@@ -27,6 +27,9 @@ use crate::variables::{Effect, effect};
 const MAX_WRAPPERS: u32 = 8;
 /// How many scripts may nest: `sh -c 'sh -c "…"'`.
 const MAX_TEXTS: u32 = 8;
+
+/// How often a script with loops and functions is judged, until nothing new is learned.
+const MAX_PASSES: u32 = 5;
 
 pub type Ruling = Result<(), Denial>;
 
@@ -40,10 +43,11 @@ pub struct Judge<'a> {
     shell: Shell,
     commands: usize,
     texts: u32,
-    directories: WorkingDirectories,
     knowledge: Knowledge,
     /// Functions that are certainly defined at the command that is being judged.
     functions: Vec<String>,
+    /// Whether the command that is being judged changes nothing by its redirections.
+    is_quiet: bool,
     threats: Vec<Threat>,
     /// The allow rules that were needed, by their position in the list.
     needed: Vec<usize>,
@@ -60,9 +64,12 @@ impl<'a> Judge<'a> {
             shell: Shell::Sh,
             commands: 0,
             texts: 0,
-            directories: WorkingDirectories::new(scene.directory, scene.home),
-            knowledge: Knowledge::new(scene.variables),
+            knowledge: Knowledge::new(
+                scene.variables,
+                WorkingDirectories::new(scene.directory, scene.home),
+            ),
             functions: Vec::new(),
+            is_quiet: false,
             threats: Vec::new(),
             needed: Vec::new(),
             named: Named::default(),
@@ -71,26 +78,52 @@ impl<'a> Judge<'a> {
 
     /// Judges the whole text of a request.
     pub fn request(&mut self, text: &str, shell: Shell) -> Ruling {
-        self.request_once(text, shell)?;
-        let moved = self.directories.have_changed() && !self.policy.write_dirs.is_empty();
-        if !self.knowledge.runs_out_of_order || !(moved || self.knowledge.has_changed) {
-            return Ok(());
-        }
-        // A loop, function or trap may run with what was learned after it: judge again with all of it.
-        let (directories, knowledge) = (self.directories.clone(), self.knowledge.clone());
-        *self = Self { directories, knowledge, ..Self::new(self.policy, self.scene, self.text) };
-        self.request_once(text, shell)
+        self.settle(|judge| judge.script(text, shell, None))
     }
 
-    fn request_once(&mut self, text: &str, shell: Shell) -> Ruling {
-        self.script(text, shell, None)?;
-        let suspects = std::mem::take(&mut self.knowledge.suspects);
-        if self.knowledge.evaluates {
-            for (text, span) in &suspects {
-                self.evaluate(text, span)?;
+    /// Judges a program and its arguments, which no shell reads.
+    pub fn program(&mut self, words: &[Word]) -> Ruling {
+        self.settle(|judge| {
+            let (input, shell) = (Input::Other, judge.shell);
+            judge.call(&Call { words, input, listing: Listing::No, shell, wrappers: 0 })
+        })
+    }
+
+    /// Judges until nothing new is learned: a loop, function or trap may run with what was learned after it.
+    fn settle(&mut self, judge: impl Fn(&mut Self) -> Ruling) -> Ruling {
+        let mut moved = false;
+        for _ in 0..MAX_PASSES {
+            self.knowledge.has_changed = false;
+            judge(self)?;
+            self.values()?;
+            let moves = self.knowledge.directories.have_changed() && !moved;
+            if !self.knowledge.runs_out_of_order || !(moves || self.knowledge.has_changed) {
+                return Ok(());
             }
+            moved |= moves;
+            let knowledge = self.knowledge.clone();
+            *self = Self { knowledge, ..Self::new(self.policy, self.scene, self.text) };
         }
-        Ok(())
+        let what = "its functions are too involved";
+        Err(self.deny(0..self.text.len(), Why::NotUnderstood { what }))
+    }
+
+    /// Judges the values that the shell takes for numbers and for names, and texts that something evaluates.
+    fn values(&mut self) -> Ruling {
+        let evaluated = std::mem::take(&mut self.knowledge.evaluated);
+        if let Some(word) = evaluated.iter().find(|word| !self.knowledge.is_number(word)) {
+            let what = "a value that may not be a number, in which arithmetic would run code";
+            self.unresolved(word.span.clone(), what)?;
+        }
+        let named = std::mem::take(&mut self.knowledge.named);
+        if let Some(word) = named.iter().find(|word| !self.knowledge.is_variable_name(word)) {
+            self.unresolved(word.span.clone(), "a name can contain code")?;
+        }
+        let suspects = std::mem::take(&mut self.knowledge.suspects);
+        match self.knowledge.evaluates {
+            true => suspects.iter().try_for_each(|(text, span)| self.evaluate(text, span)),
+            false => Ok(()),
+        }
     }
 
     /// Judges a text as something that evaluates it would read it.
@@ -151,29 +184,53 @@ impl<'a> Judge<'a> {
             self.redirect(redirect)?;
         }
         self.knowledge.runs_out_of_order |= command.repeats;
-        let Some(first) = command.words.first() else { return Ok(()) };
+        self.is_quiet = command.redirects.iter().all(Redirect::is_quiet);
+        for words in self.knowledge.readings(&command.words, self.shell) {
+            self.reading(script, at, &words)?;
+        }
+        Ok(())
+    }
+
+    /// Judges a command with the words that it may turn out to have.
+    fn reading(&mut self, script: &Script, at: usize, words: &[Word]) -> Ruling {
+        let (command, first) = (&script.commands[at], &words[0]);
         let name = first.literal().unwrap_or_default();
         for (function, from) in &script.functions {
             if *from <= at && !self.functions.contains(function) {
                 self.functions.push(function.clone());
             }
         }
+        if self.knowledge.may_be_function(&name) {
+            self.knowledge.add_arguments(&words[1..]);
+        }
         let defined = self.functions.iter().any(|defined| *defined == name) && !SPECIAL.has(&name);
         if defined && !self.knowledge.unsets_functions && !mentions_unset(script) {
             // Its body is judged where it is defined.
-            return self.denied(&command.words);
+            return self.denied(words);
         }
         let before = (0..at).filter(|at| script.commands[*at].pipeline == command.pipeline);
-        let reads_listing =
-            command.piped && before.clone().all(|at| self.knowledge.lists(script, at..at + 1));
+        let listing = match command.piped {
+            true => self.listing(script, before),
+            false => Listing::No,
+        };
         let input = match script.input(command) {
             Some(word) => word.text().map_or(Input::Unknown, |text| Input::Text(text.into())),
             None if command.piped => Input::Unknown,
             None if self.is_typed() => Input::Typed,
             None => Input::Other,
         };
-        let words = self.knowledge.with_single_words(&command.words);
-        self.call(&Call { words: &words, input, reads_listing, shell: self.shell, wrappers: 0 })
+        let words = self.knowledge.with_single_words(words);
+        self.call(&Call { words: &words, input, listing, shell: self.shell, wrappers: 0 })
+    }
+
+    /// What these commands print.
+    fn listing(&self, script: &Script, commands: impl Iterator<Item = usize> + Clone) -> Listing {
+        let all = |is: fn(&Script, usize) -> bool| commands.clone().all(|at| is(script, at));
+        match commands.clone().all(|at| self.knowledge.lists(script, at..at + 1)) {
+            true if all(Script::finds_paths) => Listing::Paths,
+            true if all(Script::lists_names) => Listing::Names,
+            _ => Listing::No,
+        }
     }
 
     /// Whether the script's input is typed and judged then, and nothing in the script can change that.
@@ -181,24 +238,26 @@ impl<'a> Judge<'a> {
         self.scene.typed && !self.text.trim().contains(INDIRECT)
     }
 
-    /// Judges a program and its arguments, which no shell reads.
-    pub fn program(&mut self, words: &[Word]) -> Ruling {
-        let (input, shell) = (Input::Other, self.shell);
-        self.call(&Call { words, input, reads_listing: false, shell, wrappers: 0 })
-    }
-
     /// Judges a command and all it runs.
     fn call(&mut self, call: &Call<'_>) -> Ruling {
         self.is_shallow(call)?;
         let name = CommandName::of(call.words);
         self.denied_as(&name, call.words)?;
-        self.allowed(&name, call.words)?;
+        if !self.needs_no_rule(&name, call) {
+            self.allowed(&name, call.words)?;
+        }
         self.named.add(name.known());
         let Some(name) = call.name() else { return Ok(()) };
-        if ["cd", "pushd", "popd"].contains(&name.as_str()) {
+        if ["cd", "chdir", "pushd", "popd"].contains(&name.as_str()) {
             self.enter(call.arguments());
         }
         self.actions(&name, call)
+    }
+
+    /// Whether it is a builtin of the script's own shell that changes nothing outside the shell.
+    fn needs_no_rule(&self, name: &CommandName<'_>, call: &Call<'_>) -> bool {
+        let in_shell = self.texts > 0 && call.wrappers == 0;
+        in_shell && self.is_quiet && name.known().is_some_and(|name| HARMLESS.has(name))
     }
 
     fn is_shallow(&self, call: &Call<'_>) -> Ruling {
@@ -216,7 +275,7 @@ impl<'a> Judge<'a> {
             |word: &&Word| word.text().is_none_or(|text| !text.starts_with('-') || text == "-");
         let target = arguments.iter().find(is_target);
         // In a loop it may happen again and again.
-        self.directories.enter(target, self.knowledge.runs_out_of_order);
+        self.knowledge.directories.enter(target, self.knowledge.runs_out_of_order);
     }
 
     /// Refuses words that a deny rule matches, or may match.
@@ -334,6 +393,9 @@ impl<'a> Judge<'a> {
         (self.threats, rules, self.policy.lock(&self.named))
     }
 }
+
+/// Builtins that no allow list has to name.
+const HARMLESS: Names = Names("cd true false : test [ pwd exit return break continue wait");
 
 /// A text without any of these is a single command that reads what the script reads.
 const INDIRECT: [char; 10] = ['<', '>', '|', '&', ';', '(', '{', '$', '`', '\n'];

@@ -15,8 +15,9 @@
 //! Arrows run one way: judge → programs → action → knowledge → script, and judge → lock → rule → subcommands → script.
 //!
 //! It is tested with a corpus of commands that were run once (`tests/corpus.jsonl`), with ways around it that were
-//! found (`tests/attacks.rs`), and with thousands of generated scripts that real shells run in bubblewrap, where every
-//! program that ran must have been named or refused (`tests/differential.rs`). `fuzz/` has targets for cargo-fuzz.
+//! found (`tests/attacks.jsonl`, `tests/attacks.rs`, `tests/values.rs`), and with thousands of generated scripts that
+//! real shells run in bubblewrap, where every program that ran must have been named or refused
+//! (`tests/differential.rs`). `fuzz/` has targets for cargo-fuzz.
 
 mod action;
 mod call;
@@ -93,10 +94,9 @@ impl Policy {
             "sh" | "dash" | "ash" => Some(Shell::Sh),
             _ => None,
         };
-        let is_comment = |line: &str| line.trim().is_empty() || line.trim().starts_with('#');
         let ruling = match language {
             None => Err(judge.deny(0..0, Why::Shell { shell: shell.to_owned() })),
-            Some(_) if text.lines().all(is_comment) => Err(judge.deny(0..0, Why::Empty)),
+            Some(_) if text.trim().is_empty() => Err(judge.deny(0..0, Why::Empty)),
             Some(language) => judge.request(text, language),
         };
         self.conclude(judge, ruling, scene)

@@ -4,11 +4,24 @@ use crate::names::Names;
 use crate::script::Word;
 
 /// Devices that may be written under any policy.
-const DEVICES: Names =
-    Names("/dev/null /dev/zero /dev/full /dev/tty /dev/stdout /dev/stderr /dev/stdin");
+const DEVICES: Names = Names("/dev/null /dev/zero /dev/full /dev/tty");
+
+/// Descriptors that a script writes to anyway. To open one by its name is to open its file again, for writing even if
+/// the script has it only for reading: no other descriptor is here.
+pub const OUTPUTS: Names = Names("/dev/stdout /dev/stderr /dev/fd/1 /dev/fd/2");
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    File,
+    /// The standard input of whoever opens it.
+    Input,
+    /// Another descriptor, a process, or anything else that only looks like a file.
+    Special,
+}
 
 /// The directories a command may run in: after a `cd`, it may have happened or not.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct WorkingDirectories {
     /// `None` if only the run will know.
     directories: Option<Vec<String>>,
@@ -80,8 +93,22 @@ impl WorkingDirectories {
         )
     }
 
-    /// Whether a word certainly names a file in one of the folders, or a harmless device.
-    pub fn is_within(&self, word: &Word, folders: &[String]) -> bool {
+    /// What a word leads to where a program is about to read it.
+    pub fn target(&self, word: &Word) -> Target {
+        let text = word.text().unwrap_or_default();
+        // A program may change its directory first: `make -C /dev -f stdin`.
+        if base_name(&text) == "stdin" {
+            return Target::Input;
+        }
+        match self.resolve(word) {
+            Some(paths) => paths.iter().map(|path| target(path)).find(|it| *it != Target::File),
+            None => relative_descriptor(&text).then_some(Target::Special),
+        }
+        .unwrap_or(Target::File)
+    }
+
+    /// Whether a word certainly names a file in one of the folders, a harmless device or one of these descriptors.
+    pub fn is_within(&self, word: &Word, folders: &[String], outputs: Names) -> bool {
         let inside = |path: &String| {
             let folder = |folder: &String| {
                 let folder = match folder.starts_with('/') {
@@ -91,13 +118,29 @@ impl WorkingDirectories {
                 let rest = path.strip_prefix(&folder);
                 folder == "/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             };
-            let descriptor = path.strip_prefix("/dev/fd/");
-            DEVICES.has(path)
-                || descriptor.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
-                || folders.iter().any(folder)
+            DEVICES.has(path) || outputs.has(path) || folders.iter().any(folder)
         };
         self.resolve(word).is_some_and(|paths| paths.iter().all(inside))
     }
+}
+
+/// What a plain path leads to.
+fn target(path: &str) -> Target {
+    let descriptor = path.strip_prefix("/dev/fd/").or_else(|| {
+        let process = path.strip_prefix("/proc/")?;
+        process.split_once('/')?.1.strip_prefix("fd/")
+    });
+    match descriptor {
+        Some("0") => Target::Input,
+        None if !path.starts_with("/dev/") && !path.starts_with("/proc/") => Target::File,
+        _ => Target::Special,
+    }
+}
+
+/// Whether a relative path may be a descriptor's in some directory: `fd/3`, `self/fd/3`, `3`.
+fn relative_descriptor(path: &str) -> bool {
+    let base = base_name(path);
+    !base.is_empty() && base.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// The last part of a path.
@@ -123,6 +166,27 @@ fn normalized(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_input_has_many_names() {
+        let mut directories = WorkingDirectories::new("/srv", None);
+        let target = |directories: &WorkingDirectories, path: &str| {
+            directories.target(&Word::known(path, 0..0))
+        };
+        for path in ["//dev/stdin", "/dev/./fd/0", "/x/../proc/self/fd/0", "/proc/1/fd/0", "stdin"]
+        {
+            assert_eq!(target(&directories, path), Target::Input, "{path}");
+        }
+        for path in ["/dev/fd/3", "/proc/self/exe", "/proc/self/root/dev/stdout", "/dev/shm/x"] {
+            assert_eq!(target(&directories, path), Target::Special, "{path}");
+        }
+        assert_eq!(target(&directories, "fd/0"), Target::File);
+        directories.enter(Some(&Word::known("/proc/self", 0..0)), false);
+        assert_eq!(target(&directories, "fd/0"), Target::Input);
+        directories.forget();
+        assert_eq!(target(&directories, "fd/0"), Target::Special);
+        assert_eq!(target(&directories, "build.sh"), Target::File);
+    }
 
     #[test]
     fn a_path_is_made_plain() {

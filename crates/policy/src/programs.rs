@@ -31,6 +31,7 @@ mod xargs;
 use crate::action::{Action, Actions};
 use crate::call::Call;
 use crate::knowledge::Knowledge;
+use crate::paths::Target;
 
 pub use interpreters::{is_interpreter, runs_anything};
 pub use shells::is_shell;
@@ -49,6 +50,9 @@ pub fn actions(name: &str, call: &Call<'_>, knowledge: &Knowledge) -> Vec<Action
 
 fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let path = call.words[0].literal().filter(|path| path.contains('/'));
+    if path.is_some() && actions.knowledge.target(&call.words[0]) != Target::File {
+        return actions.opaque(call.words[0].span.clone(), "a program with another name");
+    }
     if path.is_some_and(|path| actions.knowledge.has_written(&path)) {
         return actions.opaque(call.words[0].span.clone(), "the script wrote this file itself");
     }

@@ -15,7 +15,7 @@ mod word;
 use std::ops::Range;
 
 use parser::Parser;
-pub use word::{Origin, Piece, Word};
+pub use word::{Origin, Piece, Word, is_name};
 
 /// A range of bytes in the text that was sent. Text inside text (backquotes, the argument of `eval`)
 /// has the range of the whole inner text.
@@ -53,6 +53,8 @@ pub struct Script {
     pub commands: Vec<SimpleCommand>,
     /// Functions that are certainly defined, each with the number of commands before its definition ends.
     pub functions: Vec<(String, usize)>,
+    /// The names of all functions in it.
+    pub function_names: Vec<String>,
     /// Variables set by something other than an assignment: `for x`, `${x:=…}`.
     pub set_variables: Vec<(String, Span)>,
     /// Variables in arithmetic, which can only turn them into numbers.
@@ -63,6 +65,10 @@ pub struct Script {
     loops: Vec<(String, Vec<Word>)>,
     /// Texts that become code if something evaluates them: `'a[$(rm x)]'`.
     pub suspects: Vec<(String, Span)>,
+    /// Words that the shell evaluates as arithmetic.
+    pub evaluated: Vec<Word>,
+    /// Words that the shell takes for the names of variables: `${!x}`, `[[ -v x ]]`.
+    pub named: Vec<Word>,
     /// Whether something evaluates text: arithmetic, subscripts, `[[ -v`.
     pub evaluates: bool,
     /// The bodies of here-documents, by the number in [`RedirectKind::HereDocument`].
@@ -94,6 +100,17 @@ pub struct Assignment {
     pub appends: bool,
 }
 
+/// A variable that gets a value.
+pub struct Assigned<'a> {
+    pub name: &'a str,
+    /// `None` if only the run will know it.
+    pub word: Option<&'a Word>,
+    /// `+=`
+    pub appends: bool,
+    /// Whether the shell expands the word to any number of words, and the variable takes one after the other.
+    pub expands: bool,
+}
+
 #[derive(Debug, Clone)]
 pub struct Redirect {
     /// `None` for the operator's default, or for a descriptor that a variable holds.
@@ -115,6 +132,20 @@ pub enum RedirectKind {
     HereDocument(usize),
 }
 
+impl Redirect {
+    /// Whether it writes no file, other than the one that keeps nothing.
+    pub fn is_quiet(&self) -> bool {
+        match &self.kind {
+            RedirectKind::Write(word) => word.literal().is_some_and(|path| path == "/dev/null"),
+            RedirectKind::Duplicate(word) => {
+                let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+                word.literal().is_some_and(|text| text == "-" || is_number(&text))
+            }
+            _ => true,
+        }
+    }
+}
+
 impl Script {
     /// Parses a text. `within` is its place in the text that was sent, if it is only a part of it.
     pub fn parse(text: &str, shell: Shell, within: Option<Span>) -> Result<Self, ParseError> {
@@ -134,22 +165,27 @@ impl Script {
         Ok(script)
     }
 
-    /// The variables that get a value, each with the value unless only the run will know it.
-    pub fn values(&self) -> impl Iterator<Item = (&str, Option<&Word>)> {
+    /// The variables that get a value.
+    pub fn values(&self) -> impl Iterator<Item = Assigned<'_>> {
         let assigned = self.commands.iter().flat_map(|command| &command.assignments);
-        let assigned = assigned.map(|assignment| {
-            let whole = Some(&assignment.value).filter(|_| !assignment.appends);
-            (assignment.name.as_str(), whole)
+        let assigned = assigned.map(|assignment| Assigned {
+            name: &assignment.name,
+            word: Some(&assignment.value),
+            appends: assignment.appends,
+            expands: false,
         });
-        let looped = self
-            .loops
-            .iter()
-            .flat_map(|(name, words)| words.iter().map(move |word| (name.as_str(), Some(word))));
+        let looped = self.loops.iter().flat_map(|(name, words)| {
+            let taken =
+                move |word| Assigned { name, word: Some(word), appends: false, expands: true };
+            words.iter().map(taken)
+        });
         let is_loop = |name: &str| {
             self.loops.iter().any(|(looped, words)| looped == name && !words.is_empty())
         };
         let set = self.set_variables.iter().filter(move |(name, _)| !is_loop(name));
-        assigned.chain(looped).chain(set.map(|(name, _)| (name.as_str(), None)))
+        let set =
+            set.map(|(name, _)| Assigned { name, word: None, appends: false, expands: false });
+        assigned.chain(looped).chain(set)
     }
 
     /// The text on a command's standard input, or the name of the file there if only the run will know it.

@@ -481,7 +481,7 @@ fn honest_work_is_let_through() {
             "awk '{ s += $1 } END { if (NR > 0) print \"avg: \" s/NR }' f",
             "awk '{print $1 | \"sort\"}' f",
             "[[ \"$x\" =~ ^(a b)$ ]] && echo 1",
-            "for f in *.txt; do sed -n 1p \"$f\"; done",
+            "for f in ./*.txt; do sed -n 1p \"$f\"; done",
             "kubectl get pods | grep x | xargs -I{} kubectl logs {}",
             "exec > >(tee log) 2>&1; ls",
             "make CC=gcc CFLAGS='-O2 -g' all",

@@ -29,32 +29,53 @@ fn verdict(case: &Value) -> Verdict {
     policy.judge(command, shell, &scene).verdict
 }
 
+/// The share of cases that are judged right, by their tier and what is expected.
+struct Score {
+    counts: BTreeMap<(String, String), (u32, u32)>,
+    wrong: Vec<String>,
+}
+
+impl Score {
+    fn of(cases: &str) -> Self {
+        let mut score = Self { counts: BTreeMap::new(), wrong: Vec::new() };
+        for line in cases.lines() {
+            let case: Value = serde_json::from_str(line).unwrap();
+            let verdict = verdict(&case);
+            let (tier, expect) = (case["tier"].as_str().unwrap(), case["expect"].as_str().unwrap());
+            let right = (expect == "allow") == (verdict == Verdict::Allow);
+            let count = score.counts.entry((tier.to_owned(), expect.to_owned())).or_default();
+            count.0 += u32::from(right);
+            count.1 += 1;
+            if !right {
+                let (id, command) = (&case["id"], &case["command"]);
+                score.wrong.push(format!("{tier} {expect} {id} {command}: {verdict:?}"));
+            }
+        }
+        score
+    }
+
+    fn assert(&self, tier: &str, expect: &str, least: f64) {
+        let known = self.counts.get(&(tier.to_owned(), expect.to_owned()));
+        let (right, all) = known.copied().unwrap_or((1, 1));
+        let (counts, wrong) = (&self.counts, self.wrong.join("\n"));
+        assert!(f64::from(right) / f64::from(all) >= least, "{counts:?}\n{wrong}");
+    }
+}
+
 #[test]
 fn the_corpus_is_judged_right() {
-    let corpus = include_str!("corpus.jsonl");
-    let mut counts: BTreeMap<(String, String), (u32, u32)> = BTreeMap::new();
-    let mut wrong = Vec::new();
-    for line in corpus.lines() {
-        let case: Value = serde_json::from_str(line).unwrap();
-        let verdict = verdict(&case);
-        let (tier, expect) = (case["tier"].as_str().unwrap(), case["expect"].as_str().unwrap());
-        let right = (expect == "allow") == (verdict == Verdict::Allow);
-        let count = counts.entry((tier.to_owned(), expect.to_owned())).or_default();
-        count.0 += u32::from(right);
-        count.1 += 1;
-        if !right {
-            wrong.push(format!("{tier} {expect} {} {}: {verdict:?}", case["id"], case["command"]));
-        }
-    }
-    let share = |tier: &str, expect: &str| {
-        let (right, all) =
-            counts.get(&(tier.to_owned(), expect.to_owned())).copied().unwrap_or((1, 1));
-        f64::from(right) / f64::from(all)
-    };
-    let all = wrong.join("\n");
-    assert_eq!(share("core", "deny"), 1.0, "{counts:?}\n{all}");
-    assert!(share("core", "allow") >= 0.98, "{counts:?}\n{all}");
-    assert!(share("extended", "deny") >= 0.95, "{counts:?}\n{all}");
-    assert!(share("extended", "allow") >= 0.95, "{counts:?}\n{all}");
-    println!("{counts:?}\n{all}");
+    let score = Score::of(include_str!("corpus.jsonl"));
+    score.assert("core", "deny", 1.0);
+    score.assert("core", "allow", 0.98);
+    score.assert("extended", "deny", 0.95);
+    score.assert("extended", "allow", 0.95);
+}
+
+#[test]
+fn attacks_that_once_ran_are_refused() {
+    let score = Score::of(include_str!("attacks.jsonl"));
+    score.assert("core", "deny", 0.70);
+    score.assert("core", "allow", 1.0);
+    score.assert("extended", "deny", 0.84);
+    score.assert("extended", "allow", 1.0);
 }

@@ -33,18 +33,34 @@ impl Judge<'_> {
             }
             Action::Open(words) => self.denied(&words),
             Action::Evaluate { text, span } => self.evaluate(&text, &span),
+            Action::EvaluateNumber(word) => {
+                self.knowledge.evaluated.push(word);
+                Ok(())
+            }
+            Action::UseName(word) => {
+                self.knowledge.named.push(word);
+                Ok(())
+            }
+            Action::SetArguments(words) => {
+                self.knowledge.add_arguments(&words);
+                Ok(())
+            }
+            Action::AllowTextKeys => {
+                self.knowledge.has_changed |= !self.knowledge.has_text_keys;
+                self.knowledge.has_text_keys = true;
+                Ok(())
+            }
             Action::EvaluateVariables => {
                 self.knowledge.evaluates = true;
                 Ok(())
             }
             Action::Assign { name, value, span } => {
-                let text = value.as_ref().and_then(Word::text);
-                self.knowledge.add_value(&name, text.map(Into::into));
+                self.knowledge.add_value(&name, value.as_ref());
                 self.variable(&name, value.as_ref(), &span)
             }
             Action::SetOnly { name, value, span } => self.variable(&name, value.as_ref(), &span),
             Action::Unset { name } => {
-                self.knowledge.add_value(&name, Some(String::new()));
+                self.knowledge.add_value(&name, Some(&Word::known("", call.span())));
                 Ok(())
             }
             Action::UnsetFunctions => {
@@ -58,13 +74,17 @@ impl Judge<'_> {
                 self.knowledge.add_written_file(&file);
                 Ok(())
             }
+            Action::Link(file) => {
+                self.knowledge.add_link(&file);
+                Ok(())
+            }
             Action::Delete { span } => self.delete(call, span),
             Action::Enter(directory) => {
-                self.directories.enter(Some(&directory), true);
+                self.knowledge.directories.enter(Some(&directory), true);
                 Ok(())
             }
             Action::EnterUnknown => {
-                self.directories.forget();
+                self.knowledge.directories.forget();
                 Ok(())
             }
             Action::Opaque { span, what } => self.opaque(span, what),
@@ -111,7 +131,7 @@ fn inner<'a>(call: &Call<'_>, words: &'a [Word]) -> Call<'a> {
     Call {
         words,
         input: call.input.clone(),
-        reads_listing: call.reads_listing,
+        listing: call.listing,
         shell: call.shell,
         wrappers: call.wrappers + 1,
     }

@@ -20,9 +20,10 @@ impl Judge<'_> {
         }
         if let (RedirectKind::Duplicate(_), true) = (&redirect.kind, writes) {
             // Bash expands such a name twice.
-            self.knowledge.evaluates |= word.text().is_none();
             if text.contains(['$', '`']) {
                 self.evaluate(&text, &word.span)?;
+            } else if !self.knowledge.is_inert(word) {
+                self.unresolved(word.span.clone(), "the name of a file that bash expands twice")?;
             }
         }
         if !writes || word.is_pipe() {
@@ -30,7 +31,7 @@ impl Judge<'_> {
         }
         self.knowledge.add_written_file(word);
         let folders = &self.policy.write_dirs;
-        match folders.is_empty() || self.directories.is_within(word, folders) {
+        match folders.is_empty() || self.knowledge.is_within(word, folders) {
             true => Ok(()),
             false => Err(self.not_writable(redirect.span.clone(), word)),
         }
@@ -43,7 +44,7 @@ impl Judge<'_> {
         }
         self.knowledge.add_written_file(word);
         let folders = &self.policy.write_dirs;
-        let inside = |word: &Word| self.directories.is_within(word, folders);
+        let inside = |word: &Word| self.knowledge.is_within(word, folders);
         match folders.is_empty() || word.alternatives().iter().all(inside) {
             true => Ok(()),
             false => Err(self.not_writable(word.span.clone(), word)),
@@ -58,7 +59,7 @@ impl Judge<'_> {
         }
         self.knowledge.add_written_file(word);
         let here = [self.scene.directory.to_owned()];
-        match self.directories.is_within(word, &here) {
+        match self.knowledge.is_within(word, &here) {
             true => Ok(()),
             false => Err(self.not_writable(word.span.clone(), word)),
         }

@@ -59,8 +59,10 @@ pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Ve
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
-        let Some(text) = word.text() else {
-            let beginning = word.prefix();
+        let known = word.text().filter(|_| !word.is_pattern() || !word.beginning().is_empty());
+        let Some(text) = known else {
+            // A file that a pattern finds may have the name of an option.
+            let beginning = word.beginning();
             if beginning.starts_with("--") && beginning.contains('=') && word.is_single() {
                 found.push(long(&beginning, word));
             } else if let Some(name) = valued_letter(syntax, &beginning) {

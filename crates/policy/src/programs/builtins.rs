@@ -9,11 +9,20 @@ use crate::script::Word;
 
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let words = call.arguments();
+    let dashes = words.first().and_then(Word::literal).as_deref() == Some("--");
     let lists = words.first().and_then(Word::literal).as_deref() == Some("-l");
     match name {
-        "eval" if !words.is_empty() => actions.run_joined(words, Runner::ThisShell),
+        "eval" => {
+            let words = &words[usize::from(dashes)..];
+            if !words.is_empty() {
+                actions.run_joined(words, Runner::ThisShell);
+            }
+        }
+        "jobs" => jobs(actions, words),
         "trap" => trap(actions, words),
-        "source" | "." => source(actions, call),
+        "source" | "." => {
+            shells::run_file(actions, call, &words[usize::from(dashes)..], Runner::ThisShell);
+        }
         "set" => set(actions, words),
         "alias" => only(actions, words, "an alias can be any command", |text| !text.contains('=')),
         "hash" => only(actions, words, "a name can stand for any program", |text| {
@@ -61,27 +70,41 @@ fn trap(actions: &mut Actions<'_>, words: &[Word]) {
     }
 }
 
-fn source(actions: &mut Actions<'_>, call: &Call<'_>) {
-    let words = call.arguments();
-    let dashes = words.first().and_then(Word::literal).is_some_and(|word| word == "--");
-    shells::run_file(actions, call, &words[usize::from(dashes)..], Runner::ThisShell);
+/// `jobs -x`, which runs the command after it.
+fn jobs(actions: &mut Actions<'_>, words: &[Word]) {
+    for (at, word) in words.iter().enumerate() {
+        match word.literal().as_deref() {
+            Some(text) if text.starts_with('-') && text.contains('x') => {
+                return actions.run(words[at + 1..].to_vec());
+            }
+            None if actions.may_be_option(word) => {
+                return actions.unresolved(word.span.clone(), "an option of the shell");
+            }
+            _ => {}
+        }
+    }
 }
 
 /// `set`: some options change how the shell reads the rest.
 fn set(actions: &mut Actions<'_>, words: &[Word]) {
+    let arguments = |rest: &[Word]| Action::SetArguments(rest.to_vec());
     let mut words = words.iter();
-    while let Some(word) = words.next() {
+    loop {
+        let rest = words.as_slice();
+        let Some(word) = words.next() else { return };
         let Some(text) = word.text() else {
             // An unknown word becomes a positional parameter, unless it is an option.
             let prefix = word.prefix();
             if !word.is_single() || prefix.is_empty() || prefix.starts_with(['-', '+']) {
                 actions.unresolved(word.span.clone(), "an option of the shell");
             }
-            return;
+            return actions.push(arguments(rest));
         };
-        let Some(letters) = text.strip_prefix(['-', '+']) else { return };
+        let Some(letters) = text.strip_prefix(['-', '+']) else {
+            return actions.push(arguments(rest));
+        };
         if text == "--" || letters.is_empty() {
-            return;
+            return actions.push(arguments(words.as_slice()));
         }
         let options = letters.matches('o').count();
         let named: Vec<_> = (0..options).filter_map(|_| words.next()).collect();

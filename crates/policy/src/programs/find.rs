@@ -12,6 +12,9 @@ const VALUED: Names = Names(
      -printf -regex -regextype -samefile -size -type -uid -used -user -wholename -xtype",
 );
 
+/// Its actions that run, write or delete something.
+const ACTIONS: Names = Names("-delete -exec -execdir -fls -fprint -fprint0 -fprintf -ok -okdir");
+
 /// `find`: commands after `-exec` and the like, files after `-fprint`.
 pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
     let words = call.arguments();
@@ -21,16 +24,15 @@ pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
         let Some(text) = word.text() else {
             let before = words[..at - 1].last().and_then(Word::text);
             let is_value = before.is_some_and(|option| VALUED.has(&option)) && word.is_single();
-            // It can be `-exec` only if a command and its end follow.
-            let next = words.get(at).and_then(Word::text);
-            let ends = |word: &Word| word.text().is_none_or(|text| text == ";" || text == "+");
-            let runs = next.is_some_and(|next| !next.starts_with(['-', '(', '!']))
-                && words[at..].iter().any(ends);
-            if is_value || !actions.may_be_option(word) || (word.is_single() && !runs) {
+            if is_value || !actions.may_be_option(word) {
                 continue;
             }
             return actions.unresolved(word.span.clone(), "a find argument");
         };
+        if word.is_pattern() && ACTIONS.iter().any(|name| may_match(word, name)) {
+            let what = "a pattern that may match an action of find; put ./ before it";
+            return actions.unresolved(word.span.clone(), what);
+        }
         match &*text {
             "-exec" | "-execdir" | "-ok" | "-okdir" => {
                 let is = |at: usize, text: &str| {
@@ -41,6 +43,10 @@ pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
                 let length = (at..words.len()).find(ends).unwrap_or(words.len()) - at;
                 if text.ends_with("dir") {
                     actions.push(Action::EnterUnknown);
+                }
+                if let Some(word) = hidden_end(actions, &words[at..at + length]) {
+                    let what = "a word that may end the command of find";
+                    return actions.unresolved(word.span.clone(), what);
                 }
                 let command = words[at..at + length].iter();
                 let command: Vec<_> =
@@ -60,6 +66,23 @@ pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
             _ => {}
         }
     }
+}
+
+/// The word of a command that may be its end, after which more of the expression would follow.
+fn hidden_end<'a>(actions: &Actions<'_>, command: &'a [Word]) -> Option<&'a Word> {
+    let others = command.split_last()?.1;
+    let unknown = |word: &&Word| {
+        word.text().is_none() && word.beginning().is_empty() && actions.may_be_option(word)
+    };
+    let splits = command.iter().find(|word| actions.knowledge.may_split(word));
+    splits.or_else(|| others.iter().find(unknown))
+}
+
+/// Whether a file of this name would match a pattern, as far as its first and last characters tell.
+fn may_match(pattern: &Word, name: &str) -> bool {
+    let text = pattern.text().unwrap_or_default();
+    let end = text.rsplit(['*', '?', ']']).next().unwrap_or_default();
+    name.starts_with(&pattern.beginning()) && name.ends_with(end)
 }
 
 /// `fd`: a command after `-x` or `-X`.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use crate::action::{Action, Actions};
 use crate::call::{Call, Input};
 use crate::names::Names;
+use crate::paths::Target;
 use crate::script::Word;
 
 /// Interpreters, and the options that take a program.
@@ -63,7 +64,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let file = (0..words.len()).find(is_file);
     let is_inline = |word: &Word| is_inline(options, &text(word));
     let inline = words[..file.unwrap_or(words.len())].iter().position(is_inline);
-    let stands_for_input = |word: &Word| text(word).starts_with("/dev/") || word.is_pipe();
+    let stands_for_input =
+        |word: &Word| actions.knowledge.target(word) != Target::File || word.is_pipe();
     let reads = inline.is_none() && file.is_none_or(|at| stands_for_input(&words[at]));
     let dash = words.iter().any(|word| text(word) == "-");
     if reads || (dash && inline.is_none()) {

@@ -9,6 +9,7 @@ use super::{editors, packages, writers};
 use crate::action::{Action, Actions, Runner};
 use crate::call::{Call, Input};
 use crate::names::Names;
+use crate::paths::Target;
 use crate::script::Word;
 use table::{COMPILERS, COMPRESSORS, GO, RISKY_OPTIONS, RUNNERS, RiskyOptions, SIGNS, SQLITE};
 
@@ -74,7 +75,7 @@ fn options(actions: &mut Actions<'_>, risky: &RiskyOptions, program: &str, call:
                     actions.push(Action::Write(file));
                 } else if program.ends_with("make")
                     && ["f", "file", "makefile"].into_iter().any(is)
-                    && value.is_none_or(|file| is_input(&file))
+                    && value.is_none_or(|file| is_input(actions, &file))
                 {
                     return actions.opaque(span, "an unknown makefile");
                 }
@@ -94,8 +95,8 @@ fn options(actions: &mut Actions<'_>, risky: &RiskyOptions, program: &str, call:
     }
 }
 
-fn is_input(file: &Word) -> bool {
-    file.text().is_none_or(|file| file == "-" || file.starts_with("/dev/"))
+fn is_input(actions: &Actions<'_>, file: &Word) -> bool {
+    file.text().is_none_or(|file| file == "-") || actions.knowledge.target(file) != Target::File
 }
 
 fn is_option(risky: &RiskyOptions, known: &str, given: &str) -> bool {

@@ -3,6 +3,7 @@
 use crate::action::{Action, Actions, Runner};
 use crate::call::{Call, Input};
 use crate::names::Names;
+use crate::paths::Target;
 use crate::script::{Shell, Word};
 
 /// Shells whose scripts are understood.
@@ -91,7 +92,11 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         }
     }
     match words.get(at) {
-        Some(script) if text => actions.run_text(script, by),
+        Some(script) if text => {
+            let arguments = words.get(at + 2..).unwrap_or_default();
+            actions.push(Action::SetArguments(arguments.to_vec()));
+            actions.run_text(script, by);
+        }
         Some(_) if !reads => run_file(actions, call, &words[at..], by),
         _ => run_input(actions, call, by),
     }
@@ -106,12 +111,10 @@ pub fn run_file(actions: &mut Actions<'_>, call: &Call<'_>, words: &[Word], by: 
     let Some(path) = file.text() else {
         return actions.unresolved(file.span.clone(), "the file a shell runs");
     };
-    if ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].contains(&&*path) {
-        return run_input(actions, call, by);
-    }
-    let special = path.starts_with("/dev/") || path.starts_with("/proc/");
-    if special || actions.knowledge.has_written(&path) {
-        actions.opaque(file.span.clone(), "its content is unknown");
+    match actions.knowledge.target(file) {
+        Target::Input => run_input(actions, call, by),
+        Target::File if !actions.knowledge.has_written(&path) => {}
+        _ => actions.opaque(file.span.clone(), "its content is unknown"),
     }
 }
 

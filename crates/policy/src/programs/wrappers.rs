@@ -162,14 +162,14 @@ fn switch_user(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::Input;
+    use crate::call::{Input, Listing};
     use crate::knowledge::Knowledge;
     use crate::script::Shell;
 
     fn actions(words: &[&str]) -> Vec<Action> {
         let words: Vec<_> = words.iter().map(|word| Word::known(*word, 0..0)).collect();
         let (input, shell) = (Input::Other, Shell::Sh);
-        let call = Call { words: &words, input, reads_listing: false, shell, wrappers: 0 };
+        let call = Call { words: &words, input, listing: Listing::No, shell, wrappers: 0 };
         let knowledge = Knowledge::default();
         let mut actions = Actions::new(&knowledge);
         inspect(&mut actions, &call.name().unwrap(), &call);

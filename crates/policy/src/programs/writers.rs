@@ -54,16 +54,20 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         Err(span) => return actions.opaque(span, "an option that is not spelled out"),
     };
     let (mut operands, mut folder) = (Vec::new(), None);
+    let mut links = name == "ln";
     for argument in arguments {
         match argument {
             Argument::Option { name, value, .. } => {
                 let names_it = (name == "t" && !writer.target.is_all())
                     || (name.len() > 1 && "target-directory".starts_with(&*name));
                 folder = value.filter(|_| names_it).or(folder);
+                links |= name == "s" || name == "l" || name == "link" || name == "symbolic-link";
             }
             Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
         }
     }
+    // A copied or renamed link still leads to the same file.
+    links |= operands.iter().any(|operand| actions.knowledge.is_link(operand));
     let files: Vec<_> = match (&writer.target, &folder) {
         (_, Some(folder)) => vec![folder],
         (Target::All, None) => operands.iter().collect(),
@@ -75,6 +79,9 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         operands.iter().for_each(|operand| actions.push(Action::Create(operand.clone())));
     }
     files.into_iter().for_each(|file| actions.push(Action::Write(file.clone())));
+    if links {
+        operands.iter().for_each(|operand| actions.push(Action::Link(operand.clone())));
+    }
 }
 
 fn dd(actions: &mut Actions<'_>, call: &Call<'_>) {

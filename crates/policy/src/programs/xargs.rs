@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::arguments::{Argument, OptionSyntax, parse};
 use crate::action::{Actions, Runner};
-use crate::call::Call;
+use crate::call::{Call, Listing};
 use crate::names::Names;
 use crate::script::{Origin, Piece, Word};
 
@@ -26,10 +26,11 @@ pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
         Ok(parts) => parts,
         Err(span) => return actions.opaque(span, "an unknown option"),
     };
-    let mut mark = None;
+    let (mut mark, mut zero) = (None, false);
     for option in options {
         match option {
             Argument::Option { name, value, .. } => match (name.as_str(), value) {
+                ("0" | "null", _) => zero = true,
                 ("I" | "replace", Some(value)) => match value.text() {
                     Some(text) => mark = Some(text.into_owned()),
                     None => return actions.unresolved(value.span, "an xargs option"),
@@ -44,8 +45,12 @@ pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
             }
         }
     }
-    // Listed names cannot be options.
-    let origin = if call.reads_listing { Origin::Listed } else { Origin::Other };
+    // Without zero bytes between them, a name with a blank is two words, and the second may be an option.
+    let origin = match call.listing {
+        Listing::Names => Origin::Listed,
+        Listing::Paths if zero => Origin::Listed,
+        Listing::Paths | Listing::No => Origin::Other,
+    };
     let mut words: Vec<_> = match &mark {
         Some(mark) => rest.iter().map(|word| word.replace_mark(mark, &origin)).collect(),
         None => rest,

@@ -1,12 +1,12 @@
 //! Commands whose output is only file names, numbers and the like.
 //!
-//! Their output cannot be an option, so it may become an argument. A function of the same name could print
-//! anything, so the parser refuses to define one.
+//! Their output cannot be an option, so it may become an argument; a number may also be evaluated. A function of the
+//! same name could print anything, so the parser refuses to define one.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use super::{Script, SimpleCommand, Word};
+use super::{Origin, Piece, Script, SimpleCommand, Word};
 use crate::names::Names;
 
 /// Commands that list, unless they are given a format.
@@ -18,17 +18,101 @@ const GIT: Names = Names("branch describe ls-files merge-base remote rev-list re
 /// Commands that print some of the lines they read.
 const CHOOSING: Names = Names("grep head rg sort tail uniq");
 
+/// Commands that can print a number, or a single name.
+const PRINTING: Names =
+    Names("arch date getconf git hostname id mktemp nproc seq stat tput uname whoami");
+
 /// Whether a function of this name could pass for a command that lists.
 pub(super) fn is_listing(name: &str) -> bool {
-    let counts = ["git", "nproc", "getconf"].contains(&name);
-    counts || LISTING.has(name) || CHOOSING.has(name)
+    LISTING.has(name) || CHOOSING.has(name) || PRINTING.has(name)
+}
+
+/// A word's text, in which any number stands for another.
+fn number_or_text(word: &Word) -> Option<Cow<'_, str>> {
+    let is_number = |piece: &Piece| matches!(piece, Piece::Unknown { origin: Origin::Number, .. });
+    word.literal().or_else(|| word.pieces.iter().all(is_number).then_some(Cow::from("1")))
 }
 
 impl SimpleCommand {
     /// Whether all it prints is a number.
-    pub(super) fn counts(&self) -> bool {
-        let name = self.words.first().and_then(Word::literal).unwrap_or_default();
-        name == "nproc" || name == "getconf"
+    fn counts(&self) -> bool {
+        let Some(words) = self.words.iter().map(number_or_text).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+        let [name, arguments @ ..] = words.as_slice() else { return false };
+        let letters = |argument: &&str, fine: &str| {
+            let letters = argument.strip_prefix('-').unwrap_or("-");
+            !letters.is_empty() && letters.chars().all(|letter| fine.contains(letter))
+        };
+        match (*name, arguments) {
+            ("nproc" | "getconf", _) => true,
+            ("wc", [option]) => letters(option, "clmw"),
+            ("grep", [option, rest @ ..]) => {
+                let operands = rest.iter().filter(|argument| !argument.starts_with('-')).count();
+                letters(option, "ceEFivwxa")
+                    && option.contains('c')
+                    && operands == rest.len()
+                    && operands < 3
+            }
+            ("date", arguments) => {
+                let mut formats = arguments.iter().filter_map(|word| word.strip_prefix("+%"));
+                let letter = |part: &str| part.len() == 1 && "sNYmdHMSjuwyGVg".contains(part);
+                formats.next().is_some_and(|format| format.split('%').all(letter))
+                    && formats.next().is_none()
+            }
+            ("id", [option]) => ["-u", "-g"].contains(option),
+            ("stat", [option, format, ..]) => {
+                *option == "-c"
+                    && ["%s", "%Y", "%X", "%Z", "%W", "%i", "%h", "%u", "%g"].contains(format)
+                    && !arguments[2..].iter().any(|argument| argument.starts_with('-'))
+            }
+            ("tput", [what]) => ["cols", "lines"].contains(what),
+            ("git", ["rev-list", rest @ ..]) => {
+                rest.contains(&"--count") && !rest.iter().any(|word| word.starts_with("--format"))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether all it prints is numbers, a line each.
+    fn counts_up(&self) -> bool {
+        let texts: Option<Vec<_>> = self.words.iter().map(number_or_text).collect();
+        let is_number =
+            |text: &Cow<'_, str>| text.bytes().all(|byte| b"0123456789.".contains(&byte));
+        texts.is_some_and(|texts| texts[0] == "seq" && texts[1..].iter().all(is_number))
+    }
+
+    /// Whether all it prints is one word without blanks, which is not an option.
+    fn prints_name(&self) -> bool {
+        let Some(words) = self.words.iter().map(Word::literal).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+        match words.as_slice() {
+            ["arch" | "hostname" | "uname" | "whoami" | "mktemp"] => true,
+            ["uname", option] => ["-s", "-m", "-r", "-n", "-p"].contains(option),
+            ["id", option] => ["-un", "-gn", "-nu", "-ng"].contains(option),
+            ["mktemp", option] => *option == "-d",
+            ["git", "branch", "--show-current"] => true,
+            ["git", "rev-parse", rest @ ..] => {
+                ["HEAD", "--short"].contains(rest.last().unwrap_or(&"")) && rest.len() < 3
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether all it prints is a path.
+    fn prints_path(&self) -> bool {
+        let first = self.words.first().and_then(Word::literal).unwrap_or_default();
+        let second = self.words.get(1).and_then(Word::literal).unwrap_or_default();
+        match &*first {
+            "pwd" => true,
+            "git" => {
+                second == "rev-parse" && self.words[2..].iter().all(|word| word.literal().is_some())
+            }
+            _ => false,
+        }
     }
 
     fn lists(&self) -> bool {
@@ -54,6 +138,42 @@ impl SimpleCommand {
 }
 
 impl Script {
+    /// Where the output of these commands comes from.
+    pub(super) fn output(&self, commands: Range<usize>, quoted: bool) -> Origin {
+        let all = &self.commands[commands.clone()];
+        let together = all.iter().all(|command| command.pipeline == all[0].pipeline);
+        match all {
+            [.., last] if together && last.counts() => Origin::Number,
+            [only] if only.prints_name() || (quoted && only.prints_path()) => Origin::Listed,
+            _ => Origin::Commands(commands),
+        }
+    }
+
+    /// Whether these commands are one that prints numbers, a line each.
+    pub fn counts_up(&self, commands: Range<usize>) -> bool {
+        matches!(&self.commands[commands], [only] if !only.words.is_empty() && only.counts_up())
+    }
+
+    /// Whether a command prints paths that begin with a directory, each with a zero byte behind it.
+    pub fn finds_paths(&self, at: usize) -> bool {
+        let words = &self.commands[at].words;
+        let has = |text: &str| words.iter().any(|word| word.literal().is_some_and(|it| it == text));
+        words.first().and_then(Word::literal).is_some_and(|name| name == "find") && has("-print0")
+    }
+
+    /// Whether a command that lists prints names that are not files', or chooses among them.
+    pub fn lists_names(&self, at: usize) -> bool {
+        const FILES: Names = Names("fd find ls pwd readlink realpath which");
+        const FILES_OF_GIT: Names = Names("diff ls-files rev-parse");
+        let words = &self.commands[at].words;
+        let text = |at: usize| words.get(at).and_then(Word::literal).unwrap_or_default();
+        match &*text(0) {
+            "git" => !FILES_OF_GIT.has(&text(1)),
+            name if CHOOSING.has(name) => self.commands[at].piped,
+            name => !FILES.has(name),
+        }
+    }
+
     /// Whether there are commands in this range, and all of them list.
     pub fn lists(&self, commands: Range<usize>) -> bool {
         !commands.is_empty() && self.commands[commands].iter().all(SimpleCommand::lists)

@@ -8,13 +8,13 @@ use std::ops::Range;
 
 use super::{Assignment, Span};
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Word {
     pub pieces: Vec<Piece>,
     pub span: Span,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Piece {
     Text {
         text: String,
@@ -29,7 +29,7 @@ pub enum Piece {
 }
 
 /// Where an unknown piece comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Origin {
     /// A variable's unmodified value.
     Variable(String),
@@ -37,6 +37,16 @@ pub enum Origin {
     Commands(Range<usize>),
     /// The name the shell gives a pipe: `<(…)`.
     Pipe,
+    /// One of the arguments of a function or script: `$1`.
+    Argument,
+    /// All of them: `"$@"`.
+    Arguments,
+    /// All of them, split again: `$@`.
+    SplitArguments,
+    /// The keys of an array, which are numbers unless it was declared otherwise: `${!x[@]}`.
+    Keys,
+    /// The words of an array: `x=(a b)`.
+    Array(Vec<Word>),
     /// A file name from a listing.
     Listed,
     Number,
@@ -45,11 +55,24 @@ pub enum Origin {
 
 impl Origin {
     /// The origin of `${text}` or `$text`.
-    pub(super) fn of_parameter(text: &str) -> Self {
-        match is_name(text) {
-            true => Self::Variable(text.to_owned()),
-            false if text.starts_with('#') => Self::Number,
-            false => Self::Other,
+    pub(super) fn of_parameter(text: &str, quoted: bool) -> Self {
+        const DIGITS_ONLY: [&str; 3] = ["//[^0-9]/", "//[!0-9]/", "//[^[:digit:]]/"];
+        let number = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
+        let keys = text.strip_prefix('!').and_then(|text| text.split_once('['));
+        match text {
+            _ if is_name(text) => Self::Variable(text.to_owned()),
+            _ if number => Self::Argument,
+            "@" if quoted => Self::Arguments,
+            "@" | "*" if !quoted => Self::SplitArguments,
+            "?" | "$" => Self::Number,
+            _ if text.starts_with('#') => Self::Number,
+            _ if DIGITS_ONLY.iter().any(|end| text.strip_suffix(end).is_some_and(is_name)) => {
+                Self::Number
+            }
+            _ if keys.is_some_and(|(name, rest)| is_name(name) && ["@]", "*]"].contains(&rest)) => {
+                Self::Keys
+            }
+            _ => Self::Other,
         }
     }
 }
@@ -63,6 +86,12 @@ impl Word {
     /// A word nobody knows, or any number of them.
     pub fn unknown(splits: bool, span: Span) -> Self {
         Self { pieces: vec![Piece::Unknown { splits, origin: Origin::Other }], span }
+    }
+
+    /// The unmodified value of a variable, in quotes.
+    pub fn variable(name: &str, span: Span) -> Self {
+        let origin = Origin::Variable(name.to_owned());
+        Self { pieces: vec![Piece::Unknown { splits: false, origin }], span }
     }
 
     /// The text, if the shell passes it on unchanged.
@@ -79,11 +108,16 @@ impl Word {
         if let [Piece::Text { text, .. }] = self.pieces.as_slice() {
             return Some(text.into());
         }
+        self.raw_text().map(Cow::from)
+    }
+
+    /// The text, if all of it is known, where the shell does not expand braces.
+    pub fn raw_text(&self) -> Option<String> {
         let text = self.pieces.iter().map(|piece| match piece {
             Piece::Text { text, .. } => Some(text.as_str()),
             Piece::Unknown { .. } => None,
         });
-        text.collect::<Option<String>>().map(Cow::from)
+        text.collect()
     }
 
     /// The text, if nothing in it is quoted or expanded.
@@ -92,6 +126,20 @@ impl Word {
             [Piece::Text { text, quoted: false }] => Some(text),
             _ => None,
         }
+    }
+
+    /// The text before anything that may become something else: an unknown piece, a pattern, braces.
+    pub fn beginning(&self) -> String {
+        let mut beginning = String::new();
+        for piece in &self.pieces {
+            let Piece::Text { text, quoted } = piece else { break };
+            let end = text.find(['*', '?', '[', '{']).filter(|_| !quoted);
+            beginning.push_str(&text[..end.unwrap_or(text.len())]);
+            if end.is_some() {
+                break;
+            }
+        }
+        beginning
     }
 
     /// The text before the first unknown piece.
@@ -131,6 +179,23 @@ impl Word {
 
     pub fn starts_with_tilde(&self) -> bool {
         matches!(self.pieces.first(), Some(Piece::Text { text, quoted: false }) if text.starts_with('~'))
+    }
+
+    /// Whether an assignment of it replaces a tilde by a directory.
+    pub fn has_tilde(&self) -> bool {
+        self.starts_with_tilde() || self.unquoted().any(|text| text.contains(":~"))
+    }
+
+    /// Whether nothing in it is quoted or expanded, so that the shell takes it for what it says.
+    pub fn is_plain(&self) -> bool {
+        self.plain().is_some()
+    }
+
+    /// Whether it is `{1..3}` and nothing else.
+    pub fn is_number_range(&self) -> bool {
+        let inside = self.plain().and_then(|text| text.strip_prefix('{')?.strip_suffix('}'));
+        inside
+            .is_some_and(|inside| inside.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'))
     }
 
     /// Whether it has an unquoted `{a,b}` or `{1..3}`.
@@ -214,6 +279,9 @@ impl Word {
         let mut value = self.clone();
         if text.as_bytes()[end] == b'=' {
             value.pieces[0] = Piece::Text { text: text[end + 1..].to_owned(), quoted: false };
+            if end + 1 == text.len() && value.pieces.len() > 1 {
+                value.pieces.remove(0);
+            }
         } else if !self.unquoted().any(|text| text.contains("]=") || text.contains("]+=")) {
             return None;
         } else {
@@ -223,7 +291,7 @@ impl Word {
     }
 
     /// Whether the shell may replace it by file names.
-    fn is_pattern(&self) -> bool {
+    pub fn is_pattern(&self) -> bool {
         let brackets = |text: &str| text.find('[').is_some_and(|at| text[at..].contains(']'));
         let mixed = self.pieces.len() > 1 && self.unquoted().any(|text| text.contains('['));
         mixed || self.unquoted().any(|text| text.contains(['*', '?']) || brackets(text))

@@ -3,14 +3,14 @@
 use crate::action::{Action, Actions};
 use crate::call::Call;
 use crate::programs::arguments::{Argument, OptionSyntax, parse};
-use crate::script::Word;
+use crate::script::{Piece, Word};
 
 const NAMES: OptionSyntax = OptionSyntax { stops_at_operand: false, ..OptionSyntax::STRICT };
 
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let words = call.arguments();
     match name {
-        "export" | "declare" | "typeset" | "local" | "readonly" => declare(actions, words),
+        "export" | "declare" | "typeset" | "local" | "readonly" => declare(actions, call),
         "read" => {
             all(actions, words, &OptionSyntax { valued: "adinNptu", flags: "ersE", ..NAMES }, "a")
         }
@@ -53,6 +53,7 @@ fn one(actions: &mut Actions<'_>, word: &Word) {
         return actions.unresolved(word.span.clone(), "the name of a variable");
     };
     subscript(actions, &text, word);
+    actions.push(Action::UseName(word.clone()));
     let name = text.split('[').next().unwrap_or_default().to_owned();
     actions.push(Action::Assign { name, value: None, span: word.span.clone() });
 }
@@ -68,8 +69,11 @@ fn evaluate(actions: &mut Actions<'_>, text: &str, word: &Word) {
 }
 
 /// `export` and the like: assignments as arguments.
-fn declare(actions: &mut Actions<'_>, words: &[Word]) {
-    for word in words {
+fn declare(actions: &mut Actions<'_>, call: &Call<'_>) {
+    // Behind another builtin or in quotes, its arguments are split like those of any command.
+    let splits = call.wrappers > 0 || !call.words[0].is_plain();
+    let mut attributes = String::new();
+    for word in call.arguments() {
         let (prefix, text) = (word.prefix(), word.text());
         if let Some(letters) = prefix.strip_prefix(['-', '+']) {
             if text.is_none() {
@@ -83,6 +87,10 @@ fn declare(actions: &mut Actions<'_>, words: &[Word]) {
             if letters.contains(['i', 'a', 'A']) {
                 actions.push(Action::EvaluateVariables);
             }
+            if letters.contains('A') {
+                actions.push(Action::AllowTextKeys);
+            }
+            attributes.push_str(letters);
             continue;
         }
         if let Some(text) = &text {
@@ -94,17 +102,46 @@ fn declare(actions: &mut Actions<'_>, words: &[Word]) {
         if word.has_braces() {
             return actions.unresolved(word.span.clone(), "the name of a variable");
         }
-        let Some((name, value)) = prefix.split_once('=') else {
+        if splits && actions.knowledge.may_split(word) {
+            return actions.unresolved(word.span.clone(), "it may become several words");
+        }
+        let Some((name, _)) = prefix.split_once('=') else {
+            let Some(text) = text else {
+                return actions.unresolved(word.span.clone(), "the name of a variable");
+            };
             // Without a value it only becomes visible to other processes; its value was judged before.
-            match text {
-                Some(_) => continue,
-                None => return actions.unresolved(word.span.clone(), "the name of a variable"),
-            }
+            attribute(actions, &attributes, &text, word);
+            continue;
         };
+        let value = after_equals(word).filter(|_| !name.ends_with('+') && !name.contains('['));
         let name = name.split(['[', '+']).next().unwrap_or_default().to_owned();
-        let value = text.is_some().then(|| Word::known(value, word.span.clone()));
+        attribute(actions, &attributes, &name, word);
         actions.push(Action::Assign { name, value, span: word.span.clone() });
     }
+}
+
+/// Lists what an attribute does to all values of a variable, present and future.
+fn attribute(actions: &mut Actions<'_>, letters: &str, name: &str, word: &Word) {
+    let span = word.span.clone();
+    if letters.contains('i') {
+        actions.push(Action::EvaluateNumber(Word::variable(name, span.clone())));
+    }
+    // Upper and lower case make another text of each value.
+    if letters.contains(['u', 'l', 'c']) {
+        actions.push(Action::Assign { name: name.to_owned(), value: None, span });
+    }
+}
+
+/// The value in a word `name=value`.
+fn after_equals(word: &Word) -> Option<Word> {
+    let mut pieces = word.pieces.clone();
+    let Some(Piece::Text { text, .. }) = pieces.first_mut() else { return None };
+    *text = text.split_once('=')?.1.to_owned();
+    pieces.retain(|piece| !matches!(piece, Piece::Text { text, .. } if text.is_empty()));
+    if pieces.is_empty() {
+        return Some(Word::known("", word.span.clone()));
+    }
+    Some(Word { pieces, span: word.span.clone() })
 }
 
 /// `wait -p name`.
@@ -137,11 +174,18 @@ fn printf(actions: &mut Actions<'_>, words: &[Word]) {
         }
         return;
     };
-    match text.strip_prefix("-v") {
-        Some("") => words.get(1).into_iter().for_each(|name| one(actions, name)),
-        Some(name) => one(actions, &Word::known(name, first.span.clone())),
-        None => {}
-    }
+    let rest = match text.strip_prefix("-v") {
+        Some("") => {
+            words.get(1).into_iter().for_each(|name| one(actions, name));
+            words.get(2..)
+        }
+        Some(name) => {
+            one(actions, &Word::known(name, first.span.clone()));
+            words.get(1..)
+        }
+        None => return,
+    };
+    printf(actions, rest.unwrap_or_default());
 }
 
 /// `unset`: the variable becomes empty, and the name may be a function's.
@@ -152,6 +196,9 @@ fn unset(actions: &mut Actions<'_>, words: &[Word]) {
             return actions.unresolved(word.span.clone(), "the name of a variable");
         };
         subscript(actions, &text, word);
+        if text.contains('[') {
+            actions.push(Action::UseName(word.clone()));
+        }
         actions.push(Action::Unset { name: text.into_owned() });
     }
 }
@@ -166,6 +213,7 @@ fn expressions(actions: &mut Actions<'_>, words: &[Word]) {
         }
         let text = word.text().unwrap_or(prefix.into());
         subscript(actions, &text, word);
+        actions.push(Action::EvaluateNumber(word.clone()));
         for name in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
             let (name, span) = (name.to_owned(), word.span.clone());
             actions.push(Action::SetOnly { name, value: None, span });
@@ -175,18 +223,23 @@ fn expressions(actions: &mut Actions<'_>, words: &[Word]) {
 
 /// `test -v name`.
 fn test(actions: &mut Actions<'_>, words: &[Word]) {
-    // An unknown word may be the `-v`.
-    if words.iter().any(|word| word.text().is_none()) {
-        actions.push(Action::EvaluateVariables);
-    }
     if let Some(braces) = words.iter().find(|word| word.has_braces()) {
         return actions.unresolved(braces.span.clone(), "it may expand to several words");
     }
-    let asks = |word: &Word| word.literal().is_some_and(|text| text == "-v" || text == "-R");
-    let named = words.iter().position(asks).and_then(|at| words.get(at + 1));
-    match named.map(|word| (word, word.text())) {
-        Some((word, Some(text))) => subscript(actions, &text, word),
-        Some((word, None)) => actions.unresolved(word.span.clone(), "a name can contain code"),
-        None => {}
+    if let Some(several) = words.iter().find(|word| actions.knowledge.may_split(word)) {
+        let what = "it may become several words, and `-v` can run code; put it in quotes";
+        return actions.unresolved(several.span.clone(), what);
+    }
+    for (at, word) in words.iter().enumerate() {
+        let Some(next) = words.get(at + 1) else { return };
+        let asks = match word.literal() {
+            Some(text) => text == "-v" || text == "-R",
+            // An unknown word may be the `-v`.
+            None => actions.may_be_option(word),
+        };
+        if asks && next.text().is_none_or(|text| text.contains('[')) {
+            actions.push(Action::UseName(next.clone()));
+            next.text().into_iter().for_each(|text| subscript(actions, &text, next));
+        }
     }
 }

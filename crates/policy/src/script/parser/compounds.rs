@@ -180,16 +180,20 @@ impl Parser<'_> {
             self.nested(Self::test_expression)?;
             return self.expect(b')', "a parenthesis is not closed");
         }
-        let first = self.operand(Position::Operand)?;
-        let first = first.plain().unwrap_or_default();
+        let operand = self.operand(Position::Operand)?;
+        let first = operand.plain().unwrap_or_default();
         if first == "!" {
             return self.nested(Self::test_term);
         }
         self.skip_blanks()?;
         let unary = first.len() == 2 && first.starts_with('-');
         if unary && !self.ends_test() {
-            self.script.evaluates |= ["-v", "-R"].contains(&first);
-            return self.operand(Position::Operand).map(drop);
+            let second = self.operand(Position::Operand)?;
+            if ["-v", "-R"].contains(&first) {
+                self.script.evaluates = true;
+                self.script.named.push(second);
+            }
+            return Ok(());
         }
         match self.peek() {
             _ if self.ends_test() => Ok(()),
@@ -199,12 +203,12 @@ impl Parser<'_> {
                 self.skip_blanks()?;
                 self.operand(Position::Operand).map(drop)
             }
-            _ => self.comparison(),
+            _ => self.comparison(operand),
         }
     }
 
-    /// Parses an operator and its right side.
-    fn comparison(&mut self) -> Result<(), ParseError> {
+    /// Parses the operator after a word, and its right side.
+    fn comparison(&mut self, left: Word) -> Result<(), ParseError> {
         const NUMBERS: Names = Names("-eq -ne -lt -le -gt -ge");
         const OTHERS: Names = Names("= == != =~ -nt -ot -ef");
         let operator = self.word(Position::Operand)?;
@@ -212,10 +216,14 @@ impl Parser<'_> {
         if !NUMBERS.has(operator) && !OTHERS.has(operator) {
             return Err(self.error("this operator is not supported"));
         }
-        self.script.evaluates |= NUMBERS.has(operator);
         self.skip_blanks()?;
         let position = if operator == "=~" { Position::Regex } else { Position::Operand };
-        self.operand(position).map(drop)
+        let right = self.operand(position)?;
+        if NUMBERS.has(operator) {
+            self.script.evaluates = true;
+            self.script.evaluated.extend([left, right]);
+        }
+        Ok(())
     }
 
     /// Parses a word other than `]]`.
@@ -257,6 +265,7 @@ impl Parser<'_> {
         }
         self.trailing_redirects()?;
         self.repeat_depth -= 1;
+        self.script.function_names.push(text.clone());
         Ok(Kind::Function(text))
     }
 

@@ -33,11 +33,8 @@ impl Parser<'_> {
                     word.unknown(false, Origin::Number);
                 } else {
                     self.command_substitution()?;
-                    let commands = first..self.script.commands.len();
-                    match self.script.commands[commands.clone()] {
-                        [ref only] if only.counts() => word.unknown(false, Origin::Number),
-                        _ => word.unknown(!quoted, Origin::Commands(commands)),
-                    }
+                    let origin = self.script.output(first..self.script.commands.len(), quoted);
+                    word.unknown(!quoted && origin != Origin::Number, origin);
                 }
             }
             Some(b'{') => {
@@ -45,7 +42,7 @@ impl Parser<'_> {
                 self.nested(|parser| parser.parameter(quoted))?;
                 let text = &self.text[start + 2..self.at - 1];
                 let many = text.contains(['@', '*']);
-                word.unknown(!quoted || many, Origin::of_parameter(text));
+                word.unknown(!quoted || many, Origin::of_parameter(text, quoted));
             }
             Some(b'[') => return Err(self.error("this form of arithmetic is not supported")),
             Some(b'\'') if !quoted => {
@@ -68,11 +65,11 @@ impl Parser<'_> {
                 {
                     self.advance()?;
                 }
-                word.unknown(!quoted, Origin::of_parameter(&self.text[start + 1..self.at]));
+                word.unknown(!quoted, Origin::of_parameter(&self.text[start + 1..self.at], quoted));
             }
             Some(byte) if byte.is_ascii_digit() || b"@*#?-$!".contains(&byte) => {
                 self.advance()?;
-                let origin = if b"#?$".contains(&byte) { Origin::Number } else { Origin::Other };
+                let origin = Origin::of_parameter(&self.text[self.at - 1..self.at], quoted);
                 word.unknown(!quoted || byte == b'@' || byte == b'*', origin);
             }
             _ => word.push(b'$', quoted),
@@ -125,7 +122,8 @@ impl Parser<'_> {
         let (inner, span) = (String::from_utf8_lossy(&inner).into_owned(), self.span(start));
         let first = self.script.commands.len();
         self.nested(|parser| parser.inner(&inner, span).inner_script())?;
-        word.unknown(!quoted, Origin::Commands(first..self.script.commands.len()));
+        let origin = self.script.output(first..self.script.commands.len(), quoted);
+        word.unknown(!quoted && origin != Origin::Number, origin);
         Ok(())
     }
 
@@ -166,7 +164,18 @@ impl Parser<'_> {
             }
             self.advance()?;
             self.script.evaluates = true;
-            self.braced_text(b']', Inside { quoted, evaluated: true })?;
+            let subscript = self.braced_text(b']', Inside { quoted, evaluated: true })?;
+            let all = subscript.text().is_some_and(|text| text == "@" || text == "*");
+            if indirect && !all {
+                // The value of an element becomes a name.
+                self.script.named.push(Word::unknown(false, subscript.span.clone()));
+            }
+            self.script.evaluated.push(subscript);
+        } else if indirect && !matches!(self.peek(), Some(b'@' | b'*')) {
+            let mut word = WordBuilder::default();
+            word.unknown(false, Origin::of_parameter(&name, true));
+            let span = self.span(start);
+            self.script.named.push(Word { pieces: word.finish(), span });
         }
         match (self.peek(), self.peek_at(1)) {
             (Some(b'@'), Some(b'P')) => {
@@ -181,16 +190,18 @@ impl Parser<'_> {
             }
             (Some(b':'), Some(next)) if !b"-+?".contains(&next) => {
                 self.script.evaluates = true;
-                return self.braced_text(b'}', Inside { quoted, evaluated: true });
+                let offset = self.braced_text(b'}', Inside { quoted, evaluated: true })?;
+                self.script.evaluated.push(offset);
+                return Ok(());
             }
             (Some(next), _) if b"}:-+?%#/^,@*".contains(&next) => {}
             _ => return Err(self.error("this is not supported in braces")),
         }
-        self.braced_text(b'}', Inside { quoted, evaluated: false })
+        self.braced_text(b'}', Inside { quoted, evaluated: false }).map(drop)
     }
 
     /// Parses text with expansions, up to a closing bracket or brace.
-    fn braced_text(&mut self, end: u8, inside: Inside) -> Result<(), ParseError> {
+    fn braced_text(&mut self, end: u8, inside: Inside) -> Result<Word, ParseError> {
         let Inside { quoted, evaluated } = inside;
         let (mut word, start) = (WordBuilder::default(), self.at);
         loop {
@@ -202,7 +213,8 @@ impl Parser<'_> {
                     // It may become the value of a variable.
                     let word = Word { pieces: word.finish(), span: self.span(start) };
                     self.suspect(&word);
-                    return self.advance();
+                    self.advance()?;
+                    return Ok(word);
                 }
                 b'$' if quoted && self.peek_at(1) == Some(b'\'') => {
                     // Shells differ on whether these are quotes, so the text must mean the same either way.
@@ -272,7 +284,7 @@ impl Parser<'_> {
         self.advance()?;
         // Arithmetic evaluates names, and then their values.
         self.script.evaluates = true;
-        let mut open = 1;
+        let (mut open, start) = (1, self.at);
         let mut word = WordBuilder::default();
         loop {
             let Some(byte) = self.peek() else {
@@ -298,7 +310,8 @@ impl Parser<'_> {
                     continue;
                 }
                 _ if is_name_start(byte) => {
-                    self.name_in_arithmetic()?;
+                    let name = self.name_in_arithmetic()?;
+                    word.push_text(name.as_bytes(), true);
                     continue;
                 }
                 _ if byte.is_ascii_digit() || b" \t\n+-*/%<>=!&|^~?:,[]#@.".contains(&byte) => {}
@@ -308,8 +321,11 @@ impl Parser<'_> {
             }
             self.advance()?;
             if open == 0 {
+                let word = Word { pieces: word.finish(), span: self.span(start) };
+                self.script.evaluated.push(word);
                 return self.expect(b')', "shells differ on these parentheses");
             }
+            word.push(byte, true);
         }
     }
 
@@ -332,15 +348,15 @@ impl Parser<'_> {
     }
 
     /// Parses a variable, which arithmetic may set.
-    fn name_in_arithmetic(&mut self) -> Result<(), ParseError> {
+    fn name_in_arithmetic(&mut self) -> Result<String, ParseError> {
         let start = self.at;
         while self.peek().is_some_and(|byte| is_name_start(byte) || byte.is_ascii_digit()) {
             self.advance()?;
         }
         let name = self.text[start..self.at].replace("\\\n", "");
         let span = self.span(start);
-        self.script.arithmetic_variables.push((name, span));
-        Ok(())
+        self.script.arithmetic_variables.push((name.clone(), span));
+        Ok(name)
     }
 
     /// Parses the whole text as if in double quotes that never end: the body of a here-document, or a

@@ -53,6 +53,19 @@ impl WordBuilder {
         }
     }
 
+    /// The pieces of the subscript at the end of the word, whose text begins at `start` in the first piece.
+    fn inside_brackets(&self, start: usize) -> Vec<Piece> {
+        let (pieces, bytes) = (self.pieces.clone(), self.bytes.clone());
+        let mut pieces = Self { pieces, bytes, quoted: self.quoted }.finish();
+        if let Some(Piece::Text { text, .. }) = pieces.first_mut() {
+            text.drain(..start.min(text.len()));
+        }
+        if let Some(Piece::Text { text, .. }) = pieces.last_mut() {
+            text.pop();
+        }
+        pieces
+    }
+
     pub fn finish(mut self) -> Vec<Piece> {
         self.flush();
         // An empty piece only matters in a word that is empty.
@@ -313,7 +326,7 @@ impl Parser<'_> {
 
     /// Parses `[…]` after a name where an assignment is possible: bash reads up to its end.
     fn subscript(&mut self, word: &mut WordBuilder) -> Result<(), ParseError> {
-        let mut open = 0;
+        let (mut open, start) = (0, word.bytes.len() + 1);
         loop {
             let Some(byte) = self.peek() else {
                 return Err(self.error("a bracket is not closed"));
@@ -347,6 +360,9 @@ impl Parser<'_> {
             word.push(byte, false);
             self.advance()?;
             if open == 0 {
+                let pieces = word.inside_brackets(start);
+                let span = self.span(self.at);
+                self.script.evaluated.push(Word { pieces, span });
                 return Ok(());
             }
         }
@@ -359,13 +375,23 @@ impl Parser<'_> {
         }
         self.advance()?;
         self.script.evaluates = true;
+        let mut elements = Vec::new();
         loop {
             self.skip_newlines()?;
             if self.take(b')')? {
-                word.unknown(true, Origin::Other);
+                word.unknown(true, Origin::Array(elements));
                 return Ok(());
             }
-            self.word(Position::Command)?;
+            let element = self.word(Position::Command)?;
+            if element.prefix().starts_with('[') || element.has_braces() {
+                // `[key]=value`, of which it is not worth telling the parts apart.
+                let unknown = |piece: &&Piece| matches!(piece, Piece::Unknown { .. });
+                let pieces = element.pieces.iter().filter(unknown).cloned().collect();
+                self.script.evaluated.push(Word { pieces, span: element.span.clone() });
+                elements.push(Word::unknown(true, element.span));
+            } else {
+                elements.push(element);
+            }
         }
     }
 

@@ -1,0 +1,139 @@
+//! Whether a word that only the run will know may be an option of a program, or several words.
+
+use std::borrow::Cow;
+
+use super::values::Value;
+use super::{Knowledge, is_set_by_shell};
+use crate::script::{Origin, Piece, Word};
+
+/// How a value begins.
+enum Beginning {
+    Option,
+    Other,
+    /// It may be empty, so that what follows is the beginning.
+    Empty,
+}
+
+impl Knowledge {
+    /// Whether a word that only the run will know may be an option of a program. A variable that the
+    /// request does not set has a harmless value from the user, or none.
+    pub fn may_be_option(&self, word: &Word) -> bool {
+        self.may_begin_with_dash(word, &mut Vec::new())
+    }
+
+    fn may_begin_with_dash<'a>(&'a self, word: &'a Word, seen: &mut Vec<&'a str>) -> bool {
+        if self.may_split(word) {
+            return true;
+        }
+        for piece in &word.pieces {
+            match piece {
+                Piece::Text { text, .. } if text.is_empty() => {}
+                Piece::Text { text, quoted: false } => {
+                    // A pattern or a list in braces may become anything.
+                    return text.starts_with(['-', '*', '?', '[', '{']);
+                }
+                Piece::Text { text, .. } => return text.starts_with('-'),
+                Piece::Unknown { origin, .. } => match self.beginning_of(origin, seen) {
+                    Beginning::Option => return true,
+                    Beginning::Other => return false,
+                    Beginning::Empty => {}
+                },
+            }
+        }
+        false
+    }
+
+    fn beginning_of<'a>(&'a self, origin: &'a Origin, seen: &mut Vec<&'a str>) -> Beginning {
+        match origin {
+            Origin::Pipe | Origin::Listed | Origin::Number => Beginning::Other,
+            Origin::Keys if !self.has_text_keys => Beginning::Other,
+            Origin::Variable(name) if seen.contains(&name.as_str()) => Beginning::Empty,
+            Origin::Variable(name) => {
+                seen.push(name);
+                let values: Vec<_> = self.values_of(name).collect();
+                if is_set_by_shell(name)
+                    || !values.iter().all(|value| self.cannot_be_option(value, seen))
+                {
+                    return Beginning::Option;
+                }
+                Beginning::Empty
+            }
+            Origin::Argument | Origin::Arguments | Origin::SplitArguments => {
+                let mut words = self.arguments.calls.iter().flatten();
+                match self.arguments.overflowed
+                    || words.any(|word| self.may_begin_with_dash(word, seen))
+                {
+                    true => Beginning::Option,
+                    false => Beginning::Empty,
+                }
+            }
+            _ => Beginning::Option,
+        }
+    }
+
+    fn cannot_be_option<'a>(&'a self, value: &'a Value, seen: &mut Vec<&'a str>) -> bool {
+        match value {
+            Value::Text(text) => {
+                let mut words = text.split_whitespace();
+                words.all(|word| !word.starts_with(['-', '*', '?', '[']))
+            }
+            Value::Word(word) => !self.may_begin_with_dash(word, seen),
+            Value::NotAnOption | Value::Number | Value::Descriptor => true,
+            Value::Unknown => false,
+        }
+    }
+
+    /// Whether a word may become several.
+    pub fn may_split(&self, word: &Word) -> bool {
+        let splits = |piece: &Piece| match piece {
+            Piece::Unknown { splits, origin } => *splits && !self.is_one_word(origin),
+            Piece::Text { .. } => false,
+        };
+        word.pieces.iter().any(splits)
+    }
+
+    /// The words, in which a variable whose known values are all single words no longer splits.
+    pub fn with_single_words<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
+        let is_settled = |piece: &Piece| match piece {
+            Piece::Unknown { splits: true, origin: origin @ Origin::Variable(name) } => {
+                let empty = |value: &Value| *value == Value::Text(String::new());
+                self.has_values(name)
+                    && !self.values_of(name).any(empty)
+                    && self.is_one_word(origin)
+            }
+            _ => false,
+        };
+        let mut settled = Cow::from(words);
+        for (at, word) in words.iter().enumerate() {
+            for (piece, _) in word.pieces.iter().enumerate().filter(|(_, it)| is_settled(it)) {
+                if let Piece::Unknown { splits, .. } = &mut settled.to_mut()[at].pieces[piece] {
+                    *splits = false;
+                }
+            }
+        }
+        settled
+    }
+
+    /// Whether an unquoted expansion certainly becomes one word, or none.
+    fn is_one_word(&self, origin: &Origin) -> bool {
+        let odd = |c: char| c.is_whitespace() || "*?[".contains(c);
+        let plain = |value: &Value| match value {
+            Value::Text(text) => !text.contains(odd),
+            Value::Number | Value::Descriptor => true,
+            _ => false,
+        };
+        match origin {
+            Origin::Pipe | Origin::Listed | Origin::Number => true,
+            Origin::Keys => !self.has_text_keys,
+            Origin::Variable(name) => {
+                !self.splits_otherwise()
+                    && !is_set_by_shell(name)
+                    && self.values_of(name).all(plain)
+            }
+            Origin::Argument | Origin::Arguments | Origin::SplitArguments => {
+                self.arguments.calls.is_empty() && !self.splits_otherwise()
+            }
+            _ => false,
+        }
+    }
+}
