@@ -31,6 +31,10 @@ pub enum Action {
     UseName(Word),
     /// Sets the arguments of a script, or of this one: `set -- a b`.
     SetArguments(Vec<Word>),
+    /// Reads a file as a part of this script: `source`.
+    Source,
+    /// Removes the first arguments: `shift`.
+    ShiftArguments,
     /// Lets arrays have texts as keys: `declare -A`.
     AllowTextKeys,
     /// Evaluates variables, whose values then become code.

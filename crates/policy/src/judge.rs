@@ -15,7 +15,6 @@ use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
 use crate::lock::{Lock, Named};
 use crate::names::Names;
-use crate::paths::WorkingDirectories;
 use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
 use crate::rule::{CommandName, Match};
@@ -64,10 +63,7 @@ impl<'a> Judge<'a> {
             shell: Shell::Sh,
             commands: 0,
             texts: 0,
-            knowledge: Knowledge::new(
-                scene.variables,
-                WorkingDirectories::new(scene.directory, scene.home),
-            ),
+            knowledge: Knowledge::new(policy, scene),
             functions: Vec::new(),
             is_quiet: false,
             threats: Vec::new(),
@@ -225,10 +221,14 @@ impl<'a> Judge<'a> {
 
     /// What these commands print.
     fn listing(&self, script: &Script, commands: impl Iterator<Item = usize> + Clone) -> Listing {
+        // A pipeline that begins with a group or a loop can print anything.
+        if commands.clone().next().is_none_or(|first| script.commands[first].piped) {
+            return Listing::No;
+        }
         let all = |is: fn(&Script, usize) -> bool| commands.clone().all(|at| is(script, at));
         match commands.clone().all(|at| self.knowledge.lists(script, at..at + 1)) {
             true if all(Script::finds_paths) => Listing::Paths,
-            true if all(Script::lists_names) => Listing::Names,
+            true if all(Script::lists_names) || self.knowledge.trusts_file_names => Listing::Names,
             _ => Listing::No,
         }
     }

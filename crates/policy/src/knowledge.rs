@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use crate::names::Names;
 use crate::paths::{OUTPUTS, Target, WorkingDirectories, base_name};
+use crate::policy::{Policy, Scene};
 use crate::script::{Origin, Piece, RedirectKind, Script, SimpleCommand, Span, Word};
 use values::Value;
 
@@ -30,6 +31,9 @@ pub struct Knowledge {
     /// Base names of links it made, which lead to files with other names.
     links: BTreeSet<Option<String>>,
     pub directories: WorkingDirectories,
+    /// Whether a file that a pattern such as `*.txt` finds is taken for an ordinary one. Its name could still be an
+    /// option that runs a program, which a list of denied programs cannot promise to prevent.
+    pub trusts_file_names: bool,
     /// Whether a descriptor other than the standard input may be open for reading.
     reads_descriptors: bool,
     /// Words that the shell evaluates as arithmetic.
@@ -38,6 +42,8 @@ pub struct Knowledge {
     pub named: Vec<Word>,
     /// Whether an array may have texts as keys.
     pub has_text_keys: bool,
+    /// Whether a file that nobody judged may have set variables.
+    has_sourced: bool,
     /// Texts that become code if something evaluates them.
     pub suspects: Vec<(String, Span)>,
     /// Whether something evaluates text.
@@ -55,6 +61,8 @@ struct Arguments {
     calls: Vec<Vec<Word>>,
     /// Whether there were too many to remember.
     overflowed: bool,
+    /// Whether the first ones may be gone.
+    shifted: bool,
 }
 
 /// How many lists of arguments are remembered.
@@ -68,9 +76,13 @@ const SET_BY_SHELL: Names =
 const NUMBERS: Names = Names("EPOCHSECONDS HISTCMD LINENO OPTIND RANDOM SECONDS SRANDOM");
 
 impl Knowledge {
-    pub fn new(variables: &[(String, String)], directories: WorkingDirectories) -> Self {
-        let mut knowledge = Self { directories, ..Self::default() };
-        for (name, value) in variables {
+    pub fn new(policy: &Policy, scene: &Scene<'_>) -> Self {
+        let mut knowledge = Self {
+            directories: WorkingDirectories::new(scene.directory, scene.home),
+            trusts_file_names: policy.allow.is_empty(),
+            ..Self::default()
+        };
+        for (name, value) in scene.variables {
             knowledge.add(name, Value::Text(value.clone()));
         }
         knowledge
@@ -127,6 +139,12 @@ impl Knowledge {
         self.has_changed = true;
     }
 
+    /// Takes note of a `shift`.
+    pub fn shift_arguments(&mut self) {
+        self.has_changed |= !self.arguments.shifted;
+        self.arguments.shifted = true;
+    }
+
     /// Whether there may be a function of this name.
     pub fn may_be_function(&self, name: &str) -> bool {
         self.functions.iter().any(|function| function == name)
@@ -171,6 +189,12 @@ impl Knowledge {
     /// What a word leads to where a program is about to read it.
     pub fn target(&self, word: &Word) -> Target {
         self.directories.target(word)
+    }
+
+    /// Takes note of a file that the shell reads as a script, which may set any variable.
+    pub fn source(&mut self) {
+        self.has_changed |= !self.has_sourced;
+        self.has_sourced = true;
     }
 
     /// Whether a variable has a text that `make` runs as code.

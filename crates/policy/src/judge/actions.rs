@@ -45,6 +45,14 @@ impl Judge<'_> {
                 self.knowledge.add_arguments(&words);
                 Ok(())
             }
+            Action::Source => {
+                self.knowledge.source();
+                Ok(())
+            }
+            Action::ShiftArguments => {
+                self.knowledge.shift_arguments();
+                Ok(())
+            }
             Action::AllowTextKeys => {
                 self.knowledge.has_changed |= !self.knowledge.has_text_keys;
                 self.knowledge.has_text_keys = true;

@@ -28,10 +28,11 @@ impl Knowledge {
         for piece in &word.pieces {
             match piece {
                 Piece::Text { text, .. } if text.is_empty() => {}
-                Piece::Text { text, quoted: false } => {
-                    // A pattern or a list in braces may become anything.
-                    return text.starts_with(['-', '*', '?', '[', '{']);
+                // A list in braces may become anything, and so may a pattern.
+                Piece::Text { text, quoted: false } if text.starts_with(['*', '?', '[']) => {
+                    return !(self.trusts_file_names && word.ends_with_extension());
                 }
+                Piece::Text { text, quoted: false } => return text.starts_with(['-', '{']),
                 Piece::Text { text, .. } => return text.starts_with('-'),
                 Piece::Unknown { origin, .. } => match self.beginning_of(origin, seen) {
                     Beginning::Option => return true,
@@ -77,7 +78,7 @@ impl Knowledge {
                 let mut words = text.split_whitespace();
                 words.all(|word| !word.starts_with(['-', '*', '?', '[']))
             }
-            Value::Word(word) => !self.may_begin_with_dash(word, seen),
+            Value::Word(word) | Value::Pattern(word) => !self.may_begin_with_dash(word, seen),
             Value::NotAnOption | Value::Number | Value::Descriptor => true,
             Value::Unknown => false,
         }

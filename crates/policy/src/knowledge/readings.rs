@@ -4,6 +4,7 @@
 //! `find . $x` is then as plain as `find . -delete`. What stays unknown stays in the words.
 
 use super::Knowledge;
+use super::values::Value;
 use crate::script::{Origin, Piece, Shell, Span, Word};
 
 /// How many readings of a command are judged. One with more is judged with its unknown words.
@@ -19,16 +20,14 @@ const PATTERN: [char; 3] = ['*', '?', '['];
 type Words = Vec<Word>;
 
 impl Knowledge {
-    /// Every list of words that a command may turn out to be. The first word keeps its variables: a command whose
-    /// name is only known at run time is refused.
+    /// Every list of words that a command may turn out to be.
     pub fn readings(&self, words: &[Word], shell: Shell) -> Vec<Words> {
         let mut readings = vec![Words::new()];
-        for (at, word) in words.iter().enumerate() {
-            let choices = match at {
+        for word in words {
+            let choices = match word.has_braces() && shell == Shell::Sh {
                 // Only bash expands braces.
-                _ if word.has_braces() && shell == Shell::Sh => vec![vec![word.clone()]],
-                0 => vec![in_braces(word)],
-                _ => self.choices(word),
+                true => vec![vec![word.clone()]],
+                false => self.choices(word),
             };
             if let [only] = choices.as_slice() {
                 readings.iter_mut().for_each(|reading| reading.extend_from_slice(only));
@@ -75,6 +74,16 @@ impl Knowledge {
                     false => vec![vec![word.clone()]],
                 };
             }
+            [Piece::Unknown { origin: Origin::Variable(name), splits }]
+                if self.has_patterns(name) =>
+            {
+                let empty = Word::known("", word.span.clone());
+                let unset = if *splits { Words::new() } else { vec![empty] };
+                return match self.patterns(name, word) {
+                    Some(found) => found.into_iter().chain([unset]).collect(),
+                    None => vec![vec![word.clone()]],
+                };
+            }
             _ => {}
         }
         let is_variable = |piece: &Piece| {
@@ -117,11 +126,30 @@ impl Knowledge {
         choices.into_iter().map(Fields::into_words).collect()
     }
 
-    /// The lists that `"$@"` may stand for: those of all calls, after any number of `shift`.
+    /// The names of files that a loop's variable takes, as the patterns that find them.
+    fn patterns(&self, name: &str, at: &Word) -> Option<Vec<Words>> {
+        let span = || at.span.clone();
+        let words = self.values_of(name).map(|value| match value {
+            Value::Text(text) if !text.contains(BLANKS) && !text.contains(PATTERN) => {
+                Some(Word::known(text.clone(), span()))
+            }
+            Value::Pattern(word) => Some(Word { pieces: word.pieces.clone(), span: span() }),
+            _ => None,
+        });
+        let choices = words.map(|word| word.map(|word| vec![word])).collect::<Option<Vec<_>>>()?;
+        (choices.len() <= MOST && !self.splits_otherwise()).then_some(choices)
+    }
+
+    fn has_patterns(&self, name: &str) -> bool {
+        self.values_of(name).any(|value| matches!(value, Value::Pattern(_)))
+    }
+
+    /// The lists that `"$@"` may stand for: those of all calls, without the first ones if there is a `shift`.
     fn argument_lists(&self, word: &Word) -> Vec<Words> {
         let mut lists = vec![Words::new()];
         for call in &self.arguments.calls {
-            for start in 0..call.len() {
+            let starts = if self.arguments.shifted { call.len() } else { call.len().min(1) };
+            for start in 0..starts {
                 let list = call[start..].to_vec();
                 if !lists.contains(&list) {
                     lists.push(list);

@@ -13,6 +13,8 @@ pub enum Value {
     NotAnOption,
     /// A word with other variables in it.
     Word(Word),
+    /// The name of a file that this pattern finds.
+    Pattern(Word),
     Unknown,
 }
 
@@ -111,7 +113,8 @@ impl Knowledge {
                 _ => {}
             }
         }
-        let value = self.listed(script, word).unwrap_or(match begins_plainly(word) {
+        let value = self.listed(script, word).unwrap_or_else(|| match begins_plainly(word) {
+            _ if word.raw_text().is_some() => Value::Pattern(word.clone()),
             true => Value::NotAnOption,
             false => Value::Unknown,
         });
@@ -179,7 +182,7 @@ impl Knowledge {
 
     /// The texts a variable may hold. It may not be set at all where it is used.
     fn texts_of_variable(&self, name: &str, fuel: &mut u32) -> Option<Vec<String>> {
-        if is_set_by_shell(name) || !self.has_values(name) {
+        if is_set_by_shell(name) || !self.has_values(name) || self.has_sourced {
             return None;
         }
         let mut texts = vec![String::new()];

@@ -24,6 +24,7 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             shells::run_file(actions, call, &words[usize::from(dashes)..], Runner::ThisShell);
         }
         "set" => set(actions, words),
+        "shift" => actions.push(Action::ShiftArguments),
         "alias" => only(actions, words, "an alias can be any command", |text| !text.contains('=')),
         "hash" => only(actions, words, "a name can stand for any program", |text| {
             !text.starts_with('-') || ["-r", "-l", "-t", "-d"].contains(&text)

@@ -113,7 +113,11 @@ pub fn run_file(actions: &mut Actions<'_>, call: &Call<'_>, words: &[Word], by: 
     };
     match actions.knowledge.target(file) {
         Target::Input => run_input(actions, call, by),
-        Target::File if !actions.knowledge.has_written(&path) => {}
+        Target::File if !actions.knowledge.has_written(&path) => {
+            if by == Runner::ThisShell {
+                actions.push(Action::Source);
+            }
+        }
         _ => actions.opaque(file.span.clone(), "its content is unknown"),
     }
 }

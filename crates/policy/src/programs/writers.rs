@@ -61,7 +61,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                 let names_it = (name == "t" && !writer.target.is_all())
                     || (name.len() > 1 && "target-directory".starts_with(&*name));
                 folder = value.filter(|_| names_it).or(folder);
-                links |= name == "s" || name == "l" || name == "link" || name == "symbolic-link";
+                let long = |known: &str| name.len() > 1 && known.starts_with(&*name);
+                links |= name == "s" || name == "l" || long("link") || long("symbolic-link");
             }
             Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
         }

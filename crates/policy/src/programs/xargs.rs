@@ -31,6 +31,7 @@ pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
         match option {
             Argument::Option { name, value, .. } => match (name.as_str(), value) {
                 ("0" | "null", _) => zero = true,
+                ("d" | "delimiter", _) => zero = false,
                 ("I" | "replace", Some(value)) => match value.text() {
                     Some(text) => mark = Some(text.into_owned()),
                     None => return actions.unresolved(value.span, "an xargs option"),

@@ -186,6 +186,13 @@ impl Word {
         self.starts_with_tilde() || self.unquoted().any(|text| text.contains(":~"))
     }
 
+    /// Whether it is a pattern that ends like the name of an ordinary file: `*.txt`.
+    pub fn ends_with_extension(&self) -> bool {
+        let text = self.raw_text().unwrap_or_default();
+        let extension = text.rsplit_once('.').map_or("", |(_, extension)| extension);
+        !extension.is_empty() && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    }
+
     /// Whether nothing in it is quoted or expanded, so that the shell takes it for what it says.
     pub fn is_plain(&self) -> bool {
         self.plain().is_some()

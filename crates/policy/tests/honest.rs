@@ -1,0 +1,109 @@
+//! Ordinary work that no policy has a reason to refuse.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+
+mod support;
+
+use mcpz_policy::{Policy, Threats};
+use support::{all_allowed, all_denied, allow, deny, refusal};
+
+/// What developers type all day.
+const DAILY: &[&str] = &[
+    "# just a comment",
+    "# one\n\n  # two",
+    "cargo test \"$@\"",
+    "cargo run --example x -- $@",
+    "while true; do date; break; done",
+    "if [ -f x ]; then echo y; fi 2>/dev/null",
+    "{ls,-la}",
+    "touch {a,b,c}.txt; mkdir -p src/{bin,lib}; cp file{,.bak}; echo {1..5}",
+    "node -e 'console.log(1 + 1)'",
+    "node -e \"console.log(require('./package.json').version)\"",
+    "python3 -c 'print(\"hello\")'",
+    "cd x && ls | wc -l || true",
+    "ls *.rs; cat $f; grep -r x *; rm -f build/*.o; git add *.rs",
+    "for f in *.rs; do echo \"$f\"; wc -l \"$f\"; done",
+    "for f in *.txt; do sed -n 1p \"$f\"; done",
+    "for f in *.o; do rm -f \"$f\"; done",
+    "sort *.txt | uniq -c; sed -i 's/a/b/' *.md; tar czf docs.tgz *.md",
+    "grep -rl foo src | xargs sed -i 's/foo/bar/g'",
+    "git diff --name-only | xargs ls -l; git ls-files '*.py' | xargs wc -l",
+    "git branch --merged | grep -v main | xargs git branch -d",
+    "git log \"$(git describe --tags --abbrev=0)\"..HEAD --oneline",
+    "git commit -m \"fix: $(date +%F)\"; git checkout \"$BRANCH\"; git show $(git rev-parse HEAD)",
+    "find \"$(pwd)\" -maxdepth 1; find $HOME/projects -name Cargo.toml; find . -name *.rs",
+    "find . -name node_modules -prune -o -name '*.js' -print",
+    "until curl -sf localhost:8080; do sleep 1; done",
+    "for i in $(seq 1 10); do curl -s localhost/health && break; sleep $((i * 2)); done",
+    "i=0; while [ $i -lt 5 ]; do echo $i; i=$((i+1)); done",
+    "start=$(date +%s); sleep 1; end=$(date +%s); echo $((end - start))",
+    "n=0; for f in *; do n=$((n+1)); done; echo $n",
+    "[ $(ls | wc -l) -gt 0 ] && echo some; [ \"$(id -u)\" -eq 0 ] || echo not root",
+    "[ $(uname) = Linux ] && [ $(whoami) = root ]",
+    "[[ $x =~ ^[0-9]+$ ]] && echo number; [[ -n \"$(git status --porcelain)\" ]] && echo dirty",
+    "while IFS=, read -r a b; do echo \"$a $b\"; done < data.csv",
+    "python3 -m venv .venv && . .venv/bin/activate && pip install -e .",
+    "greet() { local name=$1; echo \"hi $name\"; }; greet bob",
+    "build() { cargo build \"$@\"; }; build --release",
+    "run() { echo \"+ $*\"; \"$@\"; }; run ls -l",
+    "retry() { for i in 1 2 3; do \"$@\" && return; sleep $i; done; return 1; }; retry curl -f localhost",
+    "a=(1 2 3); echo \"${a[@]}\" \"${#a[@]}\"; for i in \"${!a[@]}\"; do echo \"${a[$i]}\"; done",
+    "declare -A m; m[a]=1; echo \"${m[a]}\"",
+    "echo \"${x:-default}\" \"${x%.*}\" \"${PWD##*/}\" ${x:0:8}",
+    "set -euo pipefail; for d in a b; do (cd $d && make -j$(nproc)); done",
+    "trap 'rm -f /tmp/x' EXIT; touch /tmp/x",
+    "opts='--release --locked'; cargo build $opts",
+    "sub=status; git $sub; cmd=ls; $cmd -l",
+    "lsof -ti:3000 | xargs kill -9; kill $(pgrep -f server); wait $!",
+    "docker ps -q | xargs docker inspect; kubectl get pods | grep x | xargs -I{} kubectl logs {}",
+    "cat > conf <<EOF\npath=$HOME/x\nEOF",
+    "diff <(sort a) <(sort b)",
+    "bash -c 'for f in \"$@\"; do wc -l \"$f\"; done' _ a b",
+];
+
+#[test]
+fn daily_work_passes_a_list_of_denied_commands() {
+    all_allowed(&deny("rm -rf,sudo,dd,mkfs*,shutdown,git push"), DAILY);
+}
+
+#[test]
+fn daily_work_does_not_look_like_an_attack() {
+    all_allowed(&Policy { threats: Threats::Deny, ..Policy::default() }, DAILY);
+}
+
+#[test]
+fn builtins_that_change_nothing_need_no_rule() {
+    let policy = Policy { deny: deny("rm*,sudo*").deny, ..allow("ls*,cat*,grep*,find*,echo*") };
+    all_allowed(
+        &policy,
+        &[
+            "# just a comment",
+            "cd x && ls || true",
+            "while true; do ls; break; done",
+            "for f in *.rs; do [ -f \"$f\" ] || continue; grep -c main \"$f\"; done",
+            "if test -d src; then cd src; find . -name '*.rs'; else exit 1; fi 2>/dev/null",
+            "f() { ls \"$1\" || return 1; }; f src; f tests",
+            "ls & wait",
+            "{ls,-la}",
+            "cd src 2>/dev/null && pwd",
+            ": ${x:-y}; [[ -n $x ]] && echo $x",
+            "grep -r TODO * | cat; ls *.rs; cat \"$f\"",
+            "bash_version=5; echo \"$bash_version\"",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "true > file",
+            ": >> file",
+            "env true",
+            "/bin/true",
+            "exec true",
+            "set -x",
+            "test -v 'a[$(pwned)]'",
+        ],
+    );
+    let why = refusal(&policy, "cd x && ls | wc -l || true");
+    assert!(why.contains("runs `wc`"), "{why}");
+    // A rule still decides about them.
+    all_denied(&deny("cd"), &["cd x"]);
+}
