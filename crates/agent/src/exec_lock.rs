@@ -1,8 +1,8 @@
 //! The lock behind the policy: the kernel asks the keeper before a process of its run executes anything.
 //!
-//!     process ─ execve ─▶ filter ─▶ kernel ─ question ─▶ keeper: Listener ─▶ Target ─▶ Rules ─ yes, no ─▶ kernel
-//!        ▲                                                                     Processes           │
-//!        └───────────────────────────────── runs, or EACCES ◀──────────────────────────────────────┘
+//!     process ─ execve ─▶ filter ─▶ kernel ─ question ─▶ keeper: Listener ─▶ Target ─▶ Rules
+//!        ▲                                                                    Processes  │
+//!        └──────────────────────── runs, or EACCES ◀──────── yes, no ────────────────────┘
 //!
 //! The policy reads a command before it runs, and refuses what it does not understand. But a program can run others in
 //! ways that no table lists. Here only the file counts that is about to be executed, and which program wants it.
@@ -16,6 +16,7 @@ mod processes;
 mod rules;
 mod target;
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,7 +24,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
-use crate::frame::Program;
 use crate::tree;
 use listener::{Listener, Question};
 use processes::{Caller, Next, Processes};
@@ -82,8 +82,8 @@ impl ExecLock {
         self.token
     }
 
-    /// Starts to hold a run to its rules. `path` is its `PATH`.
-    pub fn begin(&mut self, rules: ExecRules, path: &[u8], program: &Program, pid: i32) {
+    /// Starts to hold a run to its rules. `words` are those of its first process, and `path` is its `PATH`.
+    pub fn begin(&mut self, rules: ExecRules, path: &[u8], words: &[OsString], pid: i32) {
         let is_same = |it: &Prepared| {
             it.denied == rules.denied && it.path == path && it.at.elapsed() < LOOKUP_AGE
         };
@@ -98,10 +98,6 @@ impl ExecLock {
                 path: path.to_owned(),
                 at: Instant::now(),
             },
-        };
-        let words = match program {
-            Program::Argv(words) => words.as_slice(),
-            Program::Script { shell, .. } => std::slice::from_ref(shell),
         };
         let name = words.first().and_then(|name| name.to_str()).unwrap_or_default();
         let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();

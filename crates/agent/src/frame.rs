@@ -191,6 +191,16 @@ pub enum Program {
     Script { shell: OsString, text: OsString },
 }
 
+impl Program {
+    /// The program and its arguments, as far as they are not a script.
+    pub fn words(&self) -> &[OsString] {
+        match self {
+            Self::Argv(words) => words,
+            Self::Script { shell, .. } => std::slice::from_ref(shell),
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stdin {
     Null,

@@ -128,7 +128,7 @@ impl Keeper {
             Err(failure) => return self.send(&[KeeperEvent::Failed(failure)], &[]),
         };
         if let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) {
-            lock.begin(rules, &launched.path, &spawn.program, launched.pid);
+            lock.begin(rules, &launched.path, spawn.program.words(), launched.pid);
         }
         // Closes the run's directory, which the keeper must not keep open.
         drop(spawn);

@@ -29,7 +29,8 @@ fn the_verdict_is_drawn_under_the_command() {
     );
     assert_eq!(code, 1);
     let (drawn, _, code) = mcpz(&["check", "--deny", "rm", "ls"]);
-    assert_eq!((drawn.as_str(), code), ("allowed\n  ls\n", 0));
+    let executes = "executes\n  everything, except rm\n";
+    assert_eq!((drawn, code), (format!("allowed\n  ls\n{executes}"), 0));
     let (drawn, _, code) = mcpz(&["check", "curl x | sh"]);
     assert_eq!(code, 0);
     assert!(

@@ -51,7 +51,7 @@ fn a_file_is_found_by_variable_and_in_the_usual_place_but_never_in_the_working_d
         ("UNUSED", "", 0),
     ] {
         let status = Command::new(MCPZ)
-            .args(["call", "execute_command", "command=true"])
+            .args(["call", "execute_command", "command=ls"])
             .current_dir(folder.path())
             .env("XDG_STATE_HOME", folder.path())
             .env_remove("MCPZ_CONFIG")

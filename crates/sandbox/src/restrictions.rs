@@ -8,7 +8,7 @@
 //!
 //! The kernel takes half a millisecond to install the large filter, as long as it takes to run `true`. So the agent
 //! installs it once, and everything it starts inherits it. Each command only gets a Landlock domain of its own, outside
-//! of which it cannot trace, signal or inspect processes, and the small filter against `clone3`.
+//! of which it cannot trace, signal or inspect processes, and the small filter.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -49,7 +49,7 @@ pub enum RestrictionError {
 pub struct Restrictions {
     rules: OwnedFd,
     filter: BpfProgram,
-    without_clone3: BpfProgram,
+    small_filter: BpfProgram,
 }
 
 /// The version of the kernel's capability structures for 64 capabilities.
@@ -61,7 +61,7 @@ impl Restrictions {
         Ok(Self {
             rules: rules(permissions)?,
             filter: seccomp::program(permissions.isolation).map_err(RestrictionError::Filter)?,
-            without_clone3: seccomp::without_clone3(),
+            small_filter: seccomp::without_hidden_arguments(),
         })
     }
 
@@ -79,7 +79,7 @@ impl Restrictions {
         let rules = self.rules.as_raw_fd();
         // SAFETY: plain numbers, one of which is a descriptor that lives as long as `self`.
         checked(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, rules, 0) })?;
-        install(&self.without_clone3)
+        install(&self.small_filter)
     }
 }
 

@@ -208,7 +208,7 @@ const TYPES: &[c_int] = &[libc::SOCK_STREAM, libc::SOCK_DGRAM];
 /// The bits of a socket's type that are not flags.
 const TYPE_MASK: u64 = 0xf;
 
-/// The large filter, which covers everything except `clone3`.
+/// The large filter, which covers everything except `clone3` and `openat2`.
 pub fn program(isolation: Isolation) -> Result<BpfProgram, BackendError> {
     let mut rules: BTreeMap<_, Vec<_>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     rules.insert(libc::SYS_clone, any_of(NAMESPACES, has)?);
@@ -282,25 +282,25 @@ fn socket_rules() -> Result<Vec<SeccompRule>, BackendError> {
     Ok(rules)
 }
 
-/// What precedes the rules, because rules cannot express a range of calls or a second errno. `openat2` can create a
-/// file with any mode, which it has in memory where no filter can read it; programs fall back to `openat`.
+/// What precedes the rules, because rules cannot express a range of calls or a second errno.
 fn prologue() -> BpfProgram {
     vec![
         instruction(LOAD, 0, 0, CALL_NUMBER),
-        instruction(AT_LEAST, 2, 0, X32),
-        instruction(AT_LEAST, 2, 0, NEWEST + 1),
-        instruction(EQUAL, 1, 2, libc::SYS_openat2 as u32),
+        instruction(AT_LEAST, 1, 0, X32),
+        instruction(AT_LEAST, 1, 2, NEWEST + 1),
         instruction(RETURN, 0, 0, errno_action(libc::EPERM)),
         instruction(RETURN, 0, 0, errno_action(libc::ENOSYS)),
     ]
 }
 
-/// The small filter, which disables `clone3`. Its flags are in memory, which no filter can read, and libraries fall
-/// back to `clone`. It is separate because keepers need `clone3` to start a command in a cgroup.
-pub fn without_clone3() -> BpfProgram {
+/// The small filter, which disables `clone3` and `openat2`. Their flags and modes are in memory, which no filter can
+/// read, and programs fall back to `clone` and `openat`. It is separate because keepers need both: `clone3` to start a
+/// command in a cgroup, `openat2` to find out what a command wants to execute.
+pub fn without_hidden_arguments() -> BpfProgram {
     vec![
         instruction(LOAD, 0, 0, CALL_NUMBER),
-        instruction(EQUAL, 0, 1, libc::SYS_clone3 as u32),
+        instruction(EQUAL, 1, 0, libc::SYS_clone3 as u32),
+        instruction(EQUAL, 0, 1, libc::SYS_openat2 as u32),
         instruction(RETURN, 0, 0, errno_action(libc::ENOSYS)),
         instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
     ]
