@@ -36,8 +36,8 @@ mod threats;
 mod variables;
 
 pub use denial::{Denial, Why};
-pub use lock::{Lock, LockedProgram, MayRun, Runs};
-pub use policy::{Policy, Scene, Threats, Unresolved};
+pub use lock::{Lock, LockedProgram, MayRun};
+pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
 pub use programs::reads_programs;
 pub use rule::{Rule, RuleError, glob};
 pub use script::{MAX_TEXT, Shell, Span};

@@ -6,12 +6,12 @@
 //!     judge ─ names ─▶ Lock ◀─ what they need ─ needs, Policy::runs
 //!                       └─▶ the keeper of the run
 //!
-//! Without an allow list, every program may be executed but those that a rule denies altogether. A rule about arguments,
-//! such as `git push`, is for the judge alone.
+//! Without an allow list, every program may be executed but those that a rule denies altogether. A rule about
+//! arguments, such as `git push`, is for the judge alone.
 
 mod needs;
 
-use crate::policy::Policy;
+use crate::policy::{Policy, Runs};
 use crate::programs;
 use crate::rule::{Rule, glob};
 
@@ -41,14 +41,6 @@ pub enum MayRun {
     Anything,
     /// A shell, whose commands are judged: what the program may execute that starts it.
     AsBefore,
-}
-
-/// What a program may execute because the settings say so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Runs {
-    /// A name, in which `*` stands for any number of characters.
-    pub program: String,
-    pub may_run: Vec<String>,
 }
 
 impl Policy {

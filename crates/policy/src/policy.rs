@@ -1,6 +1,5 @@
 //! What a command is judged by: the policy, and the scene it would run in.
 
-use crate::lock::Runs;
 use crate::rule::Rule;
 
 /// What may run. Deny wins over allow; an empty allow list allows everything.
@@ -14,6 +13,14 @@ pub struct Policy {
     pub write_dirs: Vec<String>,
     /// What programs may execute, besides what they are known to need.
     pub runs: Vec<Runs>,
+}
+
+/// What a program may execute because the settings say so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Runs {
+    /// A name, in which `*` stands for any number of characters.
+    pub program: String,
+    pub may_run: Vec<String>,
 }
 
 /// What to do with a command that only the run will know.
