@@ -51,6 +51,8 @@ pub enum Action {
     Write(Word),
     /// Writes a file although that is not what the program is for: `w` in a program for `sed`.
     WriteAside(Word),
+    /// May write a file that an unknown word names: `git log $x`.
+    HiddenWrite { span: Span },
     /// May create a file of this base name somewhere: `cp x folder`.
     Create(Word),
     /// May create a link of this base name somewhere: `ln -s /etc folder`.

@@ -88,7 +88,7 @@ impl<'a> Judge<'a> {
     /// Judges until nothing new is learned: a loop, function or trap may run with what was learned after it.
     fn settle(&mut self, judge: impl Fn(&mut Self) -> Ruling) -> Ruling {
         let mut moved = false;
-        for _ in 0..MAX_PASSES {
+        for pass in 1..=MAX_PASSES {
             self.knowledge.has_changed = false;
             judge(self)?;
             self.values()?;
@@ -97,6 +97,10 @@ impl<'a> Judge<'a> {
                 return Ok(());
             }
             moved |= moves;
+            // A function that calls itself may get longer arguments every time.
+            if pass == MAX_PASSES - 2 {
+                self.knowledge.forget_arguments();
+            }
             let knowledge = self.knowledge.clone();
             *self = Self { knowledge, ..Self::new(self.policy, self.scene, self.text) };
         }

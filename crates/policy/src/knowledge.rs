@@ -128,15 +128,19 @@ impl Knowledge {
 
     /// Adds the arguments of a function, or of a shell.
     pub fn add_arguments(&mut self, words: &[Word]) {
-        if self.arguments.calls.iter().any(|known| known == words) {
+        if self.arguments.overflowed || self.arguments.calls.iter().any(|known| known == words) {
             return;
         }
+        self.has_changed = true;
         match self.arguments.calls.len() < MOST_CALLS {
             true => self.arguments.calls.push(words.to_vec()),
-            false if self.arguments.overflowed => return,
             false => self.arguments.overflowed = true,
         }
-        self.has_changed = true;
+    }
+
+    /// From here on, only the run will know the arguments of functions.
+    pub fn forget_arguments(&mut self) {
+        self.arguments.overflowed = true;
     }
 
     /// Takes note of a `shift`.

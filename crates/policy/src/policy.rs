@@ -52,6 +52,11 @@ pub struct Scene<'a> {
 }
 
 impl Policy {
+    /// Whether it says only what may not run, and nothing about files.
+    pub fn restricts_only_names(&self) -> bool {
+        self.allow.is_empty() && self.write_dirs.is_empty()
+    }
+
     /// Whether it refuses anything.
     pub fn restricts(&self) -> bool {
         !self.allow.is_empty() || !self.deny.is_empty() || !self.write_dirs.is_empty()

@@ -8,6 +8,7 @@
 //! | a wrapper, which runs the command after it (`sudo`, `timeout`) | a row in `wrappers/table.rs` |
 //! | a program with options that run or write something (`tar`, `curl`) | a row in `risky_options/table.rs` |
 //! | a program that writes its operands (`cp`) | a row in `writers.rs` |
+//! | a program with options that write files, which unknown words may be (`git log`) | a name in `hidden_options.rs` |
 //! | an interpreter (`python`) | a row in `interpreters.rs` |
 //! | a program with a language or syntax of its own (`awk`, `git`) | a file, and a line in [`actions`] |
 
@@ -17,6 +18,7 @@ mod builtins;
 mod editors;
 mod find;
 mod git;
+mod hidden_options;
 mod interpreters;
 mod packages;
 mod risky_options;
@@ -56,6 +58,7 @@ fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if path.is_some_and(|path| actions.knowledge.has_written(&path)) {
         return actions.opaque(call.words[0].span.clone(), "the script wrote this file itself");
     }
+    hidden_options::inspect(actions, name, call);
     match name {
         _ if is_shell(name) => shells::inspect(actions, name, call),
         "find" | "gfind" => find::find(actions, call),

@@ -6,6 +6,8 @@
 
 #[path = "differential/generator.rs"]
 mod generator;
+#[path = "differential/values.rs"]
+mod values;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,6 +20,9 @@ use mcpz_policy::{Policy, Rule, Scene, Shell, Verdict};
 
 /// How many scripts run in one sandbox.
 const BATCH: u64 = 250;
+
+/// How a script is generated.
+type Writer = fn(&mut Generator) -> String;
 
 /// Runs every script of a folder, each with its own log and directory.
 const DRIVER: &str = r#"
@@ -80,8 +85,8 @@ fn run(scripts: &[String], shell: &str) -> Vec<BTreeSet<String>> {
 }
 
 /// Generates, runs and judges; returns how many scripts ran a stub and were understood.
-fn compare(seeds: std::ops::Range<u64>, shell: Shell, program: &str) -> usize {
-    let scripts: Vec<_> = seeds.map(|seed| Generator::new(seed, shell).script()).collect();
+fn compare(seeds: std::ops::Range<u64>, shell: Shell, program: &str, write: Writer) -> usize {
+    let scripts: Vec<_> = seeds.map(|seed| write(&mut Generator::new(seed, shell))).collect();
     let mut understood = 0;
     for (script, ran) in scripts.iter().zip(run(&scripts, program)) {
         for name in &ran {
@@ -93,7 +98,7 @@ fn compare(seeds: std::ops::Range<u64>, shell: Shell, program: &str) -> usize {
     understood
 }
 
-fn all(count: u64, shell: Shell, program: &'static str) -> usize {
+fn all(count: u64, shell: Shell, program: &'static str, write: Writer) -> usize {
     let first =
         std::env::var("DIFFERENTIAL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
     let count = std::env::var("DIFFERENTIAL_COUNT")
@@ -101,17 +106,30 @@ fn all(count: u64, shell: Shell, program: &'static str) -> usize {
         .and_then(|count| count.parse().ok())
         .unwrap_or(count);
     let batches = (first..first + count).step_by(BATCH as usize);
-    batches.map(|start| compare(start..(start + BATCH).min(first + count), shell, program)).sum()
+    let end = |start: u64| (start + BATCH).min(first + count);
+    batches.map(|start| compare(start..end(start), shell, program, write)).sum()
 }
 
 #[test]
 fn whatever_bash_runs_was_named_or_refused() {
-    let understood = all(2500, Shell::Bash, "bash");
+    let understood = all(2500, Shell::Bash, "bash", Generator::script);
     assert!(understood > 300, "only {understood} scripts were understood: the test tests nothing");
 }
 
 #[test]
 fn whatever_sh_runs_was_named_or_refused() {
-    let understood = all(1500, Shell::Sh, "dash");
+    let understood = all(1500, Shell::Sh, "dash", Generator::script);
     assert!(understood > 200, "only {understood} scripts were understood: the test tests nothing");
+}
+
+#[test]
+fn whatever_bash_runs_by_way_of_values_was_named_or_refused() {
+    let understood = all(2500, Shell::Bash, "bash", Generator::passing_script);
+    assert!(understood > 50, "only {understood} scripts were understood: the test tests nothing");
+}
+
+#[test]
+fn whatever_sh_runs_by_way_of_values_was_named_or_refused() {
+    let understood = all(1500, Shell::Sh, "dash", Generator::passing_script);
+    assert!(understood > 50, "only {understood} scripts were understood: the test tests nothing");
 }

@@ -211,6 +211,8 @@ fn known_values_are_judged_as_if_they_stood_there() {
             "set -- --output=/srv/scratch/target; git log \"$@\"",
             "for x in a --output=/srv/scratch/target; do git log $x; done",
             "x=-1; ls && x=--output=/srv/scratch/target; git log $x",
+            "git log $(echo --output=/srv/scratch/target)",
+            "git -C . show \"$(echo --output=/srv/scratch/target)\"",
         ],
     );
     all_allowed(
@@ -221,13 +223,18 @@ fn known_values_are_judged_as_if_they_stood_there() {
             "f() { git log \"$@\"; }; f -1 --stat; f",
             "git log --{stat,oneline}",
             "set -- -1; git log \"$@\"",
+            "git log *; git log -- $(echo x); git log \"$BASE\"..HEAD",
             "for d in src tests; do find $d -name x; ls \"$d\"; done",
         ],
     );
     // Unset where it is used, the variable leaves the sub-command where it is.
     all_denied(&deny("git push"), &["false && x=-C; git $x push"]);
-    all_denied(&deny("rm"), &["x=rm; env $x y", "declare -l x; x=RM; env $x y"]);
-    all_denied(&deny("rm"), &["x=ls; . ./settings; $x"]);
+    all_denied(
+        &deny("rm"),
+        &["x=rm; env $x y", "declare -l x; x=RM; env $x y", "f() { $@; }; f '' rm"],
+    );
+    all_denied(&deny("rm"), &["x=ls; . ./settings; $x", "f() { env $1; f \"r$1\"; }; f m"]);
+    all_allowed(&deny("rm"), &["f() { ls \"$1\"; f \"$1/x\"; }; f a"]);
     all_allowed(
         &deny("rm"),
         &["x=ls; env $x y", "x=ls; $x -l", "for f in *.o; do ls \"$f\"; done"],
@@ -241,8 +248,56 @@ fn known_values_are_judged_as_if_they_stood_there() {
             "run() { \"$@\"; }; run rm x",
             "run() { shift; \"$@\"; }; run ls rm x",
             "set -- ls rm; builtin shift; \"$@\"",
+            "f() { $@; }; f \"\" rm",
         ],
     );
+}
+
+#[test]
+fn only_commands_that_list_are_taken_for_a_listing() {
+    let policy = allow("find,git,docker,kubectl,grep,head,sort,ls,cat,fd,rg,readlink,which,pwd");
+    for output in [
+        "git rev-parse -- -delete",
+        "git rev-parse -delete",
+        "git rev-parse --sq-quote -delete",
+        "git rev-list --oneline HEAD",
+        "git tag -n",
+        "find . -printf -delete",
+        "find . -exec cat {} +",
+        "fd -x cat",
+        "docker exec c cat f",
+        "docker ps --format -delete",
+        "kubectl exec p -- cat f",
+        "kubectl get pods -o name --template -delete",
+        "readlink f",
+        "grep --color x f",
+        "grep -el f",
+        "ls | grep -h x f",
+        "ls | grep -r x",
+        "ls | head f",
+        "ls | sort f",
+        "cat f",
+    ] {
+        let script = format!("x=$({output}); find . \"$x\"");
+        all_denied(&policy, &[&script]);
+    }
+    for output in [
+        "git rev-parse --show-toplevel",
+        "git rev-parse --abbrev-ref HEAD",
+        "git describe --tags --abbrev=0",
+        "git ls-files",
+        "git diff --name-only HEAD~1",
+        "find . -name x",
+        "docker ps -q",
+        "kubectl get pods",
+        "readlink -f f",
+        "grep -rl x src",
+        "ls | grep -v x | head -n 3 | sort",
+        "pwd",
+    ] {
+        let script = format!("x=$({output}); find \"$x\" -name y");
+        all_allowed(&policy, &[&script]);
+    }
 }
 
 #[test]
@@ -324,6 +379,7 @@ fn files_are_written_only_where_they_really_are() {
             "ln -s /etc/motd e; mv e g; echo x > g",
             "ln /etc/motd e; echo x > e",
             "cp -s /etc/motd e; echo x > e",
+            "cp $(cat x) f g",
             "cp --symb /etc/motd e; echo x > e",
             "chdir /etc && echo x > motd",
             "f() { echo x > d/motd; }; ln -s /etc d; f",
@@ -336,6 +392,7 @@ fn files_are_written_only_where_they_really_are() {
             "echo x > /dev/fd/2 2>/dev/null",
             "ln -s a b; echo x > c; cp c d",
             "cd src && echo x > y",
+            "cp *.txt backup/; mv -- $(cat x) backup",
         ],
     );
 }

@@ -78,6 +78,11 @@ impl Judge<'_> {
             }
             Action::Write(file) => self.write(&file),
             Action::WriteAside(file) => self.write_aside(&file),
+            // Only an allow list and `write_dirs` restrict what is written.
+            Action::HiddenWrite { .. } if self.policy.restricts_only_names() => Ok(()),
+            Action::HiddenWrite { span } => {
+                self.unresolved(span, "a word that may be an option; put -- before it")
+            }
             Action::Create(file) => {
                 self.knowledge.add_written_file(&file);
                 Ok(())

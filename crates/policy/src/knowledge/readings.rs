@@ -69,10 +69,13 @@ impl Knowledge {
                     word.literal()
                         .is_some_and(|text| !text.contains(BLANKS) && !text.contains(PATTERN))
                 };
-                return match words.into_iter().all(whole) && !self.splits_otherwise() {
-                    true => self.argument_lists(word),
-                    false => vec![vec![word.clone()]],
-                };
+                if !words.into_iter().all(whole) || self.splits_otherwise() {
+                    return vec![vec![word.clone()]];
+                }
+                let mut lists = self.argument_lists(word);
+                let is_empty = |word: &Word| word.literal().is_some_and(|text| text.is_empty());
+                lists.iter_mut().for_each(|words| words.retain(|word| !is_empty(word)));
+                return lists;
             }
             [Piece::Unknown { origin: Origin::Variable(name), splits }]
                 if self.has_patterns(name) =>

@@ -31,6 +31,7 @@ impl Value {
             _ if word.starts_with_tilde() => Self::NotAnOption,
             _ if word.has_tilde() => Self::Unknown,
             [Piece::Unknown { origin: Origin::Number, .. }] => Self::Number,
+            [Piece::Unknown { origin: Origin::Listed, .. }, ..] => Self::NotAnOption,
             _ if word.raw_text().is_some() => Self::Text(word.raw_text().unwrap_or_default()),
             pieces if pieces.iter().all(known) => Self::Word(word.clone()),
             _ if begins_plainly(word) => Self::NotAnOption,

@@ -15,12 +15,14 @@ const LISTING: Names = Names("docker fd find kubectl ls nproc pwd readlink realp
 /// Sub-commands of git that list.
 const GIT: Names = Names("branch describe ls-files merge-base remote rev-list rev-parse tag");
 
+/// The ones that print nothing else than hashes, names of commits, or paths from the root.
+const PATHS_OF_GIT: Names = Names("describe merge-base rev-list rev-parse");
+
 /// Commands that print some of the lines they read.
 const CHOOSING: Names = Names("grep head rg sort tail uniq");
 
 /// Commands that can print a number, or a single name.
-const PRINTING: Names =
-    Names("arch date getconf git hostname id mktemp nproc seq stat tput uname whoami");
+const PRINTING: Names = Names("arch date getconf git hostname id nproc seq stat tput uname whoami");
 
 /// Whether a function of this name could pass for a command that lists.
 pub(super) fn is_listing(name: &str) -> bool {
@@ -90,51 +92,100 @@ impl SimpleCommand {
         };
         let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
         match words.as_slice() {
-            ["arch" | "hostname" | "uname" | "whoami" | "mktemp"] => true,
+            ["arch" | "hostname" | "uname" | "whoami"] => true,
             ["uname", option] => ["-s", "-m", "-r", "-n", "-p"].contains(option),
             ["id", option] => ["-un", "-gn", "-nu", "-ng"].contains(option),
-            ["mktemp", option] => *option == "-d",
             ["git", "branch", "--show-current"] => true,
-            ["git", "rev-parse", rest @ ..] => {
-                ["HEAD", "--short"].contains(rest.last().unwrap_or(&"")) && rest.len() < 3
+            ["git", sub @ ("describe" | "merge-base" | "rev-parse"), rest @ ..] => {
+                // A path may have blanks.
+                let path = |word: &&str| word.starts_with("--show") || word.ends_with("-dir");
+                git_lists(sub, rest) && !rest.iter().any(path)
             }
             _ => false,
         }
     }
 
-    /// Whether all it prints is a path.
+    /// Whether all it prints is a path from the root, or the name of a commit.
     fn prints_path(&self) -> bool {
         let first = self.words.first().and_then(Word::literal).unwrap_or_default();
         let second = self.words.get(1).and_then(Word::literal).unwrap_or_default();
-        match &*first {
-            "pwd" => true,
-            "git" => {
-                second == "rev-parse" && self.words[2..].iter().all(|word| word.literal().is_some())
+        self.lists() && (first == "pwd" || (first == "git" && PATHS_OF_GIT.has(&second)))
+    }
+
+    /// Whether all it prints is names and numbers that are not options.
+    fn lists(&self) -> bool {
+        let Some(words) = self.words.iter().map(Word::text).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+        let [name, arguments @ ..] = words.as_slice() else { return false };
+        // A format makes them print anything.
+        let has_format = |word: &&str| {
+            let option = ["-o", "--format", "--template", "--output"];
+            word.contains(['%', '{', '+', '=', '\\'])
+                || option.iter().any(|it| word.starts_with(it))
+        };
+        match (*name, arguments) {
+            ("git", [sub, rest @ ..]) => git_lists(sub, rest),
+            _ if arguments.iter().any(has_format) => false,
+            ("find", _) => {
+                !arguments.iter().any(|word| PRINTS.iter().any(|it| word.starts_with(it)))
             }
-            _ => false,
+            ("fd", _) => !arguments.iter().any(|word| {
+                word.starts_with("-x") || word.starts_with("-X") || word.starts_with("--exec")
+            }),
+            ("docker", [sub, ..]) => ["ps", "images"].contains(sub),
+            ("kubectl", _) => arguments.contains(&"get"),
+            ("readlink", [option, ..]) => ["-f", "-e", "-m"].contains(option),
+            ("realpath", _) => !arguments.iter().any(|word| word.starts_with("--rel")),
+            ("grep" | "rg", _) => self.chooses(arguments),
+            (name, _) if CHOOSING.has(name) => {
+                let is_file = |word: &&str| {
+                    !word.starts_with('-') && !word.bytes().all(|byte| byte.is_ascii_digit())
+                };
+                self.piped && !arguments.iter().any(is_file)
+            }
+            (name, _) => LISTING.has(name),
         }
     }
 
-    fn lists(&self) -> bool {
-        let words: Option<Vec<_>> = self.words.iter().map(Word::text).collect();
-        // A format makes them print anything.
-        let Some(words) =
-            words.filter(|words| !words.concat().contains(['%', '{', '+', '=', '\\']))
-        else {
-            return false;
+    /// Whether `grep` prints only names of files, or some of the lines it reads from another command.
+    fn chooses(&self, arguments: &[&str]) -> bool {
+        const FLAGS: &str = "EFHILPZachinosvwxz0";
+        let flags = |word: &str, more: &str| {
+            let letters = word.strip_prefix('-').unwrap_or_default();
+            let known = |letter: char| FLAGS.contains(letter) || more.contains(letter);
+            !letters.is_empty() && letters.chars().all(known)
         };
-        let names_files = |text: &Cow<'_, str>| {
-            let letters = text.strip_prefix('-').is_some_and(|letters| letters.contains('l'));
-            text == "--files" || text.starts_with("--files-with") || letters
+        let (options, others): (Vec<_>, Vec<_>) =
+            arguments.iter().partition(|word| word.starts_with('-'));
+        let names = |word: &&&str| {
+            let long = ["--files", "--files-with-matches", "--files-without-match"];
+            long.contains(*word) || (flags(word, "lrR") && word.contains(['l', 'L']))
         };
-        let second = words.get(1).map(AsRef::as_ref).unwrap_or_default();
-        match words.first().map(AsRef::as_ref).unwrap_or_default() {
-            "git" if second == "diff" => words.iter().any(|word| word == "--name-only"),
-            "git" => GIT.has(second),
-            name if CHOOSING.has(name) => self.piped || words.iter().any(names_files),
-            name => LISTING.has(name),
-        }
+        let by_name = options.iter().any(names)
+            && options.iter().all(|word| word.starts_with("--") || flags(word, "lrR"));
+        by_name || (self.piped && others.len() < 2 && options.iter().all(|word| flags(word, "")))
     }
+}
+
+/// What makes `find` print something other than paths.
+const PRINTS: Names = Names("-printf -exec -ok -ls -fprint -fls");
+
+/// Whether a sub-command of git prints only names, numbers and hashes. `git rev-parse` repeats options that it does
+/// not know, and others print messages with some of theirs.
+fn git_lists(sub: &str, arguments: &[&str]) -> bool {
+    const OPTIONS: Names = Names(
+        "--abbrev-ref --abbrev=0 --all --always --cached --contains --count --deleted \
+         --exact-match --exclude-standard --git-dir --is-inside-work-tree --list --long \
+         --max-count=1 --merged --modified --name-only --no-merged --others --remotes --short \
+         --show-current --show-prefix --show-toplevel --staged --tags --verify -1 -a -l -n1 -r -z",
+    );
+    let lists = GIT.has(sub) || (sub == "diff" && arguments.contains(&"--name-only"));
+    let mut before = arguments.iter().take_while(|word| **word != "--");
+    let known = |word: &&str| !word.starts_with('-') || OPTIONS.has(word);
+    let repeats = sub == "rev-parse" && arguments.contains(&"--");
+    lists && before.all(known) && !repeats
 }
 
 impl Script {

@@ -18,14 +18,18 @@ impl Generator {
         Self { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1, shell, names: 0 }
     }
 
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn shell(&self) -> Shell {
+        self.shell
+    }
+
+    pub fn below(&mut self, limit: usize) -> usize {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
         (self.state >> 33) as usize % limit
     }
 
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+    pub fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }
 

@@ -1,0 +1,34 @@
+//! Words that may turn out to be an option which names a file to write: `git log $x` with `x=--output=/etc/motd`.
+//!
+//! Names of files are not among them: they have no slash, so a pattern leads nowhere else.
+
+use crate::action::{Action, Actions};
+use crate::call::Call;
+use crate::names::Names;
+use crate::script::Word;
+use crate::subcommands::after_global_options;
+
+/// Sub-commands of git with an option `--output`.
+const GIT: Names = Names(
+    "archive diff diff-files diff-index diff-tree format-patch log range-diff reflog show stash \
+     whatchanged",
+);
+
+/// Programs of which any operand may name a folder or file to write.
+const WRITERS: Names = Names("cp csplit install ln mv split uniq");
+
+pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
+    let words = match name {
+        "git" => match after_global_options("git", call.arguments()) {
+            Some([sub, rest @ ..]) if sub.literal().is_some_and(|sub| GIT.has(&sub)) => rest,
+            _ => return,
+        },
+        name if WRITERS.has(name) => call.arguments(),
+        _ => return,
+    };
+    let is_end = |word: &&Word| word.literal().is_none_or(|text| text != "--");
+    let may_be = |word: &&Word| word.text().is_none() && actions.may_be_option(word);
+    if let Some(word) = words.iter().take_while(is_end).find(may_be) {
+        actions.push(Action::HiddenWrite { span: word.span.clone() });
+    }
+}
