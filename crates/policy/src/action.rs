@@ -35,6 +35,8 @@ pub enum Action {
     Source,
     /// Removes the first arguments: `shift`.
     ShiftArguments,
+    /// Makes a variable an array.
+    MakeArray { name: String },
     /// Lets arrays have texts as keys: `declare -A`.
     AllowTextKeys,
     /// Evaluates variables, whose values then become code.

@@ -36,6 +36,8 @@ pub struct Knowledge {
     pub trusts_file_names: bool,
     /// Whether a descriptor other than the standard input may be open for reading.
     reads_descriptors: bool,
+    /// Variables that may be arrays, to which `declare` assigns texts by rules of their own.
+    arrays: HashSet<String>,
     /// Words that the shell evaluates as arithmetic.
     pub evaluated: Vec<Word>,
     /// Words that the shell takes for the names of variables.
@@ -95,6 +97,7 @@ impl Knowledge {
         self.suspects.append(&mut script.suspects);
         self.evaluated.append(&mut script.evaluated);
         self.named.append(&mut script.named);
+        self.arrays.extend(script.arrays.iter().cloned());
         self.functions.extend(script.function_names.iter().cloned());
         self.reads_descriptors |= script.commands.iter().any(reads_descriptor);
         for name in &script.descriptor_variables {
@@ -193,6 +196,14 @@ impl Knowledge {
     /// What a word leads to where a program is about to read it.
     pub fn target(&self, word: &Word) -> Target {
         self.directories.target(word)
+    }
+
+    pub fn add_array(&mut self, name: String) {
+        self.has_changed |= self.arrays.insert(name);
+    }
+
+    pub fn is_array(&self, name: &str) -> bool {
+        self.arrays.contains(name)
     }
 
     /// Takes note of a file that the shell reads as a script, which may set any variable.

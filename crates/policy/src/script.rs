@@ -61,6 +61,8 @@ pub struct Script {
     pub arithmetic_variables: Vec<(String, Span)>,
     /// Variables that hold a descriptor number: `{x}>file`.
     pub descriptor_variables: Vec<String>,
+    /// Variables that are arrays.
+    pub arrays: Vec<String>,
     /// The variables of loops, each with the words it takes.
     loops: Vec<(String, Vec<Word>)>,
     /// Texts that become code if something evaluates them: `'a[$(rm x)]'`.

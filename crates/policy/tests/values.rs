@@ -24,6 +24,13 @@ fn arithmetic_takes_only_what_is_known_to_be_a_number() {
             "read -r x < h; echo ${a[x]}",
             "read -r x < h; a[$x]=1",
             "read -r x < h; a=([$x]=1)",
+            "read -r x < h; a=([x]=1)",
+            "read -r x < h; declare -a a=([x]=1)",
+            "read -r x < h; declare -a 'a=([x]=1)'",
+            "read -r x < h; declare -A \"a=$x\"",
+            "read -r x < h; a=(); declare a=$x",
+            "read -r x < h; a[1]=y; declare a=$x",
+            "read -r x < h; read -ra a < f; declare \"a=$x\"",
             "read -r x < h; let y=x+1",
             "read -r x < h; let \"y=$x\"",
             "read -r x < h; declare -i y=$x",
@@ -61,6 +68,8 @@ fn arithmetic_takes_only_what_is_known_to_be_a_number() {
             "echo $((COLUMNS - 10)) $(($# + 1)) $((RANDOM % 6))",
             "x=7; y=$x; [[ $y -gt 5 ]] && echo big",
             "s=text; echo ${s:1:2} ${s: -1}",
+            "declare -A a=([x]=1 [y]=text); a[z]=2; declare -a b=(1 2)",
+            "a=(1); f() { local n=$1; echo \"$n\"; }; f text",
         ],
     );
     let why = refusal(&policy, "read -r x; echo $((x))");
@@ -75,6 +84,7 @@ fn a_name_that_only_the_run_knows_is_refused() {
         &[
             "read -r x < h; echo ${!x}",
             "y='a[$x(pwned)]'; z=${y/x/}; echo ${!z}",
+            "read -r x < h; echo ${!x@A}",
             "read -r x < h; [[ -v $x ]]",
             "read -r x < h; test -v \"$x\"",
             "read -r o x < h; [ \"$o\" \"$x\" ]",

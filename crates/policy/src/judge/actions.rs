@@ -53,6 +53,10 @@ impl Judge<'_> {
                 self.knowledge.shift_arguments();
                 Ok(())
             }
+            Action::MakeArray { name } => {
+                self.knowledge.add_array(name);
+                Ok(())
+            }
             Action::AllowTextKeys => {
                 self.knowledge.has_changed |= !self.knowledge.has_text_keys;
                 self.knowledge.has_text_keys = true;

@@ -123,6 +123,10 @@ impl Knowledge {
                             .texts(&Word::variable(name, 0..0))
                             .is_some_and(|texts| texts.iter().all(|text| inert(text))))
             }
+            Piece::Unknown { origin: Origin::Argument, .. } => {
+                let alone = Word { pieces: vec![piece.clone()], span: 0..0 };
+                self.texts(&alone).is_some_and(|texts| texts.iter().all(|text| inert(text)))
+            }
             Piece::Unknown { .. } => false,
         };
         word.pieces.iter().all(owned)

@@ -177,6 +177,11 @@ impl Word {
         matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::Pipe, .. }])
     }
 
+    /// Whether it is `(a b)` as the value of a variable.
+    pub fn is_array(&self) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::Array(_), .. }])
+    }
+
     pub fn starts_with_tilde(&self) -> bool {
         matches!(self.pieces.first(), Some(Piece::Text { text, quoted: false }) if text.starts_with('~'))
     }
@@ -271,6 +276,25 @@ impl Word {
         let unknown = Piece::Unknown { splits: false, origin: origin.clone() };
         let mut pieces = vec![text(head), unknown, text(tail)];
         pieces.retain(|piece| !matches!(piece, Piece::Text { text, .. } if text.is_empty()));
+        Self { pieces, span: self.span.clone() }
+    }
+
+    /// The key in an element of an array, `[key]=value`.
+    pub(super) fn key(&self) -> Self {
+        let mut pieces = Vec::new();
+        for (at, piece) in self.pieces.iter().enumerate() {
+            let Piece::Text { text, quoted } = piece else {
+                pieces.push(piece.clone());
+                continue;
+            };
+            let text = text.strip_prefix('[').filter(|_| at == 0).unwrap_or(text);
+            let end = text.find("]=").or_else(|| text.find("]+=")).filter(|_| !quoted);
+            let key = text[..end.unwrap_or(text.len())].to_owned();
+            pieces.push(Piece::Text { text: key, quoted: *quoted });
+            if end.is_some() {
+                break;
+            }
+        }
         Self { pieces, span: self.span.clone() }
     }
 

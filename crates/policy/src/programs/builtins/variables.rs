@@ -15,6 +15,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             all(actions, words, &OptionSyntax { valued: "adinNptu", flags: "ersE", ..NAMES }, "a")
         }
         "mapfile" | "readarray" => {
+            let names = words.iter().filter_map(Word::literal);
+            names.for_each(|name| actions.push(Action::MakeArray { name: name.into_owned() }));
             all(actions, words, &OptionSyntax { valued: "dnOsuCc", flags: "t", ..NAMES }, "")
         }
         "getopts" => all(actions, words.get(1..2).unwrap_or_default(), &NAMES, ""),
@@ -36,6 +38,8 @@ fn all(actions: &mut Actions<'_>, words: &[Word], syntax: &OptionSyntax, naming:
     for argument in arguments {
         match argument {
             Argument::Option { name, value: Some(word), .. } if name == naming => {
+                let array = word.literal().unwrap_or_default().into_owned();
+                actions.push(Action::MakeArray { name: array });
                 one(actions, &word);
             }
             Argument::Option { name, span, .. } if name == "C" => {
@@ -116,6 +120,11 @@ fn declare(actions: &mut Actions<'_>, call: &Call<'_>) {
         let value = after_equals(word).filter(|_| !name.ends_with('+') && !name.contains('['));
         let name = name.split(['[', '+']).next().unwrap_or_default().to_owned();
         attribute(actions, &attributes, &name, word);
+        if (attributes.contains(['a', 'A']) || actions.knowledge.is_array(&name))
+            && let Some(value) = &value
+        {
+            fill(actions, value);
+        }
         actions.push(Action::Assign { name, value, span: word.span.clone() });
     }
 }
@@ -123,12 +132,28 @@ fn declare(actions: &mut Actions<'_>, call: &Call<'_>) {
 /// Lists what an attribute does to all values of a variable, present and future.
 fn attribute(actions: &mut Actions<'_>, letters: &str, name: &str, word: &Word) {
     let span = word.span.clone();
+    if letters.contains(['a', 'A']) {
+        actions.push(Action::MakeArray { name: name.to_owned() });
+    }
     if letters.contains('i') {
         actions.push(Action::EvaluateNumber(Word::variable(name, span.clone())));
     }
     // Upper and lower case make another text of each value.
     if letters.contains(['u', 'l', 'c']) {
         actions.push(Action::Assign { name: name.to_owned(), value: None, span });
+    }
+}
+
+/// Assigns a word to an array: bash reads a text in parentheses as its elements, with keys that it evaluates.
+fn fill(actions: &mut Actions<'_>, value: &Word) {
+    match value.text() {
+        _ if value.is_array() => {}
+        Some(text) if text.starts_with('(') => {
+            actions.push(Action::EvaluateNumber(Word::known(text, value.span.clone())));
+        }
+        Some(_) => {}
+        None if actions.knowledge.is_inert(value) => {}
+        None => actions.unresolved(value.span.clone(), "a text that bash reads as an array"),
     }
 }
 

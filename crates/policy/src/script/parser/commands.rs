@@ -248,7 +248,11 @@ impl Parser<'_> {
             match word.assignment().filter(|_| command.words.is_empty()) {
                 Some(assignment) => {
                     // Bash evaluates a subscript.
-                    self.script.evaluates |= word.prefix().contains('[');
+                    let is_element = word.prefix().contains('[');
+                    self.script.evaluates |= is_element;
+                    if is_element || assignment.value.is_array() {
+                        self.script.arrays.push(assignment.name.clone());
+                    }
                     command.assignments.push(assignment);
                 }
                 None => command.words.push(word),

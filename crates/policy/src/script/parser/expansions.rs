@@ -171,7 +171,7 @@ impl Parser<'_> {
                 self.script.named.push(Word::unknown(false, subscript.span.clone()));
             }
             self.script.evaluated.push(subscript);
-        } else if indirect && !matches!(self.peek(), Some(b'@' | b'*')) {
+        } else if indirect && !self.ends_list_of_names() {
             let mut word = WordBuilder::default();
             word.unknown(false, Origin::of_parameter(&name, true));
             let span = self.span(start);
@@ -198,6 +198,11 @@ impl Parser<'_> {
             _ => return Err(self.error("this is not supported in braces")),
         }
         self.braced_text(b'}', Inside { quoted, evaluated: false }).map(drop)
+    }
+
+    /// Whether the rest is that of `${!x@}` or `${!x*}`, the names that begin with `x`.
+    fn ends_list_of_names(&mut self) -> bool {
+        matches!(self.peek(), Some(b'@' | b'*')) && self.peek_at(1) == Some(b'}')
     }
 
     /// Parses text with expansions, up to a closing bracket or brace.

@@ -383,11 +383,10 @@ impl Parser<'_> {
                 return Ok(());
             }
             let element = self.word(Position::Command)?;
-            if element.prefix().starts_with('[') || element.has_braces() {
-                // `[key]=value`, of which it is not worth telling the parts apart.
-                let unknown = |piece: &&Piece| matches!(piece, Piece::Unknown { .. });
-                let pieces = element.pieces.iter().filter(unknown).cloned().collect();
-                self.script.evaluated.push(Word { pieces, span: element.span.clone() });
+            if element.beginning().is_empty() && element.prefix().starts_with('[') {
+                self.script.evaluated.push(element.key());
+                elements.push(Word::unknown(true, element.span));
+            } else if element.has_braces() {
                 elements.push(Word::unknown(true, element.span));
             } else {
                 elements.push(element);
