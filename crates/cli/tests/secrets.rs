@@ -260,6 +260,17 @@ fn a_private_key_is_masked_as_a_whole() {
 }
 
 #[test]
+fn an_ordinary_word_is_masked_only_where_it_is_one() {
+    let variables = [("POSTGRES_PASSWORD", "postgres"), ("SHORT_KEY", "abc123")];
+    let mut server = start_with(&[], &variables);
+    let command = "echo /var/lib/postgresql/data my_postgres abc1234; \
+                   echo postgres://me:postgres@db; env | grep ^SHORT_KEY";
+    let expected = "/var/lib/postgresql/data my_postgres abc1234\n\
+                    [POSTGRES_PASSWORD]://me:[POSTGRES_PASSWORD]@db\nSHORT_KEY=[SHORT_KEY]\n";
+    assert_eq!(server.run(command)["output"], expected);
+}
+
+#[test]
 fn more_variables_can_be_named_and_all_can_be_shown() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let flags = ["--config", file.path().to_str().unwrap()];
