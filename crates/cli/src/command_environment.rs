@@ -32,6 +32,8 @@ pub struct CommandEnvironment {
     /// A path, or a name to look up on `PATH`.
     pub shell: PathBuf,
     pub mask_secrets: bool,
+    /// Whether to recognise tokens by their form, if secrets are masked.
+    pub mask_tokens: bool,
     /// Variables that are secret although their names do not say so.
     pub secrets: Vec<String>,
     /// Tokens that let HTTP clients in.
@@ -49,9 +51,11 @@ pub struct UnusableShell {
 impl CommandEnvironment {
     /// What commands get of the given variables.
     pub fn build(&self, variables: &[(OsString, OsString)], shell: PathBuf) -> Environment {
-        let secrets = match self.mask_secrets {
-            true => secrets::find(variables, &self.secrets, &self.tokens),
-            false => Secrets::default(),
+        let known = || secrets::find(variables, &self.secrets, &self.tokens);
+        let secrets = match (self.mask_secrets, self.mask_tokens) {
+            (true, true) => known().with_tokens(),
+            (true, false) => known(),
+            (false, _) => Secrets::default(),
         };
         Environment { variables: self.filter.apply(variables), shell, secrets }
     }

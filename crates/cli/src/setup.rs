@@ -107,6 +107,7 @@ impl Setup {
             filter: VariableFilter::new(tool.env_pass(), tool.env_drop(), &policy)?,
             shell: tool.shell(),
             mask_secrets: tool.mask_secrets(),
+            mask_tokens: tool.mask_tokens(),
             secrets: tool.secrets(),
             tokens: settings.http.tokens().into_values().chain(token).collect(),
             log,

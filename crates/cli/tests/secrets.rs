@@ -270,6 +270,49 @@ fn an_ordinary_word_is_masked_only_where_it_is_one() {
     assert_eq!(server.run(command)["output"], expected);
 }
 
+/// A token, a JSON Web Token and a private key, and what is shown of them.
+fn tokens() -> (String, String) {
+    let (token, line) = ("aB3dE6gH9".repeat(4), "aB3dE6gH9jK2mN5p".repeat(4));
+    let printed = format!(
+        "ghp_{token} task-force\r\neyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{token}\r\n\
+         -----BEGIN RSA PRIVATE KEY-----\r\n{}\r\n-----END RSA PRIVATE KEY-----\r\n",
+        vec![line; 2000].join("\r\n")
+    );
+    let shown = "[GitHub token] task-force\n[JSON Web Token]\n-----BEGIN RSA PRIVATE KEY-----\n\
+                 [private key]\n-----END RSA PRIVATE KEY-----\n";
+    (printed, shown.to_owned())
+}
+
+#[test]
+fn tokens_that_no_variable_holds_are_masked_by_their_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let (printed, shown) = tokens();
+    std::fs::write(folder.path().join("tokens"), &printed).unwrap();
+    let mut server = start_with(&["-w", folder.path().to_str().unwrap()], &[]);
+    for command in ["cat tokens", "dd if=tokens bs=1000 status=none", "cat tokens >&2"] {
+        assert_eq!(server.run(command)["output"], shown, "{command}");
+    }
+    let in_pieces = "head -n 4 tokens | while IFS= read -r -N 1 c; do printf %s \"$c\"; done";
+    let reply = server.call(json!({"command": format!("bash -c '{in_pieces}'")}));
+    assert!(shown.starts_with(reply["output"].as_str().unwrap().trim_end()), "{reply}");
+    let job = json!({"command": "cat tokens", "background": true, "detach": true});
+    let job = server.call(job)["job_id"].clone();
+    let ended = server.tool("read_job", json!({"job_id": job, "wait_for": "exit", "tail": 9}));
+    assert_eq!(ended["structuredContent"]["output"], shown, "{ended}");
+    let token = printed.split(' ').next().unwrap();
+    let echoed = server.run(&format!("echo {token}"));
+    assert_eq!(echoed["command"], "echo [GitHub token]");
+}
+
+#[test]
+fn tokens_are_shown_where_that_was_said() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "[shell_tool]\nmask_tokens = false\n").unwrap();
+    let mut server = start_with(&["--config", file.path().to_str().unwrap()], &[]);
+    let reply = server.run("echo AKIAIOSFODNN7EXAMPLE $FOO_TOKEN");
+    assert_eq!(reply["output"], "AKIAIOSFODNN7EXAMPLE [FOO_TOKEN]\n");
+}
+
 #[test]
 fn more_variables_can_be_named_and_all_can_be_shown() {
     let file = tempfile::NamedTempFile::new().unwrap();

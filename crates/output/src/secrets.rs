@@ -1,18 +1,20 @@
 //! Secret values, and masking them in output.
 //!
-//! A command can print whatever its environment holds. Every secret value is replaced by its name in brackets
-//! before a byte of output is kept, so neither memory nor a spill file ever contains one, and nothing that reads
-//! output has to care.
+//! A command can print whatever its environment holds, and whatever it reads. Every secret is replaced by its name in
+//! brackets before a byte of output is kept, so neither memory nor a spill file ever contains one, and nothing that
+//! reads output has to care.
 //!
-//!     pipe ─▶ Masker ─▶ Output
+//!     pipe ─▶ values we know ─▶ tokens we recognise ─▶ Output
 //!
-//! A value is found even if it arrives in several pieces, but only verbatim: not as base64, nor with escapes or
+//! A secret is found even if it arrives in several pieces, but only verbatim: not as base64, nor with escapes or
 //! colours in it. That keeps secrets out of conversations and logs; it cannot stop a command that means to give one
 //! away.
 
+mod private_key;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod tokens;
 mod values;
 
 use std::borrow::Cow;
@@ -20,6 +22,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use stage::{End, Stage};
+use tokens::{TokenFinder, TokenMask};
 use values::{ValueFinder, ValueMask};
 
 /// What is secret. Clones share it, and its replacement.
@@ -33,6 +36,7 @@ pub struct Secrets {
 #[derive(Clone, Default)]
 struct Kinds {
     values: Option<Arc<ValueFinder>>,
+    tokens: Option<Arc<TokenFinder>>,
 }
 
 impl Secrets {
@@ -40,7 +44,13 @@ impl Secrets {
     /// the first one counts.
     pub fn new<N: Into<String>, V: AsRef<[u8]>>(values: impl IntoIterator<Item = (N, V)>) -> Self {
         let values = ValueFinder::new(values).map(Arc::new);
-        Self { kinds: Kinds { values }, replaced: Arc::default() }
+        Self { kinds: Kinds { values, tokens: None }, replaced: Arc::default() }
+    }
+
+    /// The same, and everything that looks like a token or a private key.
+    pub fn with_tokens(mut self) -> Self {
+        self.kinds.tokens = Some(Arc::new(TokenFinder::new()));
+        self
     }
 
     /// Replaces what is secret, for all clones. Works once.
@@ -57,6 +67,11 @@ impl Secrets {
         self.kinds().values.as_ref().map_or_else(Vec::new, |values| values.all())
     }
 
+    /// Whether tokens are recognised.
+    pub fn has_tokens(&self) -> bool {
+        self.kinds().tokens.is_some()
+    }
+
     /// Replaces the secrets in a text.
     pub fn mask<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut masker = self.masker();
@@ -69,8 +84,11 @@ impl Secrets {
 
     /// Returns a masker for one stream.
     pub fn masker(&self) -> Masker {
-        let Kinds { values } = self.kinds().clone();
-        Masker { values: values.map(|finder| Stage::new(ValueMask(finder))) }
+        let Kinds { values, tokens } = self.kinds().clone();
+        Masker {
+            values: values.map(|finder| Stage::new(ValueMask(finder))),
+            tokens: tokens.map(|finder| Stage::new(TokenMask::new(finder))),
+        }
     }
 }
 
@@ -89,6 +107,7 @@ impl fmt::Debug for Secrets {
 #[derive(Default)]
 pub struct Masker {
     values: Option<Stage<ValueMask>>,
+    tokens: Option<Stage<TokenMask>>,
 }
 
 impl Masker {
@@ -106,10 +125,14 @@ impl Masker {
         if let Some(values) = &mut self.values {
             values.take(piece, end);
         }
+        if let Some(tokens) = &mut self.tokens {
+            tokens.take(self.values.as_ref().map_or(piece, |values| values.shown(piece)), end);
+        }
     }
 
     /// The masked output of the last call. `piece` is what that call was given.
     pub fn shown<'a>(&'a self, piece: &'a [u8]) -> &'a [u8] {
-        self.values.as_ref().map_or(piece, |values| values.shown(piece))
+        let without_values = self.values.as_ref().map_or(piece, |values| values.shown(piece));
+        self.tokens.as_ref().map_or(without_values, |tokens| tokens.shown(without_values))
     }
 }

@@ -143,6 +143,9 @@ section! {
         /// Whether secrets are masked in answers, kept output, logs and records.
         mask_secrets: bool = true;
 
+        /// Whether tokens and private keys that no variable holds are recognised by their form, and masked, too.
+        mask_tokens: bool = true;
+
         /// Variables that hold secrets although their names do not suggest it.
         secrets: Vec<String> = Vec::new();
 

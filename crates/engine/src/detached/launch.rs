@@ -33,6 +33,8 @@ pub struct Launch {
     pub stdin: Vec<u8>,
     /// What is masked in its output.
     pub secrets: Vec<(String, Vec<u8>)>,
+    /// Whether tokens are recognised and masked, too.
+    pub mask_tokens: bool,
     /// How much of its output to keep.
     pub limit: u64,
     pub audit: AuditSettings,

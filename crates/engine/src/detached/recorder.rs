@@ -64,6 +64,7 @@ pub fn record(program: PathBuf, variables: Variables) -> io::Result<()> {
         .build()?;
     runtime.block_on(async {
         let secrets = Secrets::new(std::mem::take(&mut launch.secrets));
+        let secrets = if launch.mask_tokens { secrets.with_tokens() } else { secrets };
         let redaction = Redaction { log_commands: launch.log_commands, secrets: secrets.clone() };
         let audit = Audit::new(launch.audit.clone(), redaction, later.clone());
         match begin(launch, start, secrets, audit.clone(), later.clone()).await {

@@ -188,6 +188,7 @@ fn launch_recorder(
         jobs: settings.runs.jobs,
         stdin: plan.stdin,
         secrets: plan.secrets.values(),
+        mask_tokens: plan.secrets.has_tokens(),
         limit,
         audit: settings.audit.clone(),
         log_commands: settings.log_commands,
