@@ -32,11 +32,8 @@ pub const VERSION: u16 = 10;
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
 
-/// The descriptor on which a controlled program reads what to do. High enough not to collide with the low
-/// numbers that scripts use themselves.
-pub const CONTROL_FD: i32 = 61;
-
-/// The descriptor on which a controlled program replies.
+/// The descriptor on which a program replies. High enough not to collide with the low numbers that scripts use
+/// themselves.
 pub const REPLY_FD: i32 = 62;
 
 const HEADER: usize = 4;
@@ -98,8 +95,7 @@ pub enum KeeperRequest {
 pub enum KeeperEvent {
     Failed(Failure),
     /// The program runs. `fds` descriptors travel with this frame: its terminal, or the read ends of stdout and
-    /// stderr and then the write end of stdin, if asked for; then the write end of its control pipe and the read
-    /// end of its reply pipe, if it is controlled.
+    /// stderr and then our end of stdin, if asked for; then the read end of its reply pipe, if it has one.
     Started {
         pid: i32,
         fds: u8,
@@ -129,8 +125,8 @@ pub struct Spawn<H = OwnedFd> {
     pub stdin: Stdin,
     /// Whether stderr goes to the same pipe as stdout.
     pub joined: bool,
-    /// Whether the program gets a control channel: it reads from [`CONTROL_FD`] and replies on [`REPLY_FD`].
-    pub controlled: bool,
+    /// Whether the program gets a pipe to reply on, [`REPLY_FD`].
+    pub replies: bool,
     /// What it and all it starts may execute, if not everything.
     pub exec_rules: Option<ExecRules>,
 }
@@ -153,8 +149,8 @@ pub struct Attached;
 impl<H> Spawn<H> {
     /// The same request with another directory.
     fn with_directory<T>(self, directory: Directory<T>) -> Spawn<T> {
-        let Self { program, environment, stdin, joined, controlled, exec_rules, .. } = self;
-        Spawn { program, directory, environment, stdin, joined, controlled, exec_rules }
+        let Self { program, environment, stdin, joined, replies, exec_rules, .. } = self;
+        Spawn { program, directory, environment, stdin, joined, replies, exec_rules }
     }
 }
 
@@ -205,6 +201,9 @@ impl Program {
 pub enum Stdin {
     Null,
     Pipe,
+    /// A socket, from which a shell of ours reads what to do. Unlike a pipe, nobody can open it again through `/proc`,
+    /// neither to read what was meant for the shell nor to write to it.
+    Orders,
     /// A terminal of this size, which is stdout and stderr too.
     Terminal {
         rows: u16,
@@ -332,17 +331,18 @@ mod tests {
         let stdin = prop_oneof![
             Just(Stdin::Null),
             Just(Stdin::Pipe),
+            Just(Stdin::Orders),
             terminal.prop_map(|(rows, columns)| Stdin::Terminal { rows, columns }),
         ];
         let flags = any::<(bool, bool)>();
         (program(), directory, environment, stdin, flags).prop_map(
-            |(program, directory, environment, stdin, (joined, controlled))| Spawn {
+            |(program, directory, environment, stdin, (joined, replies))| Spawn {
                 program,
                 directory,
                 environment,
                 stdin,
                 joined,
-                controlled,
+                replies,
                 exec_rules: None,
             },
         )
@@ -412,9 +412,8 @@ mod tests {
         let program = Program::Script { shell: "sh".into(), text };
         let directory = Directory::Own;
         let (environment, stdin) = (Vec::new(), Stdin::Null);
-        let (joined, controlled, exec_rules) = (false, false, None);
-        let spawn =
-            Spawn { program, directory, environment, stdin, joined, controlled, exec_rules };
+        let (joined, replies, exec_rules) = (false, false, None);
+        let spawn = Spawn { program, directory, environment, stdin, joined, replies, exec_rules };
         let mut bytes = Vec::new();
         assert!(matches!(
             encode(&KeeperRequest::Spawn(spawn), &mut bytes),

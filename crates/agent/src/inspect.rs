@@ -132,9 +132,11 @@ impl Subject<'_> {
         identities(&others)
     }
 
-    /// The stdin of the first process, such as `/dev/pts/3` or `pipe:[123]`.
+    /// The stdin of the first process, such as `/dev/pts/3` or `pipe:[123]`. What a shell of ours reads its orders
+    /// from is no input of its commands.
     fn input(&self) -> Option<PathBuf> {
-        read_proc_link(self.first?, "fd/0")
+        let input = read_proc_link(self.first?, "fd/0")?;
+        (!input.to_string_lossy().starts_with("socket:[")).then_some(input)
     }
 
     fn waits_for_input(&self) -> bool {

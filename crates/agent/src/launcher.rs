@@ -26,7 +26,9 @@ use crate::frame::{Directory, Failure, KeeperEvent, Program, Spawn, Stage, Stdin
 use crate::limits::Limits;
 use crate::marker::marker_limit;
 use crate::oom_score::OomScore;
-use crate::stdio::{ChildEnds, ControlPipes, OutputPipes, ParentEnds, input_pipe, terminal};
+use crate::stdio::{
+    ChildEnds, OutputPipes, ParentEnds, input_pipe, input_socket, output_pipe, terminal,
+};
 use child::{Plan, clone};
 
 /// The longest single argument that the kernel accepts, including the NUL at its end.
@@ -67,8 +69,8 @@ pub struct ChildCgroup<'a> {
 pub struct Launched {
     pub pid: i32,
     pub stdio: ParentEnds,
-    /// The control pipe to write to and the reply pipe to read from, if the program has them.
-    pub control: Option<(OwnedFd, OwnedFd)>,
+    /// What the program replies, if it has a pipe for that.
+    pub replies: Option<OwnedFd>,
     /// The `PATH` it runs with.
     pub path: Vec<u8>,
 }
@@ -131,16 +133,14 @@ impl Launcher {
 
         let (stdio, child_ends) = match spawn.stdin {
             Stdin::Terminal { rows, columns } => terminal(rows, columns).map_err(resources)?,
-            Stdin::Null | Stdin::Pipe => self.pipes(spawn).map_err(resources)?,
+            Stdin::Null | Stdin::Pipe | Stdin::Orders => self.pipes(spawn).map_err(resources)?,
         };
 
-        let (control, control_ends) = match spawn.controlled {
-            true => {
-                let ControlPipes { ours, childs } = ControlPipes::create().map_err(resources)?;
-                (Some(ours), Some(childs))
-            }
-            false => (None, None),
-        };
+        let (replies, childs_replies) = match spawn.replies {
+            true => output_pipe().map(|(ours, childs)| (Some(ours), Some(childs))),
+            false => Ok((None, None)),
+        }
+        .map_err(resources)?;
 
         let (argv, environment) = (pointers(&argv), pointers(&environment));
         let programs = pointers(&programs);
@@ -154,8 +154,7 @@ impl Launcher {
             stdout: child_ends.stdout.as_raw_fd(),
             stderr: child_ends.stderr.as_ref().unwrap_or(&child_ends.stdout).as_raw_fd(),
             terminal: matches!(stdio, ParentEnds::Terminal(_)),
-            control: control_ends.as_ref().map_or(-1, |(control, _)| control.as_raw_fd()),
-            reply: control_ends.as_ref().map_or(-1, |(_, reply)| reply.as_raw_fd()),
+            replies: childs_replies.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             script: script.as_ref().map_or(-1, AsRawFd::as_raw_fd),
             restrictions: self.restrictions.as_ref().map_or(ptr::null(), ptr::from_ref),
             limits: &self.limits,
@@ -172,7 +171,7 @@ impl Launcher {
         // SAFETY: the child wrote through the pointer we passed; a plain read could be compiled to use the
         // value from before the clone.
         match unsafe { ptr::read_volatile(&raw const plan.failure) } {
-            None => Ok(Launched { pid, stdio, control, path }),
+            None => Ok(Launched { pid, stdio, replies, path }),
             Some(failure) => {
                 // SAFETY: reaps our own child, which has already exited; its status is not needed.
                 unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };
@@ -185,7 +184,8 @@ impl Launcher {
         let OutputPipes { stdout, stderr } =
             self.pipes.take().map_or_else(OutputPipes::create, Ok)?;
         let (child_stdin, stdin) = match spawn.stdin {
-            Stdin::Pipe => input_pipe().map(|(read, write)| (Some(read), Some(write)))?,
+            Stdin::Pipe => input_pipe().map(|(childs, ours)| (Some(childs), Some(ours)))?,
+            Stdin::Orders => input_socket().map(|(childs, ours)| (Some(childs), Some(ours)))?,
             _ => (None, None),
         };
         let stdio = ParentEnds::Pipes { stdout: stdout.0, stderr: stderr.0, stdin };
@@ -213,13 +213,12 @@ impl Launched {
 
     /// Whether the server waits for the start to be reported, because it may write to the program at once.
     pub fn needs_input(&self) -> bool {
-        self.stdio.has_input() || self.control.is_some()
+        self.stdio.has_input() || self.replies.is_some()
     }
 
     /// All our ends.
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let control = self.control.iter().flat_map(|(control, reply)| [control, reply]);
-        self.stdio.fds().chain(control.map(AsFd::as_fd))
+        self.stdio.fds().chain(self.replies.iter().map(AsFd::as_fd))
     }
 }
 

@@ -94,8 +94,8 @@ pub use error::LinkError;
 pub use exec_lock::can_lock;
 pub use exec_rules::{AllowedProgram, ExecRules, MayRun, RefusedBecause, RefusedExec};
 pub use frame::{
-    Attached, CONTROL_FD, Confinement, Directory, Exit, Failure, FrameError, MAX_FRAME, Program,
-    REPLY_FD, Spawn, Stage, Status, Stdin, Usage, decode, encode,
+    Attached, Confinement, Directory, Exit, Failure, FrameError, MAX_FRAME, Program, REPLY_FD,
+    Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
 pub use inspect::{Answer, InputReader, Question};
 pub use limits::{CpuShare, Limit, Limits, Memory, OwnerLimits};

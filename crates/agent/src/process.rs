@@ -61,8 +61,8 @@ pub struct Started {
     pub stdout: OwnedFd,
     pub stderr: Option<OwnedFd>,
     pub stdin: Option<OwnedFd>,
-    /// The control pipe to write to and the reply pipe to read from, if the program has them.
-    pub control: Option<(OwnedFd, OwnedFd)>,
+    /// What the program replies, if it has a pipe for that.
+    pub replies: Option<OwnedFd>,
 }
 
 /// A run and its keeper.
@@ -220,11 +220,8 @@ impl Process {
 
     fn take_fds(&mut self, pid: i32, count: usize) -> Option<Started> {
         let mut fds = self.keeper.as_mut()?.inbox.take_fds(count)?;
-        let control = match self.expected.control {
-            true => {
-                let (reply, control) = (fds.pop()?, fds.pop()?);
-                Some((control, reply))
-            }
+        let replies = match self.expected.replies {
+            true => Some(fds.pop()?),
             false => None,
         };
         let mut fds = fds.into_iter();
@@ -233,7 +230,7 @@ impl Process {
             true => (None, Some(stdout.try_clone().ok()?)),
             false => (Some(fds.next()?), fds.next()),
         };
-        Some(Started { pid, stdout, stderr, stdin, control })
+        Some(Started { pid, stdout, stderr, stdin, replies })
     }
 
     /// Makes the keeper end its run and then itself.

@@ -20,8 +20,8 @@ use tokio::net::UnixStream;
 
 use crate::frame::{self, FrameError};
 
-/// The most descriptors that travel with one frame: stdout, stderr, stdin, orders, answers.
-pub const MAX_FDS: usize = 5;
+/// The most descriptors that travel with one frame: stdout, stderr, stdin, replies.
+pub const MAX_FDS: usize = 4;
 
 /// The least room for one read. The buffer grows to the length of a longer frame.
 const READ_SIZE: usize = 4 << 10;

@@ -21,14 +21,14 @@ pub struct SpawnFrame {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedFds {
     pub terminal: bool,
-    pub control: bool,
+    pub replies: bool,
 }
 
 impl SpawnFrame {
     /// Fails if the request is longer than a frame can be.
     pub fn new(spawn: Spawn) -> Result<Self, LinkError> {
         let terminal = matches!(spawn.stdin, Stdin::Terminal { .. });
-        let expected = ExpectedFds { terminal, control: spawn.controlled };
+        let expected = ExpectedFds { terminal, replies: spawn.replies };
         let (spawn, directory) = spawn.split_directory();
         let mut bytes = Vec::new();
         encode(&KeeperRequest::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;

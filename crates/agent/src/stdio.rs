@@ -1,10 +1,11 @@
-//! The pipes and terminals of a program: its ends, and ours.
+//! The pipes, sockets and terminals of a program: its ends, and ours.
 //!
 //! Our ends do not block. The program's ends do, because programs expect ordinary pipes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
+use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -40,20 +41,6 @@ pub fn terminal(rows: u16, columns: u16) -> Result<(ParentEnds, ChildEnds), Errn
     Ok((ParentEnds::Terminal(ours), ChildEnds { stdin, stdout: childs, stderr: None }))
 }
 
-/// The control pipe and the reply pipe, in this order.
-pub struct ControlPipes {
-    pub ours: (OwnedFd, OwnedFd),
-    pub childs: (OwnedFd, OwnedFd),
-}
-
-impl ControlPipes {
-    pub fn create() -> Result<Self, Errno> {
-        let (childs_control, control) = input_pipe()?;
-        let (reply, childs_reply) = output_pipe()?;
-        Ok(Self { ours: (control, reply), childs: (childs_control, childs_reply) })
-    }
-}
-
 impl ParentEnds {
     pub fn terminal(&self) -> Option<&OwnedFd> {
         match self {
@@ -83,7 +70,7 @@ impl OutputPipes {
 }
 
 /// A pipe the program writes to: our end, and the program's.
-fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+pub fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (ours, childs) = pipe_with(PipeFlags::CLOEXEC)?;
     set_nonblocking(&ours)?;
     Ok((ours, childs))
@@ -92,6 +79,16 @@ fn output_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
 /// A pipe the program reads from: the program's end, and ours.
 pub fn input_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
     let (childs, ours) = pipe_with(PipeFlags::CLOEXEC)?;
+    set_nonblocking(&ours)?;
+    Ok((childs, ours))
+}
+
+/// A socket the program reads from: the program's end, and ours.
+pub fn input_socket() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (childs, ours) =
+        socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // Nobody reads what the program writes to it.
+    shutdown(&childs, Shutdown::Write)?;
     set_nonblocking(&ours)?;
     Ok((childs, ours))
 }

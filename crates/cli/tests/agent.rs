@@ -24,7 +24,7 @@ fn spawn(program: Program) -> Spawn {
         environment: Vec::new(),
         stdin: Stdin::Null,
         joined: false,
-        controlled: false,
+        replies: false,
         exec_rules: None,
     }
 }

@@ -52,9 +52,10 @@ fn a_short_answer_is_a_document_and_a_long_one_comes_as_events() {
     let long = call(2, "execute_command", execute("sleep 1; echo hi"));
     let long = server.send(&Request::post(&long).session(&session));
     assert_eq!(long.header("content-type"), Some("text/event-stream"));
-    let begins = long.text().split_once('\n').unwrap();
-    assert!(begins.0.starts_with("id: ") && begins.0.ends_with("-0"), "{}", long.text());
-    assert!(begins.1.starts_with("retry: 1000\ndata: \n\n"), "{}", long.text());
+    let text = long.text();
+    let (id, rest) = text.split_once('\n').unwrap();
+    assert!(id.starts_with("id: ") && id.ends_with("-0"), "{text}");
+    assert!(rest.starts_with("retry: 1000\ndata: \n\n"), "{text}");
     assert_eq!(long.messages().pop().unwrap()["result"]["structuredContent"]["output"], "hi\n");
 }
 

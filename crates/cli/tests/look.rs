@@ -33,7 +33,7 @@ impl Asked {
             environment: Vec::new(),
             stdin,
             joined: false,
-            controlled: false,
+            replies: false,
             exec_rules: None,
         };
         let mut process = link.spawn(FIRST_OWNER, spawn).unwrap();

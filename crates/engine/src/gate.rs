@@ -228,14 +228,14 @@ impl Gate<'_> {
             None => Stdin::Null,
         };
         let joined = request.joined;
-        let (controlled, exec_rules) = (false, lock.map(exec_rules));
+        let (replies, exec_rules) = (false, lock.map(exec_rules));
         let spawn = Spawn {
             program,
             directory,
             environment,
             stdin,
             joined,
-            controlled,
+            replies,
             exec_rules: exec_rules.clone(),
         };
         let plan = Plan {

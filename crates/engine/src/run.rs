@@ -118,8 +118,8 @@ pub(crate) struct TaskEnds {
 pub(crate) struct Backing {
     /// The sandbox it runs in. Holding it keeps the sandbox alive.
     pub sandbox: Option<Arc<Sandbox>>,
-    /// Receives the two extra pipes of a session's shell or the login shell.
-    pub extra_pipes: Option<oneshot::Sender<(OwnedFd, OwnedFd)>>,
+    /// Receives the channel to a session's shell or the login shell.
+    pub channel: Option<oneshot::Sender<Channel>>,
     /// Why the engine closes, once it does.
     pub closing: Arc<OnceLock<Closing>>,
     /// Starts the process again if its agent was killed before starting it.
@@ -128,6 +128,15 @@ pub(crate) struct Backing {
     /// Turns what the command leaves running into a job.
     pub adopt: Option<Adopt>,
     pub later: Later,
+}
+
+/// How to talk to a program of ours.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    /// The socket from which it reads what to do, if it has one.
+    pub orders: Option<OwnedFd>,
+    /// The pipe to which it replies.
+    pub replies: OwnedFd,
 }
 
 pub(crate) type Restart = Box<dyn FnOnce(SpawnFrame) -> Result<Process, Error> + Send + Sync>;

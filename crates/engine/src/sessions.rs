@@ -1,37 +1,38 @@
 //! Shells that keep their directory and variables between commands.
 //!
-//! A session is a shell that runs one command after another. Commands arrive, and reports leave, on two extra
-//! descriptors, so none of that appears in what commands read or print. The shell's pipes are switched to another
-//! output for each command, once everything before is kept. So the report marks the end of a command's output, not
-//! anything in the text.
+//! A session is a shell that runs one command after another. Commands arrive, and reports leave, where commands do not
+//! see them. The shell's pipes are switched to another output for each command, once everything before is kept. So the
+//! report marks the end of a command's output, not anything in the text.
 //!
-//!     command ─▶ fd 61 ─▶ shell: eval ─┬─▶ stdout, stderr ─▶ the command's own Output
-//!                                      └─▶ fd 62 ─▶ report: exit code, directory
+//!     command ─▶ order ─socket▶ shell: eval ─┬─▶ stdout, stderr ─▶ the command's own Output
+//!                                            └─▶ fd 62 ─▶ report: exit code, directory
 //!
 //! A name stands for one shell at a time, from the moment someone asks for it ([`Slot`]), and counts against the limit
 //! from then on. The policy judges commands in the order they arrive, each with the history of those before it.
 
 mod command;
+mod conversation;
 mod dialect;
+mod order;
 mod slot;
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcpz_output::Output;
-use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::net::unix::pipe::{Receiver, Sender};
 
 pub(crate) use command::SessionCommand;
 pub use dialect::Dialect;
 pub(crate) use slot::{Queued, Slot};
 
+use conversation::Conversation;
+
 use crate::error::Error;
 use crate::jobs::{Job, JobState};
 use crate::outcome::End;
+use crate::run::Channel;
 use crate::sandbox::Sandbox;
 
 /// The sessions of one owner.
@@ -45,21 +46,14 @@ pub struct Sessions {
 pub struct Session {
     pub name: String,
     pub(crate) job: Arc<Job>,
-    dialect: Dialect,
-    pipes: tokio::sync::Mutex<Pipes>,
+    /// Only one command at a time uses it.
+    conversation: tokio::sync::Mutex<Conversation>,
     /// All commands so far. Locked while the next one is judged.
     history: tokio::sync::Mutex<String>,
     /// How long the previous session of this name was idle, if that ended it and no outcome has said so.
     expired: Mutex<Option<Duration>>,
     /// The sandbox of its shell, if it has one.
     sandbox: Option<Arc<Sandbox>>,
-}
-
-/// The pipes to the shell. Only one command at a time uses them.
-#[derive(Debug)]
-struct Pipes {
-    commands: Sender,
-    reports: BufReader<Receiver>,
 }
 
 impl Sessions {
@@ -80,18 +74,12 @@ impl Session {
         name: String,
         job: Arc<Job>,
         dialect: Dialect,
-        (commands, reports): (OwnedFd, OwnedFd),
+        channel: Channel,
         sandbox: Option<Arc<Sandbox>>,
     ) -> Result<Self, Error> {
-        let pipes = Pipes {
-            commands: Sender::from_owned_fd_unchecked(commands).map_err(Error::Resources)?,
-            reports: BufReader::new(
-                Receiver::from_owned_fd_unchecked(reports).map_err(Error::Resources)?,
-            ),
-        };
-        let pipes = tokio::sync::Mutex::new(pipes);
+        let conversation = tokio::sync::Mutex::new(Conversation::new(dialect, channel)?);
         let (history, expired) = (tokio::sync::Mutex::default(), Mutex::default());
-        Ok(Self { name, job, dialect, pipes, history, expired, sandbox })
+        Ok(Self { name, job, conversation, history, expired, sandbox })
     }
 
     /// What the sandbox refused a command that ended this way.
@@ -109,13 +97,6 @@ impl Session {
     /// How long the previous session was idle, for the first outcome to report.
     fn take_expired(&self) -> Option<Duration> {
         self.expired.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// Sends what the shell must read before the first command.
-    pub(crate) async fn send_prelude(&self) {
-        let prelude = self.dialect.prelude();
-        // If the shell does not read, the first command finds out.
-        let _ = self.pipes.lock().await.commands.write_all(prelude.as_bytes()).await;
     }
 
     /// All commands so far, to judge and add the next one. Others wait in the order they came.

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setpriority_process, setrlimit};
 
 use super::SCRIPT_FD;
-use crate::frame::{CONTROL_FD, Failure, REPLY_FD, Stage};
+use crate::frame::{Failure, REPLY_FD, Stage};
 
 /// The C library's own constant overflows its type.
 #[cfg(target_arch = "x86_64")]
@@ -32,8 +32,7 @@ pub struct Plan<'a> {
     pub stderr: RawFd,
     /// Whether stdin is a terminal, which becomes the controlling terminal.
     pub terminal: bool,
-    pub control: RawFd,
-    pub reply: RawFd,
+    pub replies: RawFd,
     pub script: RawFd,
     pub restrictions: *const Restrictions,
     pub limits: &'a [(Resource, Rlimit)],
@@ -66,8 +65,7 @@ extern "C" fn become_program(plan: *mut c_void) -> c_int {
                 && libc::dup2(plan.stdout, 1) >= 0
                 && libc::dup2(plan.stderr, 2) >= 0
                 && (plan.script < 0 || libc::dup2(plan.script, SCRIPT_FD) >= 0)
-                && (plan.control < 0 || libc::dup2(plan.control, CONTROL_FD) >= 0)
-                && (plan.reply < 0 || libc::dup2(plan.reply, REPLY_FD) >= 0)
+                && (plan.replies < 0 || libc::dup2(plan.replies, REPLY_FD) >= 0)
         };
         let restricted = moved && {
             stage = Stage::Confinement;

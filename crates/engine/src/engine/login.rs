@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use super::Engine;
 use crate::environment::Login;
 use crate::error::Error;
-use crate::run::{Backing, Run};
+use crate::run::{Backing, Channel, Run};
 use crate::variables::Variables;
 
 impl Engine {
@@ -51,9 +51,9 @@ impl Engine {
 
     async fn login_variables(&self, login: &Login) -> Result<Variables, Error> {
         let (spawn, plan, recorded) = self.gate().clear_login(login)?.into_parts();
-        let (send_pipes, pipes) = oneshot::channel();
+        let (send_channel, channel) = oneshot::channel();
         let spawned = self.link_for_login().and_then(|link| {
-            let process = link.spawn(FIRST_OWNER, Spawn { controlled: true, ..spawn })?;
+            let process = link.spawn(FIRST_OWNER, Spawn { replies: true, ..spawn })?;
             Ok((link, process))
         });
         let (link, process) = match spawned {
@@ -65,7 +65,7 @@ impl Engine {
         };
         let output = Output::new(self.shared.spill.account().quota(Some(0)));
         let backing = Backing {
-            extra_pipes: Some(send_pipes),
+            channel: Some(send_channel),
             closing: self.shared.closing.clone(),
             later: self.shared.later.clone(),
             ..Backing::default()
@@ -74,8 +74,8 @@ impl Engine {
         let mut run = Run::start(process, shell.clone(), plan, recorded, output, backing);
         let listening = async {
             let mut reported = Vec::new();
-            if let Ok((_, reports)) = pipes.await {
-                let reports = Receiver::from_owned_fd_unchecked(reports)?;
+            if let Ok(Channel { replies, .. }) = channel.await {
+                let reports = Receiver::from_owned_fd_unchecked(replies)?;
                 reports.take(2 * MAX_FRAME as u64).read_to_end(&mut reported).await?;
             }
             Ok(reported)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mcpz_agent::Spawn;
+use mcpz_agent::{Spawn, Stdin};
 use tokio::sync::oneshot;
 
 use super::Engine;
@@ -104,7 +104,7 @@ impl Engine {
         let begun = self.resolve(begun);
         let cleared = self.gate().clear_own(&owner.identity, origin, begun).await?;
         let (spawn, plan, recorded) = cleared.into_parts();
-        let spawn = Spawn { controlled: true, ..spawn };
+        let spawn = Spawn { stdin: Stdin::Orders, replies: true, ..spawn };
         let (process, backing) = match self.spawn(owner, spawn, recorded.id()).await {
             Ok(spawned) => spawned,
             Err(error) => {
@@ -112,9 +112,9 @@ impl Engine {
                 return Err(error);
             }
         };
-        let (send_pipes, pipes) = oneshot::channel();
+        let (send_channel, channel) = oneshot::channel();
         let sandbox = backing.sandbox.clone();
-        let backing = Backing { extra_pipes: Some(send_pipes), ..backing };
+        let backing = Backing { channel: Some(send_channel), ..backing };
         let command = format!("session {name}: {}", shell.display());
         let output = owner.new_output().with_secrets(plan.secrets.clone());
         let mut run = Run::start(process, command, plan, recorded, output, backing);
@@ -122,13 +122,11 @@ impl Engine {
             let failed = run.outcome().await;
             return Err(failed.err().unwrap_or(Error::Closed));
         }
-        let pipes = pipes.await.map_err(|_| Error::Closed)?;
+        let channel = channel.await.map_err(|_| Error::Closed)?;
         self.open_control();
         let before = owner.jobs.last_of_session(name);
         let job = owner.jobs.add_session(run, name.to_owned());
-        let session = Session::new(name.to_owned(), job, dialect, pipes, sandbox)?;
-        let session = Arc::new(session.replacing(before.as_deref()));
-        session.send_prelude().await;
-        Ok(session)
+        let session = Session::new(name.to_owned(), job, dialect, channel, sandbox)?;
+        Ok(Arc::new(session.replacing(before.as_deref())))
     }
 }

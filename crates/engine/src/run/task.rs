@@ -24,7 +24,7 @@ use super::accounting::Accounting;
 use super::capture::{Capture, Source};
 use super::messages::{Message, RunAction};
 use super::stdin::StdinWriter;
-use super::{Backing, Life, RunDetails, RunHandle, TaskEnds, until};
+use super::{Backing, Channel, Life, RunDetails, RunHandle, TaskEnds, until};
 use crate::error::Error;
 use crate::exec_rules::described;
 use crate::gate::Plan;
@@ -261,7 +261,7 @@ impl RunTask {
         true
     }
 
-    fn started(&mut self, started: Started) {
+    fn started(&mut self, mut started: Started) {
         let source = match self.plan.input {
             Some(Input::Terminal(_)) => Source::Terminal,
             _ => Source::Pipe,
@@ -275,8 +275,8 @@ impl RunTask {
             self.timer = self.plan.timeout.map(|timeout| Instant::now() + timeout);
         }
         self.backing.accounting.iter_mut().for_each(Accounting::note_start);
-        if let (Some(pipes), Some(receiver)) = (started.control, self.backing.extra_pipes.take()) {
-            let _ = receiver.send(pipes);
+        if let (Some(replies), Some(receiver)) = (started.replies, self.backing.channel.take()) {
+            let _ = receiver.send(Channel { orders: started.stdin.take(), replies });
         }
         if let Some(pipe) = started.stdin {
             let first = std::mem::take(&mut self.plan.stdin);

@@ -9,12 +9,11 @@ use mcpz_audit::RecordedRun;
 use mcpz_output::Output;
 use mcpz_runtime::Later;
 use rustix::process::Signal;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::dialect::parse_report;
-use super::{Pipes, Queued, Session};
+use super::conversation::{self, Conversation};
+use super::{Queued, Session};
 use crate::error::Error;
 use crate::exec_rules::described;
 use crate::gate::Plan;
@@ -30,9 +29,6 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The pause between two kills.
 const KILL_INTERVAL: Duration = Duration::from_millis(20);
-
-/// The longest report: a code and a path.
-const MAX_REPORT: usize = 8 << 10;
 
 /// A command for the shell of a session.
 pub(crate) struct SessionCommand {
@@ -86,7 +82,7 @@ impl SessionCommand {
             let _ = answer.send(Err(error));
             return;
         };
-        let mut pipes = session.pipes.lock().await;
+        let mut shell = session.conversation.lock().await;
         let began = Instant::now();
         let controls = session.job.controls();
         let inspector = controls.inspector();
@@ -96,18 +92,17 @@ impl SessionCommand {
             controls.permit(rules);
         }
         let ((), before) = tokio::join!(controls.switch(self.output.clone()), inspector.others());
-        let command = session.dialect.encode(&self.text);
         let deadline = self.plan.timeout.map(|timeout| began + timeout);
         let after = self.plan.timeout.unwrap_or_default();
         let reported = tokio::select! {
             biased;
-            report = pipes.run(&session, &command) => Ok(report),
+            report = shell.run(&session, &self.text) => Ok(report),
             () = wait_for_cancel(&mut messages) => Err(End::Cancelled),
             () = until(deadline) => Err(End::TimedOut { after }),
         };
         let (report, stopped) = match reported {
             Ok(report) => (report, None),
-            Err(end) => (pipes.interrupt(&session, before.as_deref()).await, Some(end)),
+            Err(end) => (shell.interrupt(&session, before.as_deref()).await, Some(end)),
         };
         // Everything printed before the report belongs to the command.
         controls.switch(session.job.output.clone()).await;
@@ -115,7 +110,7 @@ impl SessionCommand {
             true => inspector.refused_execs().await,
             false => Vec::new(),
         };
-        drop((pipes, permit));
+        drop((shell, permit));
         let mut outcome = self.outcome(report, stopped, began.elapsed());
         outcome.refused.splice(0..0, described(&execs));
         self.output.mark_answered();
@@ -155,25 +150,24 @@ impl SessionCommand {
     }
 }
 
-impl Pipes {
-    /// Sends a command and waits for the report.
-    async fn run(&mut self, session: &Session, command: &[u8]) -> Report {
-        match self.commands.write_all(command).await {
-            Ok(()) => self.report(session).await,
+impl Conversation {
+    /// Sends a command and waits for its end.
+    async fn run(&mut self, session: &Session, text: &str) -> Report {
+        match self.order(text).await {
+            Ok(()) => self.end(session).await,
             Err(_) => session.end().await,
         }
     }
 
-    /// Waits for the report of a command.
-    async fn report(&mut self, session: &Session) -> Report {
-        let mut bytes = Vec::new();
+    /// Waits for the end of a command, or of the shell.
+    async fn end(&mut self, session: &Session) -> Report {
         tokio::select! {
             biased;
-            _ = self.reports.read_until(0, &mut bytes) => match parse_report(&bytes) {
-                Some((code, directory)) if bytes.len() <= MAX_REPORT => {
-                    Report::Done { code, directory: directory.into() }
+            report = self.report() => match report {
+                Some(conversation::Report { code, directory }) => {
+                    Report::Done { code: code.into(), directory: directory.into() }
                 }
-                _ => session.end().await,
+                None => session.end().await,
             },
             () = wait_for_end(session) => Report::ShellEnded,
         }
@@ -186,7 +180,7 @@ impl Pipes {
     async fn interrupt(&mut self, session: &Session, before: Option<&[Identity]>) -> Report {
         session.signal_since(Signal::TERM.as_raw(), before).await;
         let grace = Instant::now() + GRACE;
-        let mut report = timeout_at(grace, self.report(session)).await.ok();
+        let mut report = timeout_at(grace, self.end(session)).await.ok();
         while report.is_some() && Instant::now() < grace && session.signal_since(0, before).await {
             sleep(KILL_INTERVAL).await;
         }
@@ -200,7 +194,7 @@ impl Pipes {
                 None if !waits => return session.end().await,
                 // Whatever was killed needs a moment to be gone.
                 Some(_) => sleep(KILL_INTERVAL).await,
-                None => report = timeout(KILL_INTERVAL, self.report(session)).await.ok(),
+                None => report = timeout(KILL_INTERVAL, self.end(session)).await.ok(),
             }
         }
     }
