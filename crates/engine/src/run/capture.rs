@@ -72,7 +72,7 @@ enum State {
     New(OwnedFd),
     Open(Receiver),
     /// A thread has the buffer.
-    Moving(Blocking<Moved>),
+    Moving(Box<Blocking<Moved>>),
     Closed,
 }
 
@@ -238,13 +238,14 @@ impl Capture {
         };
         let (stream, output) = (self.stream, self.output.clone());
         let buffer = std::mem::take(&mut self.buffer);
-        self.state = State::Moving(spawn_blocking(move || {
+        let moving = spawn_blocking(move || {
             buffer.keep(&output, stream);
             match pipe.zip(budget) {
                 Some((pipe, budget)) => copy_on_thread(pipe, &output, stream, buffer, budget),
                 None => Moved { buffer, bytes: 0, pipe: None },
             }
-        }));
+        });
+        self.state = State::Moving(Box::new(moving));
     }
 
     /// Waits for the thread, if there is one. Returns how many bytes it has read.

@@ -1,9 +1,9 @@
 //! The conversation with the shell of a session: an order goes out, and a report comes back.
 //!
-//! Orders are the shell's standard input, a socket. While a command runs, its standard input is empty, and the socket is
-//! a descriptor of the shell that no program inherits. Replies come from a pipe that every program of the session can
-//! write to. So whatever is not a reply to the current order is skipped, and the shell's word counts for nothing but
-//! what is told of the command: its exit code and the shell's directory.
+//! Orders are the shell's standard input, a socket. While a command runs, its standard input is empty, and the socket
+//! is a descriptor of the shell that no program inherits. Replies come from a pipe that every program of the session
+//! can write to. So whatever is not a reply to the current order is skipped, and the shell's word counts for nothing
+//! but what is told of the command: its exit code and the shell's directory.
 
 use std::io;
 
