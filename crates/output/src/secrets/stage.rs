@@ -36,16 +36,23 @@ impl Text<'_> {
     }
 
     /// Whether a word can begin at a place: there is none before it, but perhaps the end of an escape sequence (`\n` in
-    /// JSON, or a colour), which is a letter, too.
+    /// JSON, `%3D` in a URL, or a colour), which is a letter or digit, too.
     pub fn can_begin_word(&self, at: usize) -> bool {
         let mut back = self.back_from(at);
         let Some(last) = back.next().filter(|byte| is_word(*byte)) else { return true };
-        let mut back = back.peekable();
-        if back.peek() == Some(&b'\\') {
-            return matches!(last, b'n' | b'r' | b't');
+        match (back.next(), back.next()) {
+            (Some(b'\\'), _) => matches!(last, b'n' | b'r' | b't'),
+            (Some(digit), Some(b'%')) if digit.is_ascii_hexdigit() => last.is_ascii_hexdigit(),
+            _ => last.is_ascii_alphabetic() && self.ends_colour(at),
         }
-        let mut back = back.skip_while(|byte| byte.is_ascii_digit() || *byte == b';');
-        last.is_ascii_alphabetic() && back.next() == Some(b'[') && back.next() == Some(b'\x1b')
+    }
+
+    /// Whether a sequence such as `ESC [ 31 m` ends at a place, or one that is written `\x1b[31m` or `\033[31m`.
+    fn ends_colour(&self, at: usize) -> bool {
+        let is_number = |byte: &u8| byte.is_ascii_digit() || *byte == b';';
+        let mut back = self.back_from(at).skip(1).skip_while(is_number);
+        back.next() == Some(b'[')
+            && matches!(back.next(), Some(b'\x1b' | b'b' | b'B' | b'e' | b'3'))
     }
 }
 

@@ -144,6 +144,8 @@ fn tokens_are_masked_by_their_form_wherever_they_stand() {
             ("\r\n", "\r\n"),
             ("\\n", "\\n"),
             ("\x1b[32m", "\x1b[0m"),
+            ("\\u001b[1;32m", "\\u001b[0m"),
+            ("token%3D", "%26"),
             ("https://x:", "@github.com/"),
             ("(", ")"),
             ("'", "' b"),
@@ -237,6 +239,15 @@ fn however_long_a_token_is_little_is_held_back() {
         }
     }
     assert!(shown < 200, "{shown} bytes are shown of three tokens");
+}
+
+#[test]
+fn the_end_of_a_word_is_not_held_back() {
+    // Most prompts and words end with a letter that a token begins with.
+    for text in ["done", "progress", "name", "Plan", "task", "GRAMMA", "the box"] {
+        assert_eq!(masked(&tokens(), &[text.as_bytes()]), [text, ""]);
+    }
+    assert_eq!(masked(&tokens(), &[b"a gh", b"ost"]), ["a ", "ghost", ""]);
 }
 
 #[test]

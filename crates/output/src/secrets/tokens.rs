@@ -36,7 +36,7 @@ enum Rest {
     Least(usize, Alphabet),
     /// So many characters, and then something else.
     Exactly(usize, Alphabet),
-    /// Characters that nobody would choose, at least so many, of a prefix that words end with: `task-1`.
+    /// Characters that nobody would choose, at least so many.
     Random(usize, Alphabet),
     /// The rest of a JSON Web Token.
     Jwt,
@@ -132,11 +132,14 @@ impl TokenFinder {
     }
 
     /// The first place, at or after `from`, where `bytes` may end in the middle of a prefix.
-    fn beginning(&self, bytes: &[u8], from: usize) -> usize {
+    fn beginning(&self, text: &Text<'_>, from: usize) -> usize {
+        let bytes = text.bytes;
         let longest = FORMS.iter().map(|form| form.prefix.len()).max().unwrap_or(0);
         let from = from.max((bytes.len() + 1).saturating_sub(longest));
-        let begins =
-            |at: &usize| FORMS.iter().any(|form| form.prefix.as_bytes().starts_with(&bytes[*at..]));
+        let begins = |at: &usize| {
+            let is_cut = |form: &&Form| form.prefix.as_bytes().starts_with(&bytes[*at..]);
+            FORMS.iter().filter(is_cut).any(|form| form.can_begin(text, *at))
+        };
         (from..bytes.len()).find(begins).unwrap_or(bytes.len())
     }
 }
@@ -154,7 +157,24 @@ enum Verdict {
 }
 
 impl Form {
+    /// Whether its prefix makes sense at a place: no other word ends with it, as in `task-1`.
+    fn can_begin(&self, text: &Text<'_>, at: usize) -> bool {
+        match self.rest {
+            Rest::PrivateKey => {
+                let is_label =
+                    |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
+                let mut label: Vec<u8> = text.back_from(at).take_while(is_label).collect();
+                label.reverse();
+                label.starts_with(b"BEGIN ")
+            }
+            _ => text.can_begin_word(at),
+        }
+    }
+
     fn check(&self, text: &Text<'_>, at: usize, end: End) -> Verdict {
+        if !self.can_begin(text, at) {
+            return Verdict::Text;
+        }
         let begin = at + self.prefix.len();
         let rest = &text.bytes[begin..];
         // Whether a run of characters may go on after the bytes that are there.
@@ -174,14 +194,12 @@ impl Form {
                 run => token(run),
             },
             Rest::Random(least, alphabet) => match run_of(rest, alphabet, MAX_CHECKED) {
-                _ if !text.can_begin_word(at) => Verdict::Text,
                 run if run < MAX_CHECKED && is_open(run) => Verdict::Unknown,
                 run if run >= least && is_random(&rest[..run]) => token(run),
                 _ => Verdict::Text,
             },
-            Rest::Jwt if !text.can_begin_word(at) => Verdict::Text,
             Rest::Jwt => check_jwt(rest, end, token),
-            Rest::PrivateKey => check_private_key(self.prefix.len(), text, at, end),
+            Rest::PrivateKey => check_private_key(self.prefix.len(), rest, end),
         }
     }
 
@@ -234,14 +252,7 @@ fn check_jwt(rest: &[u8], end: End, token: impl Fn(usize) -> Verdict) -> Verdict
 }
 
 /// The end of a line such as `-----BEGIN RSA PRIVATE KEY-----`.
-fn check_private_key(prefix: usize, text: &Text<'_>, at: usize, end: End) -> Verdict {
-    let is_label = |byte: &u8| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b' ';
-    let mut label: Vec<u8> = text.back_from(at).take_while(is_label).collect();
-    label.reverse();
-    if !label.starts_with(b"BEGIN ") {
-        return Verdict::Text;
-    }
-    let rest = &text.bytes[at + prefix..];
+fn check_private_key(prefix: usize, rest: &[u8], end: End) -> Verdict {
     let endings: [&[u8]; 2] = [b"-----", b" BLOCK-----"];
     let is_cut = |ending: &&[u8]| end == End::Unknown && ending.starts_with(rest);
     match endings.iter().find(|ending| rest.starts_with(ending)) {
@@ -282,7 +293,7 @@ impl TokenMask {
         let Some((at, form, verdict)) = self.finder.find(text, from, end) else {
             let open = match end {
                 End::Here => bytes.len(),
-                End::Unknown => self.finder.beginning(bytes, from),
+                End::Unknown => self.finder.beginning(text, from),
             };
             out.extend_from_slice(&bytes[from..open]);
             return (open, false);
@@ -308,7 +319,7 @@ impl Mask for TokenMask {
     fn is_clean(&self, text: &Text<'_>) -> bool {
         matches!(self.state, State::Text)
             && self.finder.find(text, 0, End::Unknown).is_none()
-            && self.finder.beginning(text.bytes, 0) == text.bytes.len()
+            && self.finder.beginning(text, 0) == text.bytes.len()
     }
 
     fn replace(&mut self, text: &Text<'_>, end: End, out: &mut Vec<u8>) -> usize {
