@@ -86,8 +86,8 @@ impl Secrets {
     pub fn masker(&self) -> Masker {
         let Kinds { values, tokens } = self.kinds().clone();
         Masker {
-            values: values.map(|finder| Stage::new(ValueMask(finder))),
-            tokens: tokens.map(|finder| Stage::new(TokenMask::new(finder))),
+            values: values.map(|finder| Box::new(Stage::new(ValueMask(finder)))),
+            tokens: tokens.map(|finder| Box::new(Stage::new(TokenMask::new(finder)))),
         }
     }
 }
@@ -106,8 +106,9 @@ impl fmt::Debug for Secrets {
 /// process it left is still printing.
 #[derive(Default)]
 pub struct Masker {
-    values: Option<Stage<ValueMask>>,
-    tokens: Option<Stage<TokenMask>>,
+    // Boxed, because a masker is moved to a thread and back.
+    values: Option<Box<Stage<ValueMask>>>,
+    tokens: Option<Box<Stage<TokenMask>>>,
 }
 
 impl Masker {
