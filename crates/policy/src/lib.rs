@@ -22,6 +22,7 @@
 mod action;
 mod call;
 mod denial;
+mod identity;
 mod judge;
 mod knowledge;
 mod lock;

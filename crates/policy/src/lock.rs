@@ -11,6 +11,7 @@
 
 mod needs;
 
+use crate::identity::program;
 use crate::policy::{Policy, Runs};
 use crate::programs;
 use crate::rule::{Rule, glob};
@@ -101,7 +102,7 @@ impl Policy {
                 false => MayRun::Only(runs.may_run.clone()),
             };
         }
-        if programs::is_shell(base) {
+        if programs::is_shell(program(base)) {
             return MayRun::AsBefore;
         }
         match programs::is_interpreter(base) || needs::runs_anything(base) {

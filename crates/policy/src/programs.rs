@@ -32,6 +32,7 @@ mod xargs;
 
 use crate::action::{Action, Actions};
 use crate::call::Call;
+use crate::identity;
 use crate::knowledge::Knowledge;
 use crate::paths::Target;
 
@@ -40,6 +41,7 @@ pub use shells::is_shell;
 
 /// Whether a program runs what it reads: a shell, an interpreter.
 pub fn reads_programs(name: &str) -> bool {
+    let name = identity::program(name);
     is_shell(name) || runs_anything(name)
 }
 
@@ -51,6 +53,7 @@ pub fn actions(name: &str, call: &Call<'_>, knowledge: &Knowledge) -> Vec<Action
 }
 
 fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
+    let name = identity::program(name);
     let path = call.words[0].literal().filter(|path| path.contains('/'));
     if path.is_some() && actions.knowledge.target(&call.words[0]) != Target::File {
         return actions.opaque(call.words[0].span.clone(), "a program with another name");
@@ -61,12 +64,12 @@ fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     hidden_options::inspect(actions, name, call);
     match name {
         _ if is_shell(name) => shells::inspect(actions, name, call),
-        "find" | "gfind" => find::find(actions, call),
-        "fd" | "fdfind" => find::fd(actions, call),
-        "xargs" | "gxargs" => xargs::xargs(actions, call),
+        "find" => find::find(actions, call),
+        "fd" => find::fd(actions, call),
+        "xargs" => xargs::xargs(actions, call),
         "parallel" => xargs::parallel(actions, call),
         "git" => git::inspect(actions, call),
-        "sed" | "gsed" => sed::inspect(actions, call),
+        "sed" => sed::inspect(actions, call),
         "awk" | "gawk" | "mawk" | "nawk" => awk::inspect(actions, call),
         "ssh" | "scp" | "sftp" => ssh::inspect(actions, name, call),
         "tmux" => tmux::inspect(actions, call),

@@ -10,6 +10,7 @@ use std::fmt;
 
 use regex::Regex;
 
+use crate::identity;
 use crate::names::Names;
 use crate::paths::base_name;
 use crate::script::{Script, Shell, Word};
@@ -183,7 +184,7 @@ impl Rule {
                 if named != Match::Yes || rest.is_empty() {
                     return named;
                 }
-                covers(rest, &name.base, &words[1..])
+                covers(rest, identity::program(&name.base), &words[1..])
             }
             Kind::Regex(regex) => {
                 let all: Option<Vec<_>> = words.iter().map(Word::text).collect();
@@ -251,7 +252,8 @@ fn allowed_name(pattern: &str, name: &str) -> bool {
 /// Compares base names, because the program may be anywhere, without regard to case, as some file systems do.
 fn denied_name(pattern: &str, name: &CommandName<'_>, word: &Word) -> Match {
     if name.known().is_some() {
-        return if glob(pattern, &name.base) { Match::Yes } else { Match::No };
+        let is_named = identity::names(&name.base).into_iter().any(|name| glob(pattern, name));
+        return if is_named { Match::Yes } else { Match::No };
     }
     let end = word.suffix().to_lowercase();
     let could_be = match end.rsplit_once('/') {
@@ -272,6 +274,8 @@ fn may_end(pattern: &str, end: &str) -> bool {
 
 /// Whether the words begin with those of the rule. Global options before a sub-command do not count.
 fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
+    let program = base_name(name);
+    let rest = &*ungrouped(rest, program);
     let literal = |words: &[Word]| {
         let matches = |(pattern, word): (&String, &Word)| {
             word.text().is_some_and(|word| glob(pattern, &word))
@@ -285,11 +289,27 @@ fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
         || (open
             && words.len() == rest_without_star.len()
             && begins_with(rest_without_star, name, words))
-        || subcommands::after_global_options(base_name(name), words).is_some_and(literal)
+        || subcommands::after_global_options(program, words).is_some_and(|words| {
+            literal(words)
+                || subcommands::without_group(program, &words[..words.len().min(2)])
+                    .is_some_and(|first| literal(&[&first, &words[2..]].concat()))
+        })
+}
+
+/// The words of a rule, with a sub-command of a group by its other name.
+fn ungrouped<'a>(rest: &'a [String], program: &str) -> Cow<'a, [String]> {
+    match rest {
+        [group, sub, others @ ..] => match subcommands::ungrouped(program, group, sub) {
+            Some(plain) => [&[plain.to_owned()], others].concat().into(),
+            None => rest.into(),
+        },
+        _ => rest.into(),
+    }
 }
 
 /// Whether the words contain those of the rule: sub-commands in order and first, options anywhere.
 fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
+    let rest = &*ungrouped(rest, program);
     let (wanted, places): (Vec<_>, Vec<_>) = rest
         .iter()
         .partition(|word| (word.starts_with('-') && word.len() > 1) || word.contains('='));
@@ -300,12 +320,14 @@ fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
     let options = options.min().unwrap_or(Match::Yes);
     let words = match words.first().and_then(Word::text) {
         // `cargo +nightly build`
-        Some(first) if first.starts_with('+') && ["cargo", "rustc"].contains(&program) => {
+        Some(first) if first.starts_with('+') && subcommands::has_toolchains(program) => {
             &words[1..]
         }
         _ => words,
     };
-    options.min(has_subcommands(&places, program, words))
+    let plain = subcommands::without_group(program, words);
+    let plain = plain.map_or(Match::No, |words| has_subcommands(&places, program, &words));
+    options.min(has_subcommands(&places, program, words).max(plain))
 }
 
 /// Whether a word such as `of=/dev/*` is among the arguments.

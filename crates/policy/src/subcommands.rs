@@ -72,9 +72,44 @@ const GLOBALS: &[GlobalOptions] = &[
         flags: Names("--user --system --no-pager --no-ask-password -q --quiet --now"),
     },
     GlobalOptions {
-        programs: Names("gh"),
+        programs: Names("gh glab"),
         valued: Names("-R --repo --hostname"),
         flags: Names("--help --version"),
+    },
+    GlobalOptions {
+        programs: Names("aws"),
+        valued: Names("--region --profile --output --color --query"),
+        flags: Names("--debug --no-cli-pager --no-paginate --no-verify-ssl --no-sign-request"),
+    },
+    GlobalOptions {
+        programs: Names("gcloud"),
+        valued: Names("--project --account --format --verbosity --region --zone"),
+        flags: Names("--quiet -q"),
+    },
+    GlobalOptions {
+        programs: Names("pip"),
+        valued: Names("--proxy --retries --timeout --cache-dir --log --cert --index-url -i"),
+        flags: Names(
+            "-q -qq -v -vv --quiet --verbose --isolated --no-input --no-color --require-virtualenv \
+             --disable-pip-version-check --version -V --help -h",
+        ),
+    },
+    GlobalOptions {
+        programs: Names("uv poetry"),
+        valued: Names("--directory --project -C -P --color"),
+        flags: Names("-q --quiet -v --verbose --offline -n --no-interaction --no-ansi"),
+    },
+    GlobalOptions { programs: Names("go"), valued: Names("-C"), flags: Names("") },
+    GlobalOptions { programs: Names("terraform tofu"), valued: Names(""), flags: Names("-help") },
+    GlobalOptions {
+        programs: Names("svn hg jj"),
+        valued: Names("--username --password -R --repository --cwd"),
+        flags: Names("-q -v --quiet --verbose --non-interactive"),
+    },
+    GlobalOptions {
+        programs: Names("brew dotnet rustup bundle composer gem conda mamba"),
+        valued: Names("--working-dir -d"),
+        flags: Names("-q -v --quiet --verbose -n --no-interaction --no-ansi"),
     },
     GlobalOptions {
         programs: Names("apt apt-get"),
@@ -82,6 +117,61 @@ const GLOBALS: &[GlobalOptions] = &[
         flags: Names("-y -q -qq --yes --quiet -s --simulate"),
     },
 ];
+
+/// Sub-commands that are also in a group: `docker container run` is `docker run`.
+struct Group {
+    programs: Names,
+    group: &'static str,
+    /// The ones with the same name outside of the group.
+    same: Names,
+    /// The ones with another name, and that name.
+    others: &'static [(Names, &'static str)],
+}
+
+const GROUPS: &[Group] = &[
+    Group {
+        programs: Names("docker podman nerdctl"),
+        group: "container",
+        same: Names(
+            "attach checkpoint cleanup clone commit cp create diff exec exists export init inspect \
+             kill logs mount pause port ps rename restart restore rm run start stats stop top \
+             unmount unpause update wait",
+        ),
+        others: &[(Names("ls list"), "ps")],
+    },
+    Group {
+        programs: Names("docker podman nerdctl"),
+        group: "image",
+        same: Names("build diff history import inspect load mount pull push save search sign tag"),
+        others: &[(Names("ls list"), "images"), (Names("rm remove"), "rmi")],
+    },
+    Group {
+        programs: Names("docker podman nerdctl"),
+        group: "system",
+        same: Names("events info"),
+        others: &[],
+    },
+    Group { programs: Names("docker"), group: "buildx", same: Names("build"), others: &[] },
+    Group { programs: Names("docker"), group: "builder", same: Names("build"), others: &[] },
+];
+
+/// The name outside of its group, if this is a group and one of its sub-commands.
+pub fn ungrouped(program: &str, group: &str, sub: &str) -> Option<&'static str> {
+    let is_group = |row: &&Group| row.programs.has(program) && row.group == group;
+    let row = GROUPS.iter().find(is_group)?;
+    let other = row.others.iter().find(|(names, _)| names.has(sub)).map(|(_, other)| *other);
+    other.or_else(|| row.same.iter().find(|same| *same == sub))
+}
+
+/// The words with the first sub-command of a group by its other name, if there is one.
+pub fn without_group(program: &str, words: &[Word]) -> Option<Vec<Word>> {
+    GROUPS.iter().find(|row| row.programs.has(program))?;
+    let name =
+        |at: usize| ungrouped(program, &words[at].literal()?, &words.get(at + 1)?.literal()?);
+    let (at, name) = (0..words.len()).find_map(|at| name(at).map(|name| (at, name)))?;
+    let plain = Word::known(name, words[at + 1].span.clone());
+    Some([&words[..at], &[plain], &words[at + 2..]].concat())
+}
 
 /// Programs whose long options begin with a single dash.
 const SINGLE_DASH_WORDS: Names =
@@ -127,7 +217,9 @@ pub fn option_kind(program: &str, option: &str) -> OptionKind {
 
 /// The words from the sub-command on, if all options before it are known.
 pub fn after_global_options<'a>(program: &str, words: &'a [Word]) -> Option<&'a [Word]> {
-    let mut at = 0;
+    // `cargo +nightly build`
+    let toolchain = words.first().and_then(Word::literal).filter(|first| first.starts_with('+'));
+    let mut at = usize::from(toolchain.is_some() && has_toolchains(program));
     while let Some(text) = words.get(at).and_then(Word::literal).filter(|t| t.starts_with('-')) {
         globals(program)?;
         match option_kind(program, &text) {
@@ -137,6 +229,11 @@ pub fn after_global_options<'a>(program: &str, words: &'a [Word]) -> Option<&'a 
         }
     }
     words.get(at..)
+}
+
+/// Whether the first argument of a program may be a toolchain: `+nightly`.
+pub fn has_toolchains(program: &str) -> bool {
+    Names("cargo rustc rustdoc").has(program)
 }
 
 pub fn has_single_dash_words(program: &str) -> bool {

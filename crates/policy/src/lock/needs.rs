@@ -3,6 +3,7 @@
 //! A program that is not here executes nothing by itself. The less is here, the better the lock holds: what is only
 //! needed for a feature that few use belongs into the settings of those who use it.
 
+use crate::identity::program;
 use crate::names::Names;
 
 /// Programs that run what a project, a package or a user's own program says: interpreters, build tools, package
@@ -134,7 +135,7 @@ const fn need(programs: &'static str, executes: &'static str) -> Need {
 
 /// Whether a program is for running others.
 pub fn runs_anything(name: &str) -> bool {
-    ANYTHING.has(name) || ANYTHING.has(without_version(name))
+    ANYTHING.has(name) || ANYTHING.has(program(name))
 }
 
 /// What a program needs to execute.
@@ -151,12 +152,7 @@ pub fn parts(name: &str) -> &'static [&'static str] {
 
 fn find(name: &str) -> Option<&'static Need> {
     let of = |name: &str| NEEDS.iter().find(|need| need.programs.has(name));
-    of(name).or_else(|| of(without_version(name)))
-}
-
-/// `gcc` for `gcc-12`, `clang` for `clang-14.0`.
-fn without_version(name: &str) -> &str {
-    name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.').trim_end_matches('-')
+    of(name).or_else(|| of(program(name)))
 }
 
 #[cfg(test)]
@@ -170,5 +166,15 @@ mod tests {
             assert!(!seen.contains(&name), "{name} is listed twice");
             seen.push(name);
         }
+    }
+
+    #[test]
+    fn a_program_needs_the_same_by_all_its_names() {
+        for (name, plain) in [("gcc-12", "gcc"), ("x86_64-linux-gnu-g++-12", "g++"), ("c99", "gcc")]
+        {
+            assert_eq!(of(name), of(plain), "{name}");
+            assert!(!of(name).is_empty());
+        }
+        assert!(runs_anything("pip3.11") && runs_anything("npm10") && !runs_anything("ls"));
     }
 }

@@ -36,6 +36,15 @@ impl OptionSyntax {
         exact: Names(""),
         stops_at_operand: true,
     };
+
+    /// The long option that a name stands for. An abbreviation counts as the first known option it may mean, even if
+    /// it is a single letter.
+    fn full_name<'a>(&self, given: &'a str) -> &'a str {
+        let is_whole =
+            self.long_valued.has(given) || self.exact.has(given) || self.long_flags.has(given);
+        let meant = self.long_valued.iter().find(|known| known.starts_with(given));
+        meant.filter(|_| !is_whole).unwrap_or(given)
+    }
 }
 
 /// An argument as the program understands it.
@@ -64,7 +73,7 @@ pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Ve
             // A file that a pattern finds may have the name of an option.
             let beginning = word.beginning();
             if beginning.starts_with("--") && beginning.contains('=') && word.is_single() {
-                found.push(long(&beginning, word));
+                found.push(long(syntax, &beginning, word));
             } else if let Some(name) = valued_letter(syntax, &beginning) {
                 // The unknown part is the value: `-j$(nproc)`.
                 let value = Some(Word::unknown(false, word.span.clone()));
@@ -95,7 +104,7 @@ pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Ve
                 if !known && !syntax.long_flags.is_empty() {
                     return Err(word.span.clone());
                 }
-                found.push(long(&text, word));
+                found.push(long(syntax, &text, word));
             } else if syntax.long_valued.has(bare) {
                 let value = words.get(at).cloned();
                 at += 1;
@@ -134,8 +143,9 @@ pub fn parse(syntax: &OptionSyntax, words: &[Word]) -> Result<(Vec<Argument>, Ve
     Ok((found, Vec::new()))
 }
 
-fn long(text: &str, word: &Word) -> Argument {
-    let name = text.trim_start_matches('-').split('=').next().unwrap_or_default().to_owned();
+fn long(syntax: &OptionSyntax, text: &str, word: &Word) -> Argument {
+    let given = text.trim_start_matches('-').split('=').next().unwrap_or_default();
+    let name = syntax.full_name(given).to_owned();
     let value = text.split_once('=').map(|(_, value)| value.to_owned());
     let value = match word.text() {
         Some(_) => value.map(|value| Word::known(value, word.span.clone())),

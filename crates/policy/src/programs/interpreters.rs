@@ -4,28 +4,25 @@ use std::borrow::Cow;
 
 use crate::action::{Action, Actions};
 use crate::call::{Call, Input};
+use crate::identity;
 use crate::names::Names;
 use crate::paths::Target;
 use crate::script::Word;
 
 /// Interpreters, and the options that take a program.
-const INTERPRETERS: &[(&str, Names)] = &[
-    ("python", Names("-c")),
-    ("pypy", Names("-c")),
-    ("node", Names("-e --eval -p --print -pe")),
-    ("nodejs", Names("-e --eval -p --print")),
-    ("deno", Names("eval")),
-    ("bun", Names("-e --eval")),
-    ("perl", Names("-e -E")),
-    ("ruby", Names("-e")),
-    ("php", Names("-r")),
-    ("lua", Names("-e")),
-    ("Rscript", Names("-e")),
-    ("julia", Names("-e")),
-    ("osascript", Names("-e")),
-    ("tclsh", Names("")),
-    ("irb", Names("")),
-    ("ghci", Names("")),
+const INTERPRETERS: &[(Names, Names)] = &[
+    (Names("python pypy ipython bpython ptpython jython micropython graalpy cython"), Names("-c")),
+    (Names("node"), Names("-e --eval -p --print -pe")),
+    (Names("ts-node tsx coffee qjs"), Names("-e --eval -p --print")),
+    (Names("deno crystal"), Names("eval")),
+    (Names("bun mongo mongosh"), Names("-e --eval")),
+    (Names("perl ruby jruby truffleruby raku perl6 lua luajit texlua"), Names("-e -E")),
+    (Names("php php-cgi phpdbg psysh"), Names("-r -B -R -E")),
+    (Names("R Rscript julia octave scilab gnuplot gp elixir iex groovy scala"), Names("-e --eval")),
+    (Names("osascript jrunscript rust-script clojure clj bb racket pry"), Names("-e --eval")),
+    (Names("guile gjs sage gosh csi"), Names("-c -e")),
+    (Names("sbcl clisp ecl erl maxima"), Names("-x -r -eval --eval --batch-string")),
+    (Names("irb ghci tclsh wish jshell jjs ocaml swipl rails evcxr j2 slsh yap"), Names("")),
 ];
 
 /// Options of interpreters whose value is the next word.
@@ -36,9 +33,8 @@ const RUNNERS: Names =
     Names("sh bash dash zsh fish ksh source . sudo make npx docker ssh gdb vim vi emacs ed screen");
 
 fn interpreter(name: &str) -> Option<Names> {
-    // A version may follow the name: `python3.12`.
-    let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    INTERPRETERS.iter().find(|(known, _)| *known == bare).map(|(_, options)| *options)
+    let name = identity::program(name);
+    INTERPRETERS.iter().find(|(names, _)| names.has(name)).map(|(_, options)| *options)
 }
 
 /// Whether the program runs what is written in a language of its own.
@@ -55,6 +51,10 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let Some(options) = interpreter(name) else { return };
     let words = call.arguments();
     if words.first().is_some_and(|first| Names("-V -v --version --help -h").has(&text(first))) {
+        return;
+    }
+    if let Some(module) = module(name, words) {
+        actions.push(Action::Open(module));
         return;
     }
     let is_file = |at: &usize| {
@@ -85,9 +85,34 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             actions.push(Action::RunForeign { texts, span: call.span() });
         }
         (None, Some(at)) if words[at].literal().is_some() => {
+            let texts = words[..at].iter().map(|word| text(word).into_owned()).collect();
+            actions.push(Action::RunForeign { texts, span: call.span() });
             actions.push(Action::Open(words[at..].to_vec()));
         }
         (None, _) => {}
+    }
+}
+
+/// The module that Python runs with the arguments after it: `python3 -m pip install x`.
+fn module(name: &str, words: &[Word]) -> Option<Vec<Word>> {
+    let is_python = Names("python pypy").has(name);
+    let is_module = |word: &Word| {
+        let letters = word.prefix();
+        let letters = letters.strip_prefix('-').unwrap_or_default();
+        letters
+            .find('m')
+            .is_some_and(|at| letters[..at].chars().all(|c| "bBdEiIOqRsStuvxP".contains(c)))
+    };
+    let is_option = |word: &&Word| text(word).starts_with('-') && text(word) != "-";
+    let at = words.iter().take_while(is_option).position(is_module).filter(|_| is_python)?;
+    let option = text(&words[at]);
+    let glued = option.split_once('m').map(|(_, glued)| glued).filter(|glued| !glued.is_empty());
+    match glued {
+        Some(glued) => {
+            let first = Word::known(glued, words[at].span.clone());
+            Some([&[first], &words[at + 1..]].concat())
+        }
+        None => Some(words[at + 1..].to_vec()),
     }
 }
 

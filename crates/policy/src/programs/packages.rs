@@ -1,7 +1,10 @@
 //! Package managers, which run commands that come with packages.
 
+use std::borrow::Cow;
+
 use crate::action::{Action, Actions};
 use crate::call::Call;
+use crate::names::Names;
 use crate::script::Word;
 use crate::subcommands;
 
@@ -9,7 +12,7 @@ use crate::subcommands;
 pub fn npm(actions: &mut Actions<'_>, program: &str, call: &Call<'_>) {
     let words =
         subcommands::after_global_options(program, call.arguments()).unwrap_or(call.arguments());
-    let word = |at: usize| words.get(at).and_then(Word::text).unwrap_or_default();
+    let word = |at: usize| word(words, at);
     if ["exec", "x", "dlx"].contains(&&*word(0)) {
         run_package(actions, &words[1..]);
     }
@@ -23,13 +26,32 @@ pub fn npm(actions: &mut Actions<'_>, program: &str, call: &Call<'_>) {
     }
 }
 
+/// Programs that run others in an environment: `uv run`, `bundle exec`.
+const RUNNERS: Names = Names(
+    "asdf bun bundle conda deno devbox hatch mamba micromamba mise nodenv pdm pipenv pipx pixi \
+     poetry pyenv rbenv rye uv",
+);
+
+pub fn is_runner(name: &str) -> bool {
+    RUNNERS.has(name)
+}
+
 /// `uv run` and the like.
-pub fn runner(actions: &mut Actions<'_>, call: &Call<'_>) {
+pub fn runner(actions: &mut Actions<'_>, program: &str, call: &Call<'_>) {
     let words = call.arguments();
-    let verb = words.first().and_then(Word::text).unwrap_or_default();
-    if ["run", "exec", "x"].contains(&&*verb) {
-        run_package(actions, &words[1..]);
+    let words = subcommands::after_global_options(program, words).unwrap_or(words);
+    let verb = word(words, 0);
+    match &*verb {
+        "run" | "exec" | "x" | "dlx" => run_package(actions, &words[1..]),
+        // `uv pip install` is `pip install`, `uv tool run` is `uvx`.
+        "pip" => actions.push(Action::Open(words.to_vec())),
+        "tool" if word(words, 1) == "run" => run_package(actions, &words[2..]),
+        _ => {}
     }
+}
+
+fn word(words: &[Word], at: usize) -> Cow<'_, str> {
+    words.get(at).and_then(Word::text).unwrap_or_default()
 }
 
 /// Runs the command after options that do not matter.

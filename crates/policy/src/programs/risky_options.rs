@@ -31,10 +31,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         "tar" | "gtar" | "bsdtar" => old_style_tar(actions, call),
         "dd" => return writers::inspect(actions, name, call),
         "npm" | "pnpm" | "yarn" => packages::npm(actions, name, call),
-        "npx" | "pnpx" | "bunx" => packages::run_package(actions, call.arguments()),
-        "uv" | "poetry" | "pipenv" | "bundle" | "conda" | "mise" | "rye" | "hatch" => {
-            packages::runner(actions, call);
-        }
+        "npx" | "pnpx" | "bunx" | "uvx" => packages::run_package(actions, call.arguments()),
+        _ if packages::is_runner(name) => packages::runner(actions, name, call),
         "sqlite3" => sqlite(actions, call),
         "make" | "gmake" if actions.knowledge.has_make_code() => {
             return actions.opaque(call.span(), "a variable that make runs as code");

@@ -1,0 +1,160 @@
+//! Which program a name stands for: `gcc-12` and `x86_64-linux-gnu-gcc` are `gcc`, `vim.basic` is `vim`.
+//!
+//! The tables know a program by its plain name, and a deny rule for it applies to all its names. An allow rule means
+//! only the name it has.
+
+use crate::names::Names;
+
+/// Programs that are installed with a version in their name.
+const VERSIONED: Names = Names(
+    "2to3 R ar as automake awk bpython c++ cc clang clang++ clangd cpp cython easy_install emacs \
+     erl exim flex flake8 g++ gawk gcc gccgo gcov gdb gem gfortran ghc ghci gnat go gpg guile idle \
+     ipython irb java javac jruby jshell julia ld ld.lld lldb llc lli lua luac luajit lua-jit make \
+     mawk mono mysql mariadb nm node nodejs nosetests npm npx objcopy objdump ocaml octave opt pdb \
+     perl php php-cgi phpdbg pip pkg-config psql pydoc pypy pytest python racket rake ranlib rbenv \
+     rst2html ruby rustc scala strip swipl tclsh tox valgrind vim virtualenv wheel wish \
+     zsh bash ksh fish dash tcsh",
+);
+
+/// Programs of a toolchain, whose target may come before their name.
+const TARGETED: Names = Names(
+    "addr2line ar as c++ cc clang clang++ cpp elfedit g++ gcc gccgo gcov gdb gfortran gnat ld \
+     ld.bfd ld.gold ld.lld nm objcopy objdump perl pkg-config pkgconf python ranlib readelf size \
+     strings strip",
+);
+
+/// Programs of which a system has several variants, named after a dot.
+const VARIANTS: Names =
+    Names("busybox emacs fsck ksh ld mkfs mount nc rvim umount vi view vim vimdiff w");
+
+/// Programs that some systems install with a `g` before their name, for the ones of GNU.
+const GNU: Names = Names(
+    "awk chgrp chmod chown chroot cp csplit date dd env find grep install kill ln make mkdir mv \
+     nice nohup rm rmdir sed sh shred sort split stdbuf tac tar tee test time timeout touch \
+     truncate uniq unlink xargs",
+);
+
+/// Other names, which lead to the program or to one like it.
+const OTHERS: &[(Names, &str)] = &[
+    (Names("editor sensible-editor"), "vim"),
+    (Names("pager sensible-pager"), "less"),
+    (Names("nodejs"), "node"),
+    (Names("original-awk bwk"), "awk"),
+    (Names("c89 c99 c89-gcc c99-gcc musl-gcc diet tcc colorgcc afl-gcc"), "gcc"),
+    (Names("netcat ncat"), "nc"),
+    (Names("ripgrep"), "rg"),
+    (Names("batcat"), "bat"),
+    (Names("fdfind"), "fd"),
+    (Names("bsdtar"), "tar"),
+    (Names("mariadb"), "mysql"),
+];
+
+/// The plain name of the program with this base name.
+pub fn program(name: &str) -> &str {
+    let name = known_otherwise(name);
+    let name = without_version(without_target(name));
+    let name = match name.split_once('.') {
+        Some((program, _)) if VARIANTS.has(program) => program,
+        _ => name,
+    };
+    let name = match name.strip_prefix('g') {
+        Some(rest) if GNU.has(rest) => rest,
+        _ => name,
+    };
+    known_otherwise(name)
+}
+
+/// The name and all others that a rule for the same program may use: `python3.11`, `python3`, `python`.
+pub fn names(name: &str) -> Vec<&str> {
+    let plain = without_target(name);
+    let major = plain.split_once('.').map_or(plain, |(major, _)| major);
+    let major = if without_version(plain) == plain { plain } else { major };
+    let mut names = vec![name, plain, major, without_version(plain), program(name)];
+    names.dedup();
+    names
+}
+
+fn known_otherwise(name: &str) -> &str {
+    OTHERS.iter().find(|(names, _)| names.has(name)).map_or(name, |(_, program)| program)
+}
+
+/// `gcc-12` for `x86_64-linux-gnu-gcc-12`.
+fn without_target(name: &str) -> &str {
+    let tails = name.match_indices('-').map(|(at, _)| &name[at + 1..]);
+    tails.into_iter().find(|tail| TARGETED.has(without_version(tail))).unwrap_or(name)
+}
+
+/// `perl` for `perl5.36-x86_64-linux-gnu`.
+fn without_version(name: &str) -> &str {
+    let is_program = |program: &&str| name.strip_prefix(program).is_some_and(is_version);
+    VERSIONED.iter().filter(is_program).max_by_key(|program| program.len()).unwrap_or(name)
+}
+
+/// Whether this can be the rest of a name: `3.11`, `-12`, `3.8m`, `5.36-x86_64-linux-gnu`.
+fn is_version(rest: &str) -> bool {
+    let rest = rest.strip_prefix(['-', '@']).unwrap_or(rest);
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let is_build = Names("m d u t dm -dbg -intel64 -full -rhel").has(after);
+    let is_target = after.starts_with('-') && (after.contains("linux") || after.contains("darwin"));
+    after.len() < rest.len()
+        && rest.starts_with(|c: char| c.is_ascii_digit())
+        && (after.is_empty() || is_build || is_target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_a_version_a_target_or_a_variant_is_its_program() {
+        for (name, expected) in [
+            ("gcc-12", "gcc"),
+            ("x86_64-linux-gnu-gcc", "gcc"),
+            ("x86_64-linux-gnu-g++-12", "g++"),
+            ("c99", "gcc"),
+            ("perl5.36-x86_64-linux-gnu", "perl"),
+            ("perl5.36.0", "perl"),
+            ("python3.11", "python"),
+            ("python3.8d", "python"),
+            ("x86_64-linux-gnu-python3.11", "python"),
+            ("pip3.11", "pip"),
+            ("vim.basic", "vim"),
+            ("editor", "vim"),
+            ("nc.openbsd", "nc"),
+            ("clang++-15", "clang++"),
+            ("gsed", "sed"),
+            ("ld.bfd", "ld"),
+            ("php8.2", "php"),
+        ] {
+            assert_eq!(program(name), expected, "{name}");
+        }
+        for name in [
+            "gcc",
+            "vim",
+            "deploy.sh",
+            "python3-config",
+            "base64",
+            "sha256sum",
+            "bzip2",
+            "git",
+            "grep",
+            "go",
+            "test2",
+            "make-it",
+            "gcc-12-x",
+            "gzip",
+            "i386",
+            "",
+        ] {
+            assert_eq!(program(name), name);
+        }
+    }
+
+    #[test]
+    fn a_rule_may_name_the_program_or_its_major_version() {
+        assert_eq!(names("python3.11"), ["python3.11", "python3", "python"]);
+        assert!(names("x86_64-linux-gnu-gcc-12").contains(&"gcc-12"));
+        assert_eq!(names("ls"), ["ls"]);
+        assert_eq!(names("deploy.sh"), ["deploy.sh"]);
+    }
+}
