@@ -43,6 +43,10 @@ pub enum Action {
     EvaluateVariables,
     /// Sets a variable that later words of the script may use. The value is `None` if only the run will know it.
     Assign { name: String, value: Option<Word>, span: Span },
+    /// Passes a variable on to programs. The value is `None` if it is the one the variable has.
+    Export { name: String, value: Option<Word>, span: Span },
+    /// Passes all variables on to programs from here on.
+    ExportAll,
     /// Sets a variable that no later word uses: with `let` to a number, or for another program.
     SetOnly { name: String, value: Option<Word>, span: Span },
     /// Removes a variable, or a function.

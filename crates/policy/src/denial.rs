@@ -29,6 +29,8 @@ pub enum Why {
     Opaque { what: &'static str },
     /// The variable could change what runs.
     Variable { name: String },
+    /// No allow rule names the variable, which a program may do anything with.
+    VariableNotAllowed { name: String },
     /// The file is outside the writable folders, or its path is only known at run time.
     Writes { path: Option<String> },
     /// `/dev/tcp` and `/dev/udp`: network addresses that look like files.
@@ -81,6 +83,11 @@ impl fmt::Display for Denial {
             Why::Variable { name } => {
                 write!(f, "sets the variable `{name}`, which could change what runs")
             }
+            Why::VariableNotAllowed { name } => write!(
+                f,
+                "passes the variable `{name}` to a program, and it is not known to be harmless; a rule `{name}=*` \
+                 would allow it"
+            ),
             Why::Writes { path: Some(path) } => {
                 write!(f, "writes to `{path}`, which is outside the writable folders")
             }

@@ -7,10 +7,10 @@ use crate::names::Names;
 
 /// Programs that are installed with a version in their name.
 const VERSIONED: Names = Names(
-    "2to3 R ar as automake awk bpython c++ cc clang clang++ clangd cpp cython easy_install emacs \
+    "2to3 R ar as automake awk bpython bugpoint c++ cc clang clang++ clangd cpp cython easy_install emacs \
      erl exim flex flake8 g++ gawk gcc gccgo gcov gdb gem gfortran ghc ghci gnat go gpg guile idle \
-     ipython irb java javac jruby jshell julia ld ld.lld lldb llc lli lua luac luajit lua-jit make \
-     mawk mono mysql mariadb nm node nodejs nosetests npm npx objcopy objdump ocaml octave opt pdb \
+     ipython irb java javac jruby jshell julia ld ld.lld lldb llc lli llvm-reduce lua luac luajit lua-jit make \
+     mawk mono mysql mariadb nm node nodejs nosetests not npm npx objcopy objdump ocaml octave opt pdb \
      perl php php-cgi phpdbg pip pkg-config psql pydoc pypy pytest python racket rake ranlib rbenv \
      rst2html ruby rustc scala strip swipl tclsh tox valgrind vim virtualenv wheel wish \
      zsh bash ksh fish dash tcsh",
@@ -25,7 +25,7 @@ const TARGETED: Names = Names(
 
 /// Programs of which a system has several variants, named after a dot.
 const VARIANTS: Names =
-    Names("busybox emacs fsck ksh ld mkfs mount nc rvim umount vi view vim vimdiff w");
+    Names("busybox emacs fsck ksh mkfs mount nc rvim umount vi view vim vimdiff w");
 
 /// Programs that some systems install with a `g` before their name, for the ones of GNU.
 const GNU: Names = Names(
@@ -41,9 +41,13 @@ const OTHERS: &[(Names, &str)] = &[
     (Names("nodejs"), "node"),
     (Names("original-awk bwk"), "awk"),
     (Names("c89 c99 c89-gcc c99-gcc musl-gcc diet tcc colorgcc afl-gcc"), "gcc"),
+    (Names("ld.bfd ld.gold"), "ld"),
     (Names("netcat ncat"), "nc"),
     (Names("ripgrep"), "rg"),
     (Names("batcat"), "bat"),
+    (Names("slogin"), "ssh"),
+    (Names("rzsh"), "zsh"),
+    (Names("fakeroot-sysv fakeroot-tcp"), "fakeroot"),
     (Names("fdfind"), "fd"),
     (Names("bsdtar"), "tar"),
     (Names("mariadb"), "mysql"),

@@ -9,6 +9,7 @@
 
 mod actions;
 mod files;
+mod variables;
 
 use crate::call::{Call, Input, Listing, span_of};
 use crate::denial::{Denial, Why};
@@ -18,9 +19,11 @@ use crate::names::Names;
 use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
 use crate::rule::{CommandName, Match};
-use crate::script::{MAX_COMMANDS, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word};
+use crate::script::{
+    Assignment, MAX_COMMANDS, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word,
+};
 use crate::threats::{self, Threat};
-use crate::variables::{Effect, effect};
+use crate::variables::Seen;
 
 /// How many commands may start one another: `env env env ls`.
 const MAX_WRAPPERS: u32 = 8;
@@ -167,8 +170,12 @@ impl<'a> Judge<'a> {
     }
 
     fn all_of(&mut self, script: &Script) -> Ruling {
-        for (name, span) in script.set_variables.iter().chain(&script.arithmetic_variables) {
+        for (name, span) in &script.set_variables {
             self.variable(name, None, span)?;
+        }
+        for (name, span) in &script.arithmetic_variables {
+            let number = Word::known("0", span.clone());
+            self.variable(name, Some(&number), span)?;
         }
         for (at, command) in script.commands.iter().enumerate() {
             self.command(script, at, command)?;
@@ -177,8 +184,12 @@ impl<'a> Judge<'a> {
     }
 
     fn command(&mut self, script: &Script, at: usize, command: &SimpleCommand) -> Ruling {
-        for assignment in &command.assignments {
-            self.variable(&assignment.name, Some(&assignment.value), &assignment.value.span)?;
+        for Assignment { name, value, .. } in &command.assignments {
+            // Before a command, it is only for that command.
+            match command.words.is_empty() {
+                true => self.variable(name, Some(value), &value.span)?,
+                false => self.variable_for(name, Some(value), &value.span, Seen::ByPrograms)?,
+            }
         }
         for redirect in &command.redirects {
             self.redirect(redirect)?;
@@ -330,24 +341,6 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Judges a variable that gets a value, which is `None` if only the run will know it.
-    pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
-        let known = value.and_then(Word::text);
-        match (effect(name, known.as_deref()), value) {
-            (Effect::Harmless, _) => Ok(()),
-            (Effect::Command, Some(_))
-                if known.as_deref().is_some_and(|value| value.is_empty() || KNOWN.has(value)) =>
-            {
-                Ok(())
-            }
-            (Effect::Command, Some(value)) if known.is_some() => {
-                self.new_shell(&known.unwrap_or_default(), Shell::Sh, value.span.clone())
-            }
-            _ if self.allows_opaque() => Ok(()),
-            _ => Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() })),
-        }
-    }
-
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
         self.named.add(Some("sh"));
@@ -403,9 +396,6 @@ const HARMLESS: Names = Names("cd true false : test [ pwd exit return break cont
 
 /// A text without any of these is a single command that reads what the script reads.
 const INDIRECT: [char; 10] = ['<', '>', '|', '&', ';', '(', '{', '$', '`', '\n'];
-
-/// Commands that are harmless as the value of any variable: they show, compile, or do nothing.
-const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
 
 /// Builtins that some modes look up before functions.
 const SPECIAL: Names = Names(

@@ -22,6 +22,10 @@ use values::Value;
 pub struct Knowledge {
     /// Every value a variable may have had.
     values: HashMap<String, HashSet<Value>>,
+    /// Variables that programs get.
+    exported: HashSet<String>,
+    /// Whether programs get all variables.
+    exports_all: bool,
     /// What functions and inner shells are called with, a list for each call.
     arguments: Arguments,
     /// Names of functions that may exist.
@@ -86,6 +90,7 @@ impl Knowledge {
         };
         for (name, value) in scene.variables {
             knowledge.add(name, Value::Text(value.clone()));
+            knowledge.export(name);
         }
         knowledge
     }
@@ -129,6 +134,22 @@ impl Knowledge {
         self.has_changed |= self.values.entry(name.to_owned()).or_default().insert(value);
     }
 
+    /// Takes note that programs get a variable.
+    pub fn export(&mut self, name: &str) {
+        self.has_changed |= self.exported.insert(name.to_owned());
+    }
+
+    /// From here on, programs get all variables.
+    pub fn export_all(&mut self) {
+        self.has_changed |= !self.exports_all;
+        self.exports_all = true;
+    }
+
+    /// Whether programs get a variable.
+    pub fn is_exported(&self, name: &str) -> bool {
+        self.exports_all || self.exported.contains(name)
+    }
+
     /// Adds the arguments of a function, or of a shell.
     pub fn add_arguments(&mut self, words: &[Word]) {
         if self.arguments.overflowed || self.arguments.calls.iter().any(|known| known == words) {
@@ -166,6 +187,12 @@ impl Knowledge {
     pub fn has_written(&self, path: &str) -> bool {
         let base = base_name(path);
         self.written.iter().any(|written| written.as_deref().is_none_or(|name| name == base))
+    }
+
+    /// Whether nobody knows what a program reads from this file: it is the program's input, or the request wrote it.
+    pub fn has_unknown_content(&self, file: &Word) -> bool {
+        file.text().is_none_or(|path| path == "-" || self.has_written(&path))
+            || self.target(file) != Target::File
     }
 
     /// Adds a link that may have the base name of this file.

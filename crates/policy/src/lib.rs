@@ -10,7 +10,8 @@
 //! rules refuses nothing.
 //!
 //! To teach it a program, see the table in `programs.rs`. A wrapper, which runs the command after it like `sudo` or
-//! `timeout`, is one row in `programs/wrappers/table.rs`.
+//! `timeout`, is one row in `programs/wrappers/table.rs`. Variables are in `variables/table.rs`, and names
+//! such as `gcc-12` in `identity.rs`.
 //!
 //! Arrows run one way: judge → programs → action → knowledge → script, and judge → lock → rule → subcommands → script.
 //!

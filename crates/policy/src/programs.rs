@@ -7,6 +7,8 @@
 //! |---|---|
 //! | a wrapper, which runs the command after it (`sudo`, `timeout`) | a row in `wrappers/table.rs` |
 //! | a program with options that run or write something (`tar`, `curl`) | a row in `risky_options/table.rs` |
+//! | a program that always runs others (`gdb`) | `risky_options/signs.rs` |
+//! | a program that does if an argument begins in some way (`openssl -engine`) | a row in `beginnings.rs` |
 //! | a program that writes its operands (`cp`) | a row in `writers.rs` |
 //! | a program with options that write files, which unknown words may be (`git log`) | a name in `hidden_options.rs` |
 //! | an interpreter (`python`) | a row in `interpreters.rs` |
@@ -14,12 +16,16 @@
 
 mod arguments;
 mod awk;
+mod beginnings;
 mod builtins;
+mod compilers;
+mod databases;
 mod editors;
 mod find;
 mod git;
 mod hidden_options;
 mod interpreters;
+mod make;
 mod packages;
 mod risky_options;
 mod sed;

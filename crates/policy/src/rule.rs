@@ -154,6 +154,15 @@ impl Rule {
         matches!(&self.kind, Kind::Words { name, rest, .. } if name == "*" && rest.is_empty())
     }
 
+    /// Whether it is a rule for variables, such as `NAME=*`, that allows this one. The value is `None` if only the run
+    /// will know it.
+    pub fn allows_variable(&self, name: &str, value: Option<&str>) -> bool {
+        let Kind::Words { name: rule, rest, .. } = &self.kind else { return false };
+        let Some((names, values)) = rule.split_once('=') else { return false };
+        let allows = value.map_or(values == "*", |value| glob(values, value));
+        rest.is_empty() && glob(names, name) && allows
+    }
+
     /// Whether the rule allows the command.
     pub fn allows(&self, name: &CommandName<'_>, words: &[Word]) -> bool {
         let Some(name) = name.known() else { return false };

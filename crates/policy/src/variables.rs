@@ -1,6 +1,15 @@
-//! Variables that change what programs run.
+//! Variables that change what programs run, load or write.
 //!
-//! To add one, add its name to [`COMMANDS`] or [`DANGEROUS`].
+//! Programs only see the variables that are exported to them. Of those, [`table`] lists the ones that are known to
+//! matter and the ones that are known to be harmless; with an allow list, all others need a rule (`NAME=*`).
+
+mod table;
+
+use table::{
+    BEGINNINGS, CARELESS_BEGINNINGS, COMMAND_ENDS, COMMANDS, DANGEROUS, EXPORTED_BEGINNINGS,
+    EXPORTED_COMMAND_ENDS, EXPORTED_COMMANDS, FLAGS, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS,
+    MAKE_OPTIONS, NODE_OPTIONS, NPM,
+};
 
 use crate::names::Names;
 
@@ -10,85 +19,162 @@ pub enum Effect {
     Harmless,
     /// Something runs its value as a command.
     Command,
-    /// It makes programs load or run something else.
+    /// It makes programs load, run or write something else.
     Dangerous,
+    /// Some program may do anything with it.
+    Unknown,
 }
 
-/// Variables whose values are commands.
-const COMMANDS: Names = Names(
-    "AR AS BROWSER CC CPP CVS_RSH CXX EDITOR FC FZF_DEFAULT_COMMAND GIT_ASKPASS GIT_EDITOR \
-     GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND \
-     LD LESSCLOSE LESSOPEN MANPAGER PAGER PKG_CONFIG RSYNC_CONNECT_PROG RSYNC_RSH RUSTC \
-     RUSTC_WRAPPER RUSTC_WORKSPACE_WRAPPER RUSTDOC SSH_ASKPASS SUDO_ASKPASS SUDO_EDITOR VISUAL",
-);
-
-/// Ends of the names of such variables.
-const COMMAND_ENDS: Names = Names("_PAGER _EDITOR _BROWSER _ASKPASS _RUNNER _LINKER");
-
-/// Variables that make programs load or run something else.
-const DANGEROUS: Names = Names(
-    "AWS_CONFIG_FILE BASHOPTS BASH_ALIASES BASH_CMDS BASH_COMPAT BASH_ENV BASH_LOADABLES_PATH \
-     BASH_XTRACEFD CARGO CARGO_BUILD_RUSTC CARGO_BUILD_RUSTC_WRAPPER CARGO_HOME CCACHE_COMPILER \
-     CCACHE_PREFIX CDPATH CLASSPATH COMPILER_PATH CURL_HOME DOCKER_CONFIG DOCKER_HOST \
-     EMACSLOADPATH ENV EXECIGNORE EXINIT FPATH FZF_DEFAULT_OPTS GCC_EXEC_PREFIX GCONV_PATH \
-     GEM_HOME GEM_PATH GIT_ALLOW_PROTOCOL GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_COMMON_DIR \
-     GIT_DIR GIT_EXEC_PATH GIT_OBJECT_DIRECTORY GIT_PROTOCOL_FROM_USER GIT_TEMPLATE_DIR \
-     GIT_WORK_TREE GLOBIGNORE GTK_MODULES GTK_PATH HOME HOSTALIASES INPUTRC \
-     JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS KUBECONFIG LESSKEY LESSKEYIN LESSKEYIN_SYSTEM \
-     LESSKEY_CONTENT LESSKEY_SYSTEM LOCPATH MAKEFILES MANOPT MANPATH MANROFFOPT MYVIMRC NLSPATH \
-     NODE_PATH NODE_REPL_EXTERNAL_MODULE OPENSSL_CONF OPENSSL_ENGINES OPENSSL_MODULES PARALLEL \
-     PARALLEL_HOME PARALLEL_SHELL PATH PERL5DB PERL5LIB PERL5OPT PERLLIB PHPRC PHP_INI_SCAN_DIR \
-     PIP_CONFIG_FILE POSIXLY_CORRECT PROMPT_COMMAND PS0 PS1 PS2 PS3 PS4 PYTHONBREAKPOINT \
-     PYTHONHOME PYTHONINSPECT PYTHONPATH PYTHONSTARTUP PYTHONUSERBASE PYTHONWARNINGS \
-     QT_PLUGIN_PATH RIPGREP_CONFIG_PATH RUBYLIB RUBYOPT R_PROFILE R_PROFILE_USER SHELL \
-     SHELLOPTS SSH_AUTH_SOCK SSLKEYLOGFILE TAR_OPTIONS TERMCAP TERMINFO TERMINFO_DIRS TERMPATH \
-     UNZIP UNZIPOPT VIM VIMINIT VIMRUNTIME WGETRC XDG_CONFIG_DIRS XDG_CONFIG_HOME XDG_DATA_DIRS \
-     XDG_DATA_HOME ZDOTDIR ZIPOPT _JAVA_OPTIONS",
-);
-
-/// Beginnings of the names of such variables.
-const DANGEROUS_BEGINNINGS: Names = Names(
-    "BASH_FUNC_ CMAKE_TOOLCHAIN DYLD_ ERL_ GIT_CONFIG GIO_ GST_PLUGIN JULIA_ LD_ LUA_INIT \
-     MALLOC_ CARGO_UNSTABLE_ CARGO_ALIAS_",
-);
-
-/// npm reads every setting from a variable; these settings name something to run.
-const NPM: Names = Names(
-    "script_shell shell node_options userconfig globalconfig prefix editor viewer browser git \
-     init_module node_gyp onload_script",
-);
+/// Whether programs get the variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seen {
+    ByPrograms,
+    /// Unless it was exported before the request.
+    ByTheShell,
+}
 
 /// What setting a variable does. The value is `None` if only the run will know it.
-pub fn effect(name: &str, value: Option<&str>) -> Effect {
-    if DANGEROUS.has(name) || DANGEROUS_BEGINNINGS.iter().any(|start| name.starts_with(start)) {
-        return Effect::Dangerous;
+pub fn effect(name: &str, value: Option<&str>, seen: Seen) -> Effect {
+    let exported = seen == Seen::ByPrograms;
+    if HARMLESS.has(name) || begins(HARMLESS_BEGINNINGS, name) {
+        return Effect::Harmless;
     }
-    if COMMANDS.has(name) || COMMAND_ENDS.iter().any(|end| name.ends_with(end)) {
+    if let Some(fine) = checked(name, value) {
+        return if fine { Effect::Harmless } else { Effect::Dangerous };
+    }
+    if COMMANDS.has(name) || ends(COMMAND_ENDS, name) {
         return Effect::Command;
     }
+    if DANGEROUS.has(name) || begins(BEGINNINGS, name) {
+        return Effect::Dangerous;
+    }
+    let is_setting = |start: &str| {
+        let rest = name.strip_prefix(start);
+        rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_uppercase()))
+    };
+    match exported {
+        false => Effect::Harmless,
+        true if EXPORTED_COMMANDS.has(name) || ends(EXPORTED_COMMAND_ENDS, name) => Effect::Command,
+        true if begins(EXPORTED_BEGINNINGS, name) => Effect::Dangerous,
+        true if CARELESS_BEGINNINGS.iter().any(is_setting) => Effect::Dangerous,
+        true if ends(HARMLESS_ENDS, name) => Effect::Harmless,
+        true if value.is_some_and(is_plain) => Effect::Harmless,
+        true => Effect::Unknown,
+    }
+}
+
+/// Whether make inserts the variable into commands as a program.
+pub fn is_make_command(name: &str) -> bool {
+    // `COMPILE.c`, `LINK.o`, `YACC.y`
+    let is_rule = name.split_once('.').is_some_and(|(verb, _)| {
+        !verb.is_empty() && verb.bytes().all(|byte| byte.is_ascii_uppercase())
+    });
+    is_rule || COMMANDS.has(name) || EXPORTED_COMMANDS.has(name)
+}
+
+/// Whether make puts the variable among the options of a compiler.
+pub fn is_flags(name: &str) -> bool {
+    FLAGS.has(name) || name.ends_with("FLAGS")
+}
+
+/// Whether a shell that gets the text within a command finds no other command in it.
+pub fn is_inert(text: &str) -> bool {
+    !text.contains([';', '|', '&', '$', '`', '<', '>', '(', ')', '\n'])
+}
+
+fn begins(beginnings: Names, name: &str) -> bool {
+    beginnings.iter().any(|start| name.starts_with(start))
+}
+
+fn ends(ends: Names, name: &str) -> bool {
+    ends.iter().any(|end| name.ends_with(end))
+}
+
+/// For variables whose value decides: whether it is harmless.
+fn checked(name: &str, value: Option<&str>) -> Option<bool> {
     let lower = name.to_lowercase().replace('-', "_");
     if let Some(setting) = lower.strip_prefix("npm_config_") {
-        return if NPM.has(setting) { Effect::Dangerous } else { Effect::Harmless };
+        return Some(NPM.has(setting));
     }
-    // Variables with options: most are harmless, some name a program.
-    let signs: &[&str] = match name {
-        "RUSTFLAGS" | "RUSTDOCFLAGS" | "CARGO_ENCODED_RUSTFLAGS" => &["linker", "-Z", "load"],
-        "NODE_OPTIONS" => &["require", "import", "loader", "-r", "eval", "inspect", "experimental"],
-        "MAKEFLAGS" | "MFLAGS" => &["=", "f", "I", "E", "$", "--"],
-        "GOFLAGS" => &["exec", "vettool", "overlay", "modfile"],
-        "CFLAGS" | "CXXFLAGS" | "LDFLAGS" | "CPPFLAGS" | "CGO_CFLAGS" | "CGO_LDFLAGS" => {
-            &["-fplugin", "-B", "-wrapper", "-specs", "@"]
-        }
-        "LESS" | "MORE" => &["+", "!", "k", "-o", "-O"],
-        "GREP_OPTIONS" | "GZIP" | "MAVEN_OPTS" | "GRADLE_OPTS" | "JAVA_OPTS" | "SBT_OPTS" => {
-            &["agent", "bootclasspath", "-X", "OnError", "OnOutOfMemory"]
-        }
-        _ => return Effect::Harmless,
+    let without = |signs: &[&str]| {
+        let value = value.map(|value| value.replace('_', "-"));
+        value.is_some_and(|value| !signs.iter().any(|sign| value.contains(sign)))
     };
-    match value {
-        Some(value) if !signs.iter().any(|sign| value.contains(sign)) => Effect::Harmless,
-        _ => Effect::Dangerous,
-    }
+    let all_of = |known: Names| {
+        let bare = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
+        value.is_some_and(|value| value.split_whitespace().all(|word| known.has(&bare(word))))
+    };
+    let is_cargo_flags = name.starts_with("CARGO_") && name.ends_with("FLAGS");
+    Some(match name {
+        "RUSTFLAGS" | "RUSTDOCFLAGS" => without(RUST_SIGNS),
+        _ if is_cargo_flags => without(RUST_SIGNS),
+        "NODE_OPTIONS" => all_of(NODE_OPTIONS),
+        "MAKEFLAGS" | "MFLAGS" | "GNUMAKEFLAGS" => {
+            let is_jobs = |word: &str| {
+                let jobs = word.strip_prefix("-j").or(word.strip_prefix("-l")).unwrap_or("x");
+                jobs.bytes().all(|byte| byte.is_ascii_digit())
+            };
+            value.is_some_and(|value| {
+                value.split_whitespace().all(|word| is_jobs(word) || MAKE_OPTIONS.has(word))
+            })
+        }
+        "GOFLAGS" => {
+            without(&["exec", "vettool", "overlay", "modfile", "-ext", "compiler", "pkgdir"])
+        }
+        _ if FLAGS.has(name) => {
+            let loads =
+                ["-fplugin", "-B", "-wrapper", "-specs", "@", "-plugin", "-load", "-fuse-ld"];
+            without(&loads) && value.is_some_and(is_inert)
+        }
+        "LESS" | "MORE" => without(&["+", "!", "k", "-o", "-O", "\n", "lesskey", "LOG", "log"]),
+        "GREP_OPTIONS" | "GZIP" | "MAVEN_OPTS" | "GRADLE_OPTS" | "JAVA_OPTS" | "SBT_OPTS" => {
+            without(&[
+                "agent",
+                "bootclasspath",
+                "-XX",
+                "-Xlog",
+                "-Xrun",
+                "OnError",
+                "OnOutOfMemory",
+                "-D",
+            ])
+        }
+        // Other values name a file to write to.
+        _ if name.starts_with("GIT_TRACE") => {
+            Names("0 1 2 true false").has(value.unwrap_or_default()) || value == Some("")
+        }
+        "DEBIAN_FRONTEND" => {
+            value.is_some_and(|value| value.bytes().all(|b| b.is_ascii_alphabetic()))
+        }
+        _ if name.ends_with("SAN_OPTIONS") => without(&["path", "file", "coverage"]),
+        "JAVA_HOME" => value.is_some_and(|path| {
+            !path.contains("..") && (path.starts_with("/usr/") || path.starts_with("/opt/"))
+        }),
+        "TZ" => value.is_none_or(|value| !value.contains("..")),
+        _ => return None,
+    })
+}
+
+/// What makes the compiler run or load something.
+const RUST_SIGNS: &[&str] =
+    &["linker", "link-arg", "-Z", "load", "sysroot", "@", "plugin", "llvm-args"];
+
+/// Whether a value is a number, a switch or a level, or an address on the network: nothing that can be run.
+fn is_plain(value: &str) -> bool {
+    const WORDS: Names = Names(
+        "true false yes no on off always never auto none all full debug info warn warning error \
+         trace verbose quiet silent test testing development production staging local dev prod \
+         release ci utf-8 UTF-8",
+    );
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,:".contains(&byte));
+    let is_address = value.split_once("://").is_some_and(|(scheme, rest)| {
+        !scheme.is_empty()
+            && scheme != "file"
+            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+')
+            && is_inert(rest)
+            && !rest.contains(char::is_whitespace)
+    });
+    is_number || is_address || WORDS.has(value)
 }
 
 #[cfg(test)]
@@ -97,24 +183,52 @@ mod tests {
 
     #[test]
     fn names_are_sorted_by_what_they_do() {
-        for name in [
-            "PATH",
-            "GTK_MODULES",
-            "LD_PRELOAD",
-            "BASH_FUNC_ls%%",
-            "NPM_CONFIG_SCRIPT_SHELL",
-            "PS4",
-        ] {
-            assert_eq!(effect(name, Some("x")), Effect::Dangerous, "{name}");
+        for seen in [Seen::ByPrograms, Seen::ByTheShell] {
+            for name in [
+                "PATH",
+                "GTK_MODULES",
+                "LD_PRELOAD",
+                "BASH_FUNC_ls%%",
+                "NPM_CONFIG_SCRIPT_SHELL",
+                "npm_config_call",
+                "PS4",
+                "GIT_TRACE2_EVENT",
+                "GNUMAKEFLAGS",
+                "CARGO_BUILD_RUSTFLAGS",
+                "DEPENDENCIES_OUTPUT",
+            ] {
+                assert_eq!(effect(name, Some("linker=x"), seen), Effect::Dangerous, "{name}");
+            }
+            for name in ["PAGER", "GIT_SSH_COMMAND", "CARGO_TARGET_X86_RUNNER", "CC"] {
+                assert_eq!(effect(name, Some("x"), seen), Effect::Command, "{name}");
+            }
+            for name in ["RUST_LOG", "GIT_SHA", "CI", "npm_config_loglevel", "PYTHONUNBUFFERED"] {
+                assert_eq!(effect(name, None, seen), Effect::Harmless, "{name}");
+            }
+            assert_eq!(effect("RUSTFLAGS", Some("-C target-cpu=native"), seen), Effect::Harmless);
+            assert_eq!(effect("RUSTFLAGS", Some("-C linker=./x"), seen), Effect::Dangerous);
+            assert_eq!(effect("RUSTFLAGS", None, seen), Effect::Dangerous);
         }
-        for name in ["PAGER", "GIT_SSH_COMMAND", "CARGO_TARGET_X86_RUNNER", "CC"] {
-            assert_eq!(effect(name, Some("x")), Effect::Command, "{name}");
+    }
+
+    #[test]
+    fn programs_get_only_what_is_known_or_cannot_be_run() {
+        for (name, value) in
+            [("X", "1"), ("PORT", "80"), ("APP_ENV", "test"), ("DB_URL", "pg://h/x")]
+        {
+            assert_eq!(effect(name, Some(value), Seen::ByPrograms), Effect::Harmless, "{name}");
         }
-        for name in ["RUST_LOG", "GIT_SHA", "CI", "npm_config_loglevel", "PYTHONUNBUFFERED"] {
-            assert_eq!(effect(name, None), Effect::Harmless, "{name}");
+        for (name, value) in [("X", "evil"), ("X", "file:///x"), ("X", "a b"), ("U", "x://a;b")] {
+            assert_eq!(effect(name, Some(value), Seen::ByPrograms), Effect::Unknown, "{name}");
+            assert_eq!(effect(name, Some(value), Seen::ByTheShell), Effect::Harmless, "{name}");
         }
-        assert_eq!(effect("RUSTFLAGS", Some("-C target-cpu=native")), Effect::Harmless);
-        assert_eq!(effect("RUSTFLAGS", Some("-C linker=./x")), Effect::Dangerous);
-        assert_eq!(effect("RUSTFLAGS", None), Effect::Dangerous);
+        assert_eq!(effect("X", None, Seen::ByPrograms), Effect::Unknown);
+        assert_eq!(effect("GREP", Some("x"), Seen::ByPrograms), Effect::Command);
+        assert_eq!(effect("GREP", Some("x"), Seen::ByTheShell), Effect::Harmless);
+        for name in ["GIT_FUTURE", "PIP_PYTHON", "CARGO_BUILD_FUTURE"] {
+            assert_eq!(effect(name, Some("x"), Seen::ByPrograms), Effect::Dangerous, "{name}");
+            assert_eq!(effect(name, Some("x"), Seen::ByTheShell), Effect::Harmless, "{name}");
+        }
+        assert_eq!(effect("PYTHONFUTURE", Some("1"), Seen::ByPrograms), Effect::Dangerous);
     }
 }

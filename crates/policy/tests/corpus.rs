@@ -74,8 +74,9 @@ fn the_corpus_is_judged_right() {
 #[test]
 fn attacks_that_once_ran_are_refused() {
     let score = Score::of(include_str!("attacks.jsonl"));
-    score.assert("core", "deny", 0.70);
-    score.assert("core", "allow", 1.0);
-    score.assert("extended", "deny", 0.84);
+    score.assert("core", "deny", 1.0);
+    // One of them passes a folder with other programs to man, and only the run told that it does not use them.
+    score.assert("core", "allow", 0.87);
+    score.assert("extended", "deny", 1.0);
     score.assert("extended", "allow", 1.0);
 }

@@ -227,8 +227,7 @@ fn variables_of_a_request_are_judged_too() {
         policy.judge("ls", "bash", &scene).verdict == Verdict::Allow
     };
     let policy = allow("ls,cat");
-    for (name, value) in [("LANG", "C"), ("MY_OWN", "$(rm x)"), ("GIT_PAGER", "cat"), ("PAGER", "")]
-    {
+    for (name, value) in [("LANG", "C"), ("PORT", "80"), ("GIT_PAGER", "cat"), ("PAGER", "")] {
         assert!(judge(&policy, name, value), "{name}");
     }
     for (name, value) in
@@ -237,6 +236,52 @@ fn variables_of_a_request_are_judged_too() {
         assert!(!judge(&policy, name, value), "{name}");
     }
     assert!(judge(&Policy::default(), "PATH", "."));
+    assert!(judge(&deny("rm"), "MY_OWN", "$(rm x)"));
+    assert!(!judge(&policy, "MY_OWN", "$(rm x)"));
+    assert!(judge(&allow("ls,MY_*=*"), "MY_OWN", "$(rm x)"));
+    assert!(!judge(&allow("ls,MY_OWN=ls"), "MY_OWN", "$(rm x)"));
+}
+
+#[test]
+fn with_an_allow_list_programs_get_only_harmless_variables() {
+    let policy = allow("zgrep,grep,ls,env,export,set,declare,npm,strace,for");
+    all_denied(
+        &policy,
+        &[
+            "GREP=evil zgrep x f.gz",
+            "FUTURE_HOOK=evil npm test",
+            "export FUTURE_HOOK=evil; npm test",
+            "FUTURE_HOOK=evil; export FUTURE_HOOK; npm test",
+            "export FUTURE_HOOK; FUTURE_HOOK=evil; npm test",
+            "export FUTURE_HOOK=1; FUTURE_HOOK=evil; npm test",
+            "declare -x FUTURE_HOOK=evil; npm test",
+            "set -a; FUTURE_HOOK=evil; npm test",
+            "set -o allexport; FUTURE_HOOK=evil; npm test",
+            "env FUTURE_HOOK=evil npm test",
+            "strace -E FUTURE_HOOK=evil npm test",
+            "strace -EFUTURE_HOOK=evil npm test",
+        ],
+    );
+    all_allowed(
+        &policy,
+        &[
+            "FUTURE_HOOK=evil; ls $FUTURE_HOOK",
+            "set -a; PORT=1; npm test",
+            "CI=1 NODE_ENV=test LOG_LEVEL=debug npm test",
+            "DATABASE_URL=postgres://db/x?ssl=1 NPM_TOKEN=abc npm test",
+            "LC_ALL=C TZ=UTC ls",
+            "GREP=grep; export GREP; zgrep x f.gz",
+            "IFS=, ls",
+            "strace -E LANG=C npm test",
+        ],
+    );
+    all_allowed(&allow("npm,FUTURE_*=*"), &["FUTURE_HOOK=evil npm test"]);
+    all_allowed(&allow("*"), &["FUTURE_HOOK=evil npm test"]);
+    all_allowed(&deny("rm"), &["FUTURE_HOOK=evil npm test"]);
+    assert!(
+        refusal(&policy, "FUTURE_HOOK=evil npm test")
+            .ends_with("a rule `FUTURE_HOOK=*` would allow it")
+    );
 }
 
 #[test]

@@ -111,11 +111,13 @@ fn a_name_that_only_the_run_knows_is_refused() {
 #[test]
 fn variables_of_the_request_are_values_like_any_other() {
     let policy = allow("echo");
-    let variables = [("x".to_owned(), "a[$(pwned)]".to_owned()), ("n".to_owned(), "3".to_owned())];
+    let variables =
+        [("LANG".to_owned(), "a[$(pwned)]".to_owned()), ("n".to_owned(), "3".to_owned())];
     let scene = Scene { variables: &variables, ..SCENE };
     let verdict = |text: &str| policy.judge(text, "bash", &scene).verdict;
-    assert_ne!(verdict("echo $((x))"), Verdict::Allow);
+    assert_ne!(verdict("echo $((LANG))"), Verdict::Allow);
     assert_eq!(verdict("echo $((n))"), Verdict::Allow);
+    assert_eq!(verdict("echo $((n += 1))"), Verdict::Allow);
 }
 
 #[test]
@@ -321,12 +323,12 @@ fn builtins_behind_others_are_split_and_run_like_any_command() {
         &policy,
         &[
             "jobs -x pwned",
-            "y='1 PS4=$(pwned)'; builtin export x=$y; set -x; ls",
-            "y='1 PS4=$(pwned)'; type\\set x=$y; set -x; ls",
-            "builtin export x=$(ls)",
+            "y='1 PS4=$(pwned)'; builtin export LANG=$y; set -x; ls",
+            "y='1 PS4=$(pwned)'; type\\set LANG=$y; set -x; ls",
+            "builtin export LANG=$(ls)",
         ],
     );
-    all_allowed(&policy, &["export x=$(ls); jobs -l", "builtin export x=\"$(ls)\""]);
+    all_allowed(&policy, &["export LANG=$(ls); jobs -l", "builtin export LANG=\"$(ls)\""]);
 }
 
 #[test]
@@ -403,6 +405,30 @@ fn files_are_written_only_where_they_really_are() {
             "ln -s a b; echo x > c; cp c d",
             "cd src && echo x > y",
             "cp *.txt backup/; mv -- $(cat x) backup",
+        ],
+    );
+}
+
+#[test]
+fn what_programs_get_is_judged_with_the_values_it_may_have() {
+    let policy = allow("ls,export,set,f,declare");
+    all_allowed(
+        &policy,
+        &[
+            "level=debug; APP_LEVEL=$level ls",
+            "port=80; export PORT=$port; ls",
+            "export i=0; : $((i += 1)); ls",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "tool=/srv/x; APP_TOOL=$tool ls",
+            "f() { APP_TOOL=/srv/x; ls; }; export APP_TOOL; f",
+            "f() { APP_TOOL=/srv/x; ls; }; set -a; f",
+            "f() { APP_TOOL=$1; ls; }; declare -x APP_TOOL; f /srv/x",
+            "APP_TOOL=/srv/x; export APP_TOOL; ls",
+            "export APP_TOOL=1; APP_TOOL+=/srv/x; ls",
         ],
     );
 }

@@ -70,6 +70,17 @@ impl Judge<'_> {
                 self.knowledge.add_value(&name, value.as_ref());
                 self.variable(&name, value.as_ref(), &span)
             }
+            Action::Export { name, value, span } => {
+                self.knowledge.export(&name);
+                match value {
+                    Some(value) => self.variable(&name, Some(&value), &span),
+                    None => self.variable_as_it_is(&name, &span),
+                }
+            }
+            Action::ExportAll => {
+                self.knowledge.export_all();
+                Ok(())
+            }
             Action::SetOnly { name, value, span } => self.variable(&name, value.as_ref(), &span),
             Action::Unset { name } => {
                 self.knowledge.add_value(&name, Some(&Word::known("", call.span())));

@@ -140,7 +140,7 @@ impl Knowledge {
     }
 
     /// The texts a word may become before it is split, if all of them are known and few.
-    pub(super) fn texts(&self, word: &Word) -> Option<Vec<String>> {
+    pub fn texts(&self, word: &Word) -> Option<Vec<String>> {
         let mut fuel = 500;
         self.texts_with(word, &mut fuel)
     }

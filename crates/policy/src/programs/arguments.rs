@@ -198,5 +198,6 @@ fn valued_letter(syntax: &OptionSyntax, beginning: &str) -> Option<String> {
         let takes = syntax.valued.contains(*letter) || syntax.attached.contains(*letter);
         takes || !(syntax.flags.is_empty() || syntax.flags.contains(*letter))
     })?;
-    syntax.valued.contains(letter).then(|| letter.to_string())
+    let takes = syntax.valued.contains(letter) || syntax.attached.contains(letter);
+    takes.then(|| letter.to_string())
 }

@@ -9,6 +9,7 @@ use crate::script::Word;
 pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     let syntax = OptionSyntax {
         valued: "FvfEilW",
+        attached: "dopL",
         long_valued: Names("field-separator assign file exec include load source"),
         stops_at_operand: true,
         ..OptionSyntax::default()
@@ -21,7 +22,10 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
     for argument in arguments {
         match argument {
             Argument::Option { name, value, span } => match (name.as_str(), value) {
-                ("version" | "help" | "V" | "h", None) => return,
+                ("version" | "help" | "V" | "h", None) if call.arguments().len() == 1 => return,
+                ("d" | "o" | "p" | "dump-variables" | "pretty-print" | "profile", Some(file)) => {
+                    actions.push(Action::WriteAside(file));
+                }
                 ("f" | "E" | "i" | "l" | "D" | "W", _) => {
                     return actions.opaque(span, "a program in a file");
                 }

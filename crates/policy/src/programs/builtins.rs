@@ -113,5 +113,9 @@ fn set(actions: &mut Actions<'_>, words: &[Word]) {
         if !shells::are_letters(&letters.replace('o', "")) || !named.iter().all(known) {
             return actions.opaque(word.span.clone(), "it changes how commands are read");
         }
+        let all = |word: &&Word| word.literal().as_deref() == Some("allexport");
+        if text.starts_with('-') && (letters.contains('a') || named.iter().any(all)) {
+            actions.push(Action::ExportAll);
+        }
     }
 }

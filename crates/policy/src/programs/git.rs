@@ -29,9 +29,22 @@ const COMMANDS: Names = Names(
     "core.editor core.pager core.sshcommand core.askpass sequence.editor diff.external pager.",
 );
 
+/// Values of such settings that only show text, or turn it off.
+const VIEWERS: Names = Names("cat less more true false 0 1 yes no on off");
+
+/// Sub-commands that run programs, or change what runs later.
+const RUNNERS: Names = Names(
+    "bugreport citool credential credential-cache credential-store cvsexportcommit cvsimport \
+     cvsserver daemon fetch-pack filter-branch filter-repo for-each-repo gui hook http-backend \
+     imap-send instaweb merge-index mergetool p4 receive-pack remote-ext remote-fd send-email \
+     send-pack shell upload-archive upload-pack web--browse",
+);
+
 /// Long options of sub-commands whose value matters.
-const RUN: Names =
-    Names("upload-pack receive-pack exec extcmd open-files-in-pager config template output");
+const RUN: Names = Names(
+    "upload-pack receive-pack exec extcmd open-files-in-pager config template output \
+     output-directory export-marks prefix remote",
+);
 
 /// The ones whose value is a command.
 const RUN_ONLY: Names = Names("upload-pack receive-pack exec extcmd open-files-in-pager");
@@ -89,8 +102,18 @@ fn subcommand(actions: &mut Actions<'_>, call: &Call<'_>, sub: &str, words: &[Wo
                 return for_each(actions, &words[at + 1..]);
             }
         }
-        "filter-branch" | "instaweb" | "send-email" | "remote-ext" | "daemon" | "shell"
-        | "mergetool" | "credential" | "upload-archive" | "for-each-repo" => {
+        "maintenance" if !words.iter().any(|word| word.text().as_deref() == Some("run")) => {
+            return actions.opaque(call.span(), "commands that run later");
+        }
+        "bundle" => {
+            let is = |at: usize| words.get(at).filter(|word| !word.prefix().starts_with('-'));
+            let creates = is(0).is_some_and(|verb| verb.text().is_none_or(|verb| verb == "create"));
+            let file = words.iter().skip(1).find(|word| !word.prefix().starts_with('-'));
+            file.filter(|_| creates)
+                .into_iter()
+                .for_each(|file| actions.push(Action::WriteAside(file.clone())));
+        }
+        _ if RUNNERS.has(sub) => {
             return actions.opaque(call.span(), "a git sub-command that runs programs");
         }
         _ => {}
@@ -117,7 +140,7 @@ fn letters(sub: &str) -> (&'static str, &'static str, &'static str) {
         "clone" => ("uobcj", "", "u"),
         "ls-remote" => ("uo", "", "u"),
         "grep" => ("efABCm", "O", "O"),
-        "archive" => ("o", "", ""),
+        "archive" | "format-patch" | "mailsplit" | "diagnose" => ("o", "", ""),
         "fetch" | "pull" => ("josX", "S", ""),
         "push" => ("o", "", ""),
         "commit" => ("mFCct", "Su", ""),
@@ -127,7 +150,10 @@ fn letters(sub: &str) -> (&'static str, &'static str, &'static str) {
 
 /// Lists what the options of a sub-command do.
 fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word]) {
-    let dangerous = Names("clone fetch pull push ls-remote rebase grep difftool archive").has(sub);
+    let dangerous =
+        Names("clone fetch pull push ls-remote rebase grep difftool archive init").has(sub);
+    let writes_aside = Names("archive format-patch mailsplit diagnose").has(sub);
+    let mut operands = Vec::new();
     let (valued, attached, run_letters) = letters(sub);
     let syntax = OptionSyntax {
         valued,
@@ -152,9 +178,15 @@ fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word]) {
                     run(actions, value.as_ref(), &span);
                 } else if sub == "clone" && (name == "c" || long("config")) {
                     setting(actions, value.as_ref());
-                } else if long("template") {
+                } else if long("template") && sub != "commit" {
                     return actions.opaque(span, "a setting that can run a program");
-                } else if (long("output") || (sub == "archive" && name == "o"))
+                } else if value.as_ref().is_some_and(|value| value.prefix().contains("::")) {
+                    return actions.opaque(span, "a transport that runs a command");
+                } else if (long("output")
+                    || long("output-directory")
+                    || long("export-marks")
+                    || (long("prefix") && sub == "checkout-index")
+                    || (writes_aside && name == "o"))
                     && let Some(file) = value
                 {
                     actions.push(Action::WriteAside(file));
@@ -164,12 +196,22 @@ fn options(actions: &mut Actions<'_>, sub: &str, words: &[Word]) {
                 let what = "a word that may be an option; put -- before it";
                 return actions.unresolved(word.span, what);
             }
-            Argument::Operand(word) if word.prefix().starts_with("ext::") => {
+            Argument::Operand(word) if word.prefix().contains("ext::") => {
                 return actions.opaque(word.span, "a transport that runs a command");
             }
-            _ => {}
+            Argument::Operand(word) | Argument::Unknown(word) => operands.push(word),
         }
     }
+    // The folder of a new repository.
+    let folder = match sub {
+        "clone" => operands.get(1),
+        "init" => operands.first(),
+        "worktree" if operands.first().and_then(Word::text).as_deref() == Some("add") => {
+            operands.get(1)
+        }
+        _ => None,
+    };
+    folder.into_iter().for_each(|folder| actions.push(Action::Write(folder.clone())));
 }
 
 fn run(actions: &mut Actions<'_>, value: Option<&Word>, span: &Span) {
@@ -199,6 +241,10 @@ fn key_and_value(actions: &mut Actions<'_>, key: &str, value: &Word) {
         return;
     }
     if COMMANDS.has(&key) || (plain && COMMANDS.has(section)) {
+        let shows = value.text().is_some_and(|value| value.is_empty() || VIEWERS.has(&value));
+        if shows && key.contains("pager") {
+            return;
+        }
         return actions.run_text(value, Runner::SH);
     }
     actions.opaque(value.span.clone(), "a git setting that can run a program");
@@ -208,12 +254,25 @@ fn key_and_value(actions: &mut Actions<'_>, key: &str, value: &Word) {
 fn config(actions: &mut Actions<'_>, words: &[Word]) {
     const READS: Names = Names("--get --get-all --get-regexp --list -l --unset --unset-all");
     let mut operands: Vec<&Word> = Vec::new();
+    let mut file = None;
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
         let text = word.text();
         match text.as_deref() {
-            Some("-f" | "--file" | "--type" | "--blob") => at += 1,
+            Some("-f" | "--file") => {
+                file = words.get(at).cloned();
+                at += 1;
+            }
+            Some(option) if option.starts_with("--file=") => {
+                let path = option.strip_prefix("--file=").unwrap_or_default();
+                file = Some(Word::known(path, word.span.clone()));
+            }
+            Some("--type" | "--blob" | "--default" | "--comment" | "--value" | "--url") => at += 1,
+            // Settings in a harmless section would become others.
+            Some(option) if option.contains("rename-section") => {
+                return actions.opaque(word.span.clone(), "a git setting that can run a program");
+            }
             Some("-e" | "--edit") => return actions.opaque(word.span.clone(), "an editor"),
             Some(option) if READS.has(option) && operands.is_empty() => return,
             Some("get" | "list" | "unset") if operands.is_empty() => return,
@@ -223,6 +282,7 @@ fn config(actions: &mut Actions<'_>, words: &[Word]) {
         }
     }
     let [key, value, ..] = operands.as_slice() else { return };
+    file.into_iter().for_each(|file| actions.push(Action::Write(file)));
     match key.text() {
         Some(key) => key_and_value(actions, &key, value),
         None => actions.unresolved(key.span.clone(), "a git setting"),

@@ -10,8 +10,8 @@ use crate::subcommands::after_global_options;
 
 /// Sub-commands of git with an option `--output`.
 const GIT: Names = Names(
-    "archive diff diff-files diff-index diff-tree format-patch log range-diff reflog show stash \
-     whatchanged",
+    "archive blame cherry-pick diff diff-files diff-index diff-pairs diff-tree format-patch log \
+     merge-tree range-diff reflog rev-list show stash whatchanged",
 );
 
 /// Programs of which any operand may name a folder or file to write.

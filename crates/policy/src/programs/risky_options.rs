@@ -2,23 +2,32 @@
 //!
 //! Most of them are rows in [`table`]; a function here handles what does not fit into one.
 
+mod few;
+mod signs;
 mod table;
 
 use super::arguments::{Argument, parse};
-use super::{editors, packages, writers};
+use super::beginnings::beginnings;
+use super::{compilers, databases, editors, make, packages, writers};
 use crate::action::{Action, Actions, Runner};
 use crate::call::{Call, Input};
 use crate::names::Names;
-use crate::paths::Target;
 use crate::script::Word;
-use table::{COMPILERS, COMPRESSORS, GO, RISKY_OPTIONS, RUNNERS, RiskyOptions, SIGNS, SQLITE};
+use crate::subcommands;
+use few::FEW_RISKY_OPTIONS;
+use signs::{ASKING, COMPRESSORS, RUNNERS, SIGNS};
+use table::{RISKY_OPTIONS, RiskyOptions};
 
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let first = call.arguments().first().and_then(Word::text).unwrap_or_default();
-    let asks = Names("--version --help -V").has(&first);
+    let asks = ASKING.has(&first) || (first == "-h" && call.arguments().len() == 1);
     let loader =
-        name.starts_with("ld-linux") || name.starts_with("ld.so") || name.starts_with("ld-musl");
-    if (RUNNERS.has(name) || loader) && !asks {
+        ["ld-linux", "ld.so", "ld-musl", "dh_"].iter().any(|start| name.starts_with(start));
+    // Emulators of other machines, which take a program; `qemu-img` and the like do not.
+    let emulator = name
+        .strip_prefix("qemu-")
+        .is_some_and(|machine| !Names("img io nbd storage-daemon ga edid pr-helper").has(machine));
+    if (RUNNERS.has(name) || loader || emulator) && !asks {
         return actions.opaque(call.span(), "a program that runs others");
     }
     if editors::is_editor(name) {
@@ -26,24 +35,124 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     }
     match name {
         "ed" | "red" => return editors::ed(actions, call),
-        "go" => return go(actions, call),
+        "dc" => return editors::dc(actions, call),
+        "go" => return compilers::go(actions, call),
         "crontab" => return crontab(actions, call),
-        "tar" | "gtar" | "bsdtar" => old_style_tar(actions, call),
+        "tar" => {
+            old_style_tar(actions, call);
+            tar_list(actions, call);
+        }
         "dd" => return writers::inspect(actions, name, call),
         "npm" | "pnpm" | "yarn" => packages::npm(actions, name, call),
         "npx" | "pnpx" | "bunx" | "uvx" => packages::run_package(actions, call.arguments()),
+        "pip" => packages::pip(actions, call),
+        "corepack" => packages::corepack(actions, call),
         _ if packages::is_runner(name) => packages::runner(actions, name, call),
-        "sqlite3" => sqlite(actions, call),
-        "make" | "gmake" if actions.knowledge.has_make_code() => {
-            return actions.opaque(call.span(), "a variable that make runs as code");
+        "rustc" | "rustdoc" | "clippy-driver" => compilers::rustc(actions, call.arguments()),
+        "cargo" => compilers::cargo(actions, call),
+        "rustup" => compilers::rustup(actions, call),
+        "make" => return make::inspect(actions, call),
+        "ip" => return ip(actions, call),
+        "zip" => zip(actions, call),
+        "apt" | "apt-get" | "aptitude" | "apt-cache" => packages::apt(actions, call),
+        "cmake" | "ctest" => cmake(actions, call),
+        "docker" | "podman" | "nerdctl" => docker(actions, call),
+        "gh" | "glab" | "aws" | "systemctl" | "gcloud" | "helm" | "openssl" => {
+            settings(actions, name, call)
         }
-        _ if COMPILERS.0.has(name) => return compiler(actions, call),
+        _ if LINKING.has(name) => return compilers::c(actions, name, call),
         _ => {}
     }
+    databases::inspect(actions, name, call);
+    beginnings(actions, name, call);
     signs(actions, name, call);
     writers::inspect(actions, name, call);
-    if let Some(risky) = RISKY_OPTIONS.iter().find(|risky| risky.names.has(name)) {
+    let rows = RISKY_OPTIONS.iter().chain(FEW_RISKY_OPTIONS);
+    for risky in rows.filter(|risky| risky.names.has(name)) {
         options(actions, risky, name, call);
+    }
+}
+
+/// Compilers and linkers for C.
+const LINKING: Names = Names(
+    "gcc g++ cc c++ cpp clang clang++ clang-cl gfortran gccgo gnat gdc ldc2 dmd icc icx ld ld.lld \
+     lld mold",
+);
+
+/// Sub-commands that change settings or install something that runs later.
+const SETTINGS: &[(&str, Names)] = &[
+    ("gh", Names("alias extension ext config:set codespace")),
+    ("glab", Names("alias config:set")),
+    ("aws", Names("configure:set ssm:start-session")),
+    ("systemctl", Names("edit")),
+    ("gcloud", Names("config:set")),
+    ("helm", Names("plugin")),
+    ("openssl", Names("engine")),
+];
+
+fn settings(actions: &mut Actions<'_>, program: &str, call: &Call<'_>) {
+    let Some((_, refused)) = SETTINGS.iter().find(|(name, _)| *name == program) else { return };
+    let words = call.arguments();
+    let words = subcommands::after_global_options(program, words).unwrap_or(words);
+    let sub = |at: usize| words.get(at).and_then(Word::text).unwrap_or_default();
+    if sub(1) == "list" {
+        return;
+    }
+    if refused.has(&sub(0)) || refused.has(&format!("{}:{}", sub(0), sub(1))) {
+        actions.opaque(call.span(), "a setting that can run a program");
+    }
+}
+
+/// `docker --config folder`, in which plugins and credential helpers are.
+fn docker(actions: &mut Actions<'_>, call: &Call<'_>) {
+    let is_option = |word: &&Word| word.prefix().starts_with('-');
+    let mut options = call.arguments().iter().take_while(is_option);
+    if let Some(word) = options.find(|word| word.prefix().starts_with("--config")) {
+        actions.opaque(word.span.clone(), "settings that can run programs");
+    }
+}
+
+/// `ip netns exec name command`.
+fn ip(actions: &mut Actions<'_>, call: &Call<'_>) {
+    let words = call.arguments();
+    let is = |word: &Word, long: &str| {
+        word.text().is_some_and(|text| text.len() > 1 && long.starts_with(&*text))
+    };
+    let object = words.iter().position(|word| is(word, "netns") || is(word, "vrf"));
+    let verb = words.iter().position(|word| is(word, "exec"));
+    match (object, verb) {
+        (Some(object), Some(verb)) if object < verb => match words.get(verb + 2..) {
+            Some(command) if !command.is_empty() => actions.run(command.to_vec()),
+            _ => {}
+        },
+        _ if words.iter().any(|word| is(word, "-batch") || is(word, "-force")) => {
+            actions.opaque(call.span(), "commands in a file");
+        }
+        _ => {}
+    }
+}
+
+/// `cmake -E env command`, `cmake -D CMAKE_C_COMPILER=x`.
+fn cmake(actions: &mut Actions<'_>, call: &Call<'_>) {
+    const NAMING: [&str; 6] =
+        ["COMPILER", "LAUNCHER", "TOOLCHAIN", "_PROGRAM", "EMULATOR", "LINKER"];
+    for word in call.arguments() {
+        let name = word.prefix();
+        let name = name.split('=').next().unwrap_or_default();
+        if NAMING.iter().any(|sign| name.contains(sign)) {
+            return actions.opaque(word.span.clone(), "a setting that names a program");
+        }
+    }
+}
+
+/// `zip -TT command`, also at the end of other letters.
+fn zip(actions: &mut Actions<'_>, call: &Call<'_>) {
+    let tests = |word: &&Word| {
+        let text = word.prefix();
+        text.starts_with('-') && !text.starts_with("--") && text.contains("TT")
+    };
+    if let Some(word) = call.arguments().iter().find(tests) {
+        actions.opaque(word.span.clone(), "an option that runs a program");
     }
 }
 
@@ -58,6 +167,11 @@ fn options(actions: &mut Actions<'_>, risky: &RiskyOptions, program: &str, call:
         match argument {
             Argument::Option { name, value, span } => {
                 let is = |known: &str| is_option(risky, known, &name);
+                let breaks =
+                    value.as_ref().and_then(Word::text).is_some_and(|it| it.contains('\n'));
+                if breaks && is_pager(program) {
+                    return actions.opaque(span, "a command for the pager");
+                }
                 if risky.run.iter().any(is) {
                     runs = true;
                     match value {
@@ -71,11 +185,10 @@ fn options(actions: &mut Actions<'_>, risky: &RiskyOptions, program: &str, call:
                     && let Some(file) = value
                 {
                     actions.push(Action::Write(file));
-                } else if program.ends_with("make")
-                    && ["f", "file", "makefile"].into_iter().any(is)
-                    && value.is_none_or(|file| is_input(actions, &file))
+                } else if risky.aside.iter().any(is)
+                    && let Some(file) = value
                 {
-                    return actions.opaque(span, "an unknown makefile");
+                    actions.push(Action::WriteAside(file));
                 }
             }
             Argument::Unknown(word)
@@ -91,10 +204,6 @@ fn options(actions: &mut Actions<'_>, risky: &RiskyOptions, program: &str, call:
     if program == "script" && !runs {
         actions.opaque(call.span(), "a shell that reads commands from its input");
     }
-}
-
-fn is_input(actions: &Actions<'_>, file: &Word) -> bool {
-    file.text().is_none_or(|file| file == "-") || actions.knowledge.target(file) != Target::File
 }
 
 fn is_option(risky: &RiskyOptions, known: &str, given: &str) -> bool {
@@ -113,82 +222,16 @@ fn is_compressor(value: &Word) -> bool {
     })
 }
 
-/// Lists what an operand does that is more than a file.
+fn is_pager(program: &str) -> bool {
+    Names("less more most pg").has(program)
+}
+
+/// Refuses a command for a pager: `less '+!x'`.
 fn operand(actions: &mut Actions<'_>, program: &str, word: &Word) {
     let text = word.text().unwrap_or_default();
-    match program {
-        "less" | "more" | "most"
-            if text.starts_with('+') && text.contains(['!', '|', 'v', 's', 'E']) =>
-        {
-            actions.opaque(word.span.clone(), "a command for the pager");
-        }
-        "make" | "gmake" => make_variable(actions, &text, word),
-        _ => {}
-    }
-}
-
-/// `NAME=value` as an argument of make, which runs a value as code when it is used.
-fn make_variable(actions: &mut Actions<'_>, text: &str, word: &Word) {
-    let Some((name, value)) = text.split_once('=') else { return };
-    let runs = name.ends_with('!') || value.contains(['$', '`']) || word.text().is_none();
-    let name = name.trim_end_matches([':', '+', '?', '!', ' ', '\t']);
-    if runs || [".SHELLFLAGS", "SHELL", "MAKEFLAGS", "MAKE"].contains(&name) {
-        return actions.opaque(word.span.clone(), "make can run a variable as code");
-    }
-    let value = Some(Word::known(value.trim(), word.span.clone()));
-    actions.push(Action::SetOnly { name: name.to_owned(), value, span: word.span.clone() });
-}
-
-fn compiler(actions: &mut Actions<'_>, call: &Call<'_>) {
-    for word in call.arguments() {
-        let prefix = word.prefix();
-        let loads = COMPILERS.1.iter().any(|sign| prefix.starts_with(sign));
-        let unknown = word.text().is_none() && prefix.is_empty() && actions.may_be_option(word);
-        if loads || unknown {
-            return actions.opaque(word.span.clone(), "an option that can run a program");
-        }
-    }
-}
-
-/// sqlite3, whose own commands begin with a dot and can be abbreviated.
-fn sqlite(actions: &mut Actions<'_>, call: &Call<'_>) {
-    let input = match &call.input {
-        Input::Text(text) => Some(text.into()),
-        _ => None,
-    };
-    let texts = call.arguments().iter().filter_map(Word::text).chain(input);
-    for text in texts {
-        let own = |line: &str| line.split_whitespace().next().map(str::to_owned);
-        let mut commands = text.lines().filter_map(own).filter(|word| word.starts_with('.'));
-        if commands.any(|word| !SQLITE.has(&word) && !word.contains('/')) {
-            return actions.opaque(call.span(), "one of its own commands that can run a program");
-        }
-    }
-}
-
-fn go(actions: &mut Actions<'_>, call: &Call<'_>) {
-    let words = call.arguments();
-    for (at, word) in words.iter().enumerate() {
-        let Some(text) = word.text() else { continue };
-        let Some(option) = text.strip_prefix('-') else { continue };
-        let option = option.strip_prefix('-').unwrap_or(option);
-        let (name, glued) = option.split_once('=').map_or((option, None), |(n, v)| (n, Some(v)));
-        if text == "--" || text == "-args" {
-            break;
-        }
-        if !GO.has(name) {
-            continue;
-        }
-        let value = match glued {
-            Some(value) => Some(Word::known(value, word.span.clone())),
-            None => words.get(at + 1).cloned(),
-        };
-        match value {
-            Some(value) if ["exec", "toolexec", "vettool"].contains(&name) => {
-                actions.run_text(&value, Runner::SH);
-            }
-            _ => return actions.opaque(word.span.clone(), "an option that can run a program"),
-        }
+    let runs = text.starts_with('+') && text.contains(['!', '|', 'v', 's', 'E']);
+    if runs && is_pager(program) {
+        actions.opaque(word.span.clone(), "a command for the pager");
     }
 }
 
@@ -199,13 +242,42 @@ fn crontab(actions: &mut Actions<'_>, call: &Call<'_>) {
     }
 }
 
+/// `tar -T -`: a list of files may contain options.
+fn tar_list(actions: &mut Actions<'_>, call: &Call<'_>) {
+    let words = call.arguments();
+    let is_verbatim = |word: &Word| {
+        let text = word.text().unwrap_or_default();
+        text == "--null" || text.starts_with("--verb")
+    };
+    let is_list = |(at, word): (usize, &Word)| {
+        let (text, prefix) = (word.text(), word.prefix());
+        let known = text.as_deref().unwrap_or_default();
+        let short = known.starts_with('-') && !known.starts_with("--") && known.ends_with('T');
+        let long = known.starts_with("--files") && !known.contains('=');
+        let glued = match prefix.strip_prefix("--files") {
+            Some(rest) => rest.split_once('=').map(|(_, file)| file),
+            None => prefix.strip_prefix("-T").filter(|_| !short),
+        };
+        let glued = glued.map(|file| match &text {
+            Some(_) => Word::known(file, word.span.clone()),
+            None => Word::unknown(false, word.span.clone()),
+        });
+        let named = words.get(at + 1).filter(|_| short || long).cloned();
+        named.or(glued).is_some_and(|file| actions.knowledge.has_unknown_content(&file))
+    };
+    if !words.iter().any(is_verbatim) && words.iter().enumerate().any(is_list) {
+        let what = "a list of files that may contain options; --verbatim-files-from prevents that";
+        actions.opaque(call.span(), what);
+    }
+}
+
 /// `tar cIf`: letters without a dash, followed by their values.
 fn old_style_tar(actions: &mut Actions<'_>, call: &Call<'_>) {
     let Some(letters) = call.arguments().first().and_then(Word::text) else { return };
     if letters.starts_with('-') {
         return;
     }
-    if letters.contains(['I', 'F']) {
+    if letters.contains(['I', 'F', 'T']) {
         actions.opaque(call.arguments()[0].span.clone(), "an option that runs a program");
     }
 }

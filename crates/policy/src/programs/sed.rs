@@ -28,6 +28,10 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
                     _ if ["help", "version", "sandbox"].contains(&name.as_str()) => return,
                     _ if is("f", "file") => return actions.opaque(span, "a program in a file"),
                     Some(program) if is("e", "expression") => programs.push(program),
+                    // A backup may be in another folder.
+                    Some(suffix) if is("i", "in-place") && suffix.prefix().contains('/') => {
+                        actions.push(Action::WriteAside(suffix));
+                    }
                     _ => {}
                 }
             }

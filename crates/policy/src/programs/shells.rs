@@ -84,8 +84,12 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                     if !known {
                         return actions.opaque(word.span.clone(), "an unknown option");
                     }
+                    if named == "allexport" {
+                        actions.push(Action::ExportAll);
+                    }
                     at += 1;
                 }
+                'a' => actions.push(Action::ExportAll),
                 letter if LETTERS.contains(letter) => {}
                 _ => return actions.opaque(word.span.clone(), "an unknown option"),
             }

@@ -2,7 +2,7 @@
 
 use super::arguments::{Argument, OptionSyntax, parse};
 use crate::action::{Action, Actions, Runner};
-use crate::call::Call;
+use crate::call::{Call, Input};
 use crate::names::Names;
 use crate::script::Word;
 
@@ -27,6 +27,15 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         _ => OptionSyntax { valued: "BbcDFiJloPRSsX", ..OptionSyntax::default() },
     };
     let rest = options(actions, name, &syntax, call.arguments());
+    match &call.input {
+        Input::Text(text) if name == "sftp" && text.contains('!') => {
+            return actions.opaque(call.span(), "one of its own commands that can run a program");
+        }
+        Input::Unknown if name == "sftp" => {
+            return actions.unresolved(call.span(), "commands from its input");
+        }
+        _ => {}
+    }
     let Some((host, rest)) = rest.split_first().filter(|_| name == "ssh") else { return };
     if host.literal().is_none() && actions.may_be_option(host) {
         return actions.unresolved(host.span.clone(), "a word that may be an option");
@@ -64,6 +73,9 @@ fn options(
                 }
                 "F" | "I" | "D" if name != "ssh" || option != "D" => {
                     actions.opaque(span, "a file that can name programs");
+                }
+                "b" if name == "sftp" && value.text().is_none_or(|file| file.contains("/dev/")) => {
+                    actions.opaque(span, "commands from its input");
                 }
                 "S" if name != "ssh" => actions.run_text(&value, Runner::SH),
                 "E" => actions.push(Action::WriteAside(value)),

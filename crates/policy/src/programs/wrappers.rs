@@ -42,7 +42,12 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                 } else if wrapper.enters.has(&name) {
                     actions.push(Action::Enter(value));
                 } else if wrapper.writes.has(&name) {
-                    actions.push(Action::Write(value));
+                    match value.prefix().starts_with(['|', '!']) {
+                        true => actions.opaque(value.span, "its output goes to a command"),
+                        false => actions.push(Action::Write(value)),
+                    }
+                } else if wrapper.sets.has(&name) {
+                    set(actions, &value);
                 } else if wrapper.scripts.has(&name) {
                     return actions.run_text(&value, Runner::SH);
                 }
@@ -61,9 +66,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
 fn run_command(actions: &mut Actions<'_>, wrapper: &Wrapper, mut words: Vec<Word>) {
     let mut at = 0;
     while let Some(word) = words.get(at).filter(|_| wrapper.assigns) {
-        if let Some((name, value)) = assignment(word) {
-            let span = value.span.clone();
-            actions.push(Action::Assign { name, value: Some(value), span });
+        if assignment(word).is_some() {
+            set(actions, word);
         } else if !word.literal().is_some_and(|text| wrapper.skips.has(&text)) {
             break;
         }
@@ -97,6 +101,15 @@ fn run_command(actions: &mut Actions<'_>, wrapper: &Wrapper, mut words: Vec<Word
 fn is_spelled(name: &str, argument: &str) -> bool {
     let dashes = if name.len() == 1 { "-" } else { "--" };
     argument.strip_prefix(dashes) == Some(name)
+}
+
+/// Sets a variable for the command: `NAME=value`.
+fn set(actions: &mut Actions<'_>, word: &Word) {
+    let Some((name, value)) = assignment(word) else { return };
+    let (span, value) = (value.span.clone(), Some(value));
+    let (to, passed) = (name.clone(), value.clone());
+    actions.push(Action::Assign { name, value, span: span.clone() });
+    actions.push(Action::Export { name: to, value: passed, span });
 }
 
 /// The name and value of a word `NAME=value`.

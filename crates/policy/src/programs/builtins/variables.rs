@@ -10,7 +10,7 @@ const NAMES: OptionSyntax = OptionSyntax { stops_at_operand: false, ..OptionSynt
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let words = call.arguments();
     match name {
-        "export" | "declare" | "typeset" | "local" | "readonly" => declare(actions, call),
+        "export" | "declare" | "typeset" | "local" | "readonly" => declare(actions, name, call),
         "read" => {
             all(actions, words, &OptionSyntax { valued: "adinNptu", flags: "ersE", ..NAMES }, "a")
         }
@@ -73,10 +73,10 @@ fn evaluate(actions: &mut Actions<'_>, text: &str, word: &Word) {
 }
 
 /// `export` and the like: assignments as arguments.
-fn declare(actions: &mut Actions<'_>, call: &Call<'_>) {
+fn declare(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     // Behind another builtin or in quotes, its arguments are split like those of any command.
     let splits = call.wrappers > 0 || !call.words[0].is_plain();
-    let mut attributes = String::new();
+    let (mut attributes, mut exports) = (String::new(), name == "export");
     for word in call.arguments() {
         let (prefix, text) = (word.prefix(), word.text());
         if let Some(letters) = prefix.strip_prefix(['-', '+']) {
@@ -87,6 +87,7 @@ fn declare(actions: &mut Actions<'_>, call: &Call<'_>) {
             if letters.contains(['f', 'F', 'n']) {
                 return actions.opaque(word.span.clone(), "a name can stand for another");
             }
+            exports |= letters.contains('x') && prefix.starts_with('-');
             // Bash evaluates numbers, and arrays given as text.
             if letters.contains(['i', 'a', 'A']) {
                 actions.push(Action::EvaluateVariables);
@@ -113,8 +114,11 @@ fn declare(actions: &mut Actions<'_>, call: &Call<'_>) {
             let Some(text) = text else {
                 return actions.unresolved(word.span.clone(), "the name of a variable");
             };
-            // Without a value it only becomes visible to other processes; its value was judged before.
             attribute(actions, &attributes, &text, word);
+            if exports {
+                let (name, span) = (text.into_owned(), word.span.clone());
+                actions.push(Action::Export { name, value: None, span });
+            }
             continue;
         };
         let value = after_equals(word).filter(|_| !name.ends_with('+') && !name.contains('['));
@@ -124,6 +128,10 @@ fn declare(actions: &mut Actions<'_>, call: &Call<'_>) {
             && let Some(value) = &value
         {
             fill(actions, value);
+        }
+        if exports {
+            let (name, value) = (name.clone(), value.clone());
+            actions.push(Action::Export { name, value, span: word.span.clone() });
         }
         actions.push(Action::Assign { name, value, span: word.span.clone() });
     }

@@ -15,11 +15,13 @@ pub struct RiskyOptions {
     pub refuse: Names,
     /// Options whose value is a file the program writes.
     pub write: Names,
+    /// Options whose value is a file the program writes although that is not what it is for.
+    pub aside: Names,
     /// Whether long options can be abbreviated, as with GNU programs.
     pub abbreviates: bool,
 }
 
-const PLAIN: OptionSyntax = OptionSyntax {
+pub const PLAIN: OptionSyntax = OptionSyntax {
     valued: "",
     attached: "",
     flags: "",
@@ -35,12 +37,13 @@ const NONE: RiskyOptions = RiskyOptions {
     run: Names(""),
     refuse: Names(""),
     write: Names(""),
+    aside: Names(""),
     abbreviates: true,
 };
 
 pub const RISKY_OPTIONS: &[RiskyOptions] = &[
     RiskyOptions {
-        names: Names("tar gtar bsdtar"),
+        names: Names("tar"),
         syntax: OptionSyntax {
             valued: "bCfFgHIKLNTVX",
             long_valued: Names(
@@ -74,7 +77,7 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
         ..NONE
     },
     RiskyOptions {
-        names: Names("sort gsort"),
+        names: Names("sort"),
         syntax: OptionSyntax {
             valued: "koStT",
             long_valued: Names(
@@ -88,7 +91,7 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
         ..NONE
     },
     RiskyOptions {
-        names: Names("rg ripgrep"),
+        names: Names("rg"),
         syntax: OptionSyntax {
             valued: "ABCEMTdefgjmrt",
             long_valued: Names(
@@ -102,7 +105,7 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
         ..NONE
     },
     RiskyOptions {
-        names: Names("split gsplit"),
+        names: Names("split"),
         syntax: OptionSyntax {
             valued: "abCnlt",
             long_valued: Names("filter lines bytes"),
@@ -134,36 +137,38 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
             ),
             ..PLAIN
         },
-        refuse: Names("k lesskey-file lesskey-src lesskey-content"),
+        refuse: Names("k T lesskey-file lesskey-src lesskey-content tag-file"),
         write: Names("o O log-file LOG-FILE"),
         ..NONE
     },
     RiskyOptions {
         names: Names("zip"),
-        syntax: OptionSyntax { long_valued: Names("unzip-command"), ..PLAIN },
-        refuse: Names("unzip-command"),
-        ..NONE
-    },
-    RiskyOptions {
-        names: Names("make gmake"),
         syntax: OptionSyntax {
-            valued: "CfIjloWE",
-            long_valued: Names("directory file makefile eval include-dir"),
+            valued: "btnixOPsS",
+            long_valued: Names("unzip-command temp-path output-file logfile-path"),
             ..PLAIN
         },
-        refuse: Names("E eval"),
+        refuse: Names("unzip-command"),
+        write: Names("O output-file logfile-path"),
         ..NONE
     },
     RiskyOptions {
-        names: Names("wget"),
+        names: Names("wget wget2"),
         syntax: OptionSyntax {
-            valued: "aeoOitTUPQBSwAR",
-            long_valued: Names("use-askpass execute config output-document output-file"),
+            valued: "aeoOitTUPQBwARDIlX",
+            long_valued: Names(
+                "use-askpass execute config output-document output-file append-output \
+                 rejected-log save-cookies warc-file hsts-file directory-prefix header user-agent \
+                 post-data post-file input-file",
+            ),
             ..PLAIN
         },
         run: Names("use-askpass"),
         refuse: Names("e execute config"),
-        write: Names("O output-document o output-file a append-output"),
+        write: Names(
+            "O output-document o output-file a append-output rejected-log save-cookies warc-file \
+             hsts-file P directory-prefix",
+        ),
         ..NONE
     },
     RiskyOptions {
@@ -171,13 +176,17 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
         syntax: OptionSyntax {
             valued: "AbcCdDeEFhHKmoPQrTuUwxXyYz",
             long_valued: Names(
-                "config output data header request user engine dump-header cookie-jar trace \
-                 trace-ascii stderr output-dir",
+                "alt-svc config cookie cookie-jar data data-binary data-raw data-urlencode \
+                 dump-header engine etag-compare etag-save form header hsts libcurl max-time output \
+                 output-dir proxy request retry stderr trace trace-ascii upload-file url user \
+                 user-agent write-out",
             ),
+            exact: Names("proxy-insecure trace-time trace-ids"),
             ..PLAIN
         },
-        refuse: Names("K config engine"),
-        write: Names("o output D dump-header c cookie-jar trace trace-ascii stderr output-dir"),
+        refuse: Names("K config engine expand-output expand-config"),
+        write: Names("o output D dump-header c cookie-jar output-dir"),
+        aside: Names("libcurl etag-save hsts alt-svc trace trace-ascii stderr"),
         ..NONE
     },
     RiskyOptions {
@@ -209,7 +218,7 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
     RiskyOptions {
         names: Names("cargo"),
         syntax: OptionSyntax { valued: "pjFZ", long_valued: Names("config"), ..PLAIN },
-        refuse: Names("config"),
+        refuse: Names("config Z"),
         abbreviates: false,
         ..NONE
     },
@@ -248,7 +257,7 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
         ..NONE
     },
     RiskyOptions {
-        names: Names("nc ncat netcat"),
+        names: Names("nc"),
         syntax: OptionSyntax {
             valued: "ceIioOpPqsTVwXx",
             long_valued: Names("exec sh-exec"),
@@ -258,44 +267,3 @@ pub const RISKY_OPTIONS: &[RiskyOptions] = &[
         ..NONE
     },
 ];
-
-/// Programs that run commands in ways that cannot be judged. Only `--version` and the like are fine.
-pub const RUNNERS: Names = Names(
-    "at batch bwrap daemonize entr expect firejail gdb lldb ltrace-ng machinectl nsenter proot \
-     rlwrap run-parts socat screen start-stop-daemon systemd-nspawn systemd-run unshare setarch \
-     perf sg heaptrack cpulimit trickle catatonit s6-setuidgid setuidgid chpst softlimit envdir \
-     torify tsocks systemd-inhibit caffeinate chronic ifne hyperfine watchexec nodemon \
-     cross-env dotenv direnv fakechroot schroot gamemoderun mangohud dtach abduco lxc-attach \
-     i386 i486 i586 i686 x86_64 linux32 linux64 uname26 dbus-launch ssh-agent",
-);
-
-/// Compilers, and the beginnings of arguments that make them run or load something.
-pub const COMPILERS: (Names, Names) = (
-    Names("gcc g++ cc c++ cpp clang clang++ gfortran"),
-    Names("-wrapper -fplugin -B -specs --specs @ -fuse-ld=/ -Wl,-plugin -Xclang -load -Xlinker"),
-);
-
-/// Commands of sqlite3 that run and write nothing.
-pub const SQLITE: Names = Names(
-    ".databases .dump .exit .fullschema .headers .help .indexes .mode .nullvalue .print .quit \
-     .schema .separator .show .stats .tables .timer .width",
-);
-
-/// Texts in an argument or in the input that make a program run another.
-pub const SIGNS: &[(Names, &[&str])] = &[
-    (Names("sqlite3"), &["load_extension", "edit(", "writefile("]),
-    (
-        Names("psql mysql mariadb"),
-        &["\\!", "\\copy", "\\g |", "\\o |", "\\i", "system ", "program '"],
-    ),
-    (Names("zip"), &["-tt"]),
-    (Names("rustc"), &["linker="]),
-    (Names("npm pnpm yarn"), &["scripts."]),
-];
-
-/// Options of go that name a program, as the next word or after `=`.
-pub const GO: Names = Names("exec toolexec vettool modfile overlay");
-
-/// Compressors, which are harmless as the value of `tar -I`.
-pub const COMPRESSORS: Names =
-    Names("gzip bzip2 xz zstd lz4 pigz pixz pbzip2 lzip lzma zstdmt brotli compress");

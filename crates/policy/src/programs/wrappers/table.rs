@@ -29,8 +29,10 @@ pub struct Wrapper {
     pub splits: Names,
     /// Options whose value is the directory the command runs in.
     pub enters: Names,
-    /// Options whose value is a file it writes.
+    /// Options whose value is a file it writes, or a command after `|`.
     pub writes: Names,
+    /// Options whose value is `NAME=value` for the command.
+    pub sets: Names,
 }
 
 const STRICT: OptionSyntax = OptionSyntax::STRICT;
@@ -48,6 +50,7 @@ const PLAIN: Wrapper = Wrapper {
     splits: Names(""),
     enters: Names(""),
     writes: Names(""),
+    sets: Names(""),
 };
 
 pub const WRAPPERS: &[Wrapper] = &[
@@ -126,10 +129,56 @@ pub const WRAPPERS: &[Wrapper] = &[
     },
     Wrapper {
         names: Names("strace ltrace"),
-        options: OptionSyntax { valued: "aeEIPsSuUX", flags: "bcCdDfFhiknNqrtTvwxyYzZ", ..STRICT },
+        options: OptionSyntax {
+            valued: "abeEIoOPpsSuUX",
+            flags: "AcCdDfhiknNqrtTvwxyYzZ",
+            long_valued: Names(
+                "env output columns string-limit trace signal status abbrev verbose raw inject \
+                 fault summary-sort-by trace-path const-print-style user interruptible",
+            ),
+            long_flags: Names(
+                "follow-forks output-separately output-append-mode quiet summary summary-only \
+                 no-abbrev strings-in-hex debug absolute-timestamps relative-timestamps \
+                 syscall-times successful-only failed-only decode-fds stack-traces syscall-number",
+            ),
+            ..STRICT
+        },
+        writes: Names("o output"),
+        sets: Names("E env"),
         ..PLAIN
     },
-    Wrapper { names: Names("fakeroot dbus-run-session"), ..PLAIN },
+    Wrapper { names: Names("fakeroot dbus-run-session zrun lckdo solo"), ..PLAIN },
+    Wrapper {
+        names: Names("sshpass"),
+        options: OptionSyntax { valued: "dfpP", flags: "ev", ..STRICT },
+        ..PLAIN
+    },
+    Wrapper {
+        names: Names("systemd-cat"),
+        options: OptionSyntax {
+            valued: "tp",
+            long_valued: Names("identifier priority stderr-priority level-prefix namespace"),
+            ..STRICT
+        },
+        ..PLAIN
+    },
+    Wrapper {
+        names: Names("logsave"),
+        options: OptionSyntax { flags: "asv", ..STRICT },
+        operands: 1,
+        ..PLAIN
+    },
+    Wrapper {
+        names: Names("aa-exec runcon"),
+        options: OptionSyntax {
+            valued: "pnturl",
+            flags: "dvci",
+            long_valued: Names("profile namespace type user role range"),
+            long_flags: Names("immediate debug verbose"),
+            ..STRICT
+        },
+        ..PLAIN
+    },
     Wrapper {
         names: Names("choom"),
         options: OptionSyntax { valued: "np", long_valued: Names("adjust pid"), ..STRICT },
@@ -154,6 +203,8 @@ pub const WRAPPERS: &[Wrapper] = &[
     Wrapper {
         names: Names("valgrind"),
         options: OptionSyntax { flags: "vqd", long_flags: Names(""), ..STRICT },
+        writes: Names("log-file xml-file"),
+        scripts: Names("db-command"),
         ..PLAIN
     },
     Wrapper {

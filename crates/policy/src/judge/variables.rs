@@ -1,0 +1,67 @@
+//! Judges the variables that a request sets, by what programs do with them.
+
+use super::{Judge, Ruling};
+use crate::denial::Why;
+use crate::identity;
+use crate::names::Names;
+use crate::rule::Rule;
+use crate::script::{Shell, Span, Word};
+use crate::variables::{Effect, Seen, effect};
+
+/// Commands that are harmless as the value of any variable: they show, compile, or do nothing.
+const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
+
+impl Judge<'_> {
+    /// Judges a variable that gets a value, which is `None` if only the run will know it.
+    pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
+        let seen = match self.knowledge.is_exported(name) {
+            true => Seen::ByPrograms,
+            false => Seen::ByTheShell,
+        };
+        self.variable_for(name, value, span, seen)
+    }
+
+    /// Judges a variable that programs get with the value it has.
+    pub(super) fn variable_as_it_is(&mut self, name: &str, span: &Span) -> Ruling {
+        let texts = self.knowledge.possible_texts(&Word::variable(name, span.clone()));
+        if texts.is_empty() {
+            return self.variable(name, None, span);
+        }
+        let mut values = texts.into_iter().map(|text| Word::known(text, span.clone()));
+        values.try_for_each(|value| self.variable(name, Some(&value), span))
+    }
+
+    pub(super) fn variable_for(
+        &mut self,
+        name: &str,
+        value: Option<&Word>,
+        span: &Span,
+        seen: Seen,
+    ) -> Ruling {
+        let unclear = value.filter(|value| value.text().is_none() && !value.has_braces());
+        if let Some(texts) = unclear.and_then(|value| self.knowledge.texts(value)) {
+            let mut values = texts.into_iter().map(|text| Word::known(text, span.clone()));
+            return values.try_for_each(|value| self.variable_for(name, Some(&value), span, seen));
+        }
+        let known = value.and_then(Word::text);
+        let rules = &self.policy.allow;
+        if rules.iter().any(|rule| rule.allows_variable(name, known.as_deref())) {
+            return Ok(());
+        }
+        let is_harmless = |value: &str| value.is_empty() || KNOWN.has(identity::program(value));
+        match (effect(name, known.as_deref(), seen), value) {
+            (Effect::Harmless, _) => Ok(()),
+            (Effect::Unknown, _) if rules.is_empty() => Ok(()),
+            (Effect::Unknown, _) if rules.iter().any(Rule::is_everything) => Ok(()),
+            (Effect::Unknown, _) => {
+                Err(self.deny(span.clone(), Why::VariableNotAllowed { name: name.to_owned() }))
+            }
+            (Effect::Command, Some(_)) if known.as_deref().is_some_and(is_harmless) => Ok(()),
+            (Effect::Command, Some(value)) if known.is_some() => {
+                self.new_shell(&known.unwrap_or_default(), Shell::Sh, value.span.clone())
+            }
+            _ if self.allows_opaque() => Ok(()),
+            _ => Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() })),
+        }
+    }
+}
