@@ -181,6 +181,24 @@ fn what_is_typed_for_other_programs_is_not() {
     assert_eq!(told["output"], "rm -rf x\n");
 }
 
+#[test]
+fn what_is_typed_for_a_pager_only_moves_and_searches() {
+    let mut server = Server::start(&["--deny", "rm"]);
+    let id = start(&mut server, "less /etc/passwd");
+    type_until(&mut server, json!({"job_id": id}), "root");
+    let refused = server.tool("write_job", json!({"job_id": id, "text": "!id\n"}));
+    assert_eq!(refused["isError"], true, "{refused}");
+    let left = json!({"job_id": id, "text": "/root\nq", "wait_for": "exit"});
+    assert_eq!(tool(&mut server, "write_job", left)["state"], "exited");
+}
+
+#[test]
+fn with_a_policy_pagers_run_nothing_and_shells_recall_nothing() {
+    let command = json!({"command": "echo \"$LESSSECURE,${histchars-unset}\""});
+    assert_eq!(Server::start(&["--deny", "rm"]).call(command.clone())["output"], "1,\n");
+    assert_eq!(Server::start(&[]).call(command)["output"], ",unset\n");
+}
+
 /// A program that prints the next part whenever it is given a line.
 fn start_in_steps(server: &mut Server, tty: bool, steps: &[&str]) -> Value {
     let steps: Vec<_> = steps.iter().map(|step| format!("printf '{step}'; read line")).collect();

@@ -62,7 +62,8 @@ pub enum Error {
     )]
     SessionAlreadyRuns { name: String },
     #[error(
-        "{program} executes its input, and the policy can judge only text and the enter key; send no other keys"
+        "{program} executes its input, or may, and the policy cannot judge these keys; send text and the enter key, \
+         and send no other keys"
     )]
     UnjudgeableKeys { program: String },
     #[error(

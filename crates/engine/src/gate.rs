@@ -28,6 +28,10 @@ use crate::settings::Settings;
 /// The `TERM` of commands that run in a terminal.
 const TERMINAL: &str = "xterm-256color";
 
+/// Variables that keep pagers from running commands, and interactive shells from recalling earlier ones. With a policy,
+/// what is typed into them would otherwise run more than it says.
+const GUARDS: [(&str, &str); 2] = [("LESSSECURE", "1"), ("histchars", "")];
+
 /// The owner of the login shell in the audit trail.
 const LOGIN: &str = "login_env";
 
@@ -216,6 +220,9 @@ impl Gate<'_> {
         let environment = request.environment.into_iter();
         let environment = environment.map(|(name, value)| (name.into(), Some(value.into())));
         let mut environment: Vec<(OsString, Option<OsString>)> = environment.collect();
+        if self.settings.policy.restricts() {
+            environment.extend(GUARDS.map(|(name, value)| (name.into(), Some(value.into()))));
+        }
         let stdin = match request.input {
             Some(Input::Terminal(TerminalSize { rows, columns })) => {
                 if !environment.iter().any(|(name, _)| name == "TERM") {

@@ -250,7 +250,17 @@ impl<'a> Judge<'a> {
 
     /// Whether the script's input is typed and judged then, and nothing in the script can change that.
     fn is_typed(&self) -> bool {
-        self.scene.typed && !self.text.trim().contains(INDIRECT)
+        self.scene.typed && is_one_command(self.text)
+    }
+
+    /// Judges what a program does that already runs and reads this input.
+    pub fn input(&mut self, name: &str, text: &str) -> Ruling {
+        let words = [Word::known(name, 0..name.len())];
+        self.settle(|judge| {
+            let (input, shell) = (Input::Text(text.to_owned()), judge.shell);
+            let call = Call { words: &words, input, listing: Listing::No, shell, wrappers: 0 };
+            judge.actions(name, &call)
+        })
     }
 
     /// Judges a command and all it runs.
@@ -394,8 +404,10 @@ impl<'a> Judge<'a> {
 /// Builtins that no allow list has to name.
 const HARMLESS: Names = Names("cd true false : test [ pwd exit return break continue wait");
 
-/// A text without any of these is a single command that reads what the script reads.
-const INDIRECT: [char; 10] = ['<', '>', '|', '&', ';', '(', '{', '$', '`', '\n'];
+/// Whether a text is certainly a single command that reads what the script reads.
+pub fn is_one_command(text: &str) -> bool {
+    !text.trim().contains(['<', '>', '|', '&', ';', '(', '{', '$', '`', '\n'])
+}
 
 /// Builtins that some modes look up before functions.
 const SPECIAL: Names = Names(

@@ -10,8 +10,8 @@
 //! rules refuses nothing.
 //!
 //! To teach it a program, see the table in `programs.rs`. A wrapper, which runs the command after it like `sudo` or
-//! `timeout`, is one row in `programs/wrappers/table.rs`. Variables are in `variables/table.rs`, and names
-//! such as `gcc-12` in `identity.rs`.
+//! `timeout`, is one row in `programs/wrappers/table.rs`. Variables are in `variables/table.rs`, names such as
+//! `gcc-12` in `identity.rs`, and `typing.rs` judges what is typed into programs that already run.
 //!
 //! Arrows run one way: judge → programs → action → knowledge → script, and judge → lock → rule → subcommands → script.
 //!
@@ -35,15 +35,16 @@ mod rule;
 mod script;
 mod subcommands;
 mod threats;
+mod typing;
 mod variables;
 
 pub use denial::{Denial, Why};
 pub use lock::{Lock, LockedProgram, MayRun};
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
-pub use programs::reads_programs;
 pub use rule::{Rule, RuleError, glob};
 pub use script::{MAX_TEXT, Shell, Span};
 pub use threats::Threat;
+pub use typing::{Reader, TypedText, TypingError};
 
 use judge::{Judge, Ruling};
 
@@ -120,6 +121,22 @@ impl Policy {
             false => judge.program(&words),
         };
         self.conclude(judge, ruling, scene)
+    }
+
+    /// Judges the input of a program that already runs, and returns what may be executed for it.
+    fn judge_input(
+        &self,
+        name: &str,
+        text: &str,
+        scene: &Scene<'_>,
+    ) -> Result<Option<Lock>, Denial> {
+        let scene = Scene { typed: scene.typed && judge::is_one_command(text), ..*scene };
+        let mut judge = Judge::new(self, &scene, name);
+        let ruling = judge.input(name, text);
+        match self.conclude(judge, ruling, &scene) {
+            Judgement { verdict: Verdict::Allow, lock, .. } => Ok(lock),
+            Judgement { verdict: Verdict::Deny(denial), .. } => Err(denial),
+        }
     }
 
     /// Judges the request's variables, and turns the ruling into a judgement.

@@ -124,6 +124,11 @@ impl WorkingDirectories {
     }
 }
 
+/// What a path leads to for a program in a directory that nobody knows.
+pub fn target_anywhere(path: &str) -> Target {
+    WorkingDirectories::default().target(&Word::known(path, 0..0))
+}
+
 /// What a plain path leads to.
 fn target(path: &str) -> Target {
     let descriptor = path.strip_prefix("/dev/fd/").or_else(|| {

@@ -42,14 +42,10 @@ use crate::identity;
 use crate::knowledge::Knowledge;
 use crate::paths::Target;
 
-pub use interpreters::{is_interpreter, runs_anything};
+pub use databases::is_database;
+pub use editors::is_editor;
+pub use interpreters::{is_inline_option, is_interpreter, runs_anything};
 pub use shells::is_shell;
-
-/// Whether a program runs what it reads: a shell, an interpreter.
-pub fn reads_programs(name: &str) -> bool {
-    let name = identity::program(name);
-    is_shell(name) || runs_anything(name)
-}
 
 /// All that a command does besides running its own program, in order.
 pub fn actions(name: &str, call: &Call<'_>, knowledge: &Knowledge) -> Vec<Action> {

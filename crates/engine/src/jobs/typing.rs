@@ -1,4 +1,4 @@
-//! Judges what is typed into jobs: for a shell or an interpreter it is a program.
+//! Judges what is typed into jobs: shells and interpreters run it, and others may.
 //!
 //! All text typed so far is judged together, because the reader executes it as one program. So the engine must know all
 //! of it: once another server has typed into the job, nothing more can be judged. What people type does not count.
@@ -6,13 +6,10 @@
 use std::sync::PoisonError;
 
 use mcpz_agent::InputReader;
-use mcpz_policy::{Judgement, Lock, Policy, Scene, Verdict, reads_programs};
+use mcpz_policy::{Lock, Policy, Reader, Scene, TypedText, TypingError};
 
 use super::{Job, JobState};
 use crate::error::Error;
-
-/// Ends the here-document in which typed text is judged.
-const END: &str = "MCPZ_END_OF_INPUT";
 
 /// What to type: text, then keys, then the end of input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,9 +33,11 @@ impl Typing {
         [self.text.as_bytes(), &self.pressed].concat()
     }
 
-    /// Whether it consists of text and the enter key only.
-    fn is_plain(&self) -> bool {
-        self.keys.iter().all(|key| key.eq_ignore_ascii_case("enter"))
+    /// The text, with a line break for each enter key.
+    fn lines(&self) -> String {
+        let enters = self.keys.iter().filter(|key| key.eq_ignore_ascii_case("enter"));
+        let breaks = "\n".repeat(enters.count());
+        [self.text.replace('\r', "\n"), breaks].concat()
     }
 }
 
@@ -52,14 +51,13 @@ pub struct Typed {
 }
 
 impl Job {
-    /// Refuses what the policy denies to one of these interpreters, and keys other than enter, whose effect nobody can
-    /// predict. Otherwise calls `type_it` with the number of bytes that must have been written before and with what may
-    /// be executed for it, and remembers the text.
+    /// Refuses what the policy does not let one of these programs read. Otherwise calls `type_it` with the number of
+    /// bytes that must have been written before and with what may be executed for it, and remembers the text.
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
         scene: &Scene<'_>,
-        (typing, readers): (&Typing, Vec<String>),
+        (typing, readers): (&Typing, Vec<InputReader>),
         type_it: impl FnOnce(Option<u64>, Vec<Lock>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let bytes = typing.bytes();
@@ -71,22 +69,22 @@ impl Job {
             return Ok(());
         }
         if self.life.borrow().written > before {
-            return Err(Error::TypedElsewhere { program: readers.join(", ") });
+            return Err(Error::TypedElsewhere { program: names(&readers) });
         }
-        let text = String::from_utf8_lossy(&bytes);
-        let edits = |c: char| c.is_control() && !"\n\r".contains(c);
-        if !typing.is_plain() || text.contains(edits) || text.contains(END) {
-            return Err(Error::UnjudgeableKeys { program: readers.join(", ") });
-        }
-        let whole = format!("{}{}", typed.program, text.replace('\r', "\n"));
+        let whole = [typed.program.as_str(), &typing.lines()].concat();
         let mut locks = Vec::new();
-        for reader in readers {
-            let script = format!("{reader} <<'{END}'\n{whole}\n{END}\n");
-            let Judgement { verdict, lock, .. } = policy.judge(&script, "bash", scene);
-            if let Verdict::Deny(denial) = verdict {
-                return Err(Error::Refused(denial));
+        for reader in &readers {
+            let arguments = arguments(reader);
+            let (new, keys, terminal) = (&*typing.text, &*typing.keys, self.has_terminal());
+            let text = TypedText { whole: &whole, new, keys, terminal };
+            let reader = Reader { name: &reader.name, arguments: &arguments };
+            match policy.judge_typed(&reader, &text, scene) {
+                Ok(lock) => locks.extend(lock),
+                Err(TypingError::Denied(denial)) => return Err(Error::Refused(denial)),
+                Err(TypingError::Keys) => {
+                    return Err(Error::UnjudgeableKeys { program: names(&readers) });
+                }
             }
-            locks.extend(lock);
         }
         // Before it is remembered: text that was not typed must not precede the next one.
         type_it(Some(before), locks)?;
@@ -94,28 +92,28 @@ impl Job {
         Ok(())
     }
 
-    /// The names of its interpreters that read input as a program.
-    pub(crate) async fn interpreters(&self) -> Result<Vec<String>, Error> {
-        let readers = match self.controls.inspector().readers().await {
+    /// The programs that read its input as more than data.
+    pub(crate) async fn interpreters(&self) -> Result<Vec<InputReader>, Error> {
+        let mut readers = match self.controls.inspector().readers().await {
             Some(readers) => readers,
             None if self.state() != JobState::Running => Vec::new(),
             None => return Err(Error::ReadersUnknown),
         };
-        let taking = readers.into_iter().filter(|reader| !has_program_argument(reader));
-        let mut names: Vec<_> =
-            taking.map(|reader| reader.name).filter(|name| reads_programs(name)).collect();
-        names.sort();
-        names.dedup();
-        Ok(names)
+        readers.retain(|reader| {
+            !Reader { name: &reader.name, arguments: &arguments(reader) }.reads_data()
+        });
+        Ok(readers)
     }
 }
 
-/// Whether it got its program when it was started: `sh -c text`, `python3 file`.
-fn has_program_argument(reader: &InputReader) -> bool {
-    let mut arguments = reader.arguments.iter().filter(|word| !word.is_empty());
-    let given = |word: &Vec<u8>| {
-        matches!(word.as_slice(), b"-c" | b"-e" | b"-m") || !word.starts_with(b"-")
-    };
-    let interactive = reader.arguments.iter().any(|word| word == b"-i");
-    !interactive && arguments.any(given)
+fn arguments(reader: &InputReader) -> Vec<String> {
+    reader.arguments.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// The names of the programs, for messages.
+fn names(readers: &[InputReader]) -> String {
+    let mut names: Vec<_> = readers.iter().map(|reader| &*reader.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
 }

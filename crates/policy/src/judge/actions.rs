@@ -82,6 +82,10 @@ impl Judge<'_> {
                 Ok(())
             }
             Action::SetOnly { name, value, span } => self.variable(&name, value.as_ref(), &span),
+            // The engine sets these to keep programs from running what is typed.
+            Action::Unset { name } if ["LESSSECURE", "histchars"].contains(&name.as_str()) => {
+                self.variable(&name, None, &call.span())
+            }
             Action::Unset { name } => {
                 self.knowledge.add_value(&name, Some(&Word::known("", call.span())));
                 Ok(())

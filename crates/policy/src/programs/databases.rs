@@ -23,6 +23,10 @@ const PSQL: Names = Names(
 
 const NOT_JUDGED: &str = "one of its own commands that can run a program";
 
+pub fn is_database(name: &str) -> bool {
+    Names("sqlite3 sqlite sqlcipher duckdb psql mysql").has(name)
+}
+
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     match name {
         "sqlite3" | "sqlite" | "sqlcipher" | "duckdb" => sqlite(actions, call),

@@ -42,6 +42,12 @@ pub fn is_interpreter(name: &str) -> bool {
     interpreter(name).is_some()
 }
 
+/// Whether an option of an interpreter or shell takes a program: `-c`, `-e`, `-m`.
+pub fn is_inline_option(name: &str, option: &str) -> bool {
+    let is_module = option == "-m" && Names("python pypy").has(name);
+    is_module || is_inline(interpreter(name).unwrap_or(Names("-c")), option)
+}
+
 /// Whether a rule that allows the program allows everything.
 pub fn runs_anything(name: &str) -> bool {
     interpreter(name).is_some() || RUNNERS.has(name)
