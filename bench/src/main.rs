@@ -14,6 +14,7 @@ mod guest;
 mod hardship;
 mod http;
 mod judging;
+mod lock;
 mod minimal;
 mod picture;
 mod processes;
@@ -103,6 +104,7 @@ impl Bench {
             company::measure,
             soak::measure,
             judging::measure,
+            lock::measure,
         ];
         let mut rows = Vec::new();
         for part in parts {
