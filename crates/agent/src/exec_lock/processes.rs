@@ -85,12 +85,11 @@ impl Processes {
     /// The process of a thread, and what it is.
     pub fn caller(&mut self, thread: i32) -> Option<Caller> {
         let (stat, _) = tree::read_stat(thread)?;
-        let (process, stat) = match self.known.get(&thread) {
-            Some(known) if known.started == stat.started => (thread, stat),
+        let (process, stat) = match stat.threads {
+            ..=1 => (thread, stat),
             _ => {
                 let process = process_of(thread)?;
-                let stat = if process == thread { stat } else { tree::read_stat(process)?.0 };
-                (process, stat)
+                (process, tree::read_stat(process)?.0)
             }
         };
         let executable = executable_of(process);
