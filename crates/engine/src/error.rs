@@ -72,6 +72,11 @@ pub enum Error {
     )]
     TypedElsewhere { program: String },
     #[error(
+        "{program} executes its input, and the policy cannot judge that in a job which another server started; start a \
+         new job"
+    )]
+    BeginningUnknown { program: String },
+    #[error(
         "cannot find out which programs read the job's input because the job is not responding; try again"
     )]
     ReadersUnknown,

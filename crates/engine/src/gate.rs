@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::exec_rules::exec_rules;
 use crate::owner_identity::OwnerIdentity;
 use crate::request::{Command, Input, Origin, RunRequest, TerminalSize};
-use crate::resolved::{Program, Resolved};
+use crate::resolved::{Beginning, Program, Resolved};
 use crate::settings::Settings;
 
 /// The `TERM` of commands that run in a terminal.
@@ -54,6 +54,8 @@ pub struct Plan {
     pub stdin: Vec<u8>,
     /// How it takes input after that.
     pub input: Option<Input>,
+    /// What the policy has to know about it when something is typed into it.
+    pub beginning: Option<Beginning>,
     /// What is masked in its output.
     pub secrets: Secrets,
     pub description: Option<String>,
@@ -106,7 +108,21 @@ impl Gate<'_> {
         self.pass(owner, origin, request, judgement).await
     }
 
-    /// The same for a shell of ours that does nothing until it gets commands, each of which is judged.
+    /// Refuses a request that the policy denies, before anything is started for it.
+    pub async fn check(
+        &self,
+        owner: &OwnerIdentity,
+        origin: &Origin,
+        request: &Resolved,
+    ) -> Result<(), Error> {
+        let Verdict::Deny(denial) = self.judge(request).verdict else { return Ok(()) };
+        let error = Error::Refused(denial);
+        let asked = asked(request, origin.source(owner.name()));
+        self.audit.record_refusal(&asked, &error.reason()).await?;
+        Err(error)
+    }
+
+    /// The same as `clear` for a shell of ours that does nothing until it gets commands, each of which is judged.
     pub async fn clear_own(
         &self,
         owner: &OwnerIdentity,
@@ -159,20 +175,22 @@ impl Gate<'_> {
     fn judge(&self, request: &Resolved) -> Judgement {
         let Settings { policy, home, .. } = self.settings;
         let home = home.as_ref().map(|home| home.to_string_lossy());
+        let Resolved { directory, environment, .. } = request;
+        let before = request.before.as_ref();
         let scene = Scene {
-            directory: &request.directory.to_string_lossy(),
+            directory: &before.map_or(directory, |it| &it.directory).to_string_lossy(),
             home: home.as_deref(),
-            variables: &request.environment,
+            variables: before.map_or(environment, |it| &it.environment),
             typed: request.input.is_some() && request.stdin.is_none(),
         };
         match &request.program {
             Program::Script { text, shell } => {
                 let shell = shell.to_string_lossy();
                 let alone = policy.judge(text, &shell, &scene);
-                match request.before.as_deref() {
-                    None | Some("") => alone,
+                match before.map_or("", |before| &before.text) {
+                    "" => alone,
                     _ if alone.verdict != Verdict::Allow => alone,
-                    Some(before) => {
+                    before => {
                         let whole = policy.judge(&[before, text].concat(), &shell, &scene);
                         whole.behind(before.len())
                     }
@@ -206,6 +224,8 @@ impl Gate<'_> {
     /// Prepares what the agent and the task need to run a recorded request.
     fn prepare(&self, request: Resolved, admitted: Admitted, recorded: RecordedRun) -> Cleared {
         let Admitted { directory, permit, lock } = admitted;
+        let typed = request.input.is_some() && self.settings.policy.restricts();
+        let beginning = typed.then(|| request.beginning());
         let (executed, program) = match request.program {
             Program::Script { text, shell } => {
                 let (executed, shell) = (shell.clone(), shell.into());
@@ -252,6 +272,7 @@ impl Gate<'_> {
             warnings: permit.warnings,
             stdin: request.stdin.unwrap_or_default(),
             input: request.input,
+            beginning,
             secrets: self.environment.secrets.clone(),
             description: request.description,
             exec_rules,

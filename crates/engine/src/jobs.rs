@@ -16,7 +16,7 @@ mod typing;
 mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcpz_output::{Output, ReadPosition, Rendering, ScreenContents, Stream};
@@ -36,6 +36,7 @@ use typing::Typed;
 use crate::error::Error;
 use crate::outcome::{End, Outcome};
 use crate::request::{Input, TerminalSize};
+use crate::resolved::Beginning;
 use crate::run::{Controls, Life, RunHandle};
 
 /// How much longer it may take until none of its processes is left.
@@ -76,6 +77,8 @@ pub struct Job {
     /// How many of a person's inputs the owner knows of.
     told_of_person: AtomicU64,
     typed: Mutex<Typed>,
+    /// What the policy has to know when something is typed into it, if it takes input.
+    beginning: OnceLock<Arc<Beginning>>,
 }
 
 /// How a command became a job.
@@ -165,6 +168,7 @@ impl Job {
             visited: AtomicBool::new(false),
             told_of_person: AtomicU64::new(0),
             typed: Mutex::default(),
+            beginning: about.beginning.clone(),
         };
         (job, ending)
     }

@@ -22,9 +22,19 @@ pub struct Resolved {
     pub stdin: Option<Vec<u8>>,
     pub input: Option<Input>,
     pub joined: bool,
-    /// The earlier commands of its session.
-    pub before: Option<String>,
+    /// What the shell of its session already knows.
+    pub before: Option<Beginning>,
     pub description: Option<String>,
+}
+
+/// What a shell knows before it gets the next text, and the policy has to know when it judges that text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// What it ran before, or the command that started it.
+    pub text: String,
+    /// Where it was started, and with which variables.
+    pub directory: PathBuf,
+    pub environment: Vec<(String, String)>,
 }
 
 /// What to execute.
@@ -66,8 +76,24 @@ impl Resolved {
         }
     }
 
-    /// The same, preceded by the earlier commands of its session.
-    pub fn behind(self, before: &str) -> Self {
-        Self { before: Some(before.to_owned()), ..self }
+    /// The same in a shell that knows this.
+    pub fn behind(self, before: Beginning) -> Self {
+        Self { before: Some(before), ..self }
     }
+
+    /// What a shell knows that this starts.
+    pub fn beginning(&self) -> Beginning {
+        let text = match &self.program {
+            Program::Script { text, .. } => text.clone(),
+            Program::Argv(words) => {
+                words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+            }
+        };
+        Beginning { text, directory: self.directory.clone(), environment: self.environment.clone() }
+    }
+}
+
+/// A text as one word of a script.
+pub fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -46,6 +46,7 @@ use crate::error::Error;
 use crate::gate::Plan;
 use crate::outcome::{Closing, Outcome};
 use crate::request::{Input, TerminalSize};
+use crate::resolved::Beginning;
 use crate::sandbox::Sandbox;
 use task::RunTask;
 
@@ -74,6 +75,8 @@ pub(crate) struct RunDetails {
     /// How it takes input while it runs, if it does.
     pub input: Option<Input>,
     pub began: Instant,
+    /// What the policy has to know when something is typed into it.
+    pub beginning: OnceLock<Arc<Beginning>>,
     pub output: Output,
     pub life: watch::Receiver<Life>,
 }
@@ -144,6 +147,15 @@ pub(crate) type Restart = Box<dyn FnOnce(SpawnFrame) -> Result<Process, Error> +
 /// Returns the job's id.
 pub(crate) type Adopt = Box<dyn FnOnce(RunHandle, &Outcome) -> Option<String> + Send + Sync>;
 
+impl RunDetails {
+    /// Keeps what the policy has to know about it, unless that is kept already.
+    pub fn remember(&self, beginning: Option<Beginning>) {
+        if let Some(beginning) = beginning {
+            let _ = self.beginning.set(Arc::new(beginning));
+        }
+    }
+}
+
 impl Run {
     /// Starts the task that owns a process.
     pub(crate) fn start(
@@ -156,6 +168,7 @@ impl Run {
     ) -> Self {
         let id = recorded.id().clone();
         let (run, ends) = Self::new(id, command, plan.description.clone(), plan.input, output);
+        run.handle.about.remember(plan.beginning.clone());
         RunTask::spawn(process, plan, recorded, backing, ends);
         run
     }
@@ -173,7 +186,9 @@ impl Run {
         let (living, life) = watch::channel(Life::default());
         let backlog = Arc::new(AtomicUsize::new(0));
         let began = Instant::now();
-        let about = Arc::new(RunDetails { id, command, description, input, began, output, life });
+        let beginning = OnceLock::new();
+        let about = RunDetails { id, command, description, input, began, beginning, output, life };
+        let about = Arc::new(about);
         let ends = TaskEnds {
             about: about.clone(),
             answer,

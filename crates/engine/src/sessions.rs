@@ -32,6 +32,7 @@ use conversation::Conversation;
 use crate::error::Error;
 use crate::jobs::{Job, JobState};
 use crate::outcome::End;
+use crate::resolved::Beginning;
 use crate::run::Channel;
 use crate::sandbox::Sandbox;
 
@@ -48,8 +49,8 @@ pub struct Session {
     pub(crate) job: Arc<Job>,
     /// Only one command at a time uses it.
     conversation: tokio::sync::Mutex<Conversation>,
-    /// All commands so far. Locked while the next one is judged.
-    history: tokio::sync::Mutex<String>,
+    /// What its shell was started with, and all commands so far. Locked while the next one is judged.
+    history: tokio::sync::Mutex<Beginning>,
     /// How long the previous session of this name was idle, if that ended it and no outcome has said so.
     expired: Mutex<Option<Duration>>,
     /// The sandbox of its shell, if it has one.
@@ -89,6 +90,12 @@ impl Session {
         self.sandbox.as_ref().map(refused).unwrap_or_default()
     }
 
+    /// The same with a shell that was started like this.
+    pub(crate) fn begun(self, Beginning { directory, environment, .. }: Beginning) -> Self {
+        let history = Beginning { text: String::new(), directory, environment };
+        Self { history: tokio::sync::Mutex::new(history), ..self }
+    }
+
     /// The same, replacing an earlier shell of the session.
     pub(crate) fn replacing(self, before: Option<&Job>) -> Self {
         Self { expired: Mutex::new(before.and_then(Job::expired)), ..self }
@@ -111,16 +118,17 @@ impl Session {
 }
 
 /// The commands of a session so far, locked.
-pub(crate) struct History<'a>(tokio::sync::MutexGuard<'a, String>);
+pub(crate) struct History<'a>(tokio::sync::MutexGuard<'a, Beginning>);
 
 impl History<'_> {
-    pub fn text(&self) -> &str {
-        &self.0
+    /// What the shell knows.
+    pub fn known(&self) -> Beginning {
+        self.0.clone()
     }
 
     pub fn add(&mut self, text: &str) {
-        self.0.push_str(text);
+        self.0.text.push_str(text);
         // Two, because a trailing backslash may consume one.
-        self.0.push_str("\n\n");
+        self.0.text.push_str("\n\n");
     }
 }

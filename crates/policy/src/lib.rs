@@ -123,6 +123,14 @@ impl Policy {
         self.conclude(judge, ruling, scene)
     }
 
+    /// Judges a script of our own, in which a text of the caller's stands.
+    fn judge_script(&self, text: &str, scene: &Scene<'_>) -> Result<(), Denial> {
+        match self.judge(text, "bash", scene).verdict {
+            Verdict::Allow => Ok(()),
+            Verdict::Deny(denial) => Err(denial),
+        }
+    }
+
     /// Judges the input of a program that already runs, and returns what may be executed for it.
     fn judge_input(
         &self,

@@ -22,6 +22,8 @@ pub struct Reader<'a> {
 /// What is typed.
 #[derive(Debug, Clone, Copy)]
 pub struct TypedText<'a> {
+    /// The command of the job, which may have changed directory and variables for the program.
+    pub command: &'a str,
     /// All text so far, up to the end of this one.
     pub whole: &'a str,
     /// The text that is about to be typed.
@@ -60,6 +62,12 @@ enum Editor {
     Nano,
     Other,
 }
+
+/// Ends the here-document in which typed text is judged.
+const END: &str = "MCPZ_END_OF_INPUT";
+
+/// A command without any of these is a single program: `env -C /tmp x=1 bash`.
+const COMPOUND: [char; 11] = ['<', '>', '|', '&', ';', '(', '{', '$', '`', '#', '\n'];
 
 const PAGERS: Names = Names("bat less lv man more most pg w3m zless zmore");
 
@@ -108,7 +116,10 @@ impl Policy {
             Use::Runs(_) if !is_plain(typed) => Err(TypingError::Keys),
             Use::Runs(name) if typed.terminal && name == "bash" && recalls(typed.whole) => refuse(),
             Use::Runs(name) => {
-                self.judge_input(&name, typed.whole, scene).map_err(TypingError::Denied)
+                let lock = self.judge_input(&name, typed.whole, scene);
+                let lock = lock.map_err(TypingError::Denied)?;
+                self.judge_behind(reader, typed, scene)?;
+                Ok(lock)
             }
             Use::Pages if pages(typed.whole) => Ok(None),
             Use::Edits(editor) if !has_only_keys(typed, editor) => Err(TypingError::Keys),
@@ -117,6 +128,32 @@ impl Policy {
             Use::Starts if answers(typed.new) => Ok(None),
             Use::Pages | Use::Edits(Editor::Vi) | Use::Starts => refuse(),
         }
+    }
+}
+
+impl Policy {
+    /// Judges what is typed for an interpreter behind the command of its job.
+    fn judge_behind(
+        &self,
+        reader: &Reader<'_>,
+        typed: &TypedText<'_>,
+        scene: &Scene<'_>,
+    ) -> Result<(), TypingError> {
+        let (command, text) = (typed.command.trim(), typed.whole);
+        let name = identity::program(reader.name);
+        if command.is_empty() || !(is_shell(name) || is_interpreter(name)) {
+            return Ok(());
+        }
+        if text.contains(END) {
+            return Err(TypingError::Keys);
+        }
+        let reading = |program: &str| format!("{program} <<'{END}'\n{text}\n{END}\n");
+        let script = match command.contains(COMPOUND) {
+            // The interpreter may be any of its commands, or started by one.
+            true => format!("{command}\n\n{}", reading(reader.name)),
+            false => reading(command),
+        };
+        self.judge_script(&script, scene).map_err(TypingError::Denied)
     }
 }
 

@@ -13,7 +13,7 @@ fn may_type(policy: &Policy, command: &str, typed: &str) -> bool {
     let (text, keys) = typed.split_once('<').unwrap_or((typed, ""));
     let keys: Vec<_> =
         keys.split('<').filter(|key| !key.is_empty()).map(|key| key.replace('>', "")).collect();
-    let typed = TypedText { whole: text, new: text, keys: &keys, terminal: true };
+    let typed = TypedText { command: "", whole: text, new: text, keys: &keys, terminal: true };
     policy.judge_typed(&reader, &typed, &SCENE).is_ok()
 }
 
@@ -73,7 +73,7 @@ fn shells_get_only_commands_that_may_run() {
 /// Types a text into bash, and whatever that starts reads the rest.
 fn type_into_bash(policy: &Policy, text: &str) -> Result<Option<Lock>, TypingError> {
     let reader = Reader { name: "bash", arguments: &[] };
-    let typed = TypedText { whole: text, new: text, keys: &[], terminal: true };
+    let typed = TypedText { command: "", whole: text, new: text, keys: &[], terminal: true };
     policy.judge_typed(&reader, &typed, &Scene { typed: true, ..SCENE })
 }
 
@@ -209,7 +209,7 @@ fn a_command_for_an_editor_is_found_in_parts() {
     let policy = deny("evil");
     let reader = Reader { name: "vim", arguments: &["x".to_owned()] };
     let may = |whole: &str, new: &str| {
-        let typed = TypedText { whole, new, keys: &[], terminal: true };
+        let typed = TypedText { command: "", whole, new, keys: &[], terminal: true };
         policy.judge_typed(&reader, &typed, &SCENE).is_ok()
     };
     assert!(may(":", ":"));

@@ -134,6 +134,7 @@ async fn begin(
         timeout: launch.timeout,
         warnings: Vec::new(),
         stdin: std::mem::take(&mut launch.stdin),
+        beginning: None,
         input: launch.manifest.input,
         secrets,
         description: None,

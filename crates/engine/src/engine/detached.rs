@@ -95,6 +95,7 @@ impl Engine {
             recorder: 0,
             server: Identity::own(),
         };
+        let beginning = plan.beginning.clone();
         let (settings, environment) = (self.settings().clone(), self.environment().clone());
         let launched = spawn_blocking(move || {
             launch_recorder(&settings, &environment, &jobs_folder, manifest, spawn, plan)
@@ -103,6 +104,7 @@ impl Engine {
             Ok(folder) => {
                 recorded.hand_over();
                 let (job, _) = self.follow(owner, folder);
+                job.remember(beginning);
                 drop(reserved);
                 job.wait_until_known().await;
                 Ok(job)

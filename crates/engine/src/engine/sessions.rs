@@ -31,7 +31,7 @@ impl Engine {
         let entry = self.log_entry(owner, origin, &request, &shown);
         // Held while judging: concurrent requests wait, and are judged with this one in their history.
         let mut history = session.history().await;
-        let request = request.behind(history.text());
+        let request = request.behind(history.known());
         let cleared = self.gate().clear(&owner.identity, origin, request).await;
         let cleared = self.log_start(entry, cleared)?;
         if self.settings().policy.restricts() {
@@ -95,6 +95,9 @@ impl Engine {
         let Command::Script { shell, .. } = &request.command else { return Err(Error::Closed) };
         let shell = shell.as_ref().unwrap_or(&self.environment().shell);
         let dialect = Dialect::of(shell);
+        // The shell gets the variables when it starts, so they are judged before.
+        let first = self.resolve(request.clone());
+        self.gate().check(&owner.identity, origin, &first).await?;
         let begun = RunRequest {
             directory: request.directory.clone(),
             environment: request.environment.clone(),
@@ -127,6 +130,6 @@ impl Engine {
         let before = owner.jobs.last_of_session(name);
         let job = owner.jobs.add_session(run, name.to_owned());
         let session = Session::new(name.to_owned(), job, dialect, channel, sandbox)?;
-        Ok(Arc::new(session.replacing(before.as_deref())))
+        Ok(Arc::new(session.begun(first.beginning()).replacing(before.as_deref())))
     }
 }

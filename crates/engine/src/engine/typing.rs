@@ -1,7 +1,6 @@
 //! Types into jobs: the policy judges the input and the audit trail records it before it is written.
 
 use mcpz_audit::TypedInput;
-use mcpz_policy::Scene;
 
 use super::Engine;
 use crate::error::Error;
@@ -47,21 +46,15 @@ impl Engine {
         typing: &Typing,
         entered: &TypedInput<'_>,
     ) -> Result<(), Error> {
-        let Settings { policy, working_directory, home, .. } = self.settings();
+        let Settings { policy, home, .. } = self.settings();
         let home = home.as_ref().map(|home| home.to_string_lossy());
-        let scene = Scene {
-            directory: &working_directory.to_string_lossy(),
-            home: home.as_deref(),
-            variables: &[],
-            typed: true,
-        };
         let (controls, bytes) = (job.controls(), entered.bytes.to_vec());
         let interpreters = match policy.restricts() && !bytes.is_empty() {
             true => job.interpreters().await?,
             false => Vec::new(),
         };
         let room = controls.reserve(bytes.len()).ok_or(Error::InputUnread)?;
-        job.check_typing(policy, &scene, (typing, interpreters), |before, locks| {
+        job.check_typing(policy, home.as_deref(), (typing, interpreters), |before, locks| {
             self.shared.audit.record_input(entered)?;
             if self.settings().lock {
                 locks.into_iter().for_each(|lock| controls.permit(exec_rules(lock)));

@@ -2,14 +2,16 @@
 //!
 //! All text typed so far is judged together, because the reader executes it as one program. So the engine must know all
 //! of it: once another server has typed into the job, nothing more can be judged. What people type does not count.
+//! It must also know how the job was started, because its directory and variables count for what is typed.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use mcpz_agent::InputReader;
 use mcpz_policy::{Lock, Policy, Reader, Scene, TypedText, TypingError};
 
 use super::{Job, JobState};
 use crate::error::Error;
+use crate::resolved::Beginning;
 
 /// What to type: text, then keys, then the end of input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl Job {
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
-        scene: &Scene<'_>,
+        home: Option<&str>,
         (typing, readers): (&Typing, Vec<InputReader>),
         type_it: impl FnOnce(Option<u64>, Vec<Lock>) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -71,14 +73,24 @@ impl Job {
         if self.life.borrow().written > before {
             return Err(Error::TypedElsewhere { program: names(&readers) });
         }
+        let Some(beginning) = self.beginning.get() else {
+            return Err(Error::BeginningUnknown { program: names(&readers) });
+        };
+        let scene = Scene {
+            directory: &beginning.directory.to_string_lossy(),
+            home,
+            variables: &beginning.environment,
+            typed: true,
+        };
         let whole = [typed.program.as_str(), &typing.lines()].concat();
         let mut locks = Vec::new();
         for reader in &readers {
             let arguments = arguments(reader);
             let (new, keys, terminal) = (&*typing.text, &*typing.keys, self.has_terminal());
-            let text = TypedText { whole: &whole, new, keys, terminal };
+            let command = &beginning.text;
+            let text = TypedText { command, whole: &whole, new, keys, terminal };
             let reader = Reader { name: &reader.name, arguments: &arguments };
-            match policy.judge_typed(&reader, &text, scene) {
+            match policy.judge_typed(&reader, &text, &scene) {
                 Ok(lock) => locks.extend(lock),
                 Err(TypingError::Denied(denial)) => return Err(Error::Refused(denial)),
                 Err(TypingError::Keys) => {
@@ -90,6 +102,13 @@ impl Job {
         type_it(Some(before), locks)?;
         *typed = Typed { program: whole, sent: before + bytes.len() as u64 };
         Ok(())
+    }
+
+    /// Keeps what it was started with, if another process runs it.
+    pub(crate) fn remember(&self, beginning: Option<Beginning>) {
+        if let Some(beginning) = beginning {
+            let _ = self.beginning.set(Arc::new(beginning));
+        }
     }
 
     /// The programs that read its input as more than data.

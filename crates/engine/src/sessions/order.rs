@@ -13,6 +13,7 @@
 //! turns them on again by itself. A trace that goes elsewhere, by `BASH_XTRACEFD`, still shows our code.
 
 use super::dialect::Dialect;
+use crate::resolved::quoted;
 
 /// What a command leaves behind in its shell for the next one, as far as we have to restore it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -72,6 +73,8 @@ impl Order<'_> {
         let (exit, nothing) = (dialect.special_builtin("exit"), dialect.special_builtin(":"));
         match self.before.code {
             0 => String::new(),
+            // The most common one needs no other process.
+            1 => format!("{} && {nothing}; ", dialect.builtin("false")),
             code => format!("({exit} {code}) && {nothing}; "),
         }
     }
@@ -113,11 +116,6 @@ impl Order<'_> {
         let directory = fields.next()?.to_owned();
         Some(Reply::Ended { after: ShellState { code, traced, verbose }, directory })
     }
-}
-
-/// A text as one word.
-fn quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 #[cfg(test)]
