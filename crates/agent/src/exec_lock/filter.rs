@@ -76,8 +76,8 @@ pub fn install(token: u64) -> io::Result<OwnedFd> {
     Err(io::Error::from_raw_os_error(libc::EINVAL))
 }
 
-/// Asks the kernel to wake us where the process runs that asks: it waits for us anyway, and another processor would have
-/// to be woken first. Linux 6.6 is the first that knows this.
+/// Asks the kernel to wake us where the process runs that asks: it waits for us anyway, and another processor would
+/// have to be woken first. Linux 6.6 is the first that knows this.
 fn answer_on_same_processor(listener: &OwnedFd) {
     const SYNC_WAKE_UP: c_ulong = 1;
     let request = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS;
