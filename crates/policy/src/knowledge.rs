@@ -40,6 +40,8 @@ pub struct Knowledge {
     pub trusts_file_names: bool,
     /// Whether a descriptor other than the standard input may be open for reading.
     reads_descriptors: bool,
+    /// The descriptors that the script opens by their numbers.
+    opened: Vec<u32>,
     /// Variables that may be arrays, to which `declare` assigns texts by rules of their own.
     arrays: HashSet<String>,
     /// Words that the shell evaluates as arithmetic.
@@ -105,6 +107,8 @@ impl Knowledge {
         self.arrays.extend(script.arrays.iter().cloned());
         self.functions.extend(script.function_names.iter().cloned());
         self.reads_descriptors |= script.commands.iter().any(reads_descriptor);
+        let redirects = script.commands.iter().flat_map(|command| &command.redirects);
+        self.opened.extend(redirects.filter_map(|redirect| redirect.descriptor));
         for name in &script.descriptor_variables {
             self.reads_descriptors = true;
             self.add(name, Value::Descriptor);
@@ -262,6 +266,28 @@ impl Knowledge {
         }
     }
 
+    /// Whether a word may be the number of a descriptor that the shell uses itself: the one from which a session's shell
+    /// reads its commands is among those.
+    pub fn may_be_shells_descriptor(&self, word: &Word) -> bool {
+        let is_foreign = |text: &str| {
+            let number = text.trim_end_matches('-').parse::<u32>();
+            number
+                .is_ok_and(|number| number > MAX_USERS_DESCRIPTOR && !self.opened.contains(&number))
+        };
+        match (word.text(), word.pieces.as_slice()) {
+            (Some(text), _) => is_foreign(&text),
+            (None, [Piece::Unknown { origin: Origin::Variable(name), .. }]) => {
+                !self.has_values(name)
+                    || self.values_of(name).any(|value| match value {
+                        Value::Descriptor => false,
+                        Value::Text(text) => is_foreign(text),
+                        _ => true,
+                    })
+            }
+            _ => true,
+        }
+    }
+
     fn values_of(&self, name: &str) -> impl Iterator<Item = &Value> {
         self.values.get(name).into_iter().flatten()
     }
@@ -270,6 +296,9 @@ impl Knowledge {
         self.values_of(name).next().is_some()
     }
 }
+
+/// Shells keep descriptors of their own above this one.
+const MAX_USERS_DESCRIPTOR: u32 = 9;
 
 fn is_set_by_shell(name: &str) -> bool {
     const NUMBERS: Names = Names("BASHPID BASH_SUBSHELL");

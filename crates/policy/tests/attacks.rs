@@ -489,3 +489,30 @@ fn honest_work_is_let_through() {
         ],
     );
 }
+
+#[test]
+fn descriptors_of_the_shell_itself_are_out_of_reach() {
+    all_denied(
+        &deny("rm"),
+        &[
+            "exec 3<&10",
+            "cat <&10",
+            "x=10; cat <&$x",
+            "cat <&$((5 + 5))",
+            "read -u 10 line",
+            "read -u11 line",
+            "mapfile -u 12 lines",
+            "exec 3<&10-",
+        ],
+    );
+    all_allowed(
+        &deny("rm"),
+        &[
+            "exec 3<notes; cat <&3; exec 3<&-",
+            "echo oops >&2",
+            "exec 10<notes; cat <&10",
+            "exec {fd}<notes; read -u $fd line; cat <&$fd; exec {fd}<&-",
+            "while read -u 3 -r line; do echo \"$line\"; done 3<notes",
+        ],
+    );
+}

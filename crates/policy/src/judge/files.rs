@@ -26,6 +26,11 @@ impl Judge<'_> {
                 self.unresolved(word.span.clone(), "the name of a file that bash expands twice")?;
             }
         }
+        if let (RedirectKind::Duplicate(_), false) = (&redirect.kind, writes)
+            && self.knowledge.may_be_shells_descriptor(word)
+        {
+            self.unresolved(word.span.clone(), "a descriptor that the command did not open")?;
+        }
         if !writes || word.is_pipe() {
             return Ok(());
         }

@@ -45,6 +45,11 @@ fn all(actions: &mut Actions<'_>, words: &[Word], syntax: &OptionSyntax, naming:
             Argument::Option { name, span, .. } if name == "C" => {
                 return actions.opaque(span, "its callback is a command");
             }
+            Argument::Option { name, value: Some(word), .. }
+                if name == "u" && actions.knowledge.may_be_shells_descriptor(&word) =>
+            {
+                actions.unresolved(word.span, "a descriptor that the command did not open");
+            }
             Argument::Option { .. } => {}
             Argument::Operand(word) | Argument::Unknown(word) => one(actions, &word),
         }
