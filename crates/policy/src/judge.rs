@@ -173,7 +173,7 @@ impl<'a> Judge<'a> {
         for (name, span) in &script.set_variables {
             self.variable(name, None, span)?;
         }
-        for (name, span) in &script.arithmetic_variables {
+        for (name, span) in script.arithmetic_variables.iter().chain(&script.descriptor_variables) {
             let number = Word::known("0", span.clone());
             self.variable(name, Some(&number), span)?;
         }

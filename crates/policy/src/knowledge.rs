@@ -109,7 +109,7 @@ impl Knowledge {
         self.reads_descriptors |= script.commands.iter().any(reads_descriptor);
         let redirects = script.commands.iter().flat_map(|command| &command.redirects);
         self.opened.extend(redirects.filter_map(|redirect| redirect.descriptor));
-        for name in &script.descriptor_variables {
+        for (name, _) in &script.descriptor_variables {
             self.reads_descriptors = true;
             self.add(name, Value::Descriptor);
         }

@@ -60,7 +60,7 @@ pub struct Script {
     /// Variables in arithmetic, which can only turn them into numbers.
     pub arithmetic_variables: Vec<(String, Span)>,
     /// Variables that hold a descriptor number: `{x}>file`.
-    pub descriptor_variables: Vec<String>,
+    pub descriptor_variables: Vec<(String, Span)>,
     /// Variables that are arrays.
     pub arrays: Vec<String>,
     /// The variables of loops, each with the words it takes.

@@ -26,7 +26,7 @@ impl Judge<'_> {
                 self.unresolved(word.span.clone(), "the name of a file that bash expands twice")?;
             }
         }
-        if let (RedirectKind::Duplicate(_), false) = (&redirect.kind, writes)
+        if matches!(redirect.kind, RedirectKind::Duplicate(_))
             && self.knowledge.may_be_shells_descriptor(word)
         {
             self.unresolved(word.span.clone(), "a descriptor that the command did not open")?;

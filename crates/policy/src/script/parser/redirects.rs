@@ -49,8 +49,7 @@ impl Parser<'_> {
         }
         if prefix > digits {
             // `{name}>` sets the variable to the new descriptor.
-            self.script.arithmetic_variables.push((name.clone(), self.span(self.at)));
-            self.script.descriptor_variables.push(name);
+            self.script.descriptor_variables.push((name, self.span(self.at)));
         }
         for _ in 0..prefix {
             self.peek();
