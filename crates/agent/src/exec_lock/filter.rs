@@ -41,12 +41,21 @@ const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
 
 /// Installs the filter on the calling thread, and returns the descriptor on which the kernel asks.
 pub fn install(token: u64) -> io::Result<OwnedFd> {
-    // Without this, only root may install filters.
+    let installed = install_filter(token);
+    match &installed {
+        // Only root may install filters on programs that can gain privileges.
+        Err(error) if error.raw_os_error() == Some(libc::EACCES) => {}
+        _ => return installed,
+    }
     let [yes, none]: [c_ulong; 2] = [1, 0];
     // SAFETY: plain numbers.
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, yes, none, none, none) } != 0 {
         return Err(io::Error::last_os_error());
     }
+    install_filter(token)
+}
+
+fn install_filter(token: u64) -> io::Result<OwnedFd> {
     let mut filter = program(token);
     let program = sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
