@@ -7,6 +7,8 @@
 
 mod drawing;
 
+use std::borrow::Cow;
+
 use vte::{Params, Parser, Perform};
 
 pub use drawing::DrawingState;
@@ -95,7 +97,7 @@ impl Renderer {
     /// Appends the rest of an unfinished last line.
     pub fn finish(&mut self, text: &mut String) {
         if self.rendering.ansi_strip {
-            self.parser.advance(&mut self.lines, STRING_END);
+            self.end_string();
             self.lines.end_line();
             self.lines.drain_into(text);
         } else {
@@ -105,7 +107,15 @@ impl Renderer {
 
     fn feed_part(&mut self, bytes: &[u8], text: &mut String) {
         if self.rendering.ansi_strip {
-            self.parser.advance(&mut self.lines, bytes);
+            // The parser must not see parts of a character: what follows the rest of some confuses it.
+            let joined = match self.partial.is_empty() {
+                true => Cow::Borrowed(bytes),
+                false => Cow::Owned([std::mem::take(&mut self.partial).as_slice(), bytes].concat()),
+            };
+            let bytes = &*joined;
+            let (whole, rest) = bytes.split_at(bytes.len() - incomplete_length(bytes));
+            self.parser.advance(&mut self.lines, whole);
+            self.partial = rest.to_vec();
             self.lines.drain_into(text);
             return;
         }
@@ -120,7 +130,7 @@ impl Renderer {
         if self.rendering.ansi_strip {
             // An unterminated title or other string ends with its line. Otherwise it would swallow all that
             // follows.
-            self.parser.advance(&mut self.lines, STRING_END);
+            self.end_string();
             let printed = !self.lines.is_drawing();
             self.lines.line_feed();
             self.lines.drain_into(text);
@@ -131,6 +141,12 @@ impl Renderer {
         text.push_str(&String::from_utf8_lossy(line));
         true
     }
+
+    fn end_string(&mut self) {
+        let partial = std::mem::take(&mut self.partial);
+        self.parser.advance(&mut self.lines, &partial);
+        self.parser.advance(&mut self.lines, STRING_END);
+    }
 }
 
 /// How many of the last bytes may be the start of something longer.
@@ -138,6 +154,11 @@ fn uncertain_length(bytes: &[u8]) -> usize {
     if bytes.ends_with(b"\r") {
         return 1;
     }
+    incomplete_length(bytes)
+}
+
+/// How many of the last bytes are the start of a character.
+fn incomplete_length(bytes: &[u8]) -> usize {
     let tail = bytes.len().saturating_sub(3)..bytes.len();
     let first = tail.rev().find(|at| bytes[*at] & 0b1100_0000 != 0b1000_0000);
     match first.map(|at| &bytes[at..]) {
@@ -399,6 +420,13 @@ mod tests {
         assert_eq!(printed("a\n\x1b[4;1Hb\nc\nd\ne\n"), "a\nd\ne\n");
         let bar = "\x1b7\x1b[5;1fProgress: 50%\x1b8";
         assert_eq!(printed(&format!("one\n{bar}two{bar} more\n")), "one\ntwo more\n");
+    }
+
+    #[test]
+    fn a_character_that_comes_in_pieces_hides_nothing_that_follows() {
+        let bytes = b"\xc2\x80\x1b\xa0\n";
+        let whole = rendered(Rendering::default(), &[bytes]);
+        assert_eq!(rendered(Rendering::default(), &[&bytes[..1], &bytes[1..]]), whole);
     }
 
     proptest! {
