@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
 use crate::tree;
-use listener::{Listener, Question};
+use listener::{Listener, Named, Question};
 use processes::{Caller, Next, Processes};
 use rules::{Rules, Standing};
 use target::{Target, View, base_name};
@@ -168,7 +168,11 @@ impl LockedRun {
         let arguments = question.arguments();
         let rules = &self.prepared.rules;
         let env_program = caller.env_program.as_deref();
-        match rules.decide(&caller.standing, env_program, &target, &arguments) {
+        let find = |path: &[u8]| {
+            let named = Named::Path { directory: None, path: path.to_vec() };
+            Target::find(question.thread, &named, view).ok()
+        };
+        match rules.decide(&caller.standing, env_program, &target, &arguments, &find) {
             Ok(standing) => {
                 let env_program = match &standing {
                     Standing::Free => None,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The rules of one run. A denied program is never executed, whoever wants to.
 ///
-/// A program is given as a name, or as a path; `*` stands for any number of characters.
+/// In `denied` and in what programs need, `*` stands for any number of characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecRules {
     /// The programs that may be executed. `None` means all that are not denied.
@@ -15,11 +15,22 @@ pub struct ExecRules {
 /// A program that may be executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedProgram {
+    /// The name or path that a process executes it by, if it is `named`. Otherwise a pattern for that.
     pub name: String,
     /// Whether every process of the run may execute it, or only programs that need it.
     pub named: bool,
+    /// The arguments that it may be executed with. `None` means any.
+    pub arguments: Option<Vec<Arguments>>,
     /// What it may execute besides the programs that everyone may.
     pub may_run: MayRun,
+}
+
+/// Arguments of a program, without its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Arguments {
+    pub words: Vec<String>,
+    /// Whether others may follow.
+    pub open: bool,
 }
 
 /// What a program may execute.

@@ -6,11 +6,12 @@ mod support;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use serde_json::{Value, json};
 use support::audit;
 use support::sandbox::{Place, warnings};
-use support::{Server, wait_until};
+use support::{MCPZ, Server, wait_until};
 use tempfile::TempDir;
 
 /// A server with a policy, whose records are in a folder.
@@ -135,6 +136,77 @@ fn a_denied_program_is_not_executed_by_whatever_path_copy_or_call() {
 }
 
 #[test]
+fn a_denied_program_is_not_run_in_place_of_a_script() {
+    let folder = support::state();
+    let script = file(&folder, "greet", "#!/usr/bin/id\n");
+    let inner = file(&folder, "again", &format!("#!{}\n", script.display()));
+    let mut server = server(&folder, "deny = [\"id\"]");
+    for script in [script, inner] {
+        let reply = server.run(&format!("{}", script.display()));
+        assert!(!reply["output"].as_str().unwrap().contains("uid="), "{reply}");
+        assert!(warnings(&reply).contains("the rule `id` denies it"), "{reply}");
+    }
+}
+
+#[test]
+fn a_pattern_denies_the_files_of_all_programs_that_it_matches() {
+    let folder = support::state();
+    let copy = folder.path().join("copy");
+    std::fs::copy("/usr/bin/id", &copy).unwrap();
+    let mut server = server(&folder, "deny = [\"id*\"]");
+    let reply = server.run(&format!("{}", copy.display()));
+    assert!(!reply["output"].as_str().unwrap().contains("uid="), "{reply}");
+}
+
+#[test]
+fn a_denied_name_that_leads_to_another_program_denies_only_that_name() {
+    let folder = support::state();
+    let programs = folder.path().join("programs");
+    std::fs::create_dir(&programs).unwrap();
+    std::os::unix::fs::symlink("/usr/bin/id", programs.join("whoisit")).unwrap();
+    let config = folder.path().join("config.toml");
+    std::fs::write(&config, "[policy]\ndeny = [\"whoisit\"]\n").unwrap();
+    let mut command = Command::new(MCPZ);
+    command.args(["server", "shell", "--config"]).arg(config);
+    command.env("PATH", format!("{}:/usr/bin:/bin", programs.display()));
+    let mut server = Server::from_command(&mut command);
+    server.initialize("2025-11-25");
+    assert!(server.run("id")["output"].as_str().unwrap().contains("uid="));
+    let ways = file(&folder, "way.py", "import os\nos.execvp('whoisit', ['whoisit'])\n");
+    let reply = server.run(&format!("python3 {}", ways.display()));
+    assert!(!reply["output"].as_str().unwrap().contains("uid="), "{reply}");
+}
+
+#[test]
+fn what_a_file_tells_an_allowed_program_to_run_is_not_run() {
+    let folder = support::state();
+    let here = folder.path().display();
+    let policy = "allow = [\"git\", \"printf\", \"python3 --version\", \"./id\", \"cd\"]";
+    let mut server = server(&folder, policy);
+    let alias = |text: &str| {
+        format!(
+            "git init -q {here}/r; printf '[alias]\\n x = !{text}\\n' > {here}/r/.git/config; \
+             git -C {here}/r x"
+        )
+    };
+    for command in [
+        // Out of the folder where git's own programs are.
+        alias("/usr/lib/git-core/../../bin/id"),
+        alias("/usr/bin/id"),
+        // A program that is allowed with other arguments, or by another path.
+        format!("python3 --version; {}", alias("python3 -m this")),
+        format!("cd {here}; ./id; {}", alias("/usr/bin/id")),
+    ] {
+        let reply = server.run(&command);
+        let output = reply["output"].as_str().unwrap();
+        assert!(!output.contains("uid=") && !output.contains("Zen"), "{command}: {reply}");
+        assert!(warnings(&reply).contains("was not allowed to execute"), "{command}: {reply}");
+    }
+    let reply = server.run("python3 --version");
+    assert!(reply["output"].as_str().unwrap().starts_with("Python"), "{reply}");
+}
+
+#[test]
 fn a_program_that_nobody_knows_executes_nothing_else_until_a_rule_says_so() {
     let folder = support::state();
     let tool = file(&folder, "mytool", "#!/bin/sh\necho begun; id -u; echo ended\n");
@@ -165,6 +237,7 @@ fn an_allowed_program_executes_what_the_command_names_and_what_it_needs_and_no_m
     for honest in [
         format!("cd {here}; tar czf a.tgz a.txt && tar tzf a.tgz"),
         format!("git init -q {here}/repository && git -C {here}/repository status"),
+        format!("git clone -q {here}/repository {here}/clone"),
         format!("find {here} -name a.txt -exec cat {{}} +"),
         format!("sh -c 'env cat {here}/a.txt'"),
     ] {

@@ -2,7 +2,7 @@
 //!
 //!     policy: Lock ─▶ ExecRules ─▶ keeper ─▶ RefusedExec ─▶ warnings and the audit trail
 
-use mcpz_agent::{AllowedProgram, ExecRules, MayRun, RefusedBecause, RefusedExec};
+use mcpz_agent::{AllowedProgram, Arguments, ExecRules, MayRun, RefusedBecause, RefusedExec};
 use mcpz_policy::Lock;
 
 /// How many refusals are reported for one command.
@@ -14,6 +14,10 @@ pub fn exec_rules(lock: Lock) -> ExecRules {
         let allowed = programs.into_iter().map(|program| AllowedProgram {
             name: program.name,
             named: program.named,
+            arguments: program.arguments.map(|all| {
+                let all = all.into_iter();
+                all.map(|it| Arguments { words: it.words, open: it.open }).collect()
+            }),
             may_run: match program.may_run {
                 mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs),
                 mcpz_policy::MayRun::Anything => MayRun::Anything,
@@ -47,7 +51,7 @@ fn describe(refused: &RefusedExec) -> String {
     let fix = match why {
         RefusedBecause::Denied(rule) => format!("the rule `{rule}` denies it, whoever runs it"),
         RefusedBecause::NotAllowed => format!(
-            "the command does not name it; add `{name}` to `allow`, or tell what `{by}` may run: \
+            "the command does not name it; to allow it, tell what `{by}` may run: \
              [[policy.runs]] program = \"{by}\", may_run = [\"{name}\"]"
         ),
         RefusedBecause::Unclear => "it could not be found out what it would execute".to_owned(),

@@ -14,11 +14,11 @@ mod variables;
 use crate::call::{Call, Input, Listing, span_of};
 use crate::denial::{Denial, Why};
 use crate::knowledge::Knowledge;
-use crate::lock::{Lock, Named};
+use crate::lock::{Lock, LockedArguments, Named};
 use crate::names::Names;
 use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
-use crate::rule::{CommandName, Match};
+use crate::rule::{CommandName, Match, Rule};
 use crate::script::{
     Assignment, MAX_COMMANDS, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word,
 };
@@ -271,7 +271,8 @@ impl<'a> Judge<'a> {
         if !self.needs_no_rule(&name, call) {
             self.allowed(&name, call.words)?;
         }
-        self.named.add(name.known());
+        let arguments = self.only_arguments(&name, call);
+        self.named.add(name.known(), arguments);
         let Some(name) = call.name() else { return Ok(()) };
         if ["cd", "chdir", "pushd", "popd"].contains(&name.as_str()) {
             self.enter(call.arguments());
@@ -351,9 +352,26 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// The arguments of a command, if the rules do not allow its program with any.
+    fn only_arguments(&self, name: &CommandName<'_>, call: &Call<'_>) -> Option<LockedArguments> {
+        let bare = &call.words[..1];
+        let whole = |rule: &Rule| rule.whole_program().is_some() && rule.allows(name, bare);
+        if self.policy.allow.is_empty() || self.policy.allow.iter().any(whole) {
+            return None;
+        }
+        // What another program runs may get more words than stand there, such as those of `xargs`, or others for `{}`.
+        let is_known = |word: &&Word| {
+            word.literal().is_some_and(|text| call.wrappers == 0 || !text.contains('{'))
+        };
+        let known = call.arguments().iter().take_while(is_known);
+        let words: Vec<_> = known.filter_map(Word::literal).map(Into::into).collect();
+        let open = call.wrappers > 0 || words.len() < call.arguments().len();
+        Some(LockedArguments { words, open })
+    }
+
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
-        self.named.add(Some("sh"));
+        self.named.add(Some("sh"), None);
         self.elsewhere(|judge| judge.script(text, shell, Some(span)))
     }
 

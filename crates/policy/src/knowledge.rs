@@ -266,8 +266,8 @@ impl Knowledge {
         }
     }
 
-    /// Whether a word may be the number of a descriptor that the shell uses itself: the one from which a session's shell
-    /// reads its commands is among those.
+    /// Whether a word may be the number of a descriptor that the shell uses itself: the one from which a session's
+    /// shell reads its commands is among those.
     pub fn may_be_shells_descriptor(&self, word: &Word) -> bool {
         let is_foreign = |text: &str| {
             let number = text.trim_end_matches('-').parse::<u32>();

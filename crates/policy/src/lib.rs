@@ -39,7 +39,7 @@ mod typing;
 mod variables;
 
 pub use denial::{Denial, Why};
-pub use lock::{Lock, LockedProgram, MayRun};
+pub use lock::{Lock, LockedArguments, LockedProgram, MayRun};
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
 pub use rule::{Rule, RuleError, glob};
 pub use script::{MAX_TEXT, Shell, Span};

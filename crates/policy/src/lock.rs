@@ -28,10 +28,21 @@ pub struct Lock {
 /// A program that may be executed, by its name or path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedProgram {
+    /// As the command names it. For others a pattern, in which `*` stands for any number of characters.
     pub name: String,
     /// Whether the command names it. Others may be executed only by programs that need them.
     pub named: bool,
+    /// The arguments that rules allow it with. `None` means any.
+    pub arguments: Option<Vec<LockedArguments>>,
     pub may_run: MayRun,
+}
+
+/// Arguments of a program, without its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockedArguments {
+    pub words: Vec<String>,
+    /// Whether others may follow, which only the run will know.
+    pub open: bool,
 }
 
 /// What a program may execute, besides the programs that the command names.
@@ -62,14 +73,11 @@ impl Policy {
     }
 
     /// Programs, and what they need, and what that needs.
-    fn with_needs(&self, named: &[String]) -> Vec<LockedProgram> {
+    fn with_needs(&self, named: &[NamedProgram]) -> Vec<LockedProgram> {
         let mut all: Vec<LockedProgram> = Vec::new();
-        for name in named {
-            all.push(LockedProgram {
-                name: name.clone(),
-                named: true,
-                may_run: self.may_run(name),
-            });
+        for NamedProgram { name, arguments } in named {
+            let (name, arguments, may_run) = (name.clone(), arguments.clone(), self.may_run(name));
+            all.push(LockedProgram { name, named: true, arguments, may_run });
         }
         let mut at = 0;
         while let Some(program) = all.get(at) {
@@ -96,43 +104,64 @@ impl Policy {
     fn may_run(&self, name: &str) -> MayRun {
         let base = crate::paths::base_name(name);
         let rule = |runs: &&Runs| glob(crate::paths::base_name(&runs.program), base);
-        if let Some(runs) = self.runs.iter().find(rule) {
-            return match runs.may_run.iter().any(|pattern| pattern == "*") {
-                true => MayRun::Anything,
-                false => MayRun::Only(runs.may_run.clone()),
-            };
+        let told: Vec<_> = self.runs.iter().filter(rule).flat_map(|it| &it.may_run).collect();
+        if told.iter().any(|pattern| *pattern == "*") {
+            return MayRun::Anything;
         }
         if programs::is_shell(program(base)) {
             return MayRun::AsBefore;
         }
         match programs::is_interpreter(base) || needs::runs_anything(base) {
             true => MayRun::Anything,
-            false => MayRun::Only(needs::of(base)),
+            false => {
+                let told = told.into_iter().cloned();
+                MayRun::Only(needs::of(base).into_iter().chain(told).collect())
+            }
         }
     }
 }
 
 fn add(all: &mut Vec<LockedProgram>, name: &str, may_run: MayRun) {
-    if !all.iter().any(|program| program.name == name) {
-        all.push(LockedProgram { name: name.to_owned(), named: false, may_run });
+    if !all.iter().any(|program| !program.named && program.name == name) {
+        all.push(LockedProgram { name: name.to_owned(), named: false, arguments: None, may_run });
     }
 }
 
 /// The programs that a command names.
 #[derive(Debug, Clone, Default)]
 pub struct Named {
-    programs: Vec<String>,
+    programs: Vec<NamedProgram>,
     /// Whether there are others, which only the run will know.
     unknown: bool,
 }
 
+#[derive(Debug, Clone)]
+struct NamedProgram {
+    name: String,
+    /// The arguments that rules allow it with. `None` means any.
+    arguments: Option<Vec<LockedArguments>>,
+}
+
 impl Named {
-    /// Adds a program, or one that only the run will know.
-    pub fn add(&mut self, name: Option<&str>) {
-        match name {
-            Some(name) if self.programs.iter().any(|known| known == name) => {}
-            Some(name) => self.programs.push(name.to_owned()),
-            None => self.unknown = true,
+    /// Adds a program with its arguments, if only those are allowed, or a program that only the run will know.
+    pub fn add(&mut self, name: Option<&str>, arguments: Option<LockedArguments>) {
+        let Some(name) = name else {
+            self.unknown = true;
+            return;
+        };
+        let known = self.programs.iter_mut().find(|program| program.name == name);
+        match (known, arguments) {
+            (Some(known), None) => known.arguments = None,
+            (Some(known), Some(arguments)) => {
+                if let Some(all) = known.arguments.as_mut().filter(|all| !all.contains(&arguments))
+                {
+                    all.push(arguments);
+                }
+            }
+            (None, arguments) => self.programs.push(NamedProgram {
+                name: name.to_owned(),
+                arguments: arguments.map(|arguments| vec![arguments]),
+            }),
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct Target {
     pub size: u64,
     /// What the kernel runs in its place, if it is a script.
     pub interpreter: Option<Interpreter>,
+    /// Whether its content could be looked at.
+    pub is_readable: bool,
     /// Whether the process sees the same files as we do under the same names.
     pub same_view: bool,
 }
@@ -52,8 +54,10 @@ pub struct View {
 }
 
 /// What runs a script.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Interpreter {
+    /// The file itself, which may be a script as well.
+    pub target: Box<Target>,
     /// What the kernel puts before the script's own path: the interpreter and its argument, and those of the
     /// interpreter, which may be a script as well.
     pub words: Vec<Vec<u8>>,
@@ -86,15 +90,26 @@ impl Target {
                 (PathBuf::from(std::ffi::OsStr::from_bytes(path)), file)
             }
         };
+        Self::of(process, path, file, same_view, 0)
+    }
+
+    fn of(
+        process: i32,
+        path: PathBuf,
+        file: OwnedFd,
+        same_view: bool,
+        depth: usize,
+    ) -> io::Result<Self> {
         let file = File::from(file);
         let found = file.metadata()?;
         if !found.is_file() {
             return Err(io::Error::from_raw_os_error(libc::EACCES));
         }
         let real_path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        let interpreter = interpreter(process, file.as_fd(), same_view, 0)?;
+        let (interpreter, is_readable) = interpreter(process, file.as_fd(), same_view, depth)?;
         let (id, size) = (FileId::from(&found), found.len());
-        Ok(Self { path, real_path, file: file.into(), id, size, interpreter, same_view })
+        let file = file.into();
+        Ok(Self { path, real_path, file, id, size, interpreter, is_readable, same_view })
     }
 
     /// The file that `/proc/PID/exe` will lead to.
@@ -238,20 +253,19 @@ fn own_link(process: i32, path: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     Some((own(link, &rest[..end]), &rest[behind..]))
 }
 
-/// What the kernel runs in place of a file that begins with `#!`.
+/// What the kernel runs in place of a file that begins with `#!`, and whether the file could be read.
 fn interpreter(
     process: i32,
     file: BorrowedFd<'_>,
     same_view: bool,
     depth: usize,
-) -> io::Result<Option<Interpreter>> {
-    // A file that may be executed but not read is a binary: the kernel reads scripts with the rights of their caller.
+) -> io::Result<(Option<Interpreter>, bool)> {
     let Ok(readable) = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())) else {
-        return Ok(None);
+        return Ok((None, false));
     };
     let mut head = [0; HEAD];
     let length = readable.read_at(&mut head, 0)?;
-    let Some((path, argument)) = shebang(&head[..length]) else { return Ok(None) };
+    let Some((path, argument)) = shebang(&head[..length]) else { return Ok((None, true)) };
     if depth >= MAX_SCRIPTS {
         return Err(io::Error::from_raw_os_error(libc::ELOOP));
     }
@@ -259,13 +273,14 @@ fn interpreter(
         true => open_seen(process, None, path)?,
         false => open_elsewhere(process, None, path)?,
     };
-    let inner = interpreter(process, opened.as_fd(), same_view, depth + 1)?;
-    let (mut words, id) = match inner {
-        Some(inner) => (inner.words, inner.id),
-        None => (Vec::new(), FileId::from(&File::from(opened).metadata()?)),
+    let named = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+    let target = Target::of(process, named, opened, same_view, depth + 1)?;
+    let (mut words, id) = match &target.interpreter {
+        Some(inner) => (inner.words.clone(), inner.id),
+        None => (Vec::new(), target.id),
     };
     words.extend([path].into_iter().chain(argument).map(<[u8]>::to_vec));
-    Ok(Some(Interpreter { words, id }))
+    Ok((Some(Interpreter { target: Box::new(target), words, id }), true))
 }
 
 /// The interpreter and its argument, if the file begins with `#!`.

@@ -128,7 +128,7 @@ impl Judge<'_> {
     fn run_own(&mut self, call: &Call<'_>) -> Ruling {
         self.is_shallow(call)?;
         self.denied(call.words)?;
-        self.named.add(call.words[0].literal().as_deref());
+        self.named.add(call.words[0].literal().as_deref(), None);
         match call.name() {
             Some(name) => self.elsewhere(|judge| judge.actions(&name, call)),
             None => self.unresolved(call.span(), "its name"),

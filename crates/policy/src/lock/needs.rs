@@ -38,8 +38,8 @@ const NEEDS: &[Need] = &[
             "/usr/local/libexec/git-core/*",
         ],
         executes: Names(
-            "git git-lfs ssh gpg gpg2 less more pager editor sensible-editor vi vim nano uname sed \
-             basename dirname cat",
+            "git git-lfs git-upload-pack git-receive-pack git-upload-archive ssh man gettext envsubst gpg gpg2 less \
+             more pager editor sensible-editor vi vim nano uname sed basename dirname cat",
         ),
     },
     need("gh hub glab tig", "git ssh less more pager gpg"),
@@ -56,20 +56,22 @@ const NEEDS: &[Need] = &[
         "rustc rustdoc rustfmt clippy-driver",
         "cc gcc clang ld ld.lld lld rust-lld mold rustc rustdoc rustfmt",
     ),
-    need("ld collect2", "ld.bfd ld.gold ld.lld"),
+    need("ld collect2", "ld.bfd ld.gold ld.lld /usr/lib/gcc/* /usr/libexec/gcc/*"),
     need(
         "tar gtar bsdtar",
         "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma lzip lzop zstd unzstd compress uncompress pigz pbzip2 pxz \
-         pixz lz4",
+         pixz lz4 zstdmt pzstd brotli",
     ),
     need("egrep fgrep", "grep"),
+    need("sort", "gzip bzip2 xz zstd lz4 lzop"),
+    need("zipgrep", "sed unzip egrep grep"),
     need("gunzip zcat uncompress gzexe", "gzip"),
     need("zgrep zegrep zfgrep", "zgrep gzip grep egrep fgrep sed cat mktemp"),
     need("zdiff zcmp", "gzip cmp diff mktemp cat"),
     need("zless zmore", "less more gzip"),
     need(
         "bzgrep bzegrep bzfgrep bzdiff bzcmp bzless bzmore",
-        "bzip2 bzgrep grep egrep fgrep cmp diff less more mktemp",
+        "bzip2 bzgrep grep egrep fgrep cmp diff less more mktemp sed",
     ),
     need(
         "xzgrep xzegrep xzfgrep xzdiff xzcmp xzless xzmore",
@@ -96,7 +98,12 @@ const NEEDS: &[Need] = &[
     },
     Need {
         programs: Names("docker podman nerdctl"),
-        parts: &["*/cli-plugins/docker-*"],
+        parts: &[
+            "/usr/lib/docker/cli-plugins/*",
+            "/usr/libexec/docker/cli-plugins/*",
+            "/usr/local/lib/docker/cli-plugins/*",
+            "/usr/local/libexec/docker/cli-plugins/*",
+        ],
         executes: Names(
             "docker-* docker-credential-* conmon crun runc netavark aardvark-dns slirp4netns pasta \
              newuidmap newgidmap fuse-overlayfs podman catatonit rootlessport ssh nsenter",
@@ -107,11 +114,7 @@ const NEEDS: &[Need] = &[
         "kubectl k9s helm kustomize",
         "kubectl kubectl-* aws aws-iam-authenticator gke-gcloud-auth-plugin kubelogin",
     ),
-    Need {
-        programs: Names("terraform tofu"),
-        parts: &["*/.terraform/*", "*/.terraform.d/*"],
-        executes: Names("git ssh"),
-    },
+    need("terraform tofu", "git ssh"),
     need(
         "systemctl journalctl loginctl machinectl timedatectl hostnamectl",
         "less more pager systemd-tty-ask-password-agent",
