@@ -136,10 +136,12 @@ fn rows(crowd: Crowd, sizes: &'static [usize], measured: &[Measured]) -> Vec<Lin
 fn beside(bench: &Bench, crowd: Crowd, size: usize) -> Measured {
     let config = bench.scratch.join("scale.toml");
     let many = 2 * size + 100;
+    // One of two clients may keep a third of them busy.
+    let connections = 2 * many;
     let text = format!(
         "[limits]\nruns = {many}\nruns_per_client = {many}\njobs = {many}\nsessions = {many}\n\
          processes_per_client = 0\nmemory_per_client = 0\n\
-         [http]\nconnections = {many}\nsessions_per_client = {many}\n\
+         [http]\nconnections = {connections}\nsessions_per_client = {many}\n\
          [http.tokens]\ncrowd = \"{CROWD}\"\n"
     );
     fs::write(&config, text).expect("there is room for files");
