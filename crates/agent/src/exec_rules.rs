@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The rules of one run. A denied program is never executed, whoever wants to.
+/// The rules of one run. No process of the run may execute a denied program.
 ///
 /// In `denied` and in what programs need, `*` stands for any number of characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -132,8 +132,8 @@ impl Subject<'_> {
         identities(&others)
     }
 
-    /// The stdin of the first process, such as `/dev/pts/3` or `pipe:[123]`. What a shell of ours reads its orders
-    /// from is no input of its commands.
+    /// The stdin of the first process, such as `/dev/pts/3` or `pipe:[123]`. A session's shell reads
+    /// its orders there, which are not input of its commands.
     fn input(&self) -> Option<PathBuf> {
         let input = read_proc_link(self.first?, "fd/0")?;
         (!input.to_string_lossy().starts_with("socket:[")).then_some(input)

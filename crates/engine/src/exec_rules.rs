@@ -49,7 +49,7 @@ fn describe(refused: &RefusedExec) -> String {
         times => format!(" ({times} times)"),
     };
     let fix = match why {
-        RefusedBecause::Denied(rule) => format!("the rule `{rule}` denies it, whoever runs it"),
+        RefusedBecause::Denied(rule) => format!("the rule `{rule}` denies it for every program"),
         RefusedBecause::NotAllowed => format!(
             "the command does not name it; to allow it, tell what `{by}` may run: \
              [[policy.runs]] program = \"{by}\", may_run = [\"{name}\"]"

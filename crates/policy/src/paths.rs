@@ -14,7 +14,7 @@ pub const OUTPUTS: Names = Names("/dev/stdout /dev/stderr /dev/fd/1 /dev/fd/2");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     File,
-    /// The standard input of whoever opens it.
+    /// The standard input of the process that opens it.
     Input,
     /// Another descriptor, a process, or anything else that only looks like a file.
     Special,

@@ -6,7 +6,7 @@ use mcpz_policy::Policy;
 
 use super::SetupError;
 
-/// The answer, and why it is no although there is something to hold.
+/// Whether it does and, if it should but does not, why.
 #[derive(Debug)]
 pub struct LockSetup {
     pub on: bool,

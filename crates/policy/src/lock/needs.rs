@@ -7,7 +7,7 @@ use crate::identity::program;
 use crate::names::Names;
 
 /// Programs that run what a project, a package or a user's own program says: interpreters, build tools, package
-/// managers, test runners. Whoever allows them allows everything that is not denied.
+/// managers, test runners. A rule that allows one of them allows everything that is not denied.
 const ANYTHING: Names = Names(
     "make gmake bmake cmake ctest cpack ninja meson scons waf autoconf autoreconf automake configure libtool \
      cargo rustup go zig swift dotnet msbuild stack cabal dune opam mix rebar3 sbt lein mvn mvnw gradle gradlew ant \

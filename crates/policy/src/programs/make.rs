@@ -76,7 +76,7 @@ fn variable(actions: &mut Actions<'_>, word: &Word) {
     let text = value.to_owned();
     let (name, value) = (name.to_owned(), Some(known.clone()));
     match is_make_command(&name) {
-        // `LINK.c` and the like are no variables of the environment.
+        // The environment does not set variables such as `LINK.c`.
         true if name.contains('.') && !text.is_empty() => actions.run_text(&known, Runner::SH),
         true => actions.push(Action::Export { name, value, span }),
         false => {
