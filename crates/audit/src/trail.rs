@@ -208,21 +208,25 @@ impl Trail {
     /// Begins a trail with its head, and then its key.
     fn begin(&self, file: &Arc<File>, head: &File) -> io::Result<Key> {
         let folder = &self.settings.folder;
-        let lock = FileLock::acquire(file.clone(), LockMode::Exclusive, LOCK_TIMEOUT);
-        match (Key::read(folder), lock) {
+        // Without the lock, too: a process that was stopped while it began the trail must not block everything else.
+        let _lock = FileLock::acquire(file.clone(), LockMode::Exclusive, LOCK_TIMEOUT);
+        match Key::read(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             // Another process was faster.
-            (Ok(key), _) => Ok(key),
-            (Err(error), _) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            (Err(_), Err(error)) => Err(error),
-            (Err(_), Ok(_lock)) => {
-                let is_new = file.metadata()?.len() == 0 && files::numbers(folder)?.is_empty();
-                Key::create(folder, |key| match is_new {
-                    true => Head { link: Link::START, size: 0 }.write(head, key),
-                    // Its key is gone: a head that nobody can check stays one.
-                    false => Ok(()),
-                })
-            }
+            key => return key,
         }
+        let is_new = file.metadata()?.len() == 0 && files::numbers(folder)?.is_empty();
+        let start = |key: &Key| match is_new {
+            true => Head { link: Link::START, size: 0 }.write(head, key),
+            // Its key is gone: a head that nobody can check stays one.
+            false => Ok(()),
+        };
+        let key = Key::create(folder, start)?;
+        // The key may be another process's, and the head made with a key that nobody has.
+        if Head::read(head, &key)?.is_none() {
+            start(&key)?;
+        }
+        Ok(key)
     }
 
     fn acquire_lock(&mut self, file: &Arc<File>) -> io::Result<FileLock> {

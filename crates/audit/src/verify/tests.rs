@@ -336,3 +336,19 @@ fn a_lock_that_is_never_released_stops_nobody() {
     let found = verify(folder.path()).unwrap();
     assert_eq!((found.records, found.waiting, found.faults.len()), (22, 0, 0));
 }
+
+#[test]
+fn a_process_that_stops_while_it_begins_the_trail_stops_nobody() {
+    let folder = folder();
+    let mut trail = small(&folder, 9);
+    let file = Arc::new(files::open(&files::current(folder.path()), true).unwrap());
+    let lock = FileLock::acquire(file, LockMode::Exclusive, LOCK_TIMEOUT).unwrap();
+    write(&mut trail, 20);
+    let found = verify(folder.path()).unwrap();
+    assert_eq!((found.records, found.waiting, found.faults.len()), (20, 20, 0));
+    drop(lock);
+    write(&mut trail, 1);
+    let found = verify(folder.path()).unwrap();
+    // Nothing had to be repaired.
+    assert_eq!((found.records, found.waiting, found.faults.len()), (21, 0, 0));
+}
