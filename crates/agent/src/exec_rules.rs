@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The rules of one run. No process of the run may execute a denied program.
+/// The rules of one run.
 ///
-/// In `denied` and in what programs need, `*` stands for any number of characters.
+/// In what programs need, `*` stands for any number of characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecRules {
     /// The programs that may be executed. `None` means all that are not denied.
     pub allowed: Option<Vec<AllowedProgram>>,
+    /// The policy's deny rules. No process of the run may execute what they deny.
     pub denied: Vec<String>,
 }
 
@@ -63,7 +64,7 @@ pub struct RefusedExec {
 /// Why a program was not executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RefusedBecause {
-    /// It is this denied program.
+    /// This rule denies it.
     Denied(String),
     /// It is not among the allowed programs.
     NotAllowed,

@@ -281,7 +281,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Whether it is a builtin of the script's own shell that changes nothing outside the shell.
-    fn needs_no_rule(&self, name: &CommandName<'_>, call: &Call<'_>) -> bool {
+    fn needs_no_rule(&self, name: &CommandName, call: &Call<'_>) -> bool {
         let in_shell = self.texts > 0 && call.wrappers == 0;
         in_shell && self.is_quiet && name.known().is_some_and(|name| HARMLESS.has(name))
     }
@@ -309,7 +309,7 @@ impl<'a> Judge<'a> {
         self.denied_as(&CommandName::of(words), words)
     }
 
-    fn denied_as(&self, name: &CommandName<'_>, words: &[Word]) -> Ruling {
+    fn denied_as(&self, name: &CommandName, words: &[Word]) -> Ruling {
         let span = span_of(words);
         for rule in &self.policy.deny {
             match rule.matches(name, words) {
@@ -329,7 +329,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    fn allowed(&mut self, name: &CommandName<'_>, words: &[Word]) -> Ruling {
+    fn allowed(&mut self, name: &CommandName, words: &[Word]) -> Ruling {
         let allow = &self.policy.allow;
         if let Some(at) = allow.iter().position(|rule| rule.allows(name, words)) {
             if !self.needed.contains(&at) {
@@ -353,7 +353,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The arguments of a command, if the rules do not allow its program with any.
-    fn only_arguments(&self, name: &CommandName<'_>, call: &Call<'_>) -> Option<LockedArguments> {
+    fn only_arguments(&self, name: &CommandName, call: &Call<'_>) -> Option<LockedArguments> {
         let bare = &call.words[..1];
         let whole = |rule: &Rule| rule.whole_program().is_some() && rule.allows(name, bare);
         if self.policy.allow.is_empty() || self.policy.allow.iter().any(whole) {

@@ -41,7 +41,7 @@ mod variables;
 pub use denial::{Denial, Why};
 pub use lock::{Lock, LockedArguments, LockedProgram, MayRun};
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
-pub use rule::{Rule, RuleError, glob};
+pub use rule::{ExactCall, Rule, RuleError, glob};
 pub use script::{MAX_TEXT, Shell, Span};
 pub use threats::Threat;
 pub use typing::{Reader, TypedText, TypingError};

@@ -6,8 +6,8 @@
 //!     judge ─ names ─▶ Lock ◀─ what they need ─ needs, Policy::runs
 //!                       └─▶ the keeper of the run
 //!
-//! Without an allow list, every program may be executed but those that a rule denies altogether. A rule about
-//! arguments, such as `git push`, is for the judge alone.
+//! Without an allow list, everything may be executed but what a rule denies. The keeper sees every program with the
+//! arguments that it really gets, so it holds all deny rules, also those with arguments such as `git push`.
 
 mod needs;
 
@@ -16,12 +16,12 @@ use crate::policy::{Policy, Runs};
 use crate::programs;
 use crate::rule::{Rule, glob};
 
-/// What the programs of a command may execute. Denied programs are never executed.
+/// What the programs of a command may execute. What a rule denies is never executed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lock {
     /// `None` means everything that is not denied.
     pub allowed: Option<Vec<LockedProgram>>,
-    /// Names, in which `*` stands for any number of characters.
+    /// The deny rules.
     pub denied: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub enum MayRun {
 impl Policy {
     /// The lock for a command that names these programs. `None` if nothing can be held.
     pub(crate) fn lock(&self, named: &Named) -> Option<Lock> {
-        let denied: Vec<_> = self.deny.iter().filter_map(Rule::whole_program).collect();
+        let denied: Vec<_> = self.deny.iter().map(ToString::to_string).collect();
         let open = self.allow.is_empty() || self.allow.iter().any(Rule::is_everything);
         let allowed = match open || named.unknown {
             true => None,

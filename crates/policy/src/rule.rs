@@ -6,6 +6,7 @@
 //! bare names, and any other path needs a rule of its own; a deny rule matches the name wherever the program is.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::fmt;
 
 use regex::Regex;
@@ -37,16 +38,37 @@ enum Kind {
 }
 
 /// A command's name, prepared once for all rules.
-pub struct CommandName<'a> {
-    literal: Option<Cow<'a, str>>,
+pub struct CommandName {
+    literal: Option<String>,
     base: String,
+    /// Everything that its base name stands for.
+    names: OnceCell<Vec<String>>,
 }
 
-impl<'a> CommandName<'a> {
-    pub fn of(words: &'a [Word]) -> Self {
-        let literal = words.first().and_then(Word::literal);
+/// A program with its arguments, as it is about to be executed: nothing is left to find out.
+pub struct ExactCall {
+    name: CommandName,
+    words: Vec<Word>,
+}
+
+impl ExactCall {
+    pub fn new(name: impl Into<String>, arguments: impl IntoIterator<Item: Into<String>>) -> Self {
+        let arguments = arguments.into_iter().map(|word| Word::known(word, 0..0));
+        let words: Vec<_> = [Word::known(name, 0..0)].into_iter().chain(arguments).collect();
+        Self { name: CommandName::of(&words), words }
+    }
+}
+
+impl CommandName {
+    pub fn of(words: &[Word]) -> Self {
+        let literal = words.first().and_then(Word::literal).map(Cow::into_owned);
         let base = literal.as_deref().map(base_name).unwrap_or_default().to_lowercase();
-        Self { literal, base }
+        Self { literal, base, names: OnceCell::new() }
+    }
+
+    fn names(&self) -> &[String] {
+        self.names
+            .get_or_init(|| identity::names(&self.base).into_iter().map(str::to_owned).collect())
     }
 
     /// The name, unless only the run will know it.
@@ -164,7 +186,7 @@ impl Rule {
     }
 
     /// Whether the rule allows the command.
-    pub fn allows(&self, name: &CommandName<'_>, words: &[Word]) -> bool {
+    pub fn allows(&self, name: &CommandName, words: &[Word]) -> bool {
         let Some(name) = name.known() else { return false };
         match &self.kind {
             Kind::Words { name: pattern, rest, .. } => {
@@ -178,7 +200,7 @@ impl Rule {
     }
 
     /// Whether the command is, or may be, one the rule denies.
-    pub fn matches(&self, name: &CommandName<'_>, words: &[Word]) -> Match {
+    pub fn matches(&self, name: &CommandName, words: &[Word]) -> Match {
         match &self.kind {
             Kind::Words { base, rest, .. } => {
                 let Some(word) = words.first() else { return Match::No };
@@ -204,6 +226,11 @@ impl Rule {
                 }
             }
         }
+    }
+
+    /// Whether it denies what is about to be executed.
+    pub fn denies(&self, call: &ExactCall) -> bool {
+        self.matches(&call.name, &call.words) == Match::Yes
     }
 
     /// Whether a text in another language, such as a program for an interpreter, contains the name.
@@ -259,9 +286,9 @@ fn allowed_name(pattern: &str, name: &str) -> bool {
 }
 
 /// Compares base names, because the program may be anywhere, without regard to case, as some file systems do.
-fn denied_name(pattern: &str, name: &CommandName<'_>, word: &Word) -> Match {
+fn denied_name(pattern: &str, name: &CommandName, word: &Word) -> Match {
     if name.known().is_some() {
-        let is_named = identity::names(&name.base).into_iter().any(|name| glob(pattern, name));
+        let is_named = name.names().iter().any(|name| glob(pattern, name));
         return if is_named { Match::Yes } else { Match::No };
     }
     let end = word.suffix().to_lowercase();

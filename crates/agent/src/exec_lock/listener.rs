@@ -1,5 +1,6 @@
 //! The kernel's questions: which process wants to execute what, as it stands in its memory.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,14 +8,14 @@ use std::os::unix::fs::FileExt;
 
 use libc::{c_int, seccomp_notif, seccomp_notif_resp};
 
-/// How much of a path or an argument is read at a time. No read crosses a page, because the next one may be missing.
+/// How much is read at a time. No read crosses a page, because the next one may be missing.
 const PAGE: u64 = 4096;
 
 /// The longest path that the kernel accepts.
 const MAX_PATH: usize = 4096;
 
-/// How many arguments are read, and how much of each.
-pub const MAX_ARGUMENTS: usize = 64;
+/// How many arguments are read, which is more than the kernel accepts, and how much of each.
+const MAX_ARGUMENTS: u64 = 1 << 20;
 pub const MAX_ARGUMENT: usize = 4096;
 
 /// The descriptor on which the kernel asks.
@@ -26,7 +27,14 @@ pub struct Question {
     /// The thread that made the call.
     pub thread: i32,
     call: Call,
-    memory: Option<File>,
+    memory: Memory,
+}
+
+/// The memory of a process.
+struct Memory {
+    file: Option<File>,
+    /// The page that was read last, and its address. Arguments usually follow one another.
+    page: RefCell<(u64, Vec<u8>)>,
 }
 
 /// The arguments of the call that matter.
@@ -77,7 +85,8 @@ impl Listener {
             }
         };
         let thread = asked.pid as i32;
-        let memory = File::open(format!("/proc/{thread}/mem")).ok();
+        let file = File::open(format!("/proc/{thread}/mem")).ok();
+        let memory = Memory { file, page: RefCell::default() };
         let question = Question { id: asked.id, thread, call, memory };
         // The id of a process that was killed meanwhile may already be another's.
         self.is_waiting(&question).then_some(question)
@@ -132,37 +141,63 @@ impl Question {
         }
     }
 
-    /// The arguments, with the name. Cut short if they are many or long.
+    /// The arguments, with the name. Long ones are cut short.
     pub fn arguments(&self) -> Vec<Vec<u8>> {
-        let pointers = (0..MAX_ARGUMENTS as u64).map(|at| {
-            let mut pointer = [0; 8];
+        let pointers = (0..MAX_ARGUMENTS).map(|at| {
             let place = self.call.argv.checked_add(at * 8)?;
-            self.memory.as_ref()?.read_exact_at(&mut pointer, place).ok()?;
-            Some(u64::from_ne_bytes(pointer)).filter(|pointer| *pointer != 0)
+            let bytes = self.memory.read(place, 8, |_| None).ok()?;
+            let pointer = u64::from_ne_bytes(bytes.try_into().ok()?);
+            (pointer != 0).then_some(pointer)
         });
-        pointers.map_while(|pointer| self.text(pointer?, MAX_ARGUMENT).ok()).collect()
+        // All of them first: they are on other pages than the texts.
+        let pointers: Vec<u64> = pointers.map_while(|pointer| pointer).collect();
+        let texts = pointers.into_iter().map_while(|at| self.text(at, MAX_ARGUMENT).ok());
+        texts.collect()
     }
 
     /// The text at an address, up to its NUL or to the limit.
     fn text(&self, address: u64, limit: usize) -> io::Result<Vec<u8>> {
+        self.memory.read(address, limit, |part| part.iter().position(|byte| *byte == 0))
+    }
+}
+
+impl Memory {
+    /// Reads from an address on, up to where `end` finds the end, or to the limit.
+    fn read(
+        &self,
+        address: u64,
+        limit: usize,
+        end: impl Fn(&[u8]) -> Option<usize>,
+    ) -> io::Result<Vec<u8>> {
         let unreadable = || io::Error::from_raw_os_error(libc::EFAULT);
-        let memory = self.memory.as_ref().ok_or_else(unreadable)?;
-        let mut text = Vec::new();
-        while text.len() < limit {
-            let at = address.checked_add(text.len() as u64).ok_or_else(unreadable)?;
-            let mut part = [0; PAGE as usize];
-            let part = &mut part[..(PAGE - at % PAGE) as usize];
-            let read = memory.read_at(part, at)?;
-            match part[..read].iter().position(|byte| *byte == 0) {
-                Some(end) => {
-                    text.extend_from_slice(&part[..end]);
-                    break;
-                }
-                None if read == 0 => return Err(unreadable()),
-                None => text.extend_from_slice(&part[..read]),
+        let mut bytes = Vec::new();
+        while bytes.len() < limit {
+            let at = address.checked_add(bytes.len() as u64).ok_or_else(unreadable)?;
+            self.load(at - at % PAGE)?;
+            let page = self.page.borrow();
+            let part = page.1.get((at % PAGE) as usize..).unwrap_or_default();
+            let end = end(part);
+            bytes.extend_from_slice(&part[..end.unwrap_or(part.len())]);
+            match end {
+                Some(_) => break,
+                None if part.is_empty() => return Err(unreadable()),
+                None => {}
             }
         }
-        text.truncate(limit);
-        Ok(text)
+        bytes.truncate(limit);
+        Ok(bytes)
+    }
+
+    /// Makes this page the one that was read last.
+    fn load(&self, address: u64) -> io::Result<()> {
+        let mut page = self.page.borrow_mut();
+        if page.0 == address && !page.1.is_empty() {
+            return Ok(());
+        }
+        let file = self.file.as_ref().ok_or_else(|| io::Error::from_raw_os_error(libc::EFAULT))?;
+        *page = (address, vec![0; PAGE as usize]);
+        let read = file.read_at(&mut page.1, address).inspect_err(|_| page.1.clear())?;
+        page.1.truncate(read);
+        Ok(())
     }
 }

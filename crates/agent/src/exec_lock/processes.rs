@@ -11,7 +11,6 @@ use std::collections::hash_map::Entry;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::listener::{MAX_ARGUMENT, MAX_ARGUMENTS};
 use super::rules::Standing;
 use super::target::{FileId, executable_of};
 use crate::tree::{self, ProcessStat};
@@ -21,6 +20,10 @@ const MAX_KNOWN: usize = 4096;
 
 /// How many different command lines are remembered. Processes of others get the least rights.
 const MAX_COMMAND_LINES: usize = 4096;
+
+/// How much of a command line is compared.
+const COMPARED_ARGUMENTS: usize = 64;
+const COMPARED_BYTES: usize = 1024;
 
 /// The processes of one run.
 pub struct Processes {
@@ -179,11 +182,10 @@ fn command_line(process: i32) -> u64 {
     hash(line.split(|byte| *byte == 0))
 }
 
-/// Of as much as is read when a program is executed.
 fn hash<'a>(line: impl Iterator<Item = &'a [u8]>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for argument in line.take(MAX_ARGUMENTS) {
-        argument[..argument.len().min(MAX_ARGUMENT)].hash(&mut hasher);
+    for argument in line.take(COMPARED_ARGUMENTS) {
+        argument[..argument.len().min(COMPARED_BYTES)].hash(&mut hasher);
     }
     hasher.finish()
 }

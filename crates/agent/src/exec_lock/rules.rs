@@ -13,28 +13,23 @@
 //! Names are compared as text. A bare name means that name in one of the folders of `PATH`, and a path means that path,
 //! so that nothing lies between what is compared and what is executed that a command could change: no link, no `..`.
 
-use std::collections::HashMap;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use super::listener::{MAX_ARGUMENT, MAX_ARGUMENTS};
-use super::target::{FileId, Interpreter, Target, base_name};
+use mcpz_policy::glob;
+
+use super::denied::{Denied, Find};
+use super::listener::MAX_ARGUMENT;
+use super::target::{Target, base_name};
 use crate::exec_rules::{AllowedProgram, Arguments, ExecRules, MayRun, RefusedBecause};
 
 /// Folders that count as part of every `PATH`.
 const SYSTEM: [&str; 6] =
     ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Programs that are many in one file, and choose by the name they are called by. Their file says nothing.
-const MANY_IN_ONE: [&str; 3] = ["busybox", "toybox", "coreutils"];
-
 /// Shells that take a command after `-c`.
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
-
-/// Looks up a path for the process that asks.
-pub type Find<'a> = dyn Fn(&[u8]) -> Option<Target> + 'a;
 
 /// What a process of the run may execute.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,14 +69,8 @@ impl Standing {
 pub struct Rules {
     /// `None` if everything is allowed that is not denied.
     allowed: Option<Vec<AllowedProgram>>,
-    denied: Vec<Denied>,
+    denied: Denied,
     folders: Vec<PathBuf>,
-}
-
-/// A denied program, and the files it is.
-struct Denied {
-    pattern: String,
-    files: HashMap<FileId, (PathBuf, u64)>,
 }
 
 impl Rules {
@@ -91,8 +80,8 @@ impl Rules {
         let own = own.map(|folder| PathBuf::from(std::ffi::OsStr::from_bytes(folder)));
         let mut folders: Vec<PathBuf> = own.filter(|folder| folder.is_absolute()).collect();
         folders.extend(SYSTEM.map(PathBuf::from));
-        let denied = rules.denied.into_iter().map(|pattern| Denied::new(pattern, &folders));
-        Self { allowed: rules.allowed, denied: denied.collect(), folders }
+        let denied = Denied::new(rules.denied, &folders);
+        Self { allowed: rules.allowed, denied, folders }
     }
 
     /// Allows these programs instead.
@@ -132,8 +121,8 @@ impl Rules {
         arguments: &[Vec<u8>],
         find: &Find<'_>,
     ) -> Result<Standing, RefusedBecause> {
-        if let Some(denied) = self.denied.iter().find(|it| it.is(target, arguments, find)) {
-            return Err(RefusedBecause::Denied(denied.pattern.clone()));
+        if let Some(rule) = self.denied.rule(target, arguments, find) {
+            return Err(RefusedBecause::Denied(rule.to_owned()));
         }
         let Some(allowed) = &self.allowed else { return Ok(Standing::Free) };
         if *standing == Standing::Free {
@@ -242,104 +231,7 @@ fn plain_text(text: &[u8]) -> Option<&str> {
     (plain && pieces.count() % 2 == 1 && !name.contains(['\'', '='])).then_some(text)
 }
 
-impl Denied {
-    fn new(pattern: String, folders: &[PathBuf]) -> Self {
-        let name = base_name(Path::new(&pattern)).to_lowercase();
-        let own = pattern.starts_with('/').then(|| PathBuf::from(&pattern));
-        let found: Vec<PathBuf> = match name.contains('*') {
-            false => folders.iter().map(|folder| folder.join(&name)).collect(),
-            true => {
-                let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
-                let paths = entries.flatten().flatten().map(|entry| entry.path());
-                paths.filter(|path| glob(&name, &base_name(path).to_lowercase())).collect()
-            }
-        };
-        let mut files = HashMap::new();
-        for path in own.into_iter().chain(found) {
-            let called = base_name(&path).to_owned();
-            let Ok(path) = fs::canonicalize(path) else { continue };
-            let Ok(found) = fs::metadata(&path) else { continue };
-            // A name that leads to another program, as `reboot` does to `systemctl`, denies only that name.
-            if found.is_file() && is_version_of(&called, base_name(&path)) {
-                files.insert(FileId::from(&found), (path, found.len()));
-            }
-        }
-        Self { pattern, files }
-    }
-
-    /// Whether the file, or what the kernel runs in its place, is the denied program: by its name, the file it leads
-    /// to, or its content.
-    fn is(&self, target: &Target, arguments: &[Vec<u8>], find: &Find<'_>) -> bool {
-        let interpreter = target.interpreter.as_ref();
-        let of_interpreter = |it: &Interpreter| {
-            let words: Vec<_> = [&it.words[it.words.len() - 1..], arguments].concat();
-            self.is(&it.target, &words, find)
-        };
-        interpreter.is_some_and(of_interpreter)
-            || self.is_file(target, arguments)
-            || is_loader(target) && self.is_loaded(arguments, find)
-    }
-
-    fn is_file(&self, target: &Target, arguments: &[Vec<u8>]) -> bool {
-        let pattern = base_name(Path::new(&self.pattern)).to_lowercase();
-        let is_name = |name: &str| glob(&pattern, &name.to_lowercase());
-        let argument = |at: usize| {
-            let argument = arguments.get(at).and_then(|it| std::str::from_utf8(it).ok());
-            argument.map(|it| base_name(Path::new(it))).unwrap_or_default()
-        };
-        is_name(target.name())
-            || is_name(target.real_name())
-            || is_name(argument(0))
-            || (MANY_IN_ONE.contains(&target.real_name()) && is_name(argument(1)))
-            || self.files.contains_key(&target.id)
-            || self.is_copied(target)
-    }
-
-    /// Scripts are not compared: many are the same for different programs, and start those by their own names.
-    fn is_copied(&self, target: &Target) -> bool {
-        let mut same_size = self.files.values().filter(|(_, size)| *size == target.size);
-        target.interpreter.is_none()
-            && same_size.any(|(path, _)| !target.is_readable || target.has_content_of(path))
-    }
-
-    /// Whether one of the arguments is the path of a denied program.
-    fn is_loaded(&self, arguments: &[Vec<u8>], find: &Find<'_>) -> bool {
-        // There may be more that were not read.
-        arguments.len() >= MAX_ARGUMENTS
-            || arguments.iter().skip(1).any(|argument| {
-                let target = find(argument);
-                target.is_some_and(|target| self.is_file(&target, std::slice::from_ref(argument)))
-            })
-    }
-}
-
-/// Whether a file is the program of that name, perhaps in some version: `python3.11` for `python3`.
-fn is_version_of(name: &str, file: &str) -> bool {
-    let version = file.strip_prefix(name);
-    version.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || ".-".contains(c)))
-}
-
-/// Whether it is the dynamic loader, which runs the program that its arguments name.
-fn is_loader(target: &Target) -> bool {
-    target.real_name().starts_with("ld-") || target.real_name().starts_with("ld.so")
-}
-
 /// Whether two names or paths are the same program.
 fn is_same_name(rule: &str, name: &str) -> bool {
     glob(base_name(Path::new(rule)), base_name(Path::new(name)))
-}
-
-/// Whether a text matches a pattern in which `*` stands for any number of characters.
-fn glob(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut text) = text.strip_prefix(start) else { return false };
-    let mut middle: Vec<_> = rest.split('*').collect();
-    let end = middle.pop().unwrap_or_default();
-    for piece in middle {
-        match text.find(piece) {
-            Some(at) => text = &text[at + piece.len()..],
-            None => return false,
-        }
-    }
-    text.ends_with(end)
 }

@@ -135,6 +135,14 @@ impl Target {
         interpreter.words.iter().cloned().chain([path]).chain(own).collect()
     }
 
+    /// The arguments that its interpreter gets, if it is a script.
+    pub fn interpreter_arguments(&self, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let Some(interpreter) = &self.interpreter else { return arguments.to_vec() };
+        // The interpreter's own interpreter comes first.
+        let inner = interpreter.target.interpreter.as_ref().map_or(0, |inner| inner.words.len());
+        self.command_line(arguments).split_off(inner)
+    }
+
     /// The program that `env` will look up for a script that begins with `#!/usr/bin/env`.
     pub fn env_program(&self) -> Option<&str> {
         let [interpreter, argument] = self.interpreter.as_ref()?.words.as_slice() else {

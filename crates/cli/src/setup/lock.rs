@@ -16,7 +16,7 @@ pub struct LockSetup {
 
 /// `wanted` is what the settings say, if they do.
 pub fn lock(policy: &Policy, wanted: Option<bool>) -> Result<LockSetup, SetupError> {
-    // Only rules that name programs can be held.
+    // Without rules about commands there is nothing to hold.
     if wanted == Some(false) || policy.lock_of_session().is_none() {
         return Ok(LockSetup { on: false, missing: None });
     }
