@@ -5,23 +5,15 @@
 
 mod support;
 
-use std::io::{BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
-use support::http::{Events, HttpServer, Request, Response, TOKEN, call, initialize};
-use support::{Gate, PATIENCE, wait_until};
+use support::http::{Events, HttpServer, Request, TOKEN, call, initialize};
+use support::{PATIENCE, wait_until};
 
 const TWO_TOKENS: &str =
     "[http.tokens]\nada = \"ada-0123456789abcdef\"\nbob = \"bob-0123456789abcdef\"\n";
-
-fn serves(server: &HttpServer) {
-    let request = Request::alone(call(1, "execute_command", json!({"command": "echo hi"})));
-    let answer = server.send(&request).messages().pop().unwrap();
-    assert_eq!(answer["result"]["structuredContent"]["output"], "hi\n", "{answer}");
-}
 
 fn as_bob(request: Request) -> Request {
     request.by("bob-0123456789abcdef")
@@ -48,7 +40,7 @@ fn no_token_and_a_wrong_one() {
     // Nothing of a body is waited for.
     let head = "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n\r\n";
     assert_eq!(server.raw(head.as_bytes()).status, 401);
-    serves(&server);
+    server.assert_serves();
 }
 
 #[test]
@@ -67,7 +59,7 @@ fn a_foreign_host_and_a_foreign_origin() {
     // Also where everybody may ask.
     let health = Request::new("GET", "/healthz").without("host").with("host", "evil.example");
     assert_eq!(server.send(&health).status, 403);
-    serves(&server);
+    server.assert_serves();
 }
 
 #[test]
@@ -81,7 +73,7 @@ fn two_host_headers_and_a_whole_address_in_the_request_line() {
     assert_eq!(server.send(&absolute).status, 403);
     absolute.path = "http://localhost/mcp".into();
     assert_eq!(server.send(&absolute).status, 200);
-    serves(&server);
+    server.assert_serves();
 }
 
 #[test]
@@ -103,7 +95,7 @@ fn a_body_that_is_too_long_and_one_without_end() {
     let _ = endless.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer);
     assert!(refused || answer.starts_with("HTTP/1.1 413"), "{answer}");
-    serves(&server);
+    server.assert_serves();
 }
 
 /// Sends a little at a time; returns how long the server bore it.
@@ -134,7 +126,7 @@ fn heads_and_bodies_that_come_slowly() {
          content-length: 100000\r\n\r\n"
     );
     assert!(drip(&server, &head, " ") < PATIENCE);
-    serves(&server);
+    server.assert_serves();
 }
 
 #[test]
@@ -143,41 +135,7 @@ fn a_head_that_is_too_long() {
     let request = Request::new("GET", "/healthz").with("x-long", &"x".repeat(100_000));
     let status = server.send(&request).status;
     assert!(status == 431 || status == 0, "{status}");
-    serves(&server);
-}
-
-#[test]
-fn a_thousand_connections_that_say_nothing() {
-    // Users usually begin with fewer files than they may have.
-    let limit = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
-    let server = HttpServer::start(&[]);
-    let silent: Vec<TcpStream> =
-        (0..1000).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    serves(&server);
-    drop(silent);
-    serves(&server);
-}
-
-#[test]
-fn connections_that_say_nothing_are_closed_to_make_room() {
-    let server = HttpServer::start_with(&[], "[http]\nconnections = 10\nheader_time = 1\n");
-    let _silent: Vec<TcpStream> =
-        (0..50).map(|_| TcpStream::connect(server.address).unwrap()).collect();
-    serves(&server);
-}
-
-#[test]
-fn a_connection_that_asks_nothing_more_is_closed() {
-    let server = HttpServer::start_with(&[], "[http]\nheader_time = 1\n");
-    let request = Request::new("GET", "/metrics").bytes_kept_open();
-    let mut reader = BufReader::new(server.connect());
-    for _ in 0..2 {
-        reader.get_mut().write_all(&request).unwrap();
-        assert_eq!(Response::read(&mut reader).status, 200);
-    }
-    assert_eq!(reader.read(&mut [0]).unwrap(), 0, "the server closes it");
-    serves(&server);
+    server.assert_serves();
 }
 
 #[test]
@@ -213,7 +171,7 @@ fn what_is_no_message() {
     let picky =
         Request::post(&initialize("2025-11-25")).without("accept").with("accept", "text/html");
     assert_eq!(server.send(&picky).status, 406);
-    serves(&server);
+    server.assert_serves();
 }
 
 #[test]
@@ -233,7 +191,7 @@ fn huge_ids() {
     assert_eq!(server.send(&number).status, 400);
     let long = Request::get(&"s".repeat(10_000));
     assert_eq!(server.send(&long).status, 404);
-    serves(&server);
+    server.assert_serves();
 }
 
 #[test]
@@ -351,8 +309,8 @@ fn a_client_that_stops_reading() {
             socket
         })
         .collect();
-    serves(&server);
-    serves(&server);
+    server.assert_serves();
+    server.assert_serves();
     let status = || std::fs::read_to_string(format!("/proc/{}/status", server.child.id())).unwrap();
     let memory = |text: String| -> u64 {
         let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:").map(str::to_owned));
@@ -381,7 +339,7 @@ fn a_client_that_stops_reading_is_cut_off_and_loses_its_place() {
     let mut deaf = Events::open(&server, &Request::post(&json!(batch)).session(&session));
     assert_eq!(deaf.head.status, 200);
     // Only one connection is allowed: the next is served once the deaf one has been cut off.
-    serves(&server);
+    server.assert_serves();
     let received = std::iter::from_fn(|| deaf.next()).count();
     assert!(received < reads, "all was sent");
 }
@@ -399,7 +357,7 @@ fn a_log_nobody_reads() {
     for id in 1..30 {
         assert_eq!(server.send(&request(id)).status, 200);
     }
-    serves(&server);
+    server.assert_serves();
 }
 
 #[test]
@@ -423,41 +381,6 @@ fn what_does_not_fit_leaves_nothing_behind() {
     });
     server.wait_for_metric("mcpz_sessions 0");
     server.open_session();
-}
-
-#[test]
-fn silent_connections_keep_out_nobody_and_who_is_answered_stays() {
-    let server = HttpServer::start_with(&[], "[http]\nconnections = 10\nheader_time = 1000\n");
-    let session = server.open_session();
-    let gate = Gate::new();
-    let arguments = json!({"command": format!("echo begun; {}; echo ended", gate.wait())});
-    let message = call(77, "execute_command", arguments);
-    let mut answered = Events::open(&server, &Request::post(&message).session(&session));
-    let _silent: Vec<_> = (0..50).map(|_| server.connect()).collect();
-    assert_eq!(server.send(&Request::new("GET", "/healthz").without("authorization")).status, 200);
-    let reply = server.call(&session, "execute_command", json!({"command": "echo hi"}));
-    assert_eq!(reply["structuredContent"]["output"], "hi\n");
-    drop(gate);
-    let mut events = std::iter::from_fn(|| answered.next());
-    let (_, told) = events.find(|(_, told)| told["id"] == 77).unwrap();
-    assert_eq!(told["result"]["structuredContent"]["output"], "begun\nended\n", "{told}");
-}
-
-#[test]
-fn one_client_cannot_keep_all_connections_busy() {
-    let config = "[http]\nconnections = 10\nheader_time = 1000\n\
-                  [http.tokens]\nother = \"the-token-of-the-other-one\"\n";
-    let server = HttpServer::start_with(&[], config);
-    let sessions: Vec<_> = (0..10).map(|_| server.open_session()).collect();
-    let open = |session: &String| Events::open(&server, &Request::get(session));
-    let streams: Vec<_> = sessions.iter().map(open).collect();
-    let statuses: Vec<_> = streams.iter().map(|stream| stream.head.status).collect();
-    assert_eq!(statuses, [200, 200, 200, 200, 200, 503, 503, 503, 503, 503]);
-    let echo = json!({"command": "echo hi"});
-    let reply = server.tool_by("the-token-of-the-other-one", "execute_command", echo);
-    assert_eq!(reply["structuredContent"]["output"], "hi\n");
-    drop(streams);
-    wait_until("the streams are gone", || (open(&sessions[0]).head.status == 200).then_some(()));
 }
 
 #[test]
@@ -489,22 +412,10 @@ fn more_cancellations_than_there_are_places() {
 }
 
 #[test]
-fn those_who_do_not_say_who_they_are_keep_no_place() {
-    let server = HttpServer::start(&[]);
-    for request in [Request::new("GET", "/healthz"), Request::new("GET", "/mcp")] {
-        let mut socket = server.connect();
-        socket.write_all(&request.without("authorization").bytes_kept_open()).unwrap();
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer).unwrap();
-        assert!(answer.contains("connection: close"), "{answer}");
-    }
-}
-
-#[test]
 fn a_body_whose_length_is_said_twice() {
     let server = HttpServer::start(&[]);
     let request = Request::post(&initialize("2025-11-25"));
     assert_eq!(server.send(&request.clone().with("transfer-encoding", "chunked")).status, 400);
     assert_eq!(server.send(&request.with("transfer-encoding", "chunked, chunked")).status, 400);
-    serves(&server);
+    server.assert_serves();
 }

@@ -35,6 +35,13 @@ impl HttpServer {
         Self::start_command(Command::new(MCPZ).env("MCP_HTTP_TOKEN", TOKEN), flags, config)
     }
 
+    /// An honest request is answered.
+    pub fn assert_serves(&self) {
+        let request = Request::alone(call(1, "execute_command", json!({"command": "echo hi"})));
+        let answer = self.send(&request).messages().pop().unwrap();
+        assert_eq!(answer["result"]["structuredContent"]["output"], "hi\n", "{answer}");
+    }
+
     pub fn start_command(command: &mut Command, flags: &[&str], config: &str) -> Self {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), config).unwrap();
