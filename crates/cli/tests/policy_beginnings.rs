@@ -108,3 +108,45 @@ fn what_was_typed_before_counts_for_what_is_typed_next() {
     assert!(write("echo hi >file"));
     assert!(write("tar -xf archive \"$x\""));
 }
+
+#[test]
+fn a_session_takes_more_commands_than_one_text_may_have() {
+    let mut server = Server::start(&["--deny", "sudo"]);
+    let call = json!({"session": "long"});
+    let many = "true; true; true; true; true; true; true; true; true; true";
+    for round in 0..40 {
+        let command = format!("{many}; ls -d / > /dev/null; cd /tmp && echo {round}");
+        assert_eq!(say(&mut server, call.clone(), &command)["output"], format!("{round}\n"));
+    }
+}
+
+#[test]
+fn what_a_session_was_told_long_ago_still_counts() {
+    let mut server = Server::start(&["--deny", "sudo", "-s", "/bin/bash"]);
+    let call = |name: &str| json!({"session": name});
+    say(&mut server, call("value"), "x=su");
+    say(&mut server, call("code"), "setx() { x=$1; }");
+    for name in ["value", "code"] {
+        for _ in 0..30 {
+            say(&mut server, call(name), "ls -d / > /dev/null; true");
+        }
+    }
+    // It looks like a program, and is a function.
+    say(&mut server, call("code"), "setx su");
+    for name in ["value", "code"] {
+        assert!(is_refused(&say(&mut server, call(name), "${x}do id")), "{name}");
+        assert_eq!(say(&mut server, call(name), "echo on")["output"], "on\n");
+    }
+}
+
+#[test]
+fn a_shell_that_has_got_too_many_commands_says_what_to_do() {
+    let mut server = Server::start(&["--deny", "sudo"]);
+    let call = json!({"session": "full"});
+    let many = format!("x=1{}", "; x=1".repeat(249));
+    let mut replies = (0..20).map(|_| say(&mut server, call.clone(), &many));
+    let refused = replies.find(is_refused).unwrap();
+    assert!(refused["output"].as_str().unwrap().contains("start another one"), "{refused}");
+    drop(replies);
+    assert_eq!(say(&mut server, json!({"session": "other"}), "echo on")["output"], "on\n");
+}

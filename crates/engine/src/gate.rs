@@ -168,10 +168,7 @@ impl Gate<'_> {
         Ok(self.prepare(request, admitted, recorded))
     }
 
-    /// Asks the policy about a request.
-    ///
-    /// A command in a session is judged twice: alone, so that nothing before can hide it, and behind all earlier
-    /// commands of the session, because variables and functions defined there still apply.
+    /// Asks the policy about a request. A command in a session is judged behind what earlier ones have left.
     fn judge(&self, request: &Resolved) -> Judgement {
         let Settings { policy, home, .. } = self.settings;
         let home = home.as_ref().map(|home| home.to_string_lossy());
@@ -185,16 +182,8 @@ impl Gate<'_> {
         };
         match &request.program {
             Program::Script { text, shell } => {
-                let shell = shell.to_string_lossy();
-                let alone = policy.judge(text, &shell, &scene);
-                match before.map_or("", |before| &before.text) {
-                    "" => alone,
-                    _ if alone.verdict != Verdict::Allow => alone,
-                    before => {
-                        let whole = policy.judge(&[before, text].concat(), &shell, &scene);
-                        whole.behind(before.len())
-                    }
-                }
+                let before = before.map_or("", |before| &before.text);
+                policy.judge_next(before, text, &shell.to_string_lossy(), &scene)
             }
             Program::Argv(words) => policy.judge_words(words, &scene),
         }

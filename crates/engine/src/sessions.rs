@@ -8,7 +8,8 @@
 //!                                            └─▶ fd 62 ─▶ report: exit code, directory
 //!
 //! A name stands for one shell at a time, from the moment someone asks for it ([`Slot`]), and counts against the limit
-//! from then on. The policy judges commands in the order they arrive, each with the history of those before it.
+//! from then on. The policy judges commands in the order they arrive, each behind those that have left something in the
+//! shell.
 
 mod command;
 mod conversation;
@@ -22,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcpz_output::Output;
+use mcpz_policy::Traces;
 
 pub(crate) use command::SessionCommand;
 pub use dialect::Dialect;
@@ -49,8 +51,8 @@ pub struct Session {
     pub(crate) job: Arc<Job>,
     /// Only one command at a time uses it.
     conversation: tokio::sync::Mutex<Conversation>,
-    /// What its shell was started with, and all commands so far. Locked while the next one is judged.
-    history: tokio::sync::Mutex<Beginning>,
+    /// Locked while the next command is judged.
+    history: tokio::sync::Mutex<Remembered>,
     /// How long the previous session of this name was idle, if that ended it and no outcome has said so.
     expired: Mutex<Option<Duration>>,
     /// The sandbox of its shell, if it has one.
@@ -92,7 +94,8 @@ impl Session {
 
     /// The same with a shell that was started like this.
     pub(crate) fn begun(self, Beginning { directory, environment, .. }: Beginning) -> Self {
-        let history = Beginning { text: String::new(), directory, environment };
+        let beginning = Beginning { text: String::new(), directory, environment };
+        let history = Remembered { beginning, runs_code: false };
         Self { history: tokio::sync::Mutex::new(history), ..self }
     }
 
@@ -106,7 +109,7 @@ impl Session {
         self.expired.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// All commands so far, to judge and add the next one. Others wait in the order they came.
+    /// What earlier commands have left, to judge and add the next one. Others wait in the order they came.
     pub(crate) async fn history(&self) -> History<'_> {
         History(self.history.lock().await)
     }
@@ -117,18 +120,31 @@ impl Session {
     }
 }
 
-/// The commands of a session so far, locked.
-pub(crate) struct History<'a>(tokio::sync::MutexGuard<'a, Beginning>);
+/// What a session's shell was started with, and the commands that have left something in it.
+#[derive(Debug, Default)]
+struct Remembered {
+    beginning: Beginning,
+    /// Whether one of them has left code, such as a function, so that every later command may leave something.
+    runs_code: bool,
+}
+
+/// What is remembered of a session, locked.
+pub(crate) struct History<'a>(tokio::sync::MutexGuard<'a, Remembered>);
 
 impl History<'_> {
     /// What the shell knows.
     pub fn known(&self) -> Beginning {
-        self.0.clone()
+        self.0.beginning.clone()
     }
 
-    pub fn add(&mut self, text: &str) {
-        self.0.text.push_str(text);
-        // Two, because a trailing backslash may consume one.
-        self.0.text.push_str("\n\n");
+    /// Remembers a command, unless it leaves nothing. A shell would otherwise soon have got more commands than can be
+    /// judged at once.
+    pub fn add(&mut self, text: &str, shell: &Path) {
+        let traces = Traces::of(text, &shell.to_string_lossy());
+        self.0.runs_code |= traces == Traces::Code;
+        if traces > Traces::Nothing || self.0.runs_code {
+            // Two, because a trailing backslash may consume one.
+            self.0.beginning.text.push_str(&format!("{text}\n\n"));
+        }
     }
 }

@@ -20,7 +20,7 @@ use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
 use crate::rule::{CommandName, Match, Rule};
 use crate::script::{
-    Assignment, MAX_COMMANDS, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word,
+    Assignment, Limits, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word,
 };
 use crate::threats::{self, Threat};
 use crate::variables::Seen;
@@ -43,6 +43,7 @@ pub struct Judge<'a> {
     text: &'a str,
     /// The language of the script that is being judged.
     shell: Shell,
+    limits: Limits,
     commands: usize,
     texts: u32,
     knowledge: Knowledge,
@@ -64,6 +65,7 @@ impl<'a> Judge<'a> {
             scene,
             text,
             shell: Shell::Sh,
+            limits: Limits::ONE,
             commands: 0,
             texts: 0,
             knowledge: Knowledge::new(policy, scene),
@@ -73,6 +75,11 @@ impl<'a> Judge<'a> {
             needed: Vec::new(),
             named: Named::default(),
         }
+    }
+
+    /// The same, for everything that a shell has got so far.
+    pub fn for_whole_shell(self) -> Self {
+        Self { limits: Limits::MANY, ..self }
     }
 
     /// Judges the whole text of a request.
@@ -105,7 +112,8 @@ impl<'a> Judge<'a> {
                 self.knowledge.forget_arguments();
             }
             let knowledge = self.knowledge.clone();
-            *self = Self { knowledge, ..Self::new(self.policy, self.scene, self.text) };
+            let limits = self.limits;
+            *self = Self { knowledge, limits, ..Self::new(self.policy, self.scene, self.text) };
         }
         let what = "its functions are too involved";
         Err(self.deny(0..self.text.len(), Why::NotUnderstood { what }))
@@ -143,12 +151,12 @@ impl<'a> Judge<'a> {
     /// Judges a text as a script. `within` is its place in the request, if it is only a part of it.
     fn script(&mut self, text: &str, shell: Shell, within: Option<Span>) -> Ruling {
         let whole = within.clone().unwrap_or(0..text.len());
-        let parsed = Script::parse(text, shell, within);
+        let parsed = Script::parse(text, shell, within, self.limits);
         let mut script = parsed.map_err(|error| self.not_understood(error))?;
         self.commands += script.commands.len();
         self.texts += 1;
-        if self.commands > MAX_COMMANDS {
-            return Err(self.deny(whole, Why::NotUnderstood { what: "it has too many commands" }));
+        if self.commands > self.limits.commands {
+            return Err(self.deny(whole, Why::NotUnderstood { what: self.limits.too_many }));
         }
         if self.texts > MAX_TEXTS {
             return Err(self.deny(whole, Why::NotUnderstood { what: "it is nested too deeply" }));

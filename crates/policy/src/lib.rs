@@ -35,6 +35,7 @@ mod rule;
 mod script;
 mod subcommands;
 mod threats;
+mod traces;
 mod typing;
 mod variables;
 
@@ -42,8 +43,9 @@ pub use denial::{Denial, Why};
 pub use lock::{Lock, LockedArguments, LockedProgram, MayRun};
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
 pub use rule::{ExactCall, Rule, RuleError, glob};
-pub use script::{MAX_TEXT, Shell, Span};
+pub use script::{Shell, Span};
 pub use threats::Threat;
+pub use traces::Traces;
 pub use typing::{Reader, TypedText, TypingError};
 
 use judge::{Judge, Ruling};
@@ -73,7 +75,7 @@ impl Judgement {
 
     /// The judgement with positions that count from `length`, for a text whose beginning was sent earlier.
     /// Threats in the beginning are left out.
-    pub fn behind(mut self, length: usize) -> Self {
+    fn behind(mut self, length: usize) -> Self {
         let moved =
             |span: &Span| span.start.saturating_sub(length)..span.end.saturating_sub(length);
         self.threats.retain(|threat| threat.span.start >= length);
@@ -88,10 +90,37 @@ impl Judgement {
 impl Policy {
     /// Judges a script. `shell` is the path of the shell that would run it.
     pub fn judge(&self, text: &str, shell: &str, scene: &Scene<'_>) -> Judgement {
+        self.judge_by(Judge::new(self, scene, text), text, shell, scene)
+    }
+
+    /// Judges a script for a shell that has run others before. It is judged alone, so that nothing before can hide it,
+    /// and behind the others, because variables and functions defined there still apply.
+    pub fn judge_next(
+        &self,
+        before: &str,
+        text: &str,
+        shell: &str,
+        scene: &Scene<'_>,
+    ) -> Judgement {
+        let alone = self.judge(text, shell, scene);
+        if before.is_empty() || alone.verdict != Verdict::Allow {
+            return alone;
+        }
+        let whole = [before, text].concat();
+        let judge = Judge::new(self, scene, &whole).for_whole_shell();
+        self.judge_by(judge, &whole, shell, scene).behind(before.len())
+    }
+
+    fn judge_by(
+        &self,
+        mut judge: Judge<'_>,
+        text: &str,
+        shell: &str,
+        scene: &Scene<'_>,
+    ) -> Judgement {
         if !self.restricts() && (self.threats == Threats::Off || !threats::may_be_in(text)) {
             return Judgement::allowed();
         }
-        let mut judge = Judge::new(self, scene, text);
         let language = match paths::base_name(shell) {
             "bash" => Some(Shell::Bash),
             "sh" | "dash" | "ash" => Some(Shell::Sh),
@@ -139,7 +168,7 @@ impl Policy {
         scene: &Scene<'_>,
     ) -> Result<Option<Lock>, Denial> {
         let scene = Scene { typed: scene.typed && judge::is_one_command(text), ..*scene };
-        let mut judge = Judge::new(self, &scene, name);
+        let mut judge = Judge::new(self, &scene, name).for_whole_shell();
         let ruling = judge.input(name, text);
         match self.conclude(judge, ruling, &scene) {
             Judgement { verdict: Verdict::Allow, lock, .. } => Ok(lock),

@@ -14,7 +14,7 @@ use regex::Regex;
 use crate::identity;
 use crate::names::Names;
 use crate::paths::base_name;
-use crate::script::{Script, Shell, Word};
+use crate::script::{Limits, Script, Shell, Word};
 use crate::subcommands::{self, OptionKind};
 
 #[derive(Debug, Clone)]
@@ -137,7 +137,7 @@ impl Rule {
     /// Checks the rule against commands it should match, and others it should not.
     pub fn check(&self, matching: &[String], others: &[String]) -> Result<(), RuleError> {
         let is_match = |example: &String| {
-            let script = Script::parse(example, Shell::Bash, None);
+            let script = Script::parse(example, Shell::Bash, None, Limits::ONE);
             script.is_ok_and(|script| {
                 let mut commands = script.commands.iter().map(|command| &command.words);
                 commands.any(|words| self.matches(&CommandName::of(words), words) == Match::Yes)

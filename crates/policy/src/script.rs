@@ -21,10 +21,33 @@ pub use word::{Origin, Piece, Word, is_name};
 /// has the range of the whole inner text.
 pub type Span = Range<usize>;
 
-/// The longest text that is parsed, in bytes.
-pub const MAX_TEXT: usize = 64 * 1024;
-/// The most commands in a text, including nested ones.
-pub const MAX_COMMANDS: usize = 256;
+/// How much is parsed of a text.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The longest text, in bytes.
+    bytes: usize,
+    /// The most commands, including nested ones.
+    pub commands: usize,
+    too_long: &'static str,
+    pub too_many: &'static str,
+}
+
+impl Limits {
+    /// For a text that is sent at once.
+    pub const ONE: Self = Self {
+        bytes: 64 << 10,
+        commands: 256,
+        too_long: "it is longer than 64 KiB",
+        too_many: "it has too many commands",
+    };
+
+    /// For everything that a shell has got so far, in many texts.
+    pub const MANY: Self =
+        Self { bytes: 256 << 10, commands: 4096, too_long: FULL, too_many: FULL };
+}
+
+const FULL: &str = "its shell has got more commands than the policy can follow; start another one";
+
 /// How deep constructs may nest.
 pub const MAX_DEPTH: u32 = 32;
 /// How many bytes the parser may consume in total. Some constructs are parsed twice, and a text made of
@@ -77,6 +100,7 @@ pub struct Script {
     here_documents: Vec<Option<Word>>,
     pipelines: usize,
     steps: u32,
+    limits: Limits,
 }
 
 /// A simple command as POSIX defines it: assignments, words and redirections.
@@ -134,6 +158,12 @@ pub enum RedirectKind {
     HereDocument(usize),
 }
 
+impl Default for Limits {
+    fn default() -> Self {
+        Self::ONE
+    }
+}
+
 impl Redirect {
     /// Whether it writes no file, other than the one that keeps nothing.
     pub fn is_quiet(&self) -> bool {
@@ -150,11 +180,16 @@ impl Redirect {
 
 impl Script {
     /// Parses a text. `within` is its place in the text that was sent, if it is only a part of it.
-    pub fn parse(text: &str, shell: Shell, within: Option<Span>) -> Result<Self, ParseError> {
-        let mut script = Self::default();
+    pub fn parse(
+        text: &str,
+        shell: Shell,
+        within: Option<Span>,
+        limits: Limits,
+    ) -> Result<Self, ParseError> {
+        let mut script = Self { limits, ..Self::default() };
         let mut parser = Parser::new(text, shell, within, &mut script);
-        if text.len() > MAX_TEXT {
-            return Err(parser.error("it is longer than 64 KiB"));
+        if text.len() > limits.bytes {
+            return Err(parser.error(limits.too_long));
         }
         parser.script()?;
         Ok(script)

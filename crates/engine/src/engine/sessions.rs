@@ -25,7 +25,8 @@ impl Engine {
         let asked = Instant::now();
         let (session, queued) = self.session(owner, origin, name, &request).await?;
         let _in_use = session.job.begin_use();
-        let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
+        let Command::Script { text, shell } = &request.command else { return Err(Error::Closed) };
+        let shell = shell.as_ref().unwrap_or(&self.environment().shell).clone();
         let (text, shown) = (text.clone(), self.masked_command(&request.command));
         let request = self.resolve(request);
         let entry = self.log_entry(owner, origin, &request, &shown);
@@ -35,7 +36,7 @@ impl Engine {
         let cleared = self.gate().clear(&owner.identity, origin, request).await;
         let cleared = self.log_start(entry, cleared)?;
         if self.settings().policy.restricts() {
-            history.add(&text);
+            history.add(&text, &shell);
         }
         drop(history);
         let turn = self.turn(owner, &cleared).await;

@@ -11,9 +11,7 @@ mod redirects;
 mod words;
 
 use super::word::is_name;
-use super::{
-    MAX_COMMANDS, MAX_DEPTH, MAX_STEPS, ParseError, Piece, Script, Shell, SimpleCommand, Span, Word,
-};
+use super::{MAX_DEPTH, MAX_STEPS, ParseError, Piece, Script, Shell, SimpleCommand, Span, Word};
 use crate::names::Names;
 
 /// Parses one text into a [`Script`].
@@ -219,8 +217,9 @@ impl<'a> Parser<'a> {
     }
 
     fn add_command(&mut self, command: SimpleCommand) -> Result<(), ParseError> {
-        if self.script.commands.len() >= MAX_COMMANDS {
-            return Err(self.error("it has too many commands"));
+        let limits = self.script.limits;
+        if self.script.commands.len() >= limits.commands {
+            return Err(self.error(limits.too_many));
         }
         self.script.commands.push(command);
         Ok(())
