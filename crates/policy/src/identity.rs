@@ -51,11 +51,42 @@ const OTHERS: &[(Names, &str)] = &[
     (Names("fdfind"), "fd"),
     (Names("bsdtar"), "tar"),
     (Names("mariadb"), "mysql"),
+    (Names("yarnpkg"), "yarn"),
+    (Names("pn"), "pnpm"),
+    (Names("bundler"), "bundle"),
 ];
+
+/// Programs that are scripts for an interpreter, which can also run them by their files: `node npm-cli.js`.
+const SCRIPTS: Names = Names("bundle composer corepack npm npx pip pnpm pnpx yarn");
+
+/// Endings of the names of such files.
+const ENDINGS: [&str; 5] = [".js", ".cjs", ".mjs", ".phar", ".pyz"];
+
+/// Files that begin a program, which is named after its folder.
+const BEGINNINGS: Names = Names("__main__.py cli.js index.js");
+
+/// The program whose script has this path: `npm` for `npm/bin/npm-cli.js`, `pip` for `pip/__main__.py`.
+pub fn of_script(path: &str) -> Option<&str> {
+    let mut parts = path.rsplit('/').filter(|part| !part.is_empty());
+    let base = parts.next()?;
+    let folder = parts.find(|part| !Names("bin dist lib").has(part));
+    let by_folder = folder.filter(|folder| BEGINNINGS.has(base) && SCRIPTS.has(folder));
+    by_folder.or_else(|| Some(program(base)).filter(|program| SCRIPTS.has(program)))
+}
+
+/// `yarn` for `yarn-4.1.0.cjs`, `npm` for `npm-cli.js`.
+fn without_ending(name: &str) -> &str {
+    let Some(stem) = ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)) else {
+        return name;
+    };
+    let is_rest = |rest: &str| rest == "cli" || is_version(rest);
+    let stem = stem.split_once('-').filter(|(_, rest)| is_rest(rest)).map_or(stem, |(it, _)| it);
+    if SCRIPTS.has(stem) || stem == "yarnpkg" { stem } else { name }
+}
 
 /// The plain name of the program with this base name.
 pub fn program(name: &str) -> &str {
-    let name = known_otherwise(name);
+    let name = known_otherwise(without_ending(name));
     let name = without_version(without_target(name));
     let name = match name.split_once('.') {
         Some((program, _)) if VARIANTS.has(program) => program,
@@ -129,6 +160,9 @@ mod tests {
             ("gsed", "sed"),
             ("ld.bfd", "ld"),
             ("php8.2", "php"),
+            ("npm-cli.js", "npm"),
+            ("yarn-4.1.0.cjs", "yarn"),
+            ("composer.phar", "composer"),
         ] {
             assert_eq!(program(name), expected, "{name}");
         }
@@ -148,6 +182,8 @@ mod tests {
             "gcc-12-x",
             "gzip",
             "i386",
+            "index.js",
+            "npm-check.js",
             "",
         ] {
             assert_eq!(program(name), name);

@@ -22,6 +22,7 @@ use crate::rule::{CommandName, Match, Rule};
 use crate::script::{
     Assignment, Limits, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word,
 };
+use crate::subcommands::is_git_alias;
 use crate::threats::{self, Threat};
 use crate::variables::Seen;
 
@@ -324,7 +325,11 @@ impl<'a> Judge<'a> {
                 Match::No => {}
                 Match::Maybe if self.policy.unresolved == Unresolved::Allow => {}
                 Match::Maybe => {
-                    let what = "it could be a denied command";
+                    let is_alias = rule.program() == Some("git") && is_git_alias(&words[1..]);
+                    let what = match is_alias {
+                        true => "it may be an alias of git",
+                        false => "it could be a denied command",
+                    };
                     return Err(self.deny(span, Why::Unresolved { what }));
                 }
                 Match::Yes => {

@@ -5,6 +5,8 @@
 //! allow rule matches only what certainly is one. To an allow rule, programs in the system's folders are their
 //! bare names, and any other path needs a rule of its own; a deny rule matches the name wherever the program is.
 
+mod arguments;
+
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt;
@@ -15,7 +17,8 @@ use crate::identity;
 use crate::names::Names;
 use crate::paths::base_name;
 use crate::script::{Limits, Script, Shell, Word};
-use crate::subcommands::{self, OptionKind};
+use crate::subcommands;
+use arguments::covers;
 
 #[derive(Debug, Clone)]
 pub struct Rule {
@@ -341,120 +344,6 @@ fn ungrouped<'a>(rest: &'a [String], program: &str) -> Cow<'a, [String]> {
         },
         _ => rest.into(),
     }
-}
-
-/// Whether the words contain those of the rule: sub-commands in order and first, options anywhere.
-fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
-    let rest = &*ungrouped(rest, program);
-    let (wanted, places): (Vec<_>, Vec<_>) = rest
-        .iter()
-        .partition(|word| (word.starts_with('-') && word.len() > 1) || word.contains('='));
-    let options = wanted.iter().map(|option| match option.starts_with('-') {
-        true => has_option(option, program, words),
-        false => has_word(option, words),
-    });
-    let options = options.min().unwrap_or(Match::Yes);
-    let words = match words.first().and_then(Word::text) {
-        // `cargo +nightly build`
-        Some(first) if first.starts_with('+') && subcommands::has_toolchains(program) => {
-            &words[1..]
-        }
-        _ => words,
-    };
-    let plain = subcommands::without_group(program, words);
-    let plain = plain.map_or(Match::No, |words| has_subcommands(&places, program, &words));
-    options.min(has_subcommands(&places, program, words).max(plain))
-}
-
-/// Whether a word such as `of=/dev/*` is among the arguments.
-fn has_word(wanted: &str, words: &[Word]) -> Match {
-    let matches = words.iter().map(|word| match word.text() {
-        Some(text) if glob(wanted, &text) => Match::Yes,
-        Some(_) => Match::No,
-        None => Match::Maybe,
-    });
-    matches.max().unwrap_or(Match::No)
-}
-
-fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
-    let mut letters: Vec<char> = match wanted.strip_prefix("--") {
-        // A long option may have a letter with the same meaning.
-        Some(_) => subcommands::option_letters(program, wanted).chars().collect(),
-        None if !subcommands::has_single_dash_words(program) => {
-            wanted[1..].to_lowercase().chars().collect()
-        }
-        None => vec![],
-    };
-    let mut unknown = false;
-    for word in words {
-        let Some(text) = word.text() else {
-            let beginning = word.prefix();
-            unknown |= beginning.is_empty() || beginning.starts_with('-') || !word.is_single();
-            continue;
-        };
-        if text == "--" {
-            break;
-        }
-        let name = text.split('=').next().unwrap_or_default();
-        let abbreviates = name.len() > 2 && name.starts_with("--") && wanted.starts_with(name);
-        if text == *wanted || name == wanted || abbreviates {
-            return Match::Yes;
-        }
-        let given = subcommands::option_letters(program, &text).to_lowercase();
-        let had = letters.len();
-        letters.retain(|letter| !given.contains(*letter));
-        if had > 0 && letters.is_empty() {
-            return Match::Yes;
-        }
-    }
-    if unknown { Match::Maybe } else { Match::No }
-}
-
-/// Whether the operands begin with these sub-commands. An unknown option may take the next word as its value
-/// or not, so both readings count. All of them advance together: one after the other, the time would double with
-/// every such option.
-fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
-    let mut starts = vec![false; words.len() + 2];
-    starts[0] = true;
-    let mut best = Match::No;
-    for wanted in wanted {
-        let mut next = vec![false; words.len() + 2];
-        for (at, word) in words.iter().enumerate() {
-            if !starts[at] {
-                continue;
-            }
-            let Some(text) = word.text() else {
-                match word.prefix().starts_with('-') && word.is_single() {
-                    true => starts[at + 1] = true,
-                    false => best = Match::Maybe,
-                }
-                continue;
-            };
-            if word.literal().is_none() && !text.starts_with('-') {
-                // A pattern may become any file name.
-                best = Match::Maybe;
-                continue;
-            }
-            if !text.starts_with('-') || text == "-" {
-                let given = subcommands::full_name(program, &text.to_lowercase(), wanted);
-                next[at + 1] |= glob(&wanted.to_lowercase(), &given);
-                continue;
-            }
-            match subcommands::option_kind(program, &text) {
-                OptionKind::Flag => starts[at + 1] = true,
-                OptionKind::Valued if words.get(at + 1).is_some_and(|value| !value.is_single()) => {
-                    best = Match::Maybe;
-                }
-                OptionKind::Valued => starts[at + 2] = true,
-                OptionKind::Unknown => {
-                    starts[at + 1] = true;
-                    starts[at + 2] = true;
-                }
-            }
-        }
-        starts = next;
-    }
-    if starts.contains(&true) { Match::Yes } else { best }
 }
 
 /// Whether a text matches a pattern in which `*` stands for any number of characters.

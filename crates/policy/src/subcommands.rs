@@ -1,9 +1,17 @@
 //! Where a program's sub-command stands: its global options, other spellings of options and sub-commands.
 //!
-//! To add a program with sub-commands, add a row to [`GLOBALS`]; without one, its options count as unknown.
+//! To add a program with sub-commands, add a row to `subcommands/globals.rs`; without one, its options count as unknown.
+//! Other names of its sub-commands are in `subcommands/aliases.rs`.
+
+mod aliases;
+mod git;
+mod globals;
 
 use crate::names::Names;
 use crate::script::Word;
+pub use aliases::{all_names, default, equivalents, operands_of_prefix};
+pub use git::is_alias as is_git_alias;
+use globals::{GLOBALS, GlobalOptions};
 
 /// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,110 +21,6 @@ pub enum OptionKind {
     Valued,
     Unknown,
 }
-
-/// The options that programs accept before the sub-command.
-struct GlobalOptions {
-    programs: Names,
-    valued: Names,
-    flags: Names,
-}
-
-const GLOBALS: &[GlobalOptions] = &[
-    GlobalOptions {
-        programs: Names("git"),
-        valued: Names(
-            "-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source",
-        ),
-        flags: Names(
-            "-p -P -h -v --paginate --no-pager --bare --help --version --literal-pathspecs \
-             --glob-pathspecs --noglob-pathspecs --icase-pathspecs --html-path --man-path \
-             --info-path",
-        ),
-    },
-    GlobalOptions {
-        programs: Names("docker podman nerdctl"),
-        valued: Names("-c -H -l --config --context --host --log-level"),
-        flags: Names("-D -v --debug --tls --tlsverify --version --help"),
-    },
-    GlobalOptions {
-        programs: Names("kubectl oc helm"),
-        valued: Names(
-            "-n -s --namespace --context --cluster --kubeconfig --user --server --token --as \
-             --kube-context --request-timeout -v",
-        ),
-        flags: Names("--help --debug --insecure-skip-tls-verify"),
-    },
-    GlobalOptions {
-        programs: Names("npm pnpm yarn npx"),
-        valued: Names(
-            "-C -w --prefix --workspace --registry --loglevel --cache --dir --cwd --filter -F \
-             --tag --otp --userconfig",
-        ),
-        flags: Names(
-            "-s -q -d -dd -f -g -l -p -y -v --silent --quiet --verbose --force --global --json \
-             --long --parseable --yes --version --help --workspaces -ws -r --recursive \
-             --offline",
-        ),
-    },
-    GlobalOptions {
-        programs: Names("cargo"),
-        valued: Names("--color --config -Z -C --manifest-path --target-dir"),
-        flags: Names(
-            "-v -vv -q -V -h --verbose --quiet --locked --offline --frozen --version --help \
-             --list",
-        ),
-    },
-    GlobalOptions {
-        programs: Names("systemctl journalctl"),
-        valued: Names("-H -M -t -p -o -n -s -u --root --host --machine"),
-        flags: Names("--user --system --no-pager --no-ask-password -q --quiet --now"),
-    },
-    GlobalOptions {
-        programs: Names("gh glab"),
-        valued: Names("-R --repo --hostname"),
-        flags: Names("--help --version"),
-    },
-    GlobalOptions {
-        programs: Names("aws"),
-        valued: Names("--region --profile --output --color --query"),
-        flags: Names("--debug --no-cli-pager --no-paginate --no-verify-ssl --no-sign-request"),
-    },
-    GlobalOptions {
-        programs: Names("gcloud"),
-        valued: Names("--project --account --format --verbosity --region --zone"),
-        flags: Names("--quiet -q"),
-    },
-    GlobalOptions {
-        programs: Names("pip"),
-        valued: Names("--proxy --retries --timeout --cache-dir --log --cert --index-url -i"),
-        flags: Names(
-            "-q -qq -v -vv --quiet --verbose --isolated --no-input --no-color --require-virtualenv \
-             --disable-pip-version-check --version -V --help -h",
-        ),
-    },
-    GlobalOptions {
-        programs: Names("uv poetry"),
-        valued: Names("--directory --project -C -P --color"),
-        flags: Names("-q --quiet -v --verbose --offline -n --no-interaction --no-ansi"),
-    },
-    GlobalOptions { programs: Names("go"), valued: Names("-C"), flags: Names("") },
-    GlobalOptions { programs: Names("terraform tofu"), valued: Names(""), flags: Names("-help") },
-    GlobalOptions {
-        programs: Names("svn hg jj"),
-        valued: Names("--username --password -R --repository --cwd"),
-        flags: Names("-q -v --quiet --verbose --non-interactive"),
-    },
-    GlobalOptions {
-        programs: Names("brew dotnet rustup bundle composer gem conda mamba"),
-        valued: Names("--working-dir -d"),
-        flags: Names("-q -v --quiet --verbose -n --no-interaction --no-ansi"),
-    },
-    GlobalOptions {
-        programs: Names("apt apt-get"),
-        valued: Names("-o -c -t --option --config-file --target-release"),
-        flags: Names("-y -q -qq --yes --quiet -s --simulate"),
-    },
-];
 
 /// Sub-commands that are also in a group: `docker container run` is `docker run`.
 struct Group {
@@ -137,7 +41,7 @@ const GROUPS: &[Group] = &[
              kill logs mount pause port ps rename restart restore rm run start stats stop top \
              unmount unpause update wait",
         ),
-        others: &[(Names("ls list"), "ps")],
+        others: &[(Names("ls list"), "ps"), (Names("remove"), "rm")],
     },
     Group {
         programs: Names("docker podman nerdctl"),
@@ -151,9 +55,58 @@ const GROUPS: &[Group] = &[
         same: Names("events info"),
         others: &[],
     },
-    Group { programs: Names("docker"), group: "buildx", same: Names("build"), others: &[] },
+    Group {
+        programs: Names("docker"),
+        group: "buildx",
+        same: Names("build"),
+        others: &[(Names("b"), "build")],
+    },
     Group { programs: Names("docker"), group: "builder", same: Names("build"), others: &[] },
+    Group {
+        programs: Names("rustup"),
+        group: "toolchain",
+        same: Names("install uninstall"),
+        others: &[
+            (Names("add update upgrade"), "install"),
+            (Names("remove rm delete del"), "uninstall"),
+        ],
+    },
 ];
+
+/// Where a word stands: in which groups, or in none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place(u32);
+
+impl Place {
+    pub const NOWHERE: Self = Self(0);
+    /// Where the arguments begin, and after a sub-command.
+    pub const OUTSIDE: Self = Self(1);
+
+    pub fn is_outside(self) -> bool {
+        self.0 & Self::OUTSIDE.0 != 0
+    }
+
+    /// Both places, if only the run will know which.
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The place after this word, if it is a group.
+    pub fn within(self, program: &str, word: &str) -> Self {
+        let is_group = |row: &(usize, &Group)| row.1.programs.has(program) && row.1.group == word;
+        match GROUPS.iter().enumerate().find(is_group) {
+            Some((at, _)) if self.is_outside() => Self(2 << at),
+            _ => Self::NOWHERE,
+        }
+    }
+
+    /// The names outside of their groups that a sub-command has in this place.
+    pub fn names(self, program: &str, sub: &str) -> impl Iterator<Item = &'static str> {
+        let here = move |at: &usize| self.0 & (2 << *at) != 0;
+        let groups = (0..GROUPS.len()).filter(here).map(|at| GROUPS[at].group);
+        groups.filter_map(move |group| ungrouped(program, group, sub))
+    }
+}
 
 /// The name outside of its group, if this is a group and one of its sub-commands.
 pub fn ungrouped(program: &str, group: &str, sub: &str) -> Option<&'static str> {
@@ -175,7 +128,7 @@ pub fn without_group(program: &str, words: &[Word]) -> Option<Vec<Word>> {
 
 /// Programs whose long options begin with a single dash.
 const SINGLE_DASH_WORDS: Names =
-    Names("find go java terraform openssl ffmpeg gcc clang qemu xdotool");
+    Names("find go java terraform tofu openssl ffmpeg gcc clang qemu xdotool");
 
 /// Long options, and the letters with the same meaning.
 const LONG_FORMS: &[(&str, &str, &str)] = &[
@@ -236,6 +189,11 @@ pub fn has_toolchains(program: &str) -> bool {
     Names("cargo rustc rustdoc").has(program)
 }
 
+/// Whether the program's flags may be followed by `true` or `false`, which then belongs to them.
+pub fn has_truth_values(program: &str) -> bool {
+    Names("npm npx pnpm").has(program)
+}
+
 pub fn has_single_dash_words(program: &str) -> bool {
     SINGLE_DASH_WORDS.has(program)
 }
@@ -250,42 +208,4 @@ pub fn option_letters(program: &str, argument: &str) -> String {
     }
     let letters = argument.strip_prefix('-').filter(|_| !has_single_dash_words(program));
     letters.unwrap_or_default().to_owned()
-}
-
-/// Other names of sub-commands.
-const ALIASES: &[(&str, &str, &str)] = &[
-    ("npm", "i", "install"),
-    ("npm", "in", "install"),
-    ("npm", "ins", "install"),
-    ("npm", "add", "install"),
-    ("npm", "run-script", "run"),
-    ("npm", "rum", "run"),
-    ("npm", "t", "test"),
-    ("npm", "un", "uninstall"),
-    ("npm", "rm", "uninstall"),
-    ("npm", "remove", "uninstall"),
-    ("npm", "x", "exec"),
-    ("cargo", "b", "build"),
-    ("cargo", "c", "check"),
-    ("cargo", "d", "doc"),
-    ("cargo", "r", "run"),
-    ("cargo", "t", "test"),
-    ("cargo", "rm", "remove"),
-    ("helm", "delete", "uninstall"),
-    ("helm", "del", "uninstall"),
-    ("helm", "un", "uninstall"),
-    ("apt", "purge", "remove"),
-];
-
-/// The full name of a sub-command. npm accepts any abbreviation.
-pub fn full_name(program: &str, given: &str, wanted: &str) -> String {
-    if let Some((_, _, name)) =
-        ALIASES.iter().find(|(of, other, _)| *of == program && *other == given)
-    {
-        return (*name).to_owned();
-    }
-    match program == "npm" && given.len() > 2 && wanted.starts_with(given) {
-        true => wanted.to_owned(),
-        false => given.to_owned(),
-    }
 }

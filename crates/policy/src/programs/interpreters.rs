@@ -94,6 +94,10 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             let texts = words[..at].iter().map(|word| text(word).into_owned()).collect();
             actions.push(Action::RunForeign { texts, span: call.span() });
             actions.push(Action::Open(words[at..].to_vec()));
+            if let Some(program) = identity::of_script(&text(&words[at])) {
+                let program = Word::known(program, words[at].span.clone());
+                actions.push(Action::RunOwn([&[program], &words[at + 1..]].concat()));
+            }
         }
         (None, _) => {}
     }

@@ -1,7 +1,7 @@
 //! Programs that run the command after them: `sudo`, `env`, `timeout`, `nice`.
 //!
-//! To add one, add a row to [`WRAPPERS`] in `wrappers/table.rs`, and a case to `tests/corpus.jsonl`. Only `su` and
-//! `runuser` need code, as their command is an option; `xargs` and `find` are elsewhere, as they change the command's
+//! To add one, add a row to [`WRAPPERS`] in `wrappers/table.rs`, and a case to `tests/corpus.jsonl`. Only `su`,
+//! `runuser` and `coreutils` need code, as their command is an option; `xargs` and `find` are elsewhere, as they change the command's
 //! words.
 
 mod table;
@@ -16,6 +16,9 @@ use table::{WRAPPERS, Wrapper};
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if name == "runuser" || name == "su" {
         return switch_user(actions, name, call);
+    }
+    if name == "coreutils" {
+        return one_of_many(actions, call);
     }
     let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.has(name)) else {
         return;
@@ -169,6 +172,22 @@ fn switch_user(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     match user && name == "runuser" && !rest.is_empty() {
         true => actions.run(rest),
         false => actions.opaque(call.span(), "a shell that reads commands from its input"),
+    }
+}
+
+/// `coreutils`, which is many programs in one file, and is told which of them to be.
+fn one_of_many(actions: &mut Actions<'_>, call: &Call<'_>) {
+    let Some((first, rest)) = call.arguments().split_first() else { return };
+    let told = first.literal().and_then(|option| {
+        let value = option.strip_prefix("--coreutils-prog")?;
+        let value = value.strip_prefix("-shebang").unwrap_or(value);
+        Some(Word::known(value.strip_prefix('=')?, first.span.clone()))
+    });
+    match (told, first.literal().as_deref()) {
+        (Some(program), _) => actions.run([&[program], rest].concat()),
+        (None, Some("--help" | "--version" | "--list")) => {}
+        (None, Some(name)) if !name.starts_with('-') => actions.run(call.arguments().to_vec()),
+        _ => actions.opaque(first.span.clone(), "an unknown option"),
     }
 }
 

@@ -1,0 +1,158 @@
+//! Whether arguments contain what a deny rule names, in any spelling and any reading.
+
+use super::{Match, glob, ungrouped};
+use crate::script::Word;
+use crate::subcommands::{self, OptionKind, Place};
+
+/// Whether the words contain those of the rule, or others that mean the same.
+pub fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
+    let rest = &*ungrouped(rest, program);
+    let others = subcommands::equivalents(program, rest);
+    let others = others.iter().map(|other| contains(other, program, words)).max();
+    let alias = program == "git" && subcommands::is_git_alias(words);
+    let alias = if alias { Match::Maybe } else { Match::No };
+    contains(rest, program, words).max(others.unwrap_or(Match::No)).max(alias)
+}
+
+/// Whether the words contain those of the rule: sub-commands in order and first, options anywhere.
+fn contains(rest: &[String], program: &str, words: &[Word]) -> Match {
+    let (wanted, places): (Vec<_>, Vec<_>) = rest
+        .iter()
+        .partition(|word| (word.starts_with('-') && word.len() > 1) || word.contains('='));
+    let options = wanted.iter().map(|option| match option.starts_with('-') {
+        true => has_option(option, program, words),
+        false => has_word(option, words),
+    });
+    let options = options.min().unwrap_or(Match::Yes);
+    let words = match words.first().and_then(Word::text) {
+        // `cargo +nightly build`
+        Some(first) if first.starts_with('+') && subcommands::has_toolchains(program) => {
+            &words[1..]
+        }
+        _ => words,
+    };
+    options.min(has_subcommands(&places, program, words))
+}
+
+/// Whether a word such as `of=/dev/*` is among the arguments.
+fn has_word(wanted: &str, words: &[Word]) -> Match {
+    let matches = words.iter().map(|word| match word.text() {
+        Some(text) if glob(wanted, &text) => Match::Yes,
+        Some(_) => Match::No,
+        None => Match::Maybe,
+    });
+    matches.max().unwrap_or(Match::No)
+}
+
+fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
+    let mut letters: Vec<char> = match wanted.strip_prefix("--") {
+        // A long option may have a letter with the same meaning.
+        Some(_) => subcommands::option_letters(program, wanted).chars().collect(),
+        None if !subcommands::has_single_dash_words(program) => {
+            wanted[1..].to_lowercase().chars().collect()
+        }
+        None => vec![],
+    };
+    let mut unknown = false;
+    for word in words {
+        let Some(text) = word.text() else {
+            let beginning = word.prefix();
+            unknown |= beginning.is_empty() || beginning.starts_with('-') || !word.is_single();
+            continue;
+        };
+        if text == "--" {
+            break;
+        }
+        let name = text.split('=').next().unwrap_or_default();
+        let abbreviates = name.len() > 2 && name.starts_with("--") && wanted.starts_with(name);
+        // Programs with words after a single dash accept two as well.
+        let dashed = subcommands::has_single_dash_words(program)
+            && name.trim_start_matches('-') == wanted.trim_start_matches('-');
+        if text == *wanted || name == wanted || abbreviates || dashed {
+            return Match::Yes;
+        }
+        let given = subcommands::option_letters(program, &text).to_lowercase();
+        let had = letters.len();
+        letters.retain(|letter| !given.contains(*letter));
+        if had > 0 && letters.is_empty() {
+            return Match::Yes;
+        }
+    }
+    if unknown { Match::Maybe } else { Match::No }
+}
+
+/// Whether the operands begin with these sub-commands. An unknown option may take the next word as its value
+/// or not, so both readings count. All of them advance together: one after the other, the time would double with
+/// every such option.
+fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
+    let nowhere = || vec![Place::NOWHERE; words.len() + 3];
+    let mut starts = nowhere();
+    starts[0] = Place::OUTSIDE;
+    let mut best = Match::No;
+    for (nth, wanted) in wanted.iter().enumerate() {
+        let matches = |name: &str| glob(&wanted.to_lowercase(), name);
+        let mut next = nowhere();
+        for (at, word) in words.iter().enumerate() {
+            let place = starts[at];
+            if place == Place::NOWHERE {
+                continue;
+            }
+            let mut skip = |words: usize, place: Place| {
+                let to = (at + words).min(starts.len() - 1);
+                starts[to] = starts[to].or(place);
+            };
+            let Some(text) = word.text() else {
+                match word.prefix().starts_with('-') && word.is_single() {
+                    true => skip(1, place),
+                    false => best = Match::Maybe,
+                }
+                continue;
+            };
+            if word.literal().is_none() && !text.starts_with('-') {
+                // A pattern may become any file name.
+                best = Match::Maybe;
+                continue;
+            }
+            if !text.starts_with('-') || text == "-" {
+                let names = subcommands::all_names(program, &text, &wanted.to_lowercase());
+                if (place.is_outside() && names.iter().any(|name| matches(name)))
+                    || place.names(program, &text).any(matches)
+                {
+                    next[at + 1] = Place::OUTSIDE;
+                }
+                skip(1, place.within(program, &text));
+                if let Some(operands) = subcommands::operands_of_prefix(program, &text) {
+                    skip(1 + operands, Place::OUTSIDE);
+                }
+                continue;
+            }
+            let value = words.get(at + 1);
+            let is_truth = |value: &Word| {
+                value.text().is_none_or(|text| ["true", "false", "null"].contains(&&*text))
+            };
+            match subcommands::option_kind(program, &text) {
+                OptionKind::Flag => {
+                    skip(1, place);
+                    if subcommands::has_truth_values(program) && value.is_some_and(is_truth) {
+                        skip(2, place);
+                    }
+                }
+                OptionKind::Valued if value.is_some_and(|value| !value.is_single()) => {
+                    best = Match::Maybe;
+                }
+                OptionKind::Valued => skip(2, place),
+                OptionKind::Unknown => {
+                    skip(1, place);
+                    skip(2, place);
+                }
+            }
+        }
+        let ends = starts[words.len()..].iter().any(|place| *place != Place::NOWHERE);
+        if nth == 0 && ends && subcommands::default(program).is_some_and(matches) {
+            next[words.len()] = Place::OUTSIDE;
+        }
+        starts = next;
+    }
+    let found = starts.iter().any(|place| *place != Place::NOWHERE);
+    if found { Match::Yes } else { best }
+}

@@ -1,0 +1,196 @@
+//! Rules about sub-commands, in all spellings of them.
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may panic")]
+
+mod support;
+
+use support::{all_allowed, all_denied, allow, deny, refusal};
+
+#[test]
+fn a_sub_command_has_aliases() {
+    for (rule, others) in [
+        (
+            "npm install",
+            "i in ins insta isnt isntall add it install-test installTest link ln isnta",
+        ),
+        ("npm uninstall", "un rm r remove unlink uninst"),
+        ("npm run", "run-script rum urn"),
+        ("npm publish", "publi"),
+        ("npm i", "install add i"),
+        ("npm inst*", "i add"),
+        ("pnpm install", "i add it"),
+        ("pnpm remove", "rm uninstall un"),
+        ("yarn add", "add"),
+        ("svn delete", "rm del remove"),
+        ("svn commit", "ci"),
+        ("hg commit", "ci comm"),
+        ("hg remove", "rm"),
+        ("helm uninstall", "delete del un"),
+        ("cargo run", "r"),
+        ("cargo remove", "rm"),
+        ("apt remove", "purge"),
+        ("apt-get install", "reinstall build-dep"),
+        ("systemctl restart", "try-restart reload-or-restart condrestart"),
+        ("gem install", "i inst"),
+        ("bundle install", "i"),
+        ("bundle exec", "e ex exe"),
+        ("composer require", "r req"),
+        ("composer remove", "rm uninstall"),
+        ("conda remove", "uninstall"),
+        ("conda update", "upgrade"),
+        ("brew install", "instal reinstall"),
+        ("brew uninstall", "rm remove uninstal"),
+        ("docker volume rm", "volume"),
+        ("git push", "http-push"),
+        ("dnf remove", "erase rm"),
+        ("ip link", "l lin"),
+    ] {
+        let program = rule.split(' ').next().unwrap();
+        for other in others.split(' ').filter(|other| *other != "volume") {
+            all_denied(&deny(rule), &[&format!("{program} {other} x")]);
+        }
+    }
+    all_denied(&deny("docker volume rm"), &["docker volume remove x"]);
+    all_denied(&deny("gh pr create"), &["gh pr new", "gh -R a/b pr new --fill"]);
+    all_denied(&deny("kubectl delete namespace"), &["kubectl delete ns x", "kubectl delete ns/x"]);
+    all_allowed(
+        &deny("npm install,npm run,apt purge,svn commit,brew install,cargo run,hg push"),
+        &[
+            "npm ci",
+            "npm test",
+            "npm r left-pad",
+            "npm cit",
+            "apt remove x",
+            "svn co url",
+            "brew info x",
+            "cargo rm x",
+            "hg pull",
+        ],
+    );
+}
+
+#[test]
+fn a_sub_command_can_be_an_option_of_another() {
+    all_denied(
+        &deny("terraform destroy"),
+        &["terraform apply -destroy", "terraform apply --destroy"],
+    );
+    all_denied(&deny("tofu destroy"), &["tofu apply -auto-approve -destroy=true"]);
+    all_denied(&deny("helm install"), &["helm upgrade --install x y", "helm upgrade -i x y"]);
+    all_denied(&deny("apt-get purge"), &["apt-get remove --purge x"]);
+    all_denied(&deny("dotnet add package"), &["dotnet package add x"]);
+    all_allowed(&deny("terraform destroy"), &["terraform apply", "terraform plan -destroy"]);
+    all_allowed(&deny("helm install"), &["helm upgrade x y"]);
+}
+
+#[test]
+fn an_option_before_the_sub_command_hides_nothing() {
+    for (rule, commands) in [
+        (
+            "npm install",
+            &[
+                "npm --filter install",
+                "npm --force false install",
+                "npm --no-audit true install",
+                "npm --prefix -- install",
+                "npm -w web install",
+                "npm --unknown install",
+                "npm --unknown x install",
+                "npm -gf install",
+            ][..],
+        ),
+        (
+            "docker run",
+            &[
+                "docker container --help=false run x",
+                "docker --tlscert x container run y",
+                "docker --unknown container --unknown run y",
+            ],
+        ),
+        ("podman run", &["podman container --log-level debug run x"]),
+        ("docker rmi", &["docker image --help=false rm x", "docker image remove x"]),
+        ("pnpm install", &["pnpm -w i", "pnpm -r i", "pnpm -C x i", "pnpm recursive install"]),
+        ("yarn add", &["yarn global add x", "yarn workspace web add x", "yarn --cwd x add y"]),
+        ("yarn install", &["yarn", "yarn --frozen-lockfile", "yarn --cwd x", "yarn install"]),
+        ("bundle install", &["bundle", "bundle --verbose"]),
+        ("dotnet publish", &["dotnet -d publish", "dotnet --fx-version 8 publish"]),
+        ("brew install", &["brew -d install x", "brew -v -q install x"]),
+        ("svn delete", &["svn -R delete x", "svn --config-dir x rm y"]),
+        ("composer require", &["composer -d x require y", "composer global require y"]),
+        ("git push", &["git subtree push --prefix=x origin main"]),
+        ("uv add", &["uv -C x add y", "uv --color never add y", "uv -n add y"]),
+    ] {
+        all_denied(&deny(rule), commands);
+    }
+    all_allowed(
+        &deny("npm publish,docker run,pnpm add,git push,kubectl delete,yarn install"),
+        &[
+            "npm --silent run publish",
+            "npm --prefix web run publish",
+            "docker container --help=false ls",
+            "docker container inspect run",
+            "pnpm --filter web test",
+            "git -C \"$dir\" status",
+            "git --no-pager log push",
+            "kubectl -n \"$NS\" get pods",
+            "yarn test",
+            "yarn run install",
+        ],
+    );
+}
+
+#[test]
+fn an_alias_of_git_may_be_any_sub_command() {
+    let policy = deny("git push");
+    all_denied(&policy, &["git p", "git -C x co main", "git pushall origin"]);
+    all_denied(&deny("git commit --amend"), &["git ca"]);
+    all_allowed(
+        &policy,
+        &["git status", "git lfs pull", "git --version", "git", "git stash", "git help push"],
+    );
+    // Nothing to hide where no rule is about its arguments.
+    all_allowed(&deny("rm"), &["git co main"]);
+    all_denied(&deny("git"), &["git co main"]);
+    assert_eq!(
+        refusal(&policy, "git co main"),
+        "`git co main` (at 0) is only known at run time (it may be an alias of git); write the command out"
+    );
+}
+
+#[test]
+fn a_program_may_be_a_script_of_its_interpreter() {
+    all_denied(
+        &deny("npm install,npx,yarn add,pnpm,pip install,composer require,rm"),
+        &[
+            "node /usr/lib/node_modules/npm/bin/npm-cli.js install x",
+            "node --no-warnings ./npm-cli.js i x",
+            "node /usr/lib/node_modules/npm/index.js install x",
+            "node /usr/lib/node_modules/npm install x",
+            "node bin/npx-cli.js x",
+            "node .yarn/releases/yarn-4.1.0.cjs add x",
+            "node yarn.js add x",
+            "node lib/node_modules/pnpm/bin/pnpm.cjs add x",
+            "node npm-cli.js exec rm x",
+            "python3 /usr/lib/python3/dist-packages/pip/__main__.py install x",
+            "python3 -m pip install x",
+            "php composer.phar require x",
+        ],
+    );
+    all_allowed(
+        &deny("npm install,pip install"),
+        &["node index.js install", "node npm-cli.js test", "node src/cli.js install"],
+    );
+}
+
+#[test]
+fn a_program_of_many_is_the_one_it_is_told_to_be() {
+    let commands = [
+        "coreutils --coreutils-prog=rm x",
+        "coreutils --coreutils-prog-shebang=rm x",
+        "coreutils rm x",
+        "busybox rm x",
+    ];
+    all_denied(&deny("rm"), &commands);
+    all_denied(&deny("rm -rf"), &["coreutils --coreutils-prog=rm -rf x"]);
+    all_denied(&allow("coreutils"), &commands[..3]);
+    all_allowed(&deny("rm"), &["coreutils --coreutils-prog=ls x", "coreutils --help"]);
+}
