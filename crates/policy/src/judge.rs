@@ -222,6 +222,10 @@ impl<'a> Judge<'a> {
         }
         if self.knowledge.may_be_function(&name) {
             self.knowledge.add_arguments(&words[1..]);
+        } else if !HARMLESS.has(&name)
+            && NOT_FOUND.iter().any(|handler| self.knowledge.may_be_function(handler))
+        {
+            self.knowledge.add_arguments(words);
         }
         let defined = self.functions.iter().any(|defined| *defined == name) && !SPECIAL.has(&name);
         if defined && !self.knowledge.unsets_functions && !mentions_unset(script) {
@@ -434,6 +438,9 @@ impl<'a> Judge<'a> {
 
 /// Builtins that no allow list has to name.
 const HARMLESS: Names = Names("cd true false : test [ pwd exit return break continue wait");
+
+/// Functions that shells call with the words of a command that they do not find.
+const NOT_FOUND: Names = Names("command_not_found_handle command_not_found_handler");
 
 /// Whether a text is certainly a single command that reads what the script reads.
 pub fn is_one_command(text: &str) -> bool {

@@ -432,3 +432,38 @@ fn what_programs_get_is_judged_with_the_values_it_may_have() {
         ],
     );
 }
+
+#[test]
+fn a_shell_that_reads_its_input_has_arguments_too() {
+    all_denied(
+        &deny("git push,rm -rf"),
+        &[
+            "bash -s push <<< 'git $1'",
+            "bash -s -- push <<< 'git $1'",
+            "sh -s x -rf y <<'E'\nrm $2 $3\nE",
+            "bash -s push origin <<< 'git \"$@\"'",
+            "bash /dev/stdin push <<< 'git $1'",
+        ],
+    );
+    all_allowed(
+        &deny("git push,rm -rf"),
+        &["bash -s status <<< 'git $1'", "bash -s <<< 'git log'"],
+    );
+}
+
+#[test]
+fn a_function_for_commands_that_do_not_exist_gets_their_words() {
+    all_denied(
+        &deny("git push,sudo"),
+        &[
+            "command_not_found_handle() { git \"$2\"; }; nosuch push",
+            "command_not_found_handle() { shift; \"$@\"; }; nosuch git push",
+            "command_not_found_handle() { su$1 id; }; 'do'",
+            "command_not_found_handle() { git $1; }; push",
+        ],
+    );
+    all_allowed(
+        &deny("git push,sudo"),
+        &["command_not_found_handle() { echo \"$1: not found\" >&2; return 127; }; nosuch push"],
+    );
+}

@@ -102,7 +102,11 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             actions.run_text(script, by);
         }
         Some(_) if !reads => run_file(actions, call, &words[at..], by),
-        _ => run_input(actions, call, by),
+        Some(_) => {
+            actions.push(Action::SetArguments(words[at..].to_vec()));
+            run_input(actions, call, by);
+        }
+        None => run_input(actions, call, by),
     }
 }
 
@@ -116,7 +120,10 @@ pub fn run_file(actions: &mut Actions<'_>, call: &Call<'_>, words: &[Word], by: 
         return actions.unresolved(file.span.clone(), "the file a shell runs");
     };
     match actions.knowledge.target(file) {
-        Target::Input => run_input(actions, call, by),
+        Target::Input => {
+            actions.push(Action::SetArguments(words[1..].to_vec()));
+            run_input(actions, call, by);
+        }
         Target::File if !actions.knowledge.has_written(&path) => {
             if by == Runner::ThisShell {
                 actions.push(Action::Source);
