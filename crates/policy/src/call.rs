@@ -22,6 +22,8 @@ pub enum Listing {
     No,
     /// Names and numbers, no part of which can be an option: branches, containers.
     Names,
+    /// Names of files that are trusted not to be options.
+    Files,
     /// Paths that begin with a directory, each with a zero byte behind it. Parts of them can be options.
     Paths,
 }

@@ -23,7 +23,8 @@ pub enum Why {
     Denied { rule: String, reason: Option<String>, instead: Option<String> },
     /// No allow rule matches it.
     NotAllowed { name: String, allowed: Vec<String> },
-    /// Only the run will know what it is, and it could be something that is refused.
+    /// Only the run will know what it is, and it could be something that is refused. What to do instead may follow
+    /// after a semicolon, here and below.
     Unresolved { what: &'static str },
     /// It can run other programs in a way that cannot be judged.
     Opaque { what: &'static str },
@@ -75,10 +76,14 @@ impl fmt::Display for Denial {
                 )
             }
             Why::Unresolved { what } => {
-                write!(f, "is only known at run time ({what}); write the command out")
+                let (what, advice) =
+                    what.split_once("; ").unwrap_or((what, "write the command out"));
+                write!(f, "is only known at run time ({what}); {advice}")
             }
             Why::Opaque { what } => {
-                write!(f, "could run any command ({what}), so it cannot be judged")
+                let (what, advice) = what.split_once("; ").unwrap_or((what, ""));
+                write!(f, "could run any command ({what}), so it cannot be judged")?;
+                if advice.is_empty() { Ok(()) } else { write!(f, "; {advice}") }
             }
             Why::Variable { name } => {
                 write!(f, "sets the variable `{name}`, which could change what runs")

@@ -256,7 +256,8 @@ impl<'a> Judge<'a> {
         let all = |is: fn(&Script, usize) -> bool| commands.clone().all(|at| is(script, at));
         match commands.clone().all(|at| self.knowledge.lists(script, at..at + 1)) {
             true if all(Script::finds_paths) => Listing::Paths,
-            true if all(Script::lists_names) || self.knowledge.trusts_file_names => Listing::Names,
+            true if all(Script::lists_names) => Listing::Names,
+            true if self.knowledge.trusts_file_names => Listing::Files,
             _ => Listing::No,
         }
     }
@@ -324,14 +325,17 @@ impl<'a> Judge<'a> {
 
     fn denied_as(&self, name: &CommandName, words: &[Word]) -> Ruling {
         let span = span_of(words);
+        let words = &*self.knowledge.without_options(words);
         for rule in &self.policy.deny {
             match rule.matches(name, words) {
                 Match::No => {}
                 Match::Maybe if self.policy.unresolved == Unresolved::Allow => {}
                 Match::Maybe => {
-                    let is_alias = rule.program() == Some("git") && is_git_alias(&words[1..]);
-                    let what = match is_alias {
+                    let what = match rule.program() == Some("git") && is_git_alias(&words[1..]) {
                         true => "it may be an alias of git",
+                        false if name.known().is_some() && rule.to_string().contains(" -") => {
+                            "a word may be an option that is denied; put -- or ./ before the word"
+                        }
                         false => "it could be a denied command",
                     };
                     return Err(self.deny(span, Why::Unresolved { what }));

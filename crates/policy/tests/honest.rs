@@ -107,3 +107,56 @@ fn builtins_that_change_nothing_need_no_rule() {
     // A rule still decides about them.
     all_denied(&deny("cd"), &["cd x"]);
 }
+
+#[test]
+fn a_path_is_not_an_option() {
+    let policy = deny("rm -rf,sudo,git push");
+    all_allowed(
+        &policy,
+        &[
+            "find . -name '*.o' -exec rm {} +",
+            "find . -name '*.o' -exec rm -f {} \\;",
+            "find /tmp/x -type f -execdir rm {} +",
+            "find \"$dir\" -name '*.o' -exec rm {} +",
+            "find . -name '*.o' -print0 | xargs -0 rm",
+            "find . -name '*.o' -print0 | xargs -0 -n1 rm -f --",
+            "for f in ./*.tmp; do rm \"$f\"; done",
+            "for f in *.tmp; do rm -f \"$f\"; done",
+            "tmp=$(mktemp -d); trap 'rm -r \"$tmp\"' EXIT; echo x > \"$tmp/y\"",
+            "tmp=$(mktemp); rm -f \"$tmp\"",
+            "tmp=`mktemp -t build.XXXX`; rm $tmp",
+            "tmp=\"$(mktemp -d)\" && cd \"$tmp\" && rm -f \"$tmp\"/x ~/y",
+            "dir=build; rm -r \"$dir\"; rm \"$dir/x\"",
+            "root=$(git rev-parse --show-toplevel); rm -r \"$root/build\"",
+            "rm -r \"$(pwd)/build\"; rm -f -- \"$x\"; rm -f ./$x",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "find . -name '*.o' -exec rm -rf {} +",
+            "find . -exec rm -{} +",
+            "find . -files0-from list -exec rm {} +",
+            "find -files0-from list -print0 | xargs -0 rm",
+            "find . -name '*.o' | xargs rm",
+            "ls | xargs rm",
+            "cat list | xargs -0 rm",
+            "for f in $(ls); do rm $f; done",
+            "for f in $(cat list); do rm $f; done",
+            "tmp=$(mktemp -d); rm -r \"$tmp\" -f",
+            "tmp=$(mktemp -d); rm \"$tmp\"-rf x; tmp=; rm \"$x$tmp\"",
+            "export TMPDIR=-rf; tmp=$(mktemp -d); rm \"$tmp\"",
+            "TMPDIR=-rf; tmp=$(mktemp -d); rm \"$tmp\"",
+            "tmp=$(mktemp -u -- -rfXXX); rm \"$tmp\"",
+            "mktemp() { echo -rf; }; tmp=$(mktemp); rm $tmp x",
+            "rm $x y",
+            "read f; rm \"$f\"",
+            "f=$1; : -rf; rm $_ x",
+        ],
+    );
+    assert_eq!(
+        refusal(&policy, "rm \"$f\""),
+        "`rm \"$f\"` (at 0) is only known at run time (a word may be an option that is denied); put -- or ./ before \
+         the word"
+    );
+}

@@ -85,7 +85,7 @@ impl Knowledge {
                 Piece::Text { text, .. } => is_number_text(text),
                 Piece::Unknown { origin, .. } => self.is_numeric_origin(origin, seen),
             }),
-            Value::NotAnOption | Value::Pattern(_) | Value::Unknown => false,
+            Value::NotAnOption | Value::FileName | Value::Pattern(_) | Value::Unknown => false,
         })
     }
 

@@ -46,7 +46,8 @@ impl Knowledge {
 
     fn beginning_of<'a>(&'a self, origin: &'a Origin, seen: &mut Vec<&'a str>) -> Beginning {
         match origin {
-            Origin::Pipe | Origin::Listed | Origin::Number => Beginning::Other,
+            Origin::Pipe | Origin::Listed | Origin::FileName | Origin::Number => Beginning::Other,
+            Origin::Temporary if self.knows_temporary() => Beginning::Other,
             Origin::Keys if !self.has_text_keys => Beginning::Other,
             Origin::Variable(name) if seen.contains(&name.as_str()) => Beginning::Empty,
             Origin::Variable(name) => {
@@ -79,7 +80,7 @@ impl Knowledge {
                 words.all(|word| !word.starts_with(['-', '*', '?', '[']))
             }
             Value::Word(word) | Value::Pattern(word) => !self.may_begin_with_dash(word, seen),
-            Value::NotAnOption | Value::Number | Value::Descriptor => true,
+            Value::NotAnOption | Value::FileName | Value::Number | Value::Descriptor => true,
             Value::Unknown => false,
         }
     }
@@ -115,16 +116,72 @@ impl Knowledge {
         settled
     }
 
+    /// Whether temporary files are where they usually are.
+    fn knows_temporary(&self) -> bool {
+        !self.has_values("TMPDIR") && !self.has_sourced
+    }
+
+    /// The arguments, in which those that certainly are not options say so.
+    pub fn without_options<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
+        let mut marked = Cow::from(words);
+        for (at, word) in words.iter().enumerate().skip(1) {
+            if word.text().is_none() && self.is_not_option(word) && !self.may_split(word) {
+                let pieces = vec![Piece::Unknown { splits: false, origin: Origin::Listed }];
+                marked.to_mut()[at] = Word { pieces, span: word.span.clone() };
+            }
+        }
+        marked
+    }
+
+    /// Whether a word certainly is not an option, with no trust in names of files, and in no variable that the request
+    /// does not set.
+    fn is_not_option(&self, word: &Word) -> bool {
+        let [first, rest @ ..] = word.pieces.as_slice() else { return true };
+        let is_plain =
+            |text: &str| !text.is_empty() && !text.starts_with(['-', '*', '?', '[', '{']);
+        // A variable may be empty.
+        let rest_is_plain = match rest {
+            [] => true,
+            [Piece::Text { text, .. }, ..] => is_plain(text),
+            [Piece::Unknown { .. }, ..] => false,
+        };
+        match first {
+            Piece::Text { text, .. } => is_plain(text),
+            Piece::Unknown { origin: Origin::Listed | Origin::Number | Origin::Pipe, .. } => true,
+            Piece::Unknown { origin: Origin::Temporary, .. } => self.knows_temporary(),
+            Piece::Unknown { origin: Origin::Variable(name), .. } => {
+                let fine = |value: &Value| match value {
+                    Value::Text(text) => text.is_empty() || is_plain(text),
+                    Value::Number | Value::Descriptor | Value::NotAnOption => true,
+                    // A variable in the value of another is not followed.
+                    Value::Word(word) | Value::Pattern(word) => match word.pieces.first() {
+                        Some(Piece::Unknown { origin: Origin::Variable(_), .. }) => false,
+                        _ => self.is_not_option(word),
+                    },
+                    Value::FileName | Value::Unknown => false,
+                };
+                self.has_values(name)
+                    && !self.has_sourced
+                    && !is_set_by_shell(name)
+                    && rest_is_plain
+                    && self.values_of(name).all(fine)
+            }
+            Piece::Unknown { .. } => false,
+        }
+    }
+
     /// Whether an unquoted expansion certainly becomes one word, or none.
     fn is_one_word(&self, origin: &Origin) -> bool {
         let odd = |c: char| c.is_whitespace() || "*?[".contains(c);
         let plain = |value: &Value| match value {
             Value::Text(text) => !text.contains(odd),
             Value::Number | Value::Descriptor => true,
+            Value::Word(word) => self.knows_temporary() && word.is_temporary(),
             _ => false,
         };
         match origin {
-            Origin::Pipe | Origin::Listed | Origin::Number => true,
+            Origin::Pipe | Origin::Listed | Origin::FileName | Origin::Number => true,
+            Origin::Temporary => self.knows_temporary(),
             Origin::Keys => !self.has_text_keys,
             Origin::Variable(name) => {
                 !self.splits_otherwise()

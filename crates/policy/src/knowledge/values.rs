@@ -11,6 +11,8 @@ pub enum Value {
     Descriptor,
     /// Something that certainly is not an option of a program.
     NotAnOption,
+    /// Output of commands that list, which is trusted not to be an option.
+    FileName,
     /// A word with other variables in it.
     Word(Word),
     /// The name of a file that this pattern finds.
@@ -24,7 +26,10 @@ impl Value {
         let known = |piece: &Piece| match piece {
             Piece::Text { .. } => true,
             Piece::Unknown { origin, .. } => {
-                matches!(origin, Origin::Variable(_) | Origin::Argument | Origin::Number)
+                matches!(
+                    origin,
+                    Origin::Variable(_) | Origin::Argument | Origin::Number | Origin::Temporary
+                )
             }
         };
         match word.pieces.as_slice() {
@@ -128,7 +133,10 @@ impl Knowledge {
             [Piece::Unknown { origin: Origin::Commands(commands), .. }]
                 if script.lists(commands.clone()) =>
             {
-                Some(Value::NotAnOption)
+                Some(match script.prints_path(commands.clone()) {
+                    true => Value::NotAnOption,
+                    false => Value::FileName,
+                })
             }
             _ => None,
         }

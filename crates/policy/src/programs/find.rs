@@ -12,12 +12,15 @@ const VALUED: Names = Names(
      -printf -regex -regextype -samefile -size -type -uid -used -user -wholename -xtype",
 );
 
-/// Its actions that run, write or delete something.
-const ACTIONS: Names = Names("-delete -exec -execdir -fls -fprint -fprint0 -fprintf -ok -okdir");
+/// Its actions that run, write or delete something, and where it reads from a file which paths to begin with.
+const ACTIONS: Names =
+    Names("-delete -exec -execdir -files0-from -fls -fprint -fprint0 -fprintf -ok -okdir");
 
 /// `find`: commands after `-exec` and the like, files after `-fprint`.
 pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
     let words = call.arguments();
+    let reads = |word: &Word| word.prefix().starts_with("-files0");
+    let origin = if words.iter().any(reads) { Origin::Other } else { Origin::Listed };
     let mut at = 0;
     while let Some(word) = words.get(at) {
         at += 1;
@@ -50,7 +53,7 @@ pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
                 }
                 let command = words[at..at + length].iter();
                 let command: Vec<_> =
-                    command.map(|word| word.replace_mark("{}", &Origin::Listed)).collect();
+                    command.map(|word| word.replace_mark("{}", &origin)).collect();
                 at += length + 1;
                 if !command.is_empty() {
                     actions.run(command);
@@ -98,7 +101,7 @@ pub fn fd(actions: &mut Actions<'_>, call: &Call<'_>) {
     {
         return actions.unresolved(words[at].span.clone(), "an argument that may start a command");
     }
-    let command = words[at + 1..].iter().map(|word| word.replace_mark("{", &Origin::Listed));
+    let command = words[at + 1..].iter().map(|word| word.replace_mark("{", &Origin::FileName));
     let files = Word::unknown(true, words[at].span.clone());
     actions.run(command.chain([files]).collect());
 }

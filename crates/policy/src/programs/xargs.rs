@@ -49,6 +49,7 @@ pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
     // Without zero bytes between them, a name with a blank is two words, and the second may be an option.
     let origin = match call.listing {
         Listing::Names => Origin::Listed,
+        Listing::Files => Origin::FileName,
         Listing::Paths if zero => Origin::Listed,
         Listing::Paths | Listing::No => Origin::Other,
     };

@@ -57,7 +57,8 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
     for word in words {
         let Some(text) = word.text() else {
             let beginning = word.prefix();
-            unknown |= beginning.is_empty() || beginning.starts_with('-') || !word.is_single();
+            let may_be = beginning.is_empty() || beginning.starts_with('-') || !word.is_single();
+            unknown |= may_be && !word.is_listed();
             continue;
         };
         if text == "--" {

@@ -22,7 +22,8 @@ const PATHS_OF_GIT: Names = Names("describe merge-base rev-list rev-parse");
 const CHOOSING: Names = Names("grep head rg sort tail uniq");
 
 /// Commands that can print a number, or a single name.
-const PRINTING: Names = Names("arch date getconf git hostname id nproc seq stat tput uname whoami");
+const PRINTING: Names =
+    Names("arch date getconf git hostname id mktemp nproc seq stat tput uname whoami");
 
 /// Whether a function of this name could pass for a command that lists.
 pub(super) fn is_listing(name: &str) -> bool {
@@ -112,6 +113,20 @@ impl SimpleCommand {
         self.lists() && (first == "pwd" || (first == "git" && PATHS_OF_GIT.has(&second)))
     }
 
+    /// Whether all it prints is the path of a temporary file.
+    fn makes_temporary(&self) -> bool {
+        const FLAGS: Names = Names("-d -q -t --directory --quiet --tmpdir");
+        let Some(words) = self.words.iter().map(Word::literal).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+        let is_template = |word: &str| !word.starts_with('-') && word.chars().all(plain);
+        let [name, arguments @ ..] = words.as_slice() else { return false };
+        name == "mktemp"
+            && self.assignments.is_empty()
+            && arguments.iter().all(|word| FLAGS.has(word) || is_template(word))
+    }
+
     /// Whether all it prints is names and numbers that are not options.
     fn lists(&self) -> bool {
         let Some(words) = self.words.iter().map(Word::text).collect::<Option<Vec<_>>>() else {
@@ -169,8 +184,8 @@ impl SimpleCommand {
     }
 }
 
-/// What makes `find` print something other than paths.
-const PRINTS: Names = Names("-printf -exec -ok -ls -fprint -fls");
+/// What makes `find` print something other than paths from the starting points that it is given.
+const PRINTS: Names = Names("-printf -exec -ok -ls -fprint -fls -files0-from");
 
 /// Whether a sub-command of git prints only names, numbers and hashes. `git rev-parse` repeats options that it does
 /// not know, and others print messages with some of theirs.
@@ -195,6 +210,7 @@ impl Script {
         let together = all.iter().all(|command| command.pipeline == all[0].pipeline);
         match all {
             [.., last] if together && last.counts() => Origin::Number,
+            [only] if only.makes_temporary() => Origin::Temporary,
             [only] if only.prints_name() || (quoted && only.prints_path()) => Origin::Listed,
             _ => Origin::Commands(commands),
         }
@@ -203,6 +219,11 @@ impl Script {
     /// Whether these commands are one that prints numbers, a line each.
     pub fn counts_up(&self, commands: Range<usize>) -> bool {
         matches!(&self.commands[commands], [only] if !only.words.is_empty() && only.counts_up())
+    }
+
+    /// Whether these commands are one that prints a path from the root, or the name of a commit.
+    pub fn prints_path(&self, commands: Range<usize>) -> bool {
+        matches!(&self.commands[commands], [only] if only.prints_path())
     }
 
     /// Whether a command prints paths that begin with a directory, each with a zero byte behind it.

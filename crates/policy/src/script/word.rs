@@ -47,8 +47,12 @@ pub enum Origin {
     Keys,
     /// The words of an array: `x=(a b)`.
     Array(Vec<Word>),
-    /// A file name from a listing.
+    /// Something from a listing that does not begin with a dash.
     Listed,
+    /// A file name from a listing, which is trusted not to be an option.
+    FileName,
+    /// The path of a temporary file, which begins with the value of `TMPDIR` if there is one.
+    Temporary,
     Number,
     Other,
 }
@@ -175,6 +179,19 @@ impl Word {
     /// Whether it is `<(…)` or `>(…)` and nothing else.
     pub fn is_pipe(&self) -> bool {
         matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::Pipe, .. }])
+    }
+
+    /// Whether it is the path of a temporary file and nothing else.
+    pub fn is_temporary(&self) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::Temporary, .. }])
+    }
+
+    /// Whether it certainly does not begin with a dash, although only the run will know it.
+    pub fn is_listed(&self) -> bool {
+        matches!(
+            self.pieces.first(),
+            Some(Piece::Unknown { origin: Origin::Listed | Origin::Number | Origin::Pipe, .. })
+        )
     }
 
     /// Whether it is `(a b)` as the value of a variable.
