@@ -200,8 +200,12 @@ impl<'a> Judge<'a> {
                 false => self.variable_for(name, Some(value), &value.span, Seen::ByPrograms)?,
             }
         }
+        let text = script.written_text(command).filter(|_| {
+            let name = command.words[0].literal().unwrap_or_default();
+            !self.knowledge.may_be_function(&name)
+        });
         for redirect in &command.redirects {
-            self.redirect(redirect)?;
+            self.redirect(redirect, text.as_ref().map(|(_, text)| text.as_str()))?;
         }
         self.knowledge.runs_out_of_order |= command.repeats;
         self.is_quiet = command.redirects.iter().all(Redirect::is_quiet);
@@ -237,14 +241,23 @@ impl<'a> Judge<'a> {
             true => self.listing(script, before),
             false => Listing::No,
         };
-        let input = match script.input(command) {
-            Some(word) => word.text().map_or(Input::Unknown, |text| Input::Text(text.into())),
-            None if command.piped => Input::Unknown,
-            None if self.is_typed() => Input::Typed,
-            None => Input::Other,
-        };
+        let input = self.input_of(script, command);
         let words = self.knowledge.with_single_words(words);
         self.call(&Call { words: &words, input, listing, shell: self.shell, wrappers: 0 })
+    }
+
+    /// What a command reads.
+    fn input_of(&self, script: &Script, command: &SimpleCommand) -> Input {
+        match (script.input(command), command.input_file()) {
+            (Some(word), _) => word.text().map_or(Input::Unknown, |text| Input::Text(text.into())),
+            (None, Some(file)) => match self.knowledge.texts_of_file(file).as_slice() {
+                [text] => Input::Text(text.clone()),
+                _ => Input::Other,
+            },
+            (None, None) if command.piped => Input::Unknown,
+            (None, None) if self.is_typed() => Input::Typed,
+            (None, None) => Input::Other,
+        }
     }
 
     /// What these commands print.
@@ -287,6 +300,8 @@ impl<'a> Judge<'a> {
         }
         let arguments = self.only_arguments(&name, call);
         self.named.add(name.known(), arguments);
+        self.knowledge.add_run_file(&call.words[0]);
+        self.knowledge.may_have_changed(call.words);
         let Some(name) = call.name() else { return Ok(()) };
         if ["cd", "chdir", "pushd", "popd"].contains(&name.as_str()) {
             self.enter(call.arguments());

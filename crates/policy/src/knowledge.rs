@@ -4,6 +4,7 @@
 //! It only grows: a variable keeps every value it may have had, because a loop or function may use any of them.
 //! A variable that the request does not set has the value its owner gave it, which is not an attack.
 
+mod files;
 mod numbers;
 mod options;
 mod readings;
@@ -16,6 +17,7 @@ use crate::names::Names;
 use crate::paths::{OUTPUTS, Target, WorkingDirectories, base_name};
 use crate::policy::{Policy, Scene};
 use crate::script::{Origin, Piece, RedirectKind, Script, SimpleCommand, Span, Word};
+use files::Files;
 use values::Value;
 
 #[derive(Debug, Clone, Default)]
@@ -30,8 +32,7 @@ pub struct Knowledge {
     arguments: Arguments,
     /// Names of functions that may exist.
     functions: Vec<String>,
-    /// Base names of files the request wrote, `None` for one that only the run will know.
-    written: BTreeSet<Option<String>>,
+    files: Files,
     /// Base names of links it made, which lead to files with other names.
     links: BTreeSet<Option<String>>,
     pub directories: WorkingDirectories,
@@ -182,23 +183,6 @@ impl Knowledge {
         self.functions.iter().any(|function| function == name)
     }
 
-    pub fn add_written_file(&mut self, file: &Word) {
-        let name = file.text().map(|path| base_name(&path).to_owned());
-        self.has_changed |= self.written.insert(name);
-    }
-
-    /// Whether the request may have written this file.
-    pub fn has_written(&self, path: &str) -> bool {
-        let base = base_name(path);
-        self.written.iter().any(|written| written.as_deref().is_none_or(|name| name == base))
-    }
-
-    /// Whether nobody knows what a program reads from this file: it is the program's input, or the request wrote it.
-    pub fn has_unknown_content(&self, file: &Word) -> bool {
-        file.text().is_none_or(|path| path == "-" || self.has_written(&path))
-            || self.target(file) != Target::File
-    }
-
     /// Adds a link that may have the base name of this file.
     pub fn add_link(&mut self, file: &Word) {
         let name = file.text().map(|path| base_name(&path).to_owned());
@@ -251,8 +235,7 @@ impl Knowledge {
 
     /// Whether these commands print only names and numbers that do not begin with a dash.
     pub fn lists(&self, script: &Script, commands: Range<usize>) -> bool {
-        let odd = |name: &Option<String>| name.as_ref().is_none_or(|name| name.starts_with('-'));
-        !self.written.iter().any(odd) && script.lists(commands)
+        !self.files.may_be_options() && script.lists(commands)
     }
 
     /// Whether a word is the number of an open descriptor.

@@ -61,7 +61,7 @@ fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         return actions.opaque(call.words[0].span.clone(), "a program with another name");
     }
     if path.is_some_and(|path| actions.knowledge.has_written(&path)) {
-        return actions.opaque(call.words[0].span.clone(), "the script wrote this file itself");
+        return shells::run_written(actions, call);
     }
     hidden_options::inspect(actions, name, call);
     match name {

@@ -142,6 +142,8 @@ pub struct Redirect {
     /// `None` for the operator's default, or for a descriptor that a variable holds.
     pub descriptor: Option<u32>,
     pub kind: RedirectKind,
+    /// Whether the file has only this output afterwards: `>` and `>|`.
+    pub replaces: bool,
     pub span: Span,
 }
 
@@ -178,7 +180,51 @@ impl Redirect {
     }
 }
 
+impl SimpleCommand {
+    /// The redirection of its standard input.
+    fn input(&self) -> Option<&Redirect> {
+        let to_stdin = |redirect: &&Redirect| match redirect.descriptor {
+            Some(number) => number == 0,
+            None => !matches!(redirect.kind, RedirectKind::Write(_)),
+        };
+        self.redirects.iter().rev().find(to_stdin)
+    }
+
+    /// The file that it reads on its standard input, if its name is known.
+    pub fn input_file(&self) -> Option<&Word> {
+        match &self.input()?.kind {
+            RedirectKind::Read(word) => Some(word).filter(|word| word.literal().is_some()),
+            _ => None,
+        }
+    }
+}
+
 impl Script {
+    /// The file that a command replaces by a text, with that text, if both are known: `cat > file <<'END'`.
+    pub fn written_text<'a>(&'a self, command: &'a SimpleCommand) -> Option<(&'a Word, String)> {
+        let (writes, others): (Vec<_>, Vec<_>) = command
+            .redirects
+            .iter()
+            .partition(|redirect| matches!(redirect.kind, RedirectKind::Write(_)));
+        let [Redirect { kind: RedirectKind::Write(file), replaces: true, descriptor, .. }] =
+            *writes
+        else {
+            return None;
+        };
+        let words: Vec<_> = command.words.iter().map(Word::literal).collect::<Option<_>>()?;
+        let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+        let text = match (words.as_slice(), others.as_slice()) {
+            (["cat"], [_]) => self.input(command)?.text().map(Into::into),
+            (["echo", texts @ ..], []) => {
+                let plain = |text: &&str| !text.contains('\\') && !text.starts_with('-');
+                texts.iter().all(plain).then(|| texts.join(" ") + "\n")
+            }
+            _ => None,
+        }?;
+        let to_output = descriptor.is_none_or(|number| number == 1);
+        (to_output && command.assignments.is_empty()).then_some((file, text))
+    }
+
     /// Parses a text. `within` is its place in the text that was sent, if it is only a part of it.
     pub fn parse(
         text: &str,
@@ -227,11 +273,7 @@ impl Script {
 
     /// The text on a command's standard input, or the name of the file there if only the run will know it.
     pub fn input<'a>(&'a self, command: &'a SimpleCommand) -> Option<&'a Word> {
-        let to_stdin = |redirect: &&Redirect| match redirect.descriptor {
-            Some(number) => number == 0,
-            None => !matches!(redirect.kind, RedirectKind::Write(_)),
-        };
-        match &command.redirects.iter().rev().find(to_stdin)?.kind {
+        match &command.input()?.kind {
             RedirectKind::HereString(word) => Some(word),
             RedirectKind::HereDocument(number) => self.here_documents.get(*number)?.as_ref(),
             RedirectKind::Read(word) => Some(word).filter(|word| word.text().is_none()),

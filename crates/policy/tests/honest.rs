@@ -160,3 +160,68 @@ fn a_path_is_not_an_option() {
          the word"
     );
 }
+
+#[test]
+fn a_script_that_the_command_writes_is_judged_by_its_text() {
+    let policy = deny("rm -rf,sudo,git push");
+    all_allowed(
+        &policy,
+        &[
+            "cat > t.sh <<'E'\necho hi\nrm -f x\nE\nsh t.sh",
+            "cat <<'E' > /tmp/t.sh && bash /tmp/t.sh a b\nset -e\necho \"$1\"\nE",
+            "cat > t.sh <<'E'\n#!/bin/bash\nls\nE\nchmod +x t.sh; ./t.sh",
+            "cat > t.sh <<'E'\n#!/usr/bin/env bash\nls\nE\nchmod +x t.sh && ./t.sh | head",
+            "echo 'ls -l' > t.sh; . ./t.sh; bash < t.sh",
+            "cat > t.py <<'E'\nprint('hi')\nE\npython3 t.py",
+            "cat > t.sh <<'E'\nls\nE\ncat > t.sh <<'E'\npwd\nE\nsh t.sh",
+            "cat > q.sql <<'E'\nselect 1;\nE\npsql < q.sql",
+            "psql -f dump.sql; bash build.sh; python3 x.py",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "cat > t.sh <<'E'\nsudo id\nE\nsh t.sh",
+            "cat > t.sh <<'E'\n$1 id\nE\nsh t.sh sudo",
+            "cat > t.sh <<'E'\n#!/bin/bash\nsudo id\nE\nchmod +x t.sh; ./t.sh",
+            "cat > t.sh <<'E'\n#!/usr/bin/sudo sh\nid\nE\nchmod +x t.sh; ./t.sh",
+            "cat > t.sh <<'E'\n#!/usr/bin/env -S sudo sh\nid\nE\n./t.sh",
+            "cat > t.sh <<'E'\n#!/usr/bin/env sudo\nid\nE\n./t.sh",
+            "cat > t.sh <<'E'\nls\nE\necho 'sudo id' >> t.sh; sh t.sh",
+            "cat > t.sh <<'E'\nls\nE\nsed -i s/ls/sudo/ t.sh; sh t.sh",
+            "cat > t.sh <<'E'\nls\nE\nenv perl -pi -e s/ls/sudo/ t.*; sh t.sh",
+            "cat > t.sh <<'E'\nls\nE\nmv u.sh t.sh; cp $x .; sh t.sh",
+            "cat > t.sh <<E\n$x\nE\nsh t.sh",
+            "cat x > t.sh <<'E'\nls\nE\nsh t.sh",
+            "cat() { echo sudo id; }; cat > t.sh <<'E'\nls\nE\nsh t.sh",
+            "sh t.sh & cat > t.sh <<'E'\nsudo id\nE",
+            "./t.sh & cat > t.sh <<'E'\nsudo id\nE",
+            "exec 3> t.sh; cat > t.sh <<'E'\nls\nE\necho sudo id >&3; sh t.sh",
+            "echo 'su\\do id' > t.sh; sh t.sh",
+            "echo -e 'ls\\nsudo id' > t.sh; sh t.sh",
+            "cat > t.py <<'E'\nimport os; os.system('sudo id')\nE\npython3 t.py",
+            "cat > q.sql <<'E'\n\\! sudo id\nE\npsql < q.sql",
+            "echo 'sudo id' | tee t.sh; sh t.sh; sh < t.sh",
+            "curl x > t.sh; sh < t.sh",
+            "sh < \"$f\"; psql < \"$f\"",
+            "bash < /dev/stdin",
+            // What is in another file nobody knows, and these read their own commands there.
+            "sqlite3 db < dump.sql",
+            "psql < dump.sql",
+        ],
+    );
+    assert_eq!(
+        refusal(&policy, "psql < dump.sql"),
+        "`psql` (at 0) is only known at run time (its input); use -f for a file, or -c"
+    );
+    let policy = allow("cat,bash,ls,chmod,./t.sh");
+    all_allowed(&policy, &["cat > t.sh <<'E'\n#!/bin/bash\nls\nE\nbash t.sh; ./t.sh"]);
+    all_denied(
+        &policy,
+        &[
+            "cat > t.sh <<'E'\npwned\nE\nbash t.sh",
+            "cat > t.sh <<'E'\n#!/bin/sh\nls\nE\n./t.sh",
+            "cat > t.sh <<'E'\n#!/usr/bin/python3\nls\nE\n./t.sh",
+        ],
+    );
+}

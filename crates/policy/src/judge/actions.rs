@@ -31,7 +31,10 @@ impl Judge<'_> {
                 self.knowledge.runs_out_of_order = true;
                 Ok(())
             }
-            Action::Open(words) => self.denied(&words),
+            Action::Open(words) => {
+                words.first().into_iter().for_each(|file| self.knowledge.add_run_file(file));
+                self.denied(&words)
+            }
             Action::Evaluate { text, span } => self.evaluate(&text, &span),
             Action::EvaluateNumber(word) => {
                 self.knowledge.evaluated.push(word);

@@ -5,7 +5,8 @@ use crate::denial::{Denial, Why};
 use crate::script::{Redirect, RedirectKind, Span, Word};
 
 impl Judge<'_> {
-    pub(super) fn redirect(&mut self, redirect: &Redirect) -> Ruling {
+    /// Judges a redirection. `content` is what the file then contains, if that is known.
+    pub(super) fn redirect(&mut self, redirect: &Redirect, content: Option<&str>) -> Ruling {
         let (word, writes) = match &redirect.kind {
             RedirectKind::Read(word) => (word, false),
             RedirectKind::Write(word) => (word, true),
@@ -34,7 +35,10 @@ impl Judge<'_> {
         if !writes || word.is_pipe() {
             return Ok(());
         }
-        self.knowledge.add_written_file(word);
+        match content.filter(|_| word.literal().is_some()) {
+            Some(text) => self.knowledge.add_written_text(word, text),
+            None => self.knowledge.add_written_file(word),
+        }
         let folders = &self.policy.write_dirs;
         match folders.is_empty() || self.knowledge.is_within(word, folders) {
             true => Ok(()),

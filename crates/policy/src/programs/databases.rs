@@ -172,7 +172,7 @@ fn psql(actions: &mut Actions<'_>, call: &Call<'_>) {
         }
     }
     if reads {
-        input(actions, call, "its input; use -c", meta_commands);
+        input(actions, call, "its input; use -f for a file, or -c", meta_commands);
     }
 }
 

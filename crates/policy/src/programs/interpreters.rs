@@ -81,8 +81,10 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                 actions.push(Action::RunForeign { texts, span: call.span() });
             }
             Input::Typed => {}
-            _ => actions
-                .unresolved(call.span(), "an interpreter that reads a program from its input"),
+            _ => actions.unresolved(
+                call.span(),
+                "an interpreter that reads a program from its input; run a file by its name",
+            ),
         };
     }
     match (inline, file) {
@@ -91,7 +93,8 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
             actions.push(Action::RunForeign { texts, span: call.span() });
         }
         (None, Some(at)) if words[at].literal().is_some() => {
-            let texts = words[..at].iter().map(|word| text(word).into_owned()).collect();
+            let options = words[..at].iter().map(|word| text(word).into_owned());
+            let texts = options.chain(actions.knowledge.texts_of_file(&words[at])).collect();
             actions.push(Action::RunForeign { texts, span: call.span() });
             actions.push(Action::Open(words[at..].to_vec()));
             if let Some(program) = identity::of_script(&text(&words[at])) {

@@ -110,8 +110,7 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     }
 }
 
-/// Runs a file with its arguments. Its content is not judged, so a file that is the input is judged as such, and
-/// one that the script wrote is refused.
+/// Runs a file with its arguments. Its content is not judged, unless it is the input, or the request wrote it.
 pub fn run_file(actions: &mut Actions<'_>, call: &Call<'_>, words: &[Word], by: Runner) {
     // A shell also looks for the file on the PATH, so it may be a denied program.
     actions.push(Action::Open(words.to_vec()));
@@ -129,9 +128,45 @@ pub fn run_file(actions: &mut Actions<'_>, call: &Call<'_>, words: &[Word], by: 
                 actions.push(Action::Source);
             }
         }
-        _ => actions.opaque(file.span.clone(), "its content is unknown"),
+        Target::File => {
+            let texts = actions.knowledge.texts_of_file(file);
+            if texts.is_empty() {
+                return actions.opaque(file.span.clone(), UNKNOWN);
+            }
+            actions.push(Action::SetArguments(words[1..].to_vec()));
+            for text in texts {
+                actions.push(Action::RunScript { text, span: file.span.clone(), by });
+            }
+        }
+        Target::Special => actions.opaque(file.span.clone(), "its content is unknown"),
     }
 }
+
+/// Runs a file that the request wrote, as the kernel does: by the program that its first line names, or by the shell.
+pub fn run_written(actions: &mut Actions<'_>, call: &Call<'_>) {
+    let file = &call.words[0];
+    let texts = actions.knowledge.texts_of_file(file);
+    if texts.is_empty() {
+        return actions.opaque(file.span.clone(), UNKNOWN);
+    }
+    for text in texts {
+        let first = text.lines().next().and_then(|line| line.strip_prefix("#!"));
+        let Some(first) = first else {
+            run_file(actions, call, call.words, Runner::NewShell(call.shell));
+            continue;
+        };
+        let words: Vec<_> = first.split_whitespace().collect();
+        // The kernel passes everything behind the program as one argument.
+        if words.is_empty() || words.len() > 2 {
+            return actions
+                .opaque(file.span.clone(), "its first line; name a program and an option");
+        }
+        let words = words.into_iter().map(|word| Word::known(word, file.span.clone()));
+        actions.run(words.chain(call.words.iter().cloned()).collect());
+    }
+}
+
+const UNKNOWN: &str = "the script wrote this file itself; write it with cat and a quoted here-document, and with nothing else";
 
 fn run_input(actions: &mut Actions<'_>, call: &Call<'_>, by: Runner) {
     match &call.input {
@@ -139,6 +174,9 @@ fn run_input(actions: &mut Actions<'_>, call: &Call<'_>, by: Runner) {
             actions.push(Action::RunScript { text: text.clone(), span: call.span(), by });
         }
         Input::Typed => {}
-        _ => actions.unresolved(call.span(), "a shell that reads commands from its input"),
+        _ => actions.unresolved(
+            call.span(),
+            "a shell that reads commands from its input; run a file by its name",
+        ),
     }
 }

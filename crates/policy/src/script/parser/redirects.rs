@@ -55,8 +55,9 @@ impl Parser<'_> {
             self.peek();
             self.advance()?;
         }
+        let replaces = self.peek() == Some(b'>') && !matches!(self.peek_at(1), Some(b'>' | b'&'));
         let kind = self.redirect_kind()?;
-        Ok(Some(Redirect { descriptor, kind, span: self.span(start) }))
+        Ok(Some(Redirect { descriptor, kind, replaces, span: self.span(start) }))
     }
 
     fn redirect_kind(&mut self) -> Result<RedirectKind, ParseError> {
