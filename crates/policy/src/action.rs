@@ -49,6 +49,8 @@ pub enum Action {
     ExportAll,
     /// Sets a variable that no later word uses: with `let` to a number, or for another program.
     SetOnly { name: String, value: Option<Word>, span: Span },
+    /// Makes a name stand for words: `alias`.
+    Alias { name: String, words: Vec<Word> },
     /// Removes a variable, or a function.
     Unset { name: String },
     /// Removes functions.

@@ -86,7 +86,13 @@ impl fmt::Display for Denial {
                 if advice.is_empty() { Ok(()) } else { write!(f, "; {advice}") }
             }
             Why::Variable { name } => {
-                write!(f, "sets the variable `{name}`, which could change what runs")
+                let advice = match name.as_str() {
+                    "PATH" => {
+                        "add folders behind it (`PATH=$PATH:/folder`), or run the program by its path"
+                    }
+                    _ => "run the command without it",
+                };
+                write!(f, "sets the variable `{name}`, which could change what runs; {advice}")
             }
             Why::VariableNotAllowed { name } => write!(
                 f,

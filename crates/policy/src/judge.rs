@@ -8,7 +8,9 @@
 //! (loops, functions, traps) is judged a second time, with everything that was learned after it.
 
 mod actions;
+mod aliases;
 mod files;
+mod input;
 mod variables;
 
 use crate::call::{Call, Input, Listing, span_of};
@@ -50,6 +52,8 @@ pub struct Judge<'a> {
     knowledge: Knowledge,
     /// Functions that are certainly defined at the command that is being judged.
     functions: Vec<String>,
+    /// Aliases that the words of the command which is being judged come from.
+    expanding: Vec<String>,
     /// Whether the command that is being judged changes nothing by its redirections.
     is_quiet: bool,
     threats: Vec<Threat>,
@@ -71,6 +75,7 @@ impl<'a> Judge<'a> {
             texts: 0,
             knowledge: Knowledge::new(policy, scene),
             functions: Vec::new(),
+            expanding: Vec::new(),
             is_quiet: false,
             threats: Vec::new(),
             needed: Vec::new(),
@@ -202,7 +207,7 @@ impl<'a> Judge<'a> {
         }
         let text = script.written_text(command).filter(|_| {
             let name = command.words[0].literal().unwrap_or_default();
-            !self.knowledge.may_be_function(&name)
+            !self.knowledge.may_be_function(&name) && self.knowledge.aliases(&name).is_empty()
         });
         for redirect in &command.redirects {
             self.redirect(redirect, text.as_ref().map(|(_, text)| text.as_str()))?;
@@ -219,6 +224,7 @@ impl<'a> Judge<'a> {
     fn reading(&mut self, script: &Script, at: usize, words: &[Word]) -> Ruling {
         let (command, first) = (&script.commands[at], &words[0]);
         let name = first.literal().unwrap_or_default();
+        self.aliases(script, at, words)?;
         for (function, from) in &script.functions {
             if *from <= at && !self.functions.contains(function) {
                 self.functions.push(function.clone());
@@ -244,35 +250,6 @@ impl<'a> Judge<'a> {
         let input = self.input_of(script, command);
         let words = self.knowledge.with_single_words(words);
         self.call(&Call { words: &words, input, listing, shell: self.shell, wrappers: 0 })
-    }
-
-    /// What a command reads.
-    fn input_of(&self, script: &Script, command: &SimpleCommand) -> Input {
-        match (script.input(command), command.input_file()) {
-            (Some(word), _) => word.text().map_or(Input::Unknown, |text| Input::Text(text.into())),
-            (None, Some(file)) => match self.knowledge.texts_of_file(file).as_slice() {
-                [text] => Input::Text(text.clone()),
-                _ => Input::Other,
-            },
-            (None, None) if command.piped => Input::Unknown,
-            (None, None) if self.is_typed() => Input::Typed,
-            (None, None) => Input::Other,
-        }
-    }
-
-    /// What these commands print.
-    fn listing(&self, script: &Script, commands: impl Iterator<Item = usize> + Clone) -> Listing {
-        // A pipeline that begins with a group or a loop can print anything.
-        if commands.clone().next().is_none_or(|first| script.commands[first].piped) {
-            return Listing::No;
-        }
-        let all = |is: fn(&Script, usize) -> bool| commands.clone().all(|at| is(script, at));
-        match commands.clone().all(|at| self.knowledge.lists(script, at..at + 1)) {
-            true if all(Script::finds_paths) => Listing::Paths,
-            true if all(Script::lists_names) => Listing::Names,
-            true if self.knowledge.trusts_file_names => Listing::Files,
-            _ => Listing::No,
-        }
     }
 
     /// Whether the script's input is typed and judged then, and nothing in the script can change that.

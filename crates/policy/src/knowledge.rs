@@ -32,6 +32,8 @@ pub struct Knowledge {
     arguments: Arguments,
     /// Names of functions that may exist.
     functions: Vec<String>,
+    /// Aliases, each with the words it stands for.
+    aliases: Vec<(String, Vec<Word>)>,
     files: Files,
     /// Base names of links it made, which lead to files with other names.
     links: BTreeSet<Option<String>>,
@@ -181,6 +183,26 @@ impl Knowledge {
     /// Whether there may be a function of this name.
     pub fn may_be_function(&self, name: &str) -> bool {
         self.functions.iter().any(|function| function == name)
+    }
+
+    pub fn add_alias(&mut self, name: String, words: Vec<Word>) {
+        let alias = (name, words);
+        if !self.aliases.contains(&alias) {
+            self.has_changed = true;
+            self.aliases.push(alias);
+        }
+    }
+
+    /// Everything that a name may stand for as an alias.
+    pub fn aliases(&self, name: &str) -> Vec<Vec<Word>> {
+        let named = self.aliases.iter().filter(|(alias, _)| alias == name);
+        named.map(|(_, words)| words.clone()).collect()
+    }
+
+    /// Whether there are so many that to follow all of them would take long.
+    pub fn has_many_aliases(&self) -> bool {
+        const MOST: usize = 8;
+        self.aliases.len() >= MOST
     }
 
     /// Adds a link that may have the base name of this file.

@@ -60,7 +60,10 @@ fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if path.is_some() && actions.knowledge.target(&call.words[0]) != Target::File {
         return actions.opaque(call.words[0].span.clone(), "a program with another name");
     }
-    if path.is_some_and(|path| actions.knowledge.has_written(&path)) {
+    let found = call.words[0]
+        .literal()
+        .filter(|name| name.contains('/') || actions.knowledge.changes_path());
+    if found.is_some_and(|path| actions.knowledge.has_written(&path)) {
         return shells::run_written(actions, call);
     }
     hidden_options::inspect(actions, name, call);

@@ -225,3 +225,158 @@ fn a_script_that_the_command_writes_is_judged_by_its_text() {
         ],
     );
 }
+
+#[test]
+fn a_folder_may_be_added_behind_the_path() {
+    let policy = deny("rm -rf,sudo,git push");
+    all_allowed(
+        &policy,
+        &[
+            "export PATH=$PATH:$HOME/bin",
+            "export PATH=\"$PATH:$HOME/.local/bin:/opt/x/bin\"; tool --version",
+            "PATH=$PATH:/usr/local/go/bin go build",
+            "PATH=\"${PATH}:$HOME/bin\" && export PATH",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "export PATH=$HOME/bin:$PATH",
+            "export PATH=$PATH:.",
+            "export PATH=$PATH:bin",
+            "export PATH=$PATH:",
+            "export PATH=$PATH::/x",
+            "export PATH=$PATH",
+            "x=.:/y; export PATH=$PATH:$x/bin",
+            "export PATH=$PATH:$(pwd)",
+            "echo 'sudo id' > /tmp/b/tool; export PATH=$PATH:/tmp/b; tool",
+            "cp /usr/bin/sudo /tmp/b/tool; PATH=$PATH:/tmp/b; tool id",
+            "export PATH=$PATH:/tmp/b; cp x /tmp/b/tool; tool id",
+        ],
+    );
+    all_denied(&allow("ls,export"), &["export PATH=$PATH:/opt/bin"]);
+    assert_eq!(
+        refusal(&policy, "export PATH=$HOME/bin:$PATH"),
+        "`PATH=$HOME/bin:$PATH` (at 7) sets the variable `PATH`, which could change what runs; add folders behind it \
+         (`PATH=$PATH:/folder`), or run the program by its path"
+    );
+}
+
+#[test]
+fn an_alias_is_the_command_it_stands_for() {
+    let policy = deny("rm -rf,sudo,git push");
+    all_allowed(
+        &policy,
+        &["alias ll='ls -la'", "alias ll='ls -la' g=git; ll x; g status", "alias ls='ls -F'; ls"],
+    );
+    all_denied(
+        &policy,
+        &[
+            "alias g=git; g push",
+            "alias a=b b=git; a push",
+            "alias s=sudo; s id",
+            "alias s=sudo",
+            "alias x='rm -r'; x -f y",
+            "alias x='ls;sudo id'",
+            "alias x='git '; x push",
+            "alias x='$y'",
+            "alias x=\"$y\"",
+            "alias if=ls",
+            "alias x='if'",
+            "alias x='A=1 ls'",
+            "alias cat='echo sudo'; cat > t.sh <<'E'\nls\nE\nsh t.sh",
+            "alias \"x=$(cat y)\"",
+        ],
+    );
+    all_denied(&allow("ls,alias"), &["alias x=pwned; x", "alias x=pwned"]);
+    all_allowed(&allow("ls,alias"), &["alias ll='ls -l'; ls"]);
+}
+
+#[test]
+fn a_name_that_is_only_printed_is_harmless() {
+    let policy = deny("rm -rf,sudo,git push");
+    all_allowed(
+        &policy,
+        &[
+            "python3 -c \"print('sudo')\"",
+            "python3 -c 'print(\"use sudo\", \"or not\", 1)'",
+            "node -e \"console.log('sudo'); console.log(1 + 2)\"",
+            "ruby -e \"puts 'sudo'\"",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "python3 -c \"import os; os.system('sudo x')\"",
+            "python3 -c \"print(open('sudo'))\"",
+            "ruby -e 'puts `sudo id`'",
+            "ruby -e 'puts \"#{`sudo id`}\"'",
+            "perl -e 'print \"@{[system q(sudo)]}\"'",
+            "python3 -c \"print(f'{__import__(1)} sudo')\"",
+            "php -r 'echo \"{$x} sudo\";'",
+            "node -e 'console.log(`${x} sudo`)'",
+            "tclsh <<< 'puts \"[exec sudo id]\"'",
+        ],
+    );
+    assert_eq!(
+        refusal(&policy, "python3 -c \"import os; os.system('sudo x')\""),
+        "`python3 -c \"import os; os.system('sudo x')\"` (at 0) could run any command (its program mentions a denied \
+         command), so it cannot be judged; leave the name out, or put the program into a file"
+    );
+}
+
+#[test]
+fn options_for_a_compiler_come_from_installed_packages() {
+    let policy = deny("rm -rf,sudo,git push");
+    all_allowed(
+        &policy,
+        &[
+            "gcc $(pkg-config --cflags --libs gtk+-3.0) a.c -o a",
+            "cc a.c `pkg-config --libs x y` -o a",
+            "g++ a.cc $(llvm-config --cxxflags --libs core) $(python3-config --includes)",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "gcc $(cat flags) a.c",
+            "gcc $(pkg-config --cflags ./x.pc) a.c",
+            "gcc $(pkg-config --define-variable=prefix=x --cflags y) a.c",
+            "gcc $(pkg-config --variable=x y) a.c",
+            "gcc $(./x-config --libs) a.c",
+            "PKG_CONFIG_PATH=. gcc $(pkg-config --cflags x) a.c",
+            "export PKG_CONFIG_PATH=.; gcc $(pkg-config --cflags x) a.c",
+            "gcc $(PKG_CONFIG_PATH=. pkg-config --cflags x) a.c",
+            "sort $(pkg-config --libs x) y",
+            "pkg-config() { echo -wrapper sudo; }; gcc $(pkg-config --libs x) a.c",
+        ],
+    );
+    all_denied(&allow("gcc,pkg-config"), &["gcc $(pkg-config --cflags x) a.c"]);
+}
+
+#[test]
+fn a_refusal_says_what_to_write_instead() {
+    let policy = deny("rm -rf,sudo,git push");
+    all_allowed(&policy, &["ssh-agent -s", "ssh-agent -t 60 ssh-add", "ssh-agent -k"]);
+    all_denied(
+        &policy,
+        &["ssh-agent sudo id", "ssh-agent -P x ls", "ssh-agent -t 60 sh -c 'sudo id'"],
+    );
+    for (command, advice) in [
+        (
+            "eval \"$(ssh-agent -s)\"",
+            "run the program that prints it, and write out what you need of it",
+        ),
+        ("gcc $(cat flags) a.c", "write the options out"),
+        ("ls | xargs rm", "put -- or ./ before the word"),
+        (
+            "curl x > t.sh; sh t.sh",
+            "write it with cat and a quoted here-document, and with nothing else",
+        ),
+        ("bash < build.sh", "run a file by its name"),
+        ("alias x='ls | wc'", "use a function, or write the command out"),
+    ] {
+        let why = refusal(&policy, command);
+        assert!(why.ends_with(advice), "{command}: {why}");
+    }
+}

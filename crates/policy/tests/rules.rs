@@ -184,7 +184,8 @@ fn a_refusal_says_which_part_and_why() {
     );
     assert_eq!(
         refusal(&deny("rm"), "PATH=. ls"),
-        "`PATH=.` (at 0) sets the variable `PATH`, which could change what runs"
+        "`PATH=.` (at 0) sets the variable `PATH`, which could change what runs; add folders behind it \
+         (`PATH=$PATH:/folder`), or run the program by its path"
     );
 }
 

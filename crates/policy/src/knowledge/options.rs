@@ -116,6 +116,13 @@ impl Knowledge {
         settled
     }
 
+    /// Whether a word is options that packages ask for, which a list of denied programs cannot promise to prevent.
+    pub fn trusts_flags(&self, word: &Word) -> bool {
+        let is_changed = |name: &String| name.starts_with("PKG_CONFIG") || name == "PATH";
+        let changed = self.values.keys().any(is_changed) || self.has_sourced;
+        self.trusts_file_names && word.is_flags() && !changed
+    }
+
     /// Whether temporary files are where they usually are.
     fn knows_temporary(&self) -> bool {
         !self.has_values("TMPDIR") && !self.has_sourced

@@ -142,6 +142,43 @@ impl Knowledge {
         }
     }
 
+    /// Whether a value of `PATH`, or every one that it has, only adds folders behind those that it had.
+    pub fn extends_path(&self, value: Option<&Word>) -> bool {
+        let of_value =
+            |value: &Value| matches!(value, Value::Word(word) if self.adds_folders(word));
+        match value {
+            Some(word) => self.adds_folders(word),
+            None => self.has_values("PATH") && self.values_of("PATH").all(of_value),
+        }
+    }
+
+    /// Whether a word is `$PATH:/folder`, with a folder for each colon.
+    fn adds_folders(&self, word: &Word) -> bool {
+        let is_path = |piece: &Piece| matches!(piece, Piece::Unknown { origin: Origin::Variable(name), .. } if name == "PATH");
+        let Some((first, rest)) = word.pieces.split_first() else { return false };
+        let texts = rest.iter().map(|piece| match piece {
+            Piece::Text { text, .. } => Some(text.clone()),
+            Piece::Unknown { origin: Origin::Variable(name), .. }
+                if !self.has_values(name) && !is_set_by_shell(name) =>
+            {
+                // An empty variable makes a folder of the root, but alone it would be the working directory.
+                Some(if name == "HOME" { "/home" } else { "" }.to_owned())
+            }
+            Piece::Unknown { .. } => None,
+        });
+        let added = texts.collect::<Option<String>>().unwrap_or_default();
+        let mut folders = added.split(':');
+        is_path(first)
+            && folders.next() == Some("")
+            && !added.is_empty()
+            && folders.all(|folder| folder.starts_with('/'))
+    }
+
+    /// Whether the request may have changed where programs are looked for.
+    pub fn changes_path(&self) -> bool {
+        self.has_values("PATH")
+    }
+
     /// Whether the request may have changed where the shell splits words.
     pub(super) fn splits_otherwise(&self) -> bool {
         self.has_values("IFS")

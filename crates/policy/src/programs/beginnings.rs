@@ -66,15 +66,25 @@ const BEGINNINGS: &[(Names, Names)] = &[
     (Names("sbt"), Names("-J -D --java-home -java-home")),
 ];
 
+/// Programs that get options from `pkg-config`.
+const COMPILERS: Names = Names("gcc g++ cc c++ clang clang++");
+
 /// Refuses arguments that begin like one that runs or loads something.
 pub fn beginnings(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     for (_, starts) in BEGINNINGS.iter().filter(|(names, _)| names.has(name)) {
         for word in call.arguments() {
             let prefix = word.prefix();
-            let loads = starts.iter().any(|start| prefix.starts_with(start));
-            let unknown = word.text().is_none() && prefix.is_empty() && actions.may_be_option(word);
-            if loads || unknown {
+            if starts.iter().any(|start| prefix.starts_with(start)) {
                 return actions.opaque(word.span.clone(), "an option that can run a program");
+            }
+            let is_known = COMPILERS.has(name) && actions.knowledge.trusts_flags(word);
+            if word.text().is_none()
+                && prefix.is_empty()
+                && !is_known
+                && actions.may_be_option(word)
+            {
+                let what = "options that can run a program; write the options out";
+                return actions.opaque(word.span.clone(), what);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Builtins that run their arguments as code, or change what the shell does later.
 
+mod aliases;
 mod variables;
 
 use super::shells;
@@ -14,7 +15,11 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     match name {
         "eval" => {
             let words = &words[usize::from(dashes)..];
-            if !words.is_empty() {
+            if let Some(word) = words.iter().find(|word| word.text().is_none()) {
+                let what = "text that becomes a script; run the program that prints it, and write \
+                            out what you need of it";
+                actions.unresolved(word.span.clone(), what);
+            } else if !words.is_empty() {
                 actions.run_joined(words, Runner::ThisShell);
             }
         }
@@ -25,7 +30,7 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         }
         "set" => set(actions, words),
         "shift" => actions.push(Action::ShiftArguments),
-        "alias" => only(actions, words, "an alias can be any command", |text| !text.contains('=')),
+        "alias" => aliases::inspect(actions, words),
         "hash" => only(actions, words, "a name can stand for any program", |text| {
             !text.starts_with('-') || ["-r", "-l", "-t", "-d"].contains(&text)
         }),

@@ -27,7 +27,12 @@ const PRINTING: Names =
 
 /// Whether a function of this name could pass for a command that lists.
 pub(super) fn is_listing(name: &str) -> bool {
-    LISTING.has(name) || CHOOSING.has(name) || PRINTING.has(name)
+    LISTING.has(name) || CHOOSING.has(name) || PRINTING.has(name) || is_config(name)
+}
+
+/// Whether it prints the options that compilers need for a package.
+fn is_config(name: &str) -> bool {
+    name == "pkgconf" || (name.ends_with("-config") && !name.contains('/'))
 }
 
 /// A word's text, in which any number stands for another.
@@ -111,6 +116,25 @@ impl SimpleCommand {
         let first = self.words.first().and_then(Word::literal).unwrap_or_default();
         let second = self.words.get(1).and_then(Word::literal).unwrap_or_default();
         self.lists() && (first == "pwd" || (first == "git" && PATHS_OF_GIT.has(&second)))
+    }
+
+    /// Whether all it prints is options for compilers, from files that packages installed.
+    fn prints_flags(&self) -> bool {
+        const OPTIONS: Names = Names(
+            "--cflags --cflags-only-I --cflags-only-other --cppflags --cxxflags --embed --includes \
+             --ldflags --libs --libs-only-L --libs-only-l --libs-only-other --static --system-libs",
+        );
+        let Some(words) = self.words.iter().map(Word::literal).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_.+-".contains(c);
+        let is_package = |word: &str| {
+            !word.starts_with('-') && !word.ends_with(".pc") && word.chars().all(plain)
+        };
+        let [name, arguments @ ..] = words.as_slice() else { return false };
+        is_config(name)
+            && self.assignments.is_empty()
+            && arguments.iter().all(|word| OPTIONS.has(word) || is_package(word))
     }
 
     /// Whether all it prints is the path of a temporary file.
@@ -210,6 +234,7 @@ impl Script {
         let together = all.iter().all(|command| command.pipeline == all[0].pipeline);
         match all {
             [.., last] if together && last.counts() => Origin::Number,
+            [only] if only.prints_flags() => Origin::Flags,
             [only] if only.makes_temporary() => Origin::Temporary,
             [only] if only.prints_name() || (quoted && only.prints_path()) => Origin::Listed,
             _ => Origin::Commands(commands),

@@ -51,6 +51,8 @@ pub enum Origin {
     Listed,
     /// A file name from a listing, which is trusted not to be an option.
     FileName,
+    /// Options for compilers that installed packages ask for.
+    Flags,
     /// The path of a temporary file, which begins with the value of `TMPDIR` if there is one.
     Temporary,
     Number,
@@ -179,6 +181,11 @@ impl Word {
     /// Whether it is `<(…)` or `>(…)` and nothing else.
     pub fn is_pipe(&self) -> bool {
         matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::Pipe, .. }])
+    }
+
+    /// Whether it is options for compilers and nothing else.
+    pub fn is_flags(&self) -> bool {
+        matches!(self.pieces.as_slice(), [Piece::Unknown { origin: Origin::Flags, .. }])
     }
 
     /// Whether it is the path of a temporary file and nothing else.

@@ -14,7 +14,7 @@ pub const RUNNERS: Names = Names(
      mini_httpd mispipe msfconsole multipass multitime newgrp nodemon nq nsenter openvt \
      pee perf pexec popmaildir proot ptyget pueue reformime rlwrap rr \
      run-mailcap run-parts run0 runscript runsv runsvdir s6-setuidgid sash schroot screen \
-     scriptlive see setarch setlock setuidgid sg socat softlimit ssh-agent stap \
+     scriptlive see setarch setlock setuidgid sg socat softlimit stap \
      start-stop-daemon sulogin svlogd systemd-inhibit systemd-nspawn \
      systemd-run tasksh tcpsvd telnetd timelimit tmate torify trace-cmd trickle \
      tsocks tsp ttyd udhcpc udhcpc6 udhcpd udpsvd uftrace uname26 unshare varnishncsa vidir \

@@ -60,6 +60,11 @@ pub const WRAPPERS: &[Wrapper] = &[
     },
     Wrapper { names: Names("builtin"), prints: Names(""), ..PLAIN },
     Wrapper {
+        names: Names("ssh-agent"),
+        options: OptionSyntax { valued: "atE", flags: "cdDks", ..STRICT },
+        ..PLAIN
+    },
+    Wrapper {
         names: Names("setsid"),
         options: OptionSyntax { flags: "cfw", long_flags: Names("ctty fork wait"), ..STRICT },
         ..PLAIN
