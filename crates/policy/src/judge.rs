@@ -24,7 +24,6 @@ use crate::rule::{CommandName, Match, Rule};
 use crate::script::{
     Assignment, Limits, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word,
 };
-use crate::subcommands::is_git_alias;
 use crate::threats::{self, Threat};
 use crate::variables::Seen;
 
@@ -320,12 +319,15 @@ impl<'a> Judge<'a> {
         let words = &*self.knowledge.without_options(words);
         for rule in &self.policy.deny {
             match rule.matches(name, words) {
-                Match::No => {}
-                Match::Maybe if self.policy.unresolved == Unresolved::Allow => {}
+                Match::No if !self.may_be_git_alias(rule, words) => {}
+                Match::No | Match::Maybe if self.policy.unresolved == Unresolved::Allow => {}
+                Match::No => {
+                    let what = "it may be an alias in the settings of git that were written";
+                    return Err(self.deny(span, Why::Unresolved { what }));
+                }
                 Match::Maybe => {
-                    let what = match rule.program() == Some("git") && is_git_alias(&words[1..]) {
-                        true => "it may be an alias of git",
-                        false if name.known().is_some() && rule.to_string().contains(" -") => {
+                    let what = match name.known().is_some() && rule.to_string().contains(" -") {
+                        true => {
                             "a word may be an option that is denied; put -- or ./ before the word"
                         }
                         false => "it could be a denied command",

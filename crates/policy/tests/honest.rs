@@ -128,6 +128,8 @@ fn a_path_is_not_an_option() {
             "tmp=\"$(mktemp -d)\" && cd \"$tmp\" && rm -f \"$tmp\"/x ~/y",
             "dir=build; rm -r \"$dir\"; rm \"$dir/x\"",
             "root=$(git rev-parse --show-toplevel); rm -r \"$root/build\"",
+            "find . -name '*.o' -exec sh -c 'rm \"$1\"' _ {} \\;",
+            "clean() { rm -r \"$1\"; }; tmp=$(mktemp -d); clean \"$tmp\"",
             "rm -r \"$(pwd)/build\"; rm -f -- \"$x\"; rm -f ./$x",
         ],
     );
@@ -150,6 +152,9 @@ fn a_path_is_not_an_option() {
             "tmp=$(mktemp -u -- -rfXXX); rm \"$tmp\"",
             "mktemp() { echo -rf; }; tmp=$(mktemp); rm $tmp x",
             "rm $x y",
+            "f() { rm \"$1\" x; f \"$1\"; }; f \"$y\"",
+            "f() { x=$1; rm \"$x\" y; f \"$x\"; }; f -rf",
+            "find . -exec sh -c 'rm \"$1\" \"$2\"' _ -rf {} \\;",
             "read f; rm \"$f\"",
             "f=$1; : -rf; rm $_ x",
         ],
@@ -351,6 +356,7 @@ fn options_for_a_compiler_come_from_installed_packages() {
             "pkg-config() { echo -wrapper sudo; }; gcc $(pkg-config --libs x) a.c",
         ],
     );
+    all_allowed(&policy, &["load-config() { cat conf; }; load-config"]);
     all_denied(&allow("gcc,pkg-config"), &["gcc $(pkg-config --cflags x) a.c"]);
 }
 

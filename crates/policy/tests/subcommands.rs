@@ -134,25 +134,30 @@ fn an_option_before_the_sub_command_hides_nothing() {
             "kubectl -n \"$NS\" get pods",
             "yarn test",
             "yarn run install",
+            "yarn --version",
+            "yarn -v",
         ],
     );
 }
 
 #[test]
-fn an_alias_of_git_may_be_any_sub_command() {
+fn an_alias_that_the_command_gives_to_git_may_be_any_sub_command() {
     let policy = deny("git push");
-    all_denied(&policy, &["git p", "git -C x co main", "git pushall origin"]);
-    all_denied(&deny("git commit --amend"), &["git ca"]);
-    all_allowed(
-        &policy,
-        &["git status", "git lfs pull", "git --version", "git", "git stash", "git help push"],
-    );
-    // Nothing to hide where no rule is about its arguments.
-    all_allowed(&deny("rm"), &["git co main"]);
-    all_denied(&deny("git"), &["git co main"]);
+    let settings = "printf '[alias]\\np = push\\n' >> .git/config; ";
+    for command in ["git p", "git -C x co main", "git pushall origin"] {
+        all_denied(&policy, &[&format!("{settings}{command}")]);
+        all_allowed(&policy, &[command]);
+        all_allowed(&deny("rm"), &[&format!("{settings}{command}")]);
+    }
+    all_denied(&policy, &["cp x ~/.gitconfig && git p", "cd .git; tee config < x; git p"]);
+    all_denied(&deny("git commit --amend"), &["echo > .git/config; git ca"]);
+    for command in ["git status", "git lfs pull", "git --version", "git", "git help push"] {
+        all_allowed(&policy, &[&format!("{settings}{command}")]);
+    }
     assert_eq!(
-        refusal(&policy, "git co main"),
-        "`git co main` (at 0) is only known at run time (it may be an alias of git); write the command out"
+        refusal(&policy, "echo x > ~/.gitconfig; git co main"),
+        "`git co main` (at 23) is only known at run time (it may be an alias in the settings of git that were written); \
+         write the command out"
     );
 }
 

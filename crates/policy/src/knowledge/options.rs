@@ -6,6 +6,9 @@ use super::values::Value;
 use super::{Knowledge, is_set_by_shell};
 use crate::script::{Origin, Piece, Word};
 
+/// How many values in values are followed.
+const DEPTH: u32 = 3;
+
 /// How a value begins.
 enum Beginning {
     Option,
@@ -132,7 +135,7 @@ impl Knowledge {
     pub fn without_options<'a>(&self, words: &'a [Word]) -> Cow<'a, [Word]> {
         let mut marked = Cow::from(words);
         for (at, word) in words.iter().enumerate().skip(1) {
-            if word.text().is_none() && self.is_not_option(word) && !self.may_split(word) {
+            if word.text().is_none() && self.is_not_option(word, DEPTH) && !self.may_split(word) {
                 let pieces = vec![Piece::Unknown { splits: false, origin: Origin::Listed }];
                 marked.to_mut()[at] = Word { pieces, span: word.span.clone() };
             }
@@ -141,8 +144,8 @@ impl Knowledge {
     }
 
     /// Whether a word certainly is not an option, with no trust in names of files, and in no variable that the request
-    /// does not set.
-    fn is_not_option(&self, word: &Word) -> bool {
+    /// does not set. Values in values are followed for `depth` steps.
+    fn is_not_option(&self, word: &Word, depth: u32) -> bool {
         let [first, rest @ ..] = word.pieces.as_slice() else { return true };
         let is_plain =
             |text: &str| !text.is_empty() && !text.starts_with(['-', '*', '?', '[', '{']);
@@ -160,11 +163,9 @@ impl Knowledge {
                 let fine = |value: &Value| match value {
                     Value::Text(text) => text.is_empty() || is_plain(text),
                     Value::Number | Value::Descriptor | Value::NotAnOption => true,
-                    // A variable in the value of another is not followed.
-                    Value::Word(word) | Value::Pattern(word) => match word.pieces.first() {
-                        Some(Piece::Unknown { origin: Origin::Variable(_), .. }) => false,
-                        _ => self.is_not_option(word),
-                    },
+                    Value::Word(word) | Value::Pattern(word) => {
+                        depth > 0 && self.is_not_option(word, depth - 1)
+                    }
                     Value::FileName | Value::Unknown => false,
                 };
                 self.has_values(name)
@@ -172,6 +173,15 @@ impl Knowledge {
                     && !is_set_by_shell(name)
                     && rest_is_plain
                     && self.values_of(name).all(fine)
+            }
+            Piece::Unknown { origin: Origin::Argument | Origin::Arguments, .. } => {
+                let mut words = self.arguments.calls.iter().flatten();
+                let fine = |word: &Word| match word.literal() {
+                    Some(text) => text.is_empty() || is_plain(&text),
+                    None => depth > 0 && self.is_not_option(word, depth - 1),
+                };
+                let known = !self.arguments.overflowed && !self.arguments.calls.is_empty();
+                known && rest_is_plain && words.all(fine)
             }
             Piece::Unknown { .. } => false,
         }

@@ -9,9 +9,7 @@ pub fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
     let rest = &*ungrouped(rest, program);
     let others = subcommands::equivalents(program, rest);
     let others = others.iter().map(|other| contains(other, program, words)).max();
-    let alias = program == "git" && subcommands::is_git_alias(words);
-    let alias = if alias { Match::Maybe } else { Match::No };
-    contains(rest, program, words).max(others.unwrap_or(Match::No)).max(alias)
+    contains(rest, program, words).max(others.unwrap_or(Match::No))
 }
 
 /// Whether the words contain those of the rule: sub-commands in order and first, options anywhere.
@@ -149,7 +147,12 @@ fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
             }
         }
         let ends = starts[words.len()..].iter().any(|place| *place != Place::NOWHERE);
-        if nth == 0 && ends && subcommands::default(program).is_some_and(matches) {
+        let asks = |word: &Word| word.literal().is_some_and(|it| INFORMATION.contains(&&*it));
+        if nth == 0
+            && ends
+            && !words.iter().any(asks)
+            && subcommands::default(program).is_some_and(matches)
+        {
             next[words.len()] = Place::OUTSIDE;
         }
         starts = next;
@@ -157,3 +160,6 @@ fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
     let found = starts.iter().any(|place| *place != Place::NOWHERE);
     if found { Match::Yes } else { best }
 }
+
+/// Options that make a program print something about itself.
+const INFORMATION: [&str; 4] = ["-h", "-v", "--help", "--version"];

@@ -25,14 +25,16 @@ const CHOOSING: Names = Names("grep head rg sort tail uniq");
 const PRINTING: Names =
     Names("arch date getconf git hostname id mktemp nproc seq stat tput uname whoami");
 
+/// Commands that print the options that compilers need for a package.
+const CONFIGS: Names = Names(
+    "curl-config freetype-config gsl-config icu-config llvm-config mariadb_config mysql_config \
+     pcre-config pg_config pkg-config pkgconf python-config python3-config sdl-config sdl2-config \
+     wx-config xml2-config",
+);
+
 /// Whether a function of this name could pass for a command that lists.
 pub(super) fn is_listing(name: &str) -> bool {
-    LISTING.has(name) || CHOOSING.has(name) || PRINTING.has(name) || is_config(name)
-}
-
-/// Whether it prints the options that compilers need for a package.
-fn is_config(name: &str) -> bool {
-    name == "pkgconf" || (name.ends_with("-config") && !name.contains('/'))
+    LISTING.has(name) || CHOOSING.has(name) || PRINTING.has(name) || CONFIGS.has(name)
 }
 
 /// A word's text, in which any number stands for another.
@@ -132,7 +134,7 @@ impl SimpleCommand {
             !word.starts_with('-') && !word.ends_with(".pc") && word.chars().all(plain)
         };
         let [name, arguments @ ..] = words.as_slice() else { return false };
-        is_config(name)
+        CONFIGS.has(name)
             && self.assignments.is_empty()
             && arguments.iter().all(|word| OPTIONS.has(word) || is_package(word))
     }
