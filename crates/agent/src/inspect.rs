@@ -14,10 +14,10 @@
 
 mod input;
 mod ports;
+mod readers;
 
 use std::collections::HashSet;
-use std::fs::{File, read_link};
-use std::io::Read;
+use std::fs::read_link;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
@@ -29,9 +29,7 @@ use crate::ancestry::Identity;
 use crate::exec_lock::ExecLock;
 use crate::exec_rules::{ExecRules, RefusedExec};
 use crate::tree;
-
-/// How much of a command line to read at most.
-const MAX_COMMAND_LINE: u64 = 64 << 10;
+pub use readers::InputReader;
 
 /// What to find out about a run, or to do to it. A keeper answers at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +42,7 @@ pub enum Question {
     Signal { signal: i32, except: Vec<Identity> },
     /// Does one of them wait for the first process's stdin?
     WaitsForInput,
-    /// Which programs have that as their stdin?
+    /// Which programs may come to read what is written to it, and how?
     Readers,
     /// Does one of them listen on this TCP port?
     Listens { port: u16 },
@@ -62,18 +60,22 @@ pub enum Question {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Answer {
     Processes(Vec<Identity>),
-    Readers(Vec<InputReader>),
+    Readers { readers: Vec<InputReader>, mode: InputMode },
     YesNo(bool),
     RefusedExecs(Vec<RefusedExec>),
 }
 
-/// A program that reads the input of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct InputReader {
-    /// The file name of its executable.
-    pub name: String,
-    /// The beginning of its command line, without the name.
-    pub arguments: Vec<Vec<u8>>,
+/// How the next input of a run is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum InputMode {
+    /// From a pipe.
+    Stream,
+    /// From a terminal, by a program that waits for a line.
+    Line,
+    /// The same, where the terminal hides the line, as for a password.
+    Secret,
+    /// From a terminal, key by key, or nobody knows how, because no program waits.
+    Keys,
 }
 
 /// The run to inspect: everything below this process.
@@ -81,6 +83,8 @@ pub struct Subject<'a> {
     /// The first process, while it is alive.
     pub first: Option<i32>,
     pub terminal: Option<BorrowedFd<'a>>,
+    /// The inode of the pipe that is its stdin, if it is one.
+    pub input_pipe: Option<u64>,
     pub exec_lock: Option<&'a mut ExecLock>,
 }
 
@@ -97,7 +101,10 @@ impl Subject<'_> {
                 Answer::Processes(self.signal_others(*signal, except))
             }
             Question::WaitsForInput => Answer::YesNo(self.waits_for_input()),
-            Question::Readers => Answer::Readers(self.readers()),
+            Question::Readers => {
+                let readers = readers::find(own(), self.input_pipe);
+                Answer::Readers { readers, mode: self.input_mode() }
+            }
             Question::Listens { port } => Answer::YesNo(ports::listens(&pids_below(), *port)),
             Question::HidesInput => Answer::YesNo(self.hides_input()),
             Question::Resize { rows, columns } => Answer::YesNo(self.resize(*rows, *columns)),
@@ -145,13 +152,15 @@ impl Subject<'_> {
         input != "/dev/null" && pids_below().iter().any(|pid| input::waits_to_read(*pid, &input))
     }
 
-    fn readers(&self) -> Vec<InputReader> {
-        let Some(input) = self.input() else { return Vec::new() };
-        // None may be missed, so this scans every process of the machine.
-        let all = tree::descendants(own()).into_iter();
-        all.filter(|pid| read_proc_link(*pid, "fd/0").as_ref() == Some(&input))
-            .filter_map(reader)
-            .collect()
+    fn input_mode(&self) -> InputMode {
+        let Some(terminal) = self.terminal else { return InputMode::Stream };
+        let by_line =
+            tcgetattr(terminal).is_ok_and(|modes| modes.local_modes.contains(LocalModes::ICANON));
+        match by_line {
+            true if self.hides_input() => InputMode::Secret,
+            true if self.waits_for_input() => InputMode::Line,
+            _ => InputMode::Keys,
+        }
     }
 
     /// Programs that echo input themselves do not read whole lines (`ICANON`).
@@ -179,15 +188,6 @@ fn pids_below() -> Vec<i32> {
 
 fn identities(entries: &[tree::ProcessStat]) -> Vec<Identity> {
     entries.iter().map(Identity::from).collect()
-}
-
-fn reader(pid: i32) -> Option<InputReader> {
-    let name = read_proc_link(pid, "exe")?.file_name()?.to_string_lossy().into_owned();
-    let mut line = Vec::new();
-    let file = File::open(format!("/proc/{pid}/cmdline")).ok()?;
-    file.take(MAX_COMMAND_LINE).read_to_end(&mut line).ok()?;
-    let arguments = line.split(|byte| *byte == 0).skip(1).map(<[u8]>::to_vec).collect();
-    Some(InputReader { name, arguments })
 }
 
 fn read_proc_link(pid: i32, name: &str) -> Option<PathBuf> {

@@ -97,7 +97,7 @@ pub use frame::{
     Attached, Confinement, Directory, Exit, Failure, FrameError, MAX_FRAME, Program, REPLY_FD,
     Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
-pub use inspect::{Answer, InputReader, Question};
+pub use inspect::{Answer, InputMode, InputReader, Question};
 pub use limits::{CpuShare, Limit, Limits, Memory, OwnerLimits};
 pub use link::{Link, Unsent};
 pub use memory::{give_memory_back, release_code_pages, return_large_blocks_at_once};

@@ -4,6 +4,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{FileType, fstat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, shutdown, socketpair};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -47,6 +48,13 @@ impl ParentEnds {
             Self::Terminal(terminal) => Some(terminal),
             Self::Pipes { .. } => None,
         }
+    }
+
+    /// The inode of the pipe that the program reads, if its stdin is one. Both ends have the same.
+    pub fn input_pipe(&self) -> Option<u64> {
+        let Self::Pipes { stdin: Some(stdin), .. } = self else { return None };
+        let stat = fstat(stdin).ok()?;
+        FileType::from_raw_mode(stat.st_mode).is_fifo().then_some(stat.st_ino)
     }
 
     pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {

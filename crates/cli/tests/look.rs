@@ -8,8 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 
 use mcpz_agent::{
-    Answer, Directory, FIRST_OWNER, Identity, InputReader, Limits, Link, Process, ProcessEvent,
-    Program, Question, Spawn, Started, Status, Stdin,
+    Answer, Directory, FIRST_OWNER, Identity, InputMode, InputReader, Limits, Link, Process,
+    ProcessEvent, Program, Question, Spawn, Started, Status, Stdin,
 };
 use rustix::process::Signal;
 use rustix::termios::tcgetwinsize;
@@ -78,8 +78,13 @@ impl Asked {
     }
 
     async fn readers(&mut self) -> Vec<InputReader> {
+        self.input().await.0
+    }
+
+    /// Who may read its input, and how.
+    async fn input(&mut self) -> (Vec<InputReader>, InputMode) {
         match self.ask(Question::Readers).await {
-            Answer::Readers(readers) => readers,
+            Answer::Readers { readers, mode } => (readers, mode),
             other => panic!("readers, not {other:?}"),
         }
     }
@@ -169,6 +174,80 @@ fn programs_that_read_the_input_are_told_with_their_arguments() {
         let [reader] = readers.as_slice() else { panic!("one, not {readers:?}") };
         let arguments: Vec<_> = reader.arguments.iter().filter(|word| !word.is_empty()).collect();
         assert_eq!(arguments, [&b"-s"[..], b"with", b"two  words"]);
+    });
+}
+
+#[test]
+fn a_program_may_read_the_input_on_any_descriptor() {
+    let text = "exec 5<&0 </dev/null; echo here; exec sleep 100";
+    for stdin in [TERMINAL, Stdin::Pipe] {
+        asking(text, stdin, async |mut run| {
+            run.line();
+            while run.readers().await.iter().all(|reader| reader.name != "sleep") {}
+        });
+    }
+    let text = "echo here; exec sleep 100 </dev/null >/dev/null 2>&1";
+    asking(text, TERMINAL, async |mut run| {
+        run.line();
+        // It can open /dev/tty.
+        while run.readers().await.iter().all(|reader| reader.name != "sleep") {}
+    });
+    let text = "exec 5>/dev/null </dev/null; echo here; exec sleep 100";
+    asking(text, Stdin::Pipe, async |mut run| {
+        run.line();
+        while !run.readers().await.is_empty() {}
+    });
+}
+
+#[test]
+fn what_the_first_process_left_may_read_the_input() {
+    asking("exec 5<&0; sleep 100 & echo $!", Stdin::Pipe, async |mut run| {
+        run.line();
+        let ProcessEvent::Exited { gone: false, .. } = run.process.next().await else {
+            panic!("something is left")
+        };
+        assert!(!run.readers().await.is_empty());
+    });
+}
+
+#[test]
+fn a_program_with_a_terminal_for_others_passes_its_input_on() {
+    let text = "exec python3 -c \"import pty, time; pair = pty.openpty(); \
+                print('here', flush=True); time.sleep(100)\"";
+    for stdin in [TERMINAL, Stdin::Pipe] {
+        asking(text, stdin, async |mut run| {
+            run.line();
+            assert!(run.readers().await.iter().any(|reader| reader.relays));
+        });
+    }
+    asking("echo here; exec sleep 100", TERMINAL, async |mut run| {
+        run.line();
+        assert!(!run.readers().await.iter().any(|reader| reader.relays));
+    });
+}
+
+#[test]
+fn a_terminal_tells_whether_someone_waits_for_a_line() {
+    let text = "echo here; sleep 0.1; read x; stty -echo; echo secret; read x; \
+                stty raw; echo keys; read x";
+    asking(text, TERMINAL, async |mut run| {
+        run.line();
+        run.becomes(Question::WaitsForInput).await;
+        for (line, expected) in
+            [("", InputMode::Line), ("secret", InputMode::Secret), ("keys", InputMode::Keys)]
+        {
+            while !line.is_empty() && run.line() != line {}
+            assert_eq!(run.input().await.1, expected);
+            rustix::io::write(run.started.stdin.as_ref().unwrap(), b"\n").unwrap();
+        }
+    });
+    asking("echo here; exec sleep 100", TERMINAL, async |mut run| {
+        run.line();
+        assert_eq!(run.input().await.1, InputMode::Keys, "nobody waits");
+    });
+    asking("echo here; exec sleep 100", Stdin::Pipe, async |mut run| {
+        run.line();
+        assert_eq!(run.input().await.1, InputMode::Stream);
     });
 }
 

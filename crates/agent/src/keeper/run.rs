@@ -64,6 +64,8 @@ pub struct Run {
     launched: Option<Launched>,
     /// Its terminal, if it has one.
     terminal: Option<OwnedFd>,
+    /// The inode of the pipe that is its stdin, if it is one.
+    input_pipe: Option<u64>,
     began: Instant,
     exit: Option<FirstExit>,
     reported: bool,
@@ -89,12 +91,14 @@ struct FirstExit {
 impl Run {
     pub fn new(launched: Launched, began: Instant, limits: LimitWatch) -> Self {
         let terminal = launched.stdio.terminal().and_then(|terminal| terminal.try_clone().ok());
+        let input_pipe = launched.stdio.input_pipe();
         let (pid, launched) = (launched.pid, Some(launched));
         let (exit, termination) = (None, None);
         Self {
             pid,
             launched,
             terminal,
+            input_pipe,
             began,
             exit,
             reported: false,
@@ -226,7 +230,7 @@ impl Run {
         // Once it was reaped, another process may have its id.
         let first = self.exit.is_none().then_some(self.pid);
         let terminal = self.terminal.as_ref().map(AsFd::as_fd);
-        Subject { first, terminal, exec_lock }.answer(question)
+        Subject { first, terminal, input_pipe: self.input_pipe, exec_lock }.answer(question)
     }
 
     /// Sends SIGTERM to the tree. Resumes stopped processes, which would not handle it otherwise.

@@ -12,6 +12,8 @@ pub struct ProcessStat {
     pub parent: i32,
     pub group: i32,
     pub session: i32,
+    /// Whether it can open a terminal as `/dev/tty`.
+    pub has_terminal: bool,
     pub state: State,
     pub threads: u64,
     /// CPU time in clock ticks, including that of its reaped children.
@@ -101,8 +103,9 @@ fn parse(pid: i32, stat: &[u8]) -> Option<ProcessStat> {
     let parent = fields.next()?.parse().ok()?;
     let group = fields.next()?.parse().ok()?;
     let session = fields.next()?.parse().ok()?;
+    let has_terminal = fields.next()? != "0";
     let mut number = |skipped| fields.nth(skipped)?.parse::<u64>().ok();
-    let ticks = number(7)? + number(0)? + number(0)? + number(0)?;
+    let ticks = number(6)? + number(0)? + number(0)? + number(0)?;
     let threads = number(2)?;
     let started = number(1)?;
     let state = match letter {
@@ -111,7 +114,7 @@ fn parse(pid: i32, stat: &[u8]) -> Option<ProcessStat> {
         "D" => State::Uninterruptible,
         _ => State::Alive,
     };
-    Some(ProcessStat { pid, parent, group, session, state, threads, ticks, started })
+    Some(ProcessStat { pid, parent, group, session, has_terminal, state, threads, ticks, started })
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ impl Job {
     /// The programs that read its input as more than data.
     pub(crate) async fn interpreters(&self) -> Result<Vec<InputReader>, Error> {
         let mut readers = match self.controls.inspector().readers().await {
-            Some(readers) => readers,
+            Some((readers, _)) => readers,
             None if self.state() != JobState::Running => Vec::new(),
             None => return Err(Error::ReadersUnknown),
         };

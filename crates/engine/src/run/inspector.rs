@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use mcpz_agent::{Answer, Identity, InputReader, Question, RefusedExec};
+use mcpz_agent::{Answer, Identity, InputMode, InputReader, Question, RefusedExec};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
@@ -56,10 +56,10 @@ impl Inspector {
         self.is(Question::WaitsForInput).await == Some(true)
     }
 
-    /// The programs that read its input, if that can be found out.
-    pub(crate) async fn readers(&self) -> Option<Vec<InputReader>> {
+    /// The programs that may come to read its input, and how, if that can be found out.
+    pub(crate) async fn readers(&self) -> Option<(Vec<InputReader>, InputMode)> {
         match self.ask(Question::Readers).await? {
-            Answer::Readers(readers) => Some(readers),
+            Answer::Readers { readers, mode } => Some((readers, mode)),
             _ => None,
         }
     }
