@@ -26,6 +26,7 @@ use tokio::sync::watch;
 pub use end::{JobEnd, JobOutcome};
 pub(crate) use idle::UseGuard;
 pub use table::{Jobs, Reserved};
+pub(crate) use typing::Interpreters;
 pub use typing::Typing;
 pub use waiting::{Condition, Met};
 

@@ -46,7 +46,7 @@ pub use rule::{ExactCall, Rule, RuleError, glob};
 pub use script::{Shell, Span};
 pub use threats::Threat;
 pub use traces::Traces;
-pub use typing::{Reader, TypedText, TypingError};
+pub use typing::{InputWay, Reader, TypedText, TypingError};
 
 use judge::{Judge, Ruling};
 

@@ -46,6 +46,7 @@ pub use databases::is_database;
 pub use editors::is_editor;
 pub use interpreters::{is_inline_option, is_interpreter, runs_anything};
 pub use shells::is_shell;
+pub use wrappers::is_wrapper;
 
 /// All that a command does besides running its own program, in order.
 pub fn actions(name: &str, call: &Call<'_>, knowledge: &Knowledge) -> Vec<Action> {

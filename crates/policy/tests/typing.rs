@@ -3,17 +3,21 @@
 
 mod support;
 
-use mcpz_policy::{Lock, Policy, Reader, Scene, TypedText, TypingError};
+use mcpz_policy::{InputWay, Lock, Policy, Reader, Scene, TypedText, TypingError};
 use support::{SCENE, allow, deny};
 
-/// Whether a text, and keys in angle brackets after it, may be typed into a command.
+/// Whether a text, and keys in angle brackets after it, may be typed into a command that reads keys.
 fn may_type(policy: &Policy, command: &str, typed: &str) -> bool {
+    may_type_as(policy, InputWay::Keys, command, typed)
+}
+
+fn may_type_as(policy: &Policy, way: InputWay, command: &str, typed: &str) -> bool {
     let words: Vec<_> = command.split(' ').map(str::to_owned).collect();
-    let reader = Reader { name: &words[0], arguments: &words[1..] };
+    let reader = Reader { name: &words[0], arguments: &words[1..], relays: false };
     let (text, keys) = typed.split_once('<').unwrap_or((typed, ""));
     let keys: Vec<_> =
         keys.split('<').filter(|key| !key.is_empty()).map(|key| key.replace('>', "")).collect();
-    let typed = TypedText { command: "", whole: text, new: text, keys: &keys, terminal: true };
+    let typed = TypedText { command: "", whole: text, new: text, keys: &keys, way };
     policy.judge_typed(&reader, &typed, &SCENE).is_ok()
 }
 
@@ -72,8 +76,8 @@ fn shells_get_only_commands_that_may_run() {
 
 /// Types a text into bash, and whatever that starts reads the rest.
 fn type_into_bash(policy: &Policy, text: &str) -> Result<Option<Lock>, TypingError> {
-    let reader = Reader { name: "bash", arguments: &[] };
-    let typed = TypedText { command: "", whole: text, new: text, keys: &[], terminal: true };
+    let reader = Reader { name: "bash", ..Reader::default() };
+    let typed = TypedText { command: "", whole: text, new: text, keys: &[], way: InputWay::Keys };
     policy.judge_typed(&reader, &typed, &Scene { typed: true, ..SCENE })
 }
 
@@ -103,6 +107,10 @@ fn a_shell_recalls_no_earlier_command() {
         ("bash", "echo evil\n!!:s/echo//\n"),
         ("bash", "echo evil\n^echo evil^evil^\n"),
         ("bash", "!-1\n"),
+        ("bash", "fc\n"),
+        ("bash", "fc -s\n"),
+        ("bash", "fc -e - echo=x\n"),
+        ("sh", "!-1\n"),
     ]);
     all_typed(&[
         ("bash", "echo \"done!\"\n"),
@@ -140,7 +148,7 @@ fn what_is_passed_on_to_another_terminal_is_judged_like_a_shells() {
 fn pagers_move_and_search() {
     for pager in ["less", "more", "man ls", "bat x", "pager", "busybox less x"] {
         none_typed(&[(pager, "!evil\n"), (pager, "v"), (pager, ":!evil\n"), (pager, "|aevil\n")]);
-        none_typed(&[(pager, "jjj!evil\n"), (pager, "/x\n!evil\n")]);
+        none_typed(&[(pager, "jjj!evil\n"), (pager, "/x\n!evil\n"), (pager, "<ctrl-x><ctrl-v>")]);
         all_typed(&[
             (pager, "q"),
             (pager, " "),
@@ -167,6 +175,18 @@ fn editors_edit_save_and_leave() {
         ("nano x", "<ctrl-t>"),
         ("nano x", "<ctrl-r><ctrl-x>"),
         ("ed", "!evil\n"),
+        ("vim x", "yy@\""),
+        ("vim x", "K"),
+        ("vim x", "gx"),
+        ("vim x", "q:"),
+        ("vim x", ":set kp=evil\n"),
+        ("vim x", ":set kp:x\n"),
+        ("vim x", ":set equalprg:w\n=="),
+        ("vim x", ":<up>"),
+        ("emacs .", "!evil\n"),
+        ("micro x", "<ctrl-e>"),
+        ("joe x", "<ctrl-k>"),
+        ("jed x", "\u{1b}x"),
     ]);
     all_typed(&[
         ("vim x", "ihello world\u{1b}:wq\n"),
@@ -205,11 +225,145 @@ fn databases_and_programs_with_escapes_get_only_data() {
 }
 
 #[test]
+fn who_holds_a_terminal_for_others_is_judged_like_a_shell() {
+    let words = ["-c".to_owned(), "import ask".to_owned()];
+    for (name, arguments) in [("python3", &words[..]), ("ask", &[]), ("cat", &[]), ("python3", &[])]
+    {
+        let reader = Reader { name, arguments, relays: true };
+        let may = |policy: &Policy, text: &str| {
+            let typed =
+                TypedText { command: "", whole: text, new: text, keys: &[], way: InputWay::Stream };
+            policy.judge_typed(&reader, &typed, &SCENE).is_ok()
+        };
+        assert!(!may(&deny("evil"), "evil\n"), "{name}");
+        assert!(!may(&allow("ls,echo"), "evil\n"), "{name}");
+        assert!(may(&allow("ls,echo"), "ls\n"), "{name}");
+    }
+    let words = ["cat".to_owned()];
+    let reader = Reader { name: "sudo", arguments: &words, relays: true };
+    let text = "my password!\n";
+    let typed = TypedText { command: "", whole: text, new: text, keys: &[], way: InputWay::Keys };
+    assert!(deny("evil").judge_typed(&reader, &typed, &SCENE).is_ok());
+}
+
+#[test]
+fn a_program_that_nobody_knows_gets_only_plain_answers_unless_it_waits_for_a_line() {
+    let free = ["a; $(b) | c\n", "it is \"so\" (or not)!\n", ":x\n", "<ctrl-o>", "<f2>"];
+    none_typed(&free.map(|text| ("./ask", text)));
+    none_typed(&[("./ask", "\u{1b}x"), ("./ask", "\u{18}")]);
+    all_typed(&[
+        ("./ask", "y"),
+        ("./ask", "y\n"),
+        ("./ask", "Ada Lovelace<enter>"),
+        ("./ask", "1.0.0\nhttps://host:80/x.git\nada@host\n"),
+        ("./ask", "<down><down><space><enter>"),
+        ("./ask", "<ctrl-c>"),
+        ("timeout 9 ./ask", ":x\n"),
+        ("sort", "a; $(b) | c\nd!\n"),
+        ("wc -l", ":x\n!y\n"),
+    ]);
+    for policy in [deny("evil"), allow("ls")] {
+        let may = |way, text: &str| may_type_as(&policy, way, "./ask", text);
+        for text in &free[..3] {
+            assert!(may(InputWay::Line, text), "{text}");
+            assert!(may(InputWay::Secret, text), "{text}");
+            assert!(may(InputWay::Stream, text), "{text}");
+        }
+        assert!(!may(InputWay::Line, "y\n:!evil\n"), "something else may read the second line");
+        assert!(may(InputWay::Stream, "y\n:!evil\n"));
+        assert!(may_type_as(&policy, InputWay::Secret, "apt update", "my password!\n"));
+    }
+}
+
+#[test]
+fn consoles_and_debuggers_run_what_they_read() {
+    let policy = deny("evil");
+    for command in [
+        "python3 -i ask.py",
+        "python3 -ic pass",
+        "python3 -Bi ask.py",
+        "python3 -m code",
+        "python3 -mcode",
+        "python3 -W ignore -m IPython",
+        "python3 -c import#code;code.interact()",
+        "python3 -c exec(input())",
+        "python3 /usr/bin/xonsh",
+        "ruby /usr/bin/irb",
+        "node -e require('repl').start()",
+        "perl -ne eval",
+    ] {
+        for way in [InputWay::Stream, InputWay::Line, InputWay::Keys] {
+            assert!(!may_type_as(&policy, way, command, "x('evil')\n"), "{command}: {way:?}");
+            let prints =
+                command.contains("xonsh") || may_type_as(&policy, way, command, "print(1)\n");
+            assert!(prints, "{command}: {way:?}");
+        }
+    }
+    // It may have a console in it.
+    assert!(!may_type(&policy, "python3 ask.py", "x('evil')\n"));
+    assert!(may_type(&policy, "python3 ask.py", "print(1)\n"));
+    assert!(may_type_as(&policy, InputWay::Line, "python3 ask.py", "x('evil')\n"));
+    for command in [
+        "gdb x",
+        "python3 -m pdb ask.py",
+        "perl -d ask.pl",
+        "perl -de 1",
+        "node inspect ask.js",
+        "python3 -m pytest --pdb",
+        "lldb x",
+        "ruby -rdebug ask.rb",
+    ] {
+        none_typed(&[
+            (command, "shell evil\n"),
+            (command, "!evil\n"),
+            (command, "p system('evil')\n"),
+            (command, "p qx,evil,\n"),
+            (command, "import os; os.system('evil')\n"),
+        ]);
+        all_typed(&[(command, "n\n"), (command, "break main.c:12\n"), (command, "q\ny\n")]);
+    }
+}
+
+#[test]
+fn programs_that_act_on_every_key_are_only_looked_at_and_left() {
+    for command in [
+        "mc",
+        "ranger",
+        "python3 /usr/bin/ranger",
+        "nnn",
+        "vifm",
+        "lf",
+        "tig",
+        "lazygit",
+        "htop",
+        "fzf --bind x:execute(evil)",
+        "kak x",
+        "hx x",
+        "mutt",
+    ] {
+        none_typed(&[
+            (command, "!evil\n"),
+            (command, "s"),
+            (command, "l"),
+            (command, ":evil\n"),
+            (command, "evil\n"),
+            (command, "<ctrl-o>"),
+            (command, "<enter>"),
+        ]);
+        all_typed(&[(command, "q"), (command, "<down><pagedown>"), (command, "<ctrl-c>")]);
+    }
+    all_typed(&[("fzf", "main.rs\n")]);
+    for shell in ["xonsh", "nu", "elvish", "osh", "rc", "es", "tcsh", "yash", "mksh", "pdksh"] {
+        none_typed(&[(shell, "ls\n")]);
+    }
+}
+
+#[test]
 fn a_command_for_an_editor_is_found_in_parts() {
     let policy = deny("evil");
-    let reader = Reader { name: "vim", arguments: &["x".to_owned()] };
+    let reader = Reader { name: "vim", arguments: &["x".to_owned()], relays: false };
     let may = |whole: &str, new: &str| {
-        let typed = TypedText { command: "", whole, new, keys: &[], terminal: true };
+        let typed = TypedText { command: "", whole, new, keys: &[], way: InputWay::Keys };
         policy.judge_typed(&reader, &typed, &SCENE).is_ok()
     };
     assert!(may(":", ":"));

@@ -5,7 +5,7 @@ use mcpz_audit::TypedInput;
 use super::Engine;
 use crate::error::Error;
 use crate::exec_rules::exec_rules;
-use crate::jobs::{Job, Typing};
+use crate::jobs::{Interpreters, Job, Typing};
 use crate::owner::Owner;
 use crate::request::Origin;
 use crate::settings::Settings;
@@ -50,8 +50,8 @@ impl Engine {
         let home = home.as_ref().map(|home| home.to_string_lossy());
         let (controls, bytes) = (job.controls(), entered.bytes.to_vec());
         let interpreters = match policy.restricts() && !bytes.is_empty() {
-            true => job.interpreters().await?,
-            false => Vec::new(),
+            true => job.interpreters(typing).await?,
+            false => Interpreters::none(),
         };
         let room = controls.reserve(bytes.len()).ok_or(Error::InputUnread)?;
         job.check_typing(policy, home.as_deref(), (typing, interpreters), |before, locks| {

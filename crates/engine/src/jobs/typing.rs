@@ -1,13 +1,15 @@
 //! Judges what is typed into jobs: shells and interpreters run it, and others may.
 //!
+//! Everyone counts who may come to read it, because text waits in the terminal until someone does.
+//!
 //! All text typed so far is judged together, because the reader executes it as one program. So the engine must know all
 //! of it: once another server has typed into the job, nothing more can be judged. What people type does not count.
 //! It must also know how the job was started, because its directory and variables count for what is typed.
 
 use std::sync::{Arc, PoisonError};
 
-use mcpz_agent::InputReader;
-use mcpz_policy::{Lock, Policy, Reader, Scene, TypedText, TypingError};
+use mcpz_agent::{InputMode, InputReader};
+use mcpz_policy::{InputWay, Lock, Policy, Reader, Scene, TypedText, TypingError};
 
 use super::{Job, JobState};
 use crate::error::Error;
@@ -35,11 +37,32 @@ impl Typing {
         [self.text.as_bytes(), &self.pressed].concat()
     }
 
-    /// The text, with a line break for each enter key.
+    /// The text, with a line break for each enter key, and an escape for each key of that name.
     fn lines(&self) -> String {
-        let enters = self.keys.iter().filter(|key| key.eq_ignore_ascii_case("enter"));
-        let breaks = "\n".repeat(enters.count());
-        [self.text.replace('\r', "\n"), breaks].concat()
+        let ends = self.keys.iter().filter_map(|key| match key.to_lowercase().as_str() {
+            "enter" => Some('\n'),
+            "esc" | "escape" => Some('\u{1b}'),
+            _ => None,
+        });
+        self.text.replace('\r', "\n").chars().chain(ends).collect()
+    }
+
+    /// This alone, for a program that is in this state.
+    fn as_text(&self, way: InputWay) -> TypedText<'_> {
+        TypedText { command: "", whole: &self.text, new: &self.text, keys: &self.keys, way }
+    }
+}
+
+/// Who may read what is typed as more than data, and how.
+#[derive(Debug)]
+pub struct Interpreters {
+    readers: Vec<InputReader>,
+    way: InputWay,
+}
+
+impl Interpreters {
+    pub fn none() -> Self {
+        Self { readers: Vec::new(), way: InputWay::Stream }
     }
 }
 
@@ -59,9 +82,10 @@ impl Job {
         &self,
         policy: &Policy,
         home: Option<&str>,
-        (typing, readers): (&Typing, Vec<InputReader>),
+        (typing, interpreters): (&Typing, Interpreters),
         type_it: impl FnOnce(Option<u64>, Vec<Lock>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        let Interpreters { readers, way } = interpreters;
         let bytes = typing.bytes();
         let mut typed = self.typed.lock().unwrap_or_else(PoisonError::into_inner);
         let before = typed.sent;
@@ -85,12 +109,9 @@ impl Job {
         let whole = [typed.program.as_str(), &typing.lines()].concat();
         let mut locks = Vec::new();
         for reader in &readers {
+            let text = TypedText { command: &beginning.text, whole: &whole, ..typing.as_text(way) };
             let arguments = arguments(reader);
-            let (new, keys, terminal) = (&*typing.text, &*typing.keys, self.has_terminal());
-            let command = &beginning.text;
-            let text = TypedText { command, whole: &whole, new, keys, terminal };
-            let reader = Reader { name: &reader.name, arguments: &arguments };
-            match policy.judge_typed(&reader, &text, &scene) {
+            match policy.judge_typed(&as_read(reader, &arguments), &text, &scene) {
                 Ok(lock) => locks.extend(lock),
                 Err(TypingError::Denied(denial)) => return Err(Error::Refused(denial)),
                 Err(TypingError::Keys) => {
@@ -111,18 +132,27 @@ impl Job {
         }
     }
 
-    /// The programs that read its input as more than data.
-    pub(crate) async fn interpreters(&self) -> Result<Vec<InputReader>, Error> {
-        let mut readers = match self.controls.inspector().readers().await {
-            Some((readers, _)) => readers,
-            None if self.state() != JobState::Running => Vec::new(),
+    /// The programs that may read this as more than data.
+    pub(crate) async fn interpreters(&self, typing: &Typing) -> Result<Interpreters, Error> {
+        let (mut readers, mode) = match self.controls.inspector().readers().await {
+            Some(found) => found,
+            None if self.state() != JobState::Running => return Ok(Interpreters::none()),
             None => return Err(Error::ReadersUnknown),
         };
-        readers.retain(|reader| {
-            !Reader { name: &reader.name, arguments: &arguments(reader) }.reads_data()
-        });
-        Ok(readers)
+        let way = match mode {
+            InputMode::Stream => InputWay::Stream,
+            InputMode::Line => InputWay::Line,
+            InputMode::Secret => InputWay::Secret,
+            InputMode::Keys => InputWay::Keys,
+        };
+        readers
+            .retain(|reader| !as_read(reader, &arguments(reader)).reads_data(&typing.as_text(way)));
+        Ok(Interpreters { readers, way })
     }
+}
+
+fn as_read<'a>(reader: &'a InputReader, arguments: &'a [String]) -> Reader<'a> {
+    Reader { name: &reader.name, arguments, relays: reader.relays }
 }
 
 fn arguments(reader: &InputReader) -> Vec<String> {

@@ -43,7 +43,7 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         "complete" | "compgen" | "compopt" => {
             only(actions, words, "completions run commands", |text| text == "-p" || text == "-r")
         }
-        "fc" => only(actions, words, "it runs commands again", |_| lists),
+        "fc" if !lists => actions.opaque(call.span(), "it runs commands again"),
         "shopt" => only(actions, words, "it changes how commands are read", |text| {
             ["-s", "-u", "-q", "-p"].contains(&text) || shells::is_setting(text)
         }),

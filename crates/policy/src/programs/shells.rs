@@ -10,7 +10,10 @@ use crate::script::{Shell, Word};
 const UNDERSTOOD: Names = Names("sh bash dash ash rbash");
 
 /// Shells whose scripts are not.
-const OTHERS: Names = Names("zsh fish ksh mksh csh tcsh pwsh nu elvish xonsh");
+const OTHERS: Names = Names(
+    "bash-static csh elvish es fish ion ksh ksh93 ksh2020 lksh loksh mksh mksh-static mrsh murex nu oil oksh osh pdksh \
+     posh pwsh rc rksh rksh93 sash tcsh xonsh yash ysh zsh zsh5 zsh-static",
+);
 
 /// Letters that only change what the shell reports, or when it stops.
 const LETTERS: &str = "abefhlmnprtuvxBCEPT";

@@ -13,6 +13,11 @@ use crate::names::Names;
 use crate::script::Word;
 use table::{WRAPPERS, Wrapper};
 
+/// Whether the program only starts the command after it.
+pub fn is_wrapper(name: &str) -> bool {
+    WRAPPERS.iter().any(|wrapper| wrapper.names.has(name))
+}
+
 pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if name == "runuser" || name == "su" {
         return switch_user(actions, name, call);
