@@ -102,7 +102,8 @@ impl Subject<'_> {
             }
             Question::WaitsForInput => Answer::YesNo(self.waits_for_input()),
             Question::Readers => {
-                let readers = readers::find(own(), self.input_pipe);
+                let stdin = self.input();
+                let readers = readers::find(own(), self.input_pipe, stdin.as_deref());
                 Answer::Readers { readers, mode: self.input_mode() }
             }
             Question::Listens { port } => Answer::YesNo(ports::listens(&pids_below(), *port)),

@@ -233,6 +233,7 @@ fn a_terminal_tells_whether_someone_waits_for_a_line() {
     asking(text, TERMINAL, async |mut run| {
         run.line();
         run.becomes(Question::WaitsForInput).await;
+        assert!(run.readers().await.iter().any(|reader| reader.waits));
         for (line, expected) in
             [("", InputMode::Line), ("secret", InputMode::Secret), ("keys", InputMode::Keys)]
         {
@@ -243,7 +244,9 @@ fn a_terminal_tells_whether_someone_waits_for_a_line() {
     });
     asking("echo here; exec sleep 100", TERMINAL, async |mut run| {
         run.line();
-        assert_eq!(run.input().await.1, InputMode::Keys, "nobody waits");
+        let (readers, mode) = run.input().await;
+        assert_eq!(mode, InputMode::Keys, "nobody waits");
+        assert!(readers.iter().all(|reader| !reader.waits));
     });
     asking("echo here; exec sleep 100", Stdin::Pipe, async |mut run| {
         run.line();

@@ -75,6 +75,20 @@ fn a_shell_that_reads_later_counts_now() {
 }
 
 #[test]
+fn an_editor_that_a_shell_is_about_to_start_counts_until_the_shell_waits_again() {
+    let mut server = Server::start(&["--deny", "rm"]);
+    let id = start(&mut server, "bash --norc");
+    assert!(!is_refused(&mut server, &id, "vi --clean\n"));
+    assert!(is_refused(&mut server, &id, ":term id\n"), "whether or not it has started");
+    let shown = json!({"job_id": id, "wait_for": "text", "pattern": "~", "timeout": 60});
+    server.tool("read_job", shown);
+    let left = json!({"job_id": id, "text": ":q\n", "wait_for": "text", "pattern": "[$#] $", "timeout": 60});
+    server.tool("write_job", left);
+    // vi would take this for a command.
+    assert!((0..500).any(|_| !is_refused(&mut server, &id, "echo K\n")));
+}
+
+#[test]
 fn a_console_within_a_program_is_judged_and_a_question_is_answered() {
     let folder = tempfile::tempdir().unwrap();
     let mut server = Server::start(&["--deny", "rm"]);

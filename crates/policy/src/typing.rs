@@ -18,6 +18,7 @@ use crate::identity;
 use crate::lock::Lock;
 use crate::policy::{Policy, Scene};
 use crate::programs::{is_interpreter, is_shell};
+use crate::script::{Script, Shell};
 pub use reader::Reader;
 use reader::{Editor, Use};
 
@@ -30,6 +31,8 @@ pub struct TypedText<'a> {
     pub whole: &'a str,
     /// The text that is about to be typed.
     pub new: &'a str,
+    /// Where in the whole text the part begins that a shell may not have read yet.
+    pub unread: usize,
     /// The keys after it.
     pub keys: &'a [String],
     pub way: InputWay,
@@ -111,7 +114,32 @@ impl Policy {
         }
         let lock = self.judge_input(name, typed.whole, scene).map_err(TypingError::Denied)?;
         self.judge_behind(reader, typed, scene)?;
+        if is_shell(identity::program(name)) {
+            self.judge_rests(typed, scene)?;
+        }
         Ok(lock)
+    }
+
+    /// Judges what follows a command that starts a pager, an editor or the like, which reads the rest before the shell
+    /// does.
+    fn judge_rests(&self, typed: &TypedText<'_>, scene: &Scene<'_>) -> Result<(), TypingError> {
+        let text = typed.whole;
+        // What is not understood was refused as the shell's input.
+        let Ok(script) = Script::parse(text, Shell::Bash, None) else { return Ok(()) };
+        for command in script.commands.iter().filter(|command| command.span.end >= typed.unread) {
+            let rest = text[command.span.end..].split_once('\n').map_or("", |(_, rest)| rest);
+            if rest.trim().is_empty() {
+                continue;
+            }
+            let words = command.words.iter().map(|word| word.literal().unwrap_or_default());
+            let words: Vec<_> = words.map(String::from).collect();
+            let rest =
+                TypedText { command: "", whole: rest, new: rest, unread: 0, keys: &[], ..*typed };
+            for reader in reader::started(&words).filter(Reader::takes_keys) {
+                self.judge_typed(&reader, &rest, scene)?;
+            }
+        }
+        Ok(())
     }
 
     /// Judges what is typed for an interpreter behind the command of its job.
@@ -140,6 +168,11 @@ impl Policy {
 }
 
 impl Reader<'_> {
+    /// Whether it is a shell, which starts other programs that read what is typed next.
+    pub fn is_shell(&self) -> bool {
+        matches!(self.its_use(), Use::Runs(name) if is_shell(identity::program(&name)))
+    }
+
     /// Whether this is only data for it, whatever was typed before.
     pub fn reads_data(&self, typed: &TypedText<'_>) -> bool {
         is_data(&self.its_use(), typed)

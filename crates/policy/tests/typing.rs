@@ -17,7 +17,7 @@ fn may_type_as(policy: &Policy, way: InputWay, command: &str, typed: &str) -> bo
     let (text, keys) = typed.split_once('<').unwrap_or((typed, ""));
     let keys: Vec<_> =
         keys.split('<').filter(|key| !key.is_empty()).map(|key| key.replace('>', "")).collect();
-    let typed = TypedText { command: "", whole: text, new: text, keys: &keys, way };
+    let typed = TypedText { command: "", whole: text, new: text, unread: 0, keys: &keys, way };
     policy.judge_typed(&reader, &typed, &SCENE).is_ok()
 }
 
@@ -77,7 +77,14 @@ fn shells_get_only_commands_that_may_run() {
 /// Types a text into bash, and whatever that starts reads the rest.
 fn type_into_bash(policy: &Policy, text: &str) -> Result<Option<Lock>, TypingError> {
     let reader = Reader { name: "bash", ..Reader::default() };
-    let typed = TypedText { command: "", whole: text, new: text, keys: &[], way: InputWay::Keys };
+    let typed = TypedText {
+        command: "",
+        whole: text,
+        new: text,
+        unread: 0,
+        keys: &[],
+        way: InputWay::Keys,
+    };
     policy.judge_typed(&reader, &typed, &Scene { typed: true, ..SCENE })
 }
 
@@ -88,6 +95,32 @@ fn a_shell_within_the_shell_reads_what_is_typed_or_is_refused() {
     assert!(type_into_bash(&policy, "python3\n").is_ok());
     for text in ["{ bash; } < notes\n", "exec 0< notes\nbash\n", "cat notes | bash\n"] {
         assert!(type_into_bash(&policy, text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn what_a_shell_is_about_to_start_may_read_the_rest() {
+    for text in [
+        "vim x\n:term evil.x\n",
+        "timeout 60 vim x\n:term evil.x\n",
+        "less x\nv:term evil.x\n",
+        "cat x | more\nv",
+        "htop\ns",
+        "mc\necho x\n",
+        "python3 -m pdb ask.py\nshell\n",
+    ] {
+        assert!(type_into_bash(&deny("evil"), text).is_err(), "{text}");
+    }
+    for text in ["vim x\n:wq\n", "vim x\n", "htop\nq", "make\n./x; ls | wc -l\n", "which vim\nv\n"]
+    {
+        assert!(type_into_bash(&deny("evil"), text).is_ok(), "{text}");
+    }
+    let (reader, whole) = (Reader { name: "bash", ..Reader::default() }, "vim x\n:wq\nv; s @x\n");
+    let new = "v; s @x\n";
+    for (unread, expected) in [(0, false), (whole.len() - new.len(), true)] {
+        let typed = TypedText { command: "", whole, new, unread, keys: &[], way: InputWay::Keys };
+        let may = deny("evil").judge_typed(&reader, &typed, &Scene { typed: true, ..SCENE });
+        assert_eq!(may.is_ok(), expected);
     }
 }
 
@@ -210,12 +243,16 @@ fn databases_and_programs_with_escapes_get_only_data() {
         ("git add -p", "e\n:!evil\n"),
         ("git log", "!evil\n"),
         ("systemctl status", "!evil\n"),
+        ("git commit", "<ctrl-t>"),
+        ("git commit", "\u{18}\u{5}"),
     ]);
     all_typed(&[
         ("sqlite3 x.db", "select 1;\n.tables\n"),
         ("psql -h db", "select 1;\n\\dt\n"),
         ("git add -p", "y\n"),
         ("git commit", "q"),
+        ("git commit", "ihello\u{1b}ZZ"),
+        ("git commit", "hello<ctrl-o><enter><ctrl-x>"),
         ("cat", "evil !x\n:x\n"),
         ("npm init", "my-package\n"),
         ("python3 ask.py", "evil\n"),
@@ -231,8 +268,14 @@ fn who_holds_a_terminal_for_others_is_judged_like_a_shell() {
     {
         let reader = Reader { name, arguments, relays: true };
         let may = |policy: &Policy, text: &str| {
-            let typed =
-                TypedText { command: "", whole: text, new: text, keys: &[], way: InputWay::Stream };
+            let typed = TypedText {
+                command: "",
+                whole: text,
+                new: text,
+                unread: 0,
+                keys: &[],
+                way: InputWay::Stream,
+            };
             policy.judge_typed(&reader, &typed, &SCENE).is_ok()
         };
         assert!(!may(&deny("evil"), "evil\n"), "{name}");
@@ -242,7 +285,14 @@ fn who_holds_a_terminal_for_others_is_judged_like_a_shell() {
     let words = ["cat".to_owned()];
     let reader = Reader { name: "sudo", arguments: &words, relays: true };
     let text = "my password!\n";
-    let typed = TypedText { command: "", whole: text, new: text, keys: &[], way: InputWay::Keys };
+    let typed = TypedText {
+        command: "",
+        whole: text,
+        new: text,
+        unread: 0,
+        keys: &[],
+        way: InputWay::Keys,
+    };
     assert!(deny("evil").judge_typed(&reader, &typed, &SCENE).is_ok());
 }
 
@@ -363,7 +413,8 @@ fn a_command_for_an_editor_is_found_in_parts() {
     let policy = deny("evil");
     let reader = Reader { name: "vim", arguments: &["x".to_owned()], relays: false };
     let may = |whole: &str, new: &str| {
-        let typed = TypedText { command: "", whole, new, keys: &[], way: InputWay::Keys };
+        let typed =
+            TypedText { command: "", whole, new, unread: 0, keys: &[], way: InputWay::Keys };
         policy.judge_typed(&reader, &typed, &SCENE).is_ok()
     };
     assert!(may(":", ":"));

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::input;
 use crate::tree::{self, ProcessStat};
 
 /// How much of a command line to read at most.
@@ -28,13 +29,22 @@ pub struct InputReader {
     pub arguments: Vec<Vec<u8>>,
     /// Whether it has a terminal for other programs, and may pass its input on to them.
     pub relays: bool,
+    /// Whether it waits for input now.
+    pub waits: bool,
 }
 
-/// The programs below `root` that may read this pipe or a terminal. None may be missed, so this scans every process of
-/// the machine.
-pub fn find(root: i32, pipe: Option<u64>) -> Vec<InputReader> {
+/// The programs below `root` that may read this pipe or a terminal. `stdin` is what the first one of them reads.
+/// None may be missed, so this scans every process of the machine.
+pub fn find(root: i32, pipe: Option<u64>, stdin: Option<&Path>) -> Vec<InputReader> {
     let pipe = pipe.map(|inode| PathBuf::from(format!("pipe:[{inode}]")));
-    tree::living(root).iter().filter_map(|process| reader(process, pipe.as_deref())).collect()
+    let stdin = stdin.map(Path::to_string_lossy);
+    let waits = |pid| stdin.as_ref().is_some_and(|stdin| input::waits_to_read(pid, stdin));
+    let all = tree::living(root).into_iter();
+    all.filter_map(|process| {
+        let found = reader(&process, pipe.as_deref())?;
+        Some(InputReader { waits: waits(process.pid), ..found })
+    })
+    .collect()
 }
 
 fn reader(process: &ProcessStat, pipe: Option<&Path>) -> Option<InputReader> {
@@ -49,7 +59,7 @@ fn reader(process: &ProcessStat, pipe: Option<&Path>) -> Option<InputReader> {
     let file = File::open(format!("/proc/{pid}/cmdline")).ok()?;
     file.take(MAX_COMMAND_LINE).read_to_end(&mut line).ok()?;
     let arguments = line.split(|byte| *byte == 0).skip(1).map(<[u8]>::to_vec).collect();
-    Some(InputReader { name: name(pid)?, arguments, relays })
+    Some(InputReader { name: name(pid)?, arguments, relays, waits: false })
 }
 
 /// Whether one of these descriptors reads the pipe or a terminal, and whether one is the other end of a terminal.

@@ -49,7 +49,8 @@ impl Typing {
 
     /// This alone, for a program that is in this state.
     fn as_text(&self, way: InputWay) -> TypedText<'_> {
-        TypedText { command: "", whole: &self.text, new: &self.text, keys: &self.keys, way }
+        let text = &self.text;
+        TypedText { command: "", whole: text, new: text, unread: 0, keys: &self.keys, way }
     }
 }
 
@@ -71,6 +72,8 @@ impl Interpreters {
 pub struct Typed {
     /// The part that an interpreter read.
     program: String,
+    /// Where in that the part begins that a shell may not have read yet.
+    unread: usize,
     /// The number of bytes in total.
     sent: u64,
 }
@@ -107,9 +110,18 @@ impl Job {
             typed: true,
         };
         let whole = [typed.program.as_str(), &typing.lines()].concat();
+        // A shell that waits has read everything, and nothing else reads before it.
+        let is_idle =
+            |reader: &InputReader| reader.waits && as_read(reader, &arguments(reader)).is_shell();
+        let unread = if readers.iter().any(is_idle) { typed.program.len() } else { typed.unread };
         let mut locks = Vec::new();
         for reader in &readers {
-            let text = TypedText { command: &beginning.text, whole: &whole, ..typing.as_text(way) };
+            let text = TypedText {
+                command: &beginning.text,
+                whole: &whole,
+                unread,
+                ..typing.as_text(way)
+            };
             let arguments = arguments(reader);
             match policy.judge_typed(&as_read(reader, &arguments), &text, &scene) {
                 Ok(lock) => locks.extend(lock),
@@ -121,7 +133,7 @@ impl Job {
         }
         // Before it is remembered: text that was not typed must not precede the next one.
         type_it(Some(before), locks)?;
-        *typed = Typed { program: whole, sent: before + bytes.len() as u64 };
+        *typed = Typed { program: whole, unread, sent: before + bytes.len() as u64 };
         Ok(())
     }
 

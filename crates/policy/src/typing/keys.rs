@@ -10,6 +10,9 @@ const MOVING: Names = Names(
      pagedown page-up page-down ctrl-c ctrl-d",
 );
 
+/// Keys that save, cut, search and leave in nano.
+const NANO: Names = Names("ctrl-o ctrl-x ctrl-s ctrl-k ctrl-u ctrl-w ctrl-a ctrl-e");
+
 /// Whether it consists of text and the enter key only.
 pub fn is_plain(typed: &TypedText<'_>) -> bool {
     let edits = |c: char| c.is_control() && !"\n\r".contains(c);
@@ -87,7 +90,6 @@ pub fn edits(text: &str) -> bool {
 
 /// Whether an editor gets only keys that move, delete, save and leave.
 pub fn has_only_keys(typed: &TypedText<'_>, editor: Editor) -> bool {
-    const NANO: Names = Names("ctrl-o ctrl-x ctrl-s ctrl-k ctrl-u ctrl-w ctrl-a ctrl-e");
     const IN_COMMANDS: Names = Names("enter esc escape backspace ctrl-c");
     // In a command, an arrow recalls an earlier one.
     let last = typed.whole.rsplit(['\n', '\r', '\u{1b}']).next().unwrap_or_default();
@@ -134,10 +136,10 @@ pub fn steps(typed: &TypedText<'_>) -> bool {
 /// Whether it is one answer, and no command for a pager or editor that may appear in between.
 pub fn answers(typed: &TypedText<'_>) -> bool {
     let lines = typed.new.trim_end_matches(['\n', '\r']);
-    let is_fine = |key: &String| MOVING.has(&key.to_lowercase());
+    let is_fine = |key: &String| MOVING.has(&key.to_lowercase()) || NANO.has(&key.to_lowercase());
     !lines.contains(['\n', '\r', '!'])
         && !lines.starts_with([':', '|'])
-        && !has_controls(typed.new)
+        && !has_controls(&lines.replace('\u{1b}', ""))
         && typed.keys.iter().all(is_fine)
 }
 

@@ -60,6 +60,22 @@ impl Reader<'_> {
             found => found,
         }
     }
+
+    /// Whether it certainly reads keys as soon as it is started.
+    pub(super) fn takes_keys(&self) -> bool {
+        matches!(self.its_use(), Use::Pages | Use::Edits(_) | Use::ActsOnKeys | Use::Debugs)
+    }
+}
+
+/// The programs that a command with these words starts. Behind a wrapper, each word may be one.
+pub fn started(words: &[String]) -> impl Iterator<Item = Reader<'_>> {
+    let first = words.first().map(|name| identity::program(base_name(name))).unwrap_or_default();
+    let most = if is_wrapper(first) || RELAYS.has(first) { words.len() } else { 1 };
+    words.iter().enumerate().take(most).map(|(at, name)| Reader {
+        name: base_name(name),
+        arguments: &words[at + 1..],
+        relays: false,
+    })
 }
 
 fn use_of(full_name: &str, arguments: &[String]) -> Use {
