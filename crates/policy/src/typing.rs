@@ -18,7 +18,7 @@ use crate::identity;
 use crate::lock::Lock;
 use crate::policy::{Policy, Scene};
 use crate::programs::{is_interpreter, is_shell};
-use crate::script::{Script, Shell};
+use crate::script::{Limits, Script, Shell};
 pub use reader::Reader;
 use reader::{Editor, Use};
 
@@ -125,7 +125,9 @@ impl Policy {
     fn judge_rests(&self, typed: &TypedText<'_>, scene: &Scene<'_>) -> Result<(), TypingError> {
         let text = typed.whole;
         // What is not understood was refused as the shell's input.
-        let Ok(script) = Script::parse(text, Shell::Bash, None) else { return Ok(()) };
+        let Ok(script) = Script::parse(text, Shell::Bash, None, Limits::MANY) else {
+            return Ok(());
+        };
         for command in script.commands.iter().filter(|command| command.span.end >= typed.unread) {
             let rest = text[command.span.end..].split_once('\n').map_or("", |(_, rest)| rest);
             if rest.trim().is_empty() {
