@@ -1,7 +1,7 @@
 //! Where a program's sub-command stands: its global options, other spellings of options and sub-commands.
 //!
-//! To add a program with sub-commands, add a row to `subcommands/globals.rs`; without one, its options count as unknown.
-//! Other names of its sub-commands are in `subcommands/aliases.rs`.
+//! To add a program with sub-commands, add a row to `subcommands/globals.rs`; without one, its options count as
+//! unknown. Other names of its sub-commands are in `subcommands/aliases.rs`.
 
 mod aliases;
 mod git;

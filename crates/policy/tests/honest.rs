@@ -326,7 +326,7 @@ fn a_name_that_is_only_printed_is_harmless() {
     assert_eq!(
         refusal(&policy, "python3 -c \"import os; os.system('sudo x')\""),
         "`python3 -c \"import os; os.system('sudo x')\"` (at 0) could run any command (its program mentions a denied \
-         command), so it cannot be judged; leave the name out, or put the program into a file"
+         command), so it cannot be judged; leave the name out"
     );
 }
 

@@ -151,6 +151,7 @@ fn an_alias_that_the_command_gives_to_git_may_be_any_sub_command() {
     }
     all_denied(&policy, &["cp x ~/.gitconfig && git p", "cd .git; tee config < x; git p"]);
     all_denied(&deny("git commit --amend"), &["echo > .git/config; git ca"]);
+    all_allowed(&policy, &["python3 -m"]);
     for command in ["git status", "git lfs pull", "git --version", "git", "git help push"] {
         all_allowed(&policy, &[&format!("{settings}{command}")]);
     }

@@ -28,11 +28,13 @@ impl Judge<'_> {
     /// Whether a command of git may be what a rule about its arguments denies, by an alias in settings that the request
     /// wrote. Those that were there before are their owner's.
     pub(super) fn may_be_git_alias(&self, rule: &Rule, words: &[Word]) -> bool {
-        let name = words[0].literal().unwrap_or_default();
+        // `python3 -m` alone opens nothing.
+        let Some((first, arguments)) = words.split_first() else { return false };
+        let name = first.literal().unwrap_or_default();
         rule.program() == Some("git")
             && base_name(&name) == "git"
             && SETTINGS.iter().any(|file| self.knowledge.has_written(file))
-            && is_git_alias(&words[1..])
+            && is_git_alias(arguments)
     }
 }
 

@@ -154,7 +154,10 @@ impl Knowledge {
 
     /// Whether a word is `$PATH:/folder`, with a folder for each colon.
     fn adds_folders(&self, word: &Word) -> bool {
-        let is_path = |piece: &Piece| matches!(piece, Piece::Unknown { origin: Origin::Variable(name), .. } if name == "PATH");
+        let is_path = |piece: &Piece| match piece {
+            Piece::Unknown { origin: Origin::Variable(name), .. } => name == "PATH",
+            _ => false,
+        };
         let Some((first, rest)) = word.pieces.split_first() else { return false };
         let texts = rest.iter().map(|piece| match piece {
             Piece::Text { text, .. } => Some(text.clone()),

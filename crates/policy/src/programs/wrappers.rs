@@ -1,8 +1,8 @@
 //! Programs that run the command after them: `sudo`, `env`, `timeout`, `nice`.
 //!
 //! To add one, add a row to [`WRAPPERS`] in `wrappers/table.rs`, and a case to `tests/corpus.jsonl`. Only `su`,
-//! `runuser` and `coreutils` need code, as their command is an option; `xargs` and `find` are elsewhere, as they change the command's
-//! words.
+//! `runuser` and `coreutils` need code, as their command is an option; `xargs` and `find` are elsewhere, as they change
+//! the command's words.
 
 mod table;
 

@@ -1,7 +1,7 @@
 //! `alias`: names that stand for the beginning of a command.
 //!
-//! A shell puts the text of an alias in place of its name before it parses the line. Only texts that are plain words are
-//! understood: they stay words of the same command.
+//! A shell puts the text of an alias in place of its name before it parses the line. Only texts that are plain words
+//! are understood: they stay words of the same command.
 
 use crate::action::{Action, Actions, Runner};
 use crate::names::Names;
