@@ -11,13 +11,14 @@
 //! threads, or one that shares its memory, that changes the path after it was read, since the kernel reads it again.
 
 mod denied;
+mod elf;
 mod filter;
 mod listener;
 mod processes;
 mod rules;
 mod target;
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -83,12 +84,45 @@ impl ExecLock {
         self.token
     }
 
-    /// Starts to hold a run to its rules. `words` are those of its first process, and `path` is its `PATH`.
-    pub fn begin(&mut self, rules: ExecRules, path: &[u8], words: &[OsString], pid: i32) {
+    /// Whether the rules let the keeper execute the first program of a run, about which the kernel does not ask.
+    /// `files` are the paths to try, from this directory.
+    pub fn permits_first(
+        &mut self,
+        rules: &ExecRules,
+        path: &[u8],
+        words: &[OsString],
+        (directory, files): (Option<BorrowedFd<'_>>, &[CString]),
+    ) -> bool {
+        let prepared = self.prepare(rules.clone(), path);
+        let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+        let find = |path: &[u8]| Target::find_own(directory, path);
+        // As the kernel does it: what cannot be executed is passed over.
+        let found = files.iter().find_map(|file| match find(file.as_bytes()) {
+            Err(error)
+                if matches!(
+                    error.raw_os_error(),
+                    None | Some(libc::ENOENT | libc::ENOTDIR | libc::EACCES)
+                ) =>
+            {
+                None
+            }
+            found => Some(found),
+        });
+        let permits = found.is_none_or(|found| {
+            found.is_ok_and(|target| {
+                target.is_clear() && prepared.rules.refuses(&target, &words, &find).is_none()
+            })
+        });
+        self.earlier = Some(prepared);
+        permits
+    }
+
+    /// The rules of a run, ready to decide.
+    fn prepare(&mut self, rules: ExecRules, path: &[u8]) -> Prepared {
         let is_same = |it: &Prepared| {
             it.denied == rules.denied && it.path == path && it.at.elapsed() < LOOKUP_AGE
         };
-        let prepared = match self.earlier.take().filter(is_same) {
+        match self.earlier.take().filter(is_same) {
             Some(mut prepared) => {
                 prepared.rules.replace_allowed(rules.allowed);
                 prepared
@@ -99,7 +133,12 @@ impl ExecLock {
                 path: path.to_owned(),
                 at: Instant::now(),
             },
-        };
+        }
+    }
+
+    /// Starts to hold a run to its rules. `words` are those of its first process, and `path` is its `PATH`.
+    pub fn begin(&mut self, rules: ExecRules, path: &[u8], words: &[OsString], pid: i32) {
+        let prepared = self.prepare(rules, path);
         let name = words.first().and_then(|name| name.to_str()).unwrap_or_default();
         let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let mut processes = Processes::default();
@@ -153,12 +192,22 @@ impl LockedRun {
         let Some(caller) = self.processes.caller(question.thread) else {
             return Err(libc::EACCES);
         };
+        // The arguments first: the less time passes after the file was looked at, the better.
+        let arguments = question.arguments();
         let found = question.named().and_then(|named| Target::find(question.thread, &named, view));
-        let target = match found {
-            Ok(target) => target,
+        let found = found.and_then(|target| Ok((target, arguments?)));
+        let (target, arguments) = match found {
+            // Nobody can tell what the kernel would run in its place.
+            Ok((target, _)) if !target.is_clear() => {
+                let program = target.path.to_string_lossy().into_owned();
+                self.refuse(&caller, program, &[], RefusedBecause::Unclear);
+                return Err(libc::EACCES);
+            }
+            Ok(found) => found,
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EACCES);
-                if ![libc::ELOOP, libc::EXDEV, libc::EFAULT].contains(&errno) {
+                let unclear = [libc::ELOOP, libc::EXDEV, libc::EFAULT, libc::EIO];
+                if !unclear.contains(&errno) && error.kind() != io::ErrorKind::UnexpectedEof {
                     return Err(errno);
                 }
                 let program = String::from("(unknown)");
@@ -166,12 +215,11 @@ impl LockedRun {
                 return Err(libc::EACCES);
             }
         };
-        let arguments = question.arguments();
         let rules = &self.prepared.rules;
         let env_program = caller.env_program.as_deref();
         let find = |path: &[u8]| {
             let named = Named::Path { directory: None, path: path.to_vec() };
-            Target::find(question.thread, &named, view).ok()
+            Target::find(question.thread, &named, view)
         };
         match rules.decide(&caller.standing, env_program, &target, &arguments, &find) {
             Ok(standing) => {

@@ -229,6 +229,8 @@ pub enum Stage {
     Confinement,
     /// Executing the program.
     Program,
+    /// Checking the program, which a rule denies.
+    Denied,
 }
 
 /// How a run's first process ended, and what the whole run has used so far.

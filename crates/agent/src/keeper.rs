@@ -18,13 +18,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use mcpz_sandbox::Restrictions;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::cgroup::KeeperCgroup;
 use crate::exec_lock::ExecLock;
-use crate::frame::{Failure, KeeperEvent, KeeperRequest, Spawn, Stage};
+use crate::frame::{Directory, Failure, KeeperEvent, KeeperRequest, Program, Spawn, Stage, Stdin};
 use crate::keeper_count::KeeperCount;
 use crate::launcher::{ChildCgroup, Launched, Launcher, resources};
 use crate::limit_watch::LimitWatch;
@@ -113,7 +114,7 @@ impl Keeper {
     /// Supervises one run, from its start until nothing of it is left.
     fn supervise(&mut self, mut spawn: Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
-        if let Err(failure) = self.install_lock(&spawn) {
+        if let Err(failure) = self.install_lock(&spawn).and_then(|()| self.check_first(&spawn)) {
             return self.send(&[KeeperEvent::Failed(failure)], &[]);
         }
         self.cgroup.iter_mut().for_each(KeeperCgroup::rejoin_memory);
@@ -219,6 +220,37 @@ impl Keeper {
             self.exec_lock = Some(ExecLock::install().map_err(failed)?);
         }
         Ok(())
+    }
+
+    /// Checks the program of a run without a shell, about which the kernel does not ask.
+    fn check_first(&mut self, spawn: &Spawn) -> Result<(), Failure> {
+        let (Some(lock), Some(rules)) = (&mut self.exec_lock, &spawn.exec_rules) else {
+            return Ok(());
+        };
+        let Program::Argv(words) = &spawn.program else { return Ok(()) };
+        // The shell of a session was chosen by the server.
+        if spawn.stdin == Stdin::Orders || rules.denied.is_empty() {
+            return Ok(());
+        }
+        let (path, files) = self.launcher.files(spawn)?;
+        let opened = match &spawn.directory {
+            Directory::Path(path) => {
+                let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+                let opened = rustix::fs::open(path, flags, Mode::empty());
+                let failed =
+                    |errno: Errno| Failure { stage: Stage::Directory, errno: errno.raw_os_error() };
+                Some(opened.map_err(failed)?)
+            }
+            Directory::Own | Directory::Handle(_) => None,
+        };
+        let directory = match &spawn.directory {
+            Directory::Handle(handle) => Some(handle.as_fd()),
+            _ => opened.as_ref().map(AsFd::as_fd),
+        };
+        match lock.permits_first(rules, &path, words, (directory, &files)) {
+            true => Ok(()),
+            false => Err(Failure { stage: Stage::Denied, errno: libc::EACCES }),
+        }
     }
 
     fn answer_execs(&mut self, woken: Woken) {

@@ -108,6 +108,14 @@ impl Launcher {
         }
     }
 
+    /// The `PATH` that a program will run with, and the files that will be tried.
+    pub fn files(&self, spawn: &Spawn) -> Result<(Vec<u8>, Vec<CString>), Failure> {
+        let argv = c_strings(arguments(&spawn.program, false))?;
+        let path = path_of(&self.environment_of(spawn)?).to_vec();
+        let files = candidates(argv.first(), &path)?;
+        Ok((path, files))
+    }
+
     /// Starts the program in a session of its own. A filter may demand the token for that.
     pub fn launch(
         &mut self,

@@ -4,64 +4,12 @@
 
 mod support;
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
-use std::process::Command;
-
-use serde_json::Value;
+use support::locked::{Programs, has_run};
 use support::sandbox::warnings;
-use support::{MCPZ, Server};
-use tempfile::TempDir;
-
-/// A program that prints its arguments, and says so.
-const SPEAKER: &str = "#!/bin/sh\necho \"speaker ran: $*\"\n";
-
-struct Place {
-    state: TempDir,
-    programs: TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        let place = Self { state: support::state(), programs: tempfile::tempdir().unwrap() };
-        place.file("speaker", SPEAKER);
-        place
-    }
-
-    /// A file that can be executed, whose text the policy does not read.
-    fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.programs.path().join(name);
-        std::fs::write(&path, text).unwrap();
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-        path
-    }
-
-    fn server(&self, policy: &str) -> Server {
-        let config = self.state.path().join("config.toml");
-        std::fs::write(&config, format!("[policy]\n{policy}\n")).unwrap();
-        let mut command = Command::new(MCPZ);
-        command.args(["server", "shell", "--config"]).arg(config);
-        command.env("PATH", format!("{}:/usr/bin:/bin", self.programs.path().display()));
-        command.env("XDG_STATE_HOME", self.state.path());
-        let mut server = Server::from_command(&mut command);
-        server.initialize("2025-11-25");
-        server
-    }
-
-    /// Runs a program for Python, which the policy does not read either.
-    fn python(&self, server: &mut Server, text: &str) -> Value {
-        let path = self.file("program.py", text);
-        server.run(&format!("python3 {}", path.display()))
-    }
-}
-
-fn has_run(reply: &Value) -> bool {
-    reply["output"].as_str().unwrap().lines().any(|line| line.starts_with("speaker ran"))
-}
 
 #[test]
 fn whoever_executes_it_and_however_it_is_spelled() {
-    let place = Place::new();
+    let place = Programs::new();
     let mut server = place.server("deny = [\"speaker push\"]");
     for words in ["'push'", "'push', 'x'", "'-q', 'push'", "'--level', '3', 'push'"] {
         let text = format!("import subprocess\nsubprocess.run(['speaker', {words}])");
@@ -77,8 +25,8 @@ fn whoever_executes_it_and_however_it_is_spelled() {
 
 #[test]
 fn by_a_link_a_copy_a_shell_or_a_script() {
-    let place = Place::new();
-    let program = place.programs.path().join("real");
+    let place = Programs::new();
+    let program = place.folder().join("real");
     std::fs::copy("/usr/bin/env", &program).unwrap();
     let mut server = place.server("deny = [\"real echo\", \"speaker push\"]");
     let made = "import os, shutil, subprocess\nfolder = os.path.dirname(__file__)\n";
@@ -102,7 +50,7 @@ fn by_a_link_a_copy_a_shell_or_a_script() {
 
 #[test]
 fn an_option_counts_behind_however_many_arguments() {
-    let place = Place::new();
+    let place = Programs::new();
     let mut server = place.server("deny = [\"speaker -rf\"]");
     let text = "import subprocess\nsubprocess.run(['speaker'] + ['x' * 30] * 20_000 + OPTIONS)";
     for options in ["['-rf']", "['-f', '-r']", "['-fvr']"] {
@@ -114,7 +62,7 @@ fn an_option_counts_behind_however_many_arguments() {
 
 #[test]
 fn a_regular_expression_is_held_as_well() {
-    let place = Place::new();
+    let place = Programs::new();
     let mut server = place.server("deny = ['/^speaker .*--force/']");
     let run = |words: &str| format!("import subprocess\nsubprocess.run(['speaker', {words}])");
     let reply = place.python(&mut server, &run("'push', '--force'"));

@@ -139,6 +139,10 @@ impl Error {
             Stage::Directory => Self::Directory { path: directory, source },
             Stage::Confinement => Self::Confinement(source),
             Stage::Program => Self::Program { program, source },
+            Stage::Denied => {
+                let source = io::Error::new(source.kind(), "a rule denies what it leads to");
+                Self::Program { program, source }
+            }
         }
     }
 

@@ -109,6 +109,13 @@ pub fn names(name: &str) -> Vec<&str> {
     names
 }
 
+/// Whether a file of this name is the program of that name, perhaps in some version or variant.
+pub fn is_same_program(name: &str, file: &str) -> bool {
+    let rest = file.strip_prefix(name);
+    let version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || ".-".contains(c));
+    rest.is_some_and(version) || names(file).contains(&name)
+}
+
 fn known_otherwise(name: &str) -> &str {
     OTHERS.iter().find(|(names, _)| names.has(name)).map_or(name, |(_, program)| program)
 }

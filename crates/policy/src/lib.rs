@@ -40,6 +40,7 @@ mod typing;
 mod variables;
 
 pub use denial::{Denial, Why};
+pub use identity::is_same_program;
 pub use lock::{Lock, LockedArguments, LockedProgram, MayRun};
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
 pub use rule::{ExactCall, Rule, RuleError, glob};

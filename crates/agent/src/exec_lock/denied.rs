@@ -7,28 +7,36 @@
 //! files are many programs.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
-use mcpz_policy::{ExactCall, Rule, glob};
+use mcpz_policy::{ExactCall, Rule, glob, is_same_program};
 
 use super::target::{FileId, Target, base_name};
+use crate::exec_rules::RefusedBecause;
 
 /// Programs that are many in one file, and choose by the name they are called by. Their file says nothing.
-const MANY_IN_ONE: [&str; 3] = ["busybox", "toybox", "coreutils"];
+const MANY_IN_ONE: [&str; 3] = ["busybox*", "toybox*", "coreutils"];
 
-/// Where the dynamic loader is.
-const LOADERS: [&str; 6] =
+/// How often such a program may choose itself: `busybox busybox rm`.
+const MAX_CHOICES: usize = 8;
+
+/// Where the dynamic loader is, and what it is called.
+const LOADER_FOLDERS: [&str; 6] =
     ["/lib64", "/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib32", "/libx32"];
+const LOADERS: [&str; 2] = ["ld*.so*", "libc.musl*"];
 
 /// Looks up a path for the process that asks.
-pub type Find<'a> = dyn Fn(&[u8]) -> Option<Target> + 'a;
+pub type Find<'a> = dyn Fn(&[u8]) -> io::Result<Target> + 'a;
 
 /// The deny rules of a run.
 pub struct Denied {
     rules: Vec<DenyRule>,
     loaders: Files,
+    many_in_one: Files,
 }
 
 /// A rule, and the files of the program that it names.
@@ -38,9 +46,16 @@ struct DenyRule {
     files: Files,
 }
 
-/// Files of programs, with their sizes.
+/// Files of programs.
 #[derive(Default)]
-struct Files(HashMap<FileId, (PathBuf, u64)>);
+struct Files(HashMap<FileId, KnownFile>);
+
+struct KnownFile {
+    path: PathBuf,
+    size: u64,
+    /// Open, so that it can still be compared when it has been removed.
+    content: Option<File>,
+}
 
 impl Denied {
     /// `folders` are those of `PATH`.
@@ -52,40 +67,58 @@ impl Denied {
             Some(DenyRule { text, rule, files: files.unwrap_or_default() })
         });
         let rules: Vec<_> = rules.collect();
-        let loaders = match rules.is_empty() {
-            true => Files::default(),
-            false => Files::find("ld*.so*", &LOADERS.map(PathBuf::from)),
-        };
-        Self { rules, loaders }
+        let (mut loaders, mut many_in_one) = (Files::default(), Files::default());
+        if !rules.is_empty() {
+            LOADERS.iter().for_each(|name| loaders.find(name, &LOADER_FOLDERS.map(PathBuf::from)));
+            MANY_IN_ONE.iter().for_each(|name| many_in_one.find(name, folders));
+        }
+        Self { rules, loaders, many_in_one }
     }
 
-    /// The rule that refuses to execute the file with these arguments, of which the first is its name.
-    pub fn rule(&self, target: &Target, arguments: &[Vec<u8>], find: &Find<'_>) -> Option<&str> {
+    /// Why the file may not be executed with these arguments, of which the first is its name.
+    pub fn refuses(
+        &self,
+        target: &Target,
+        arguments: &[Vec<u8>],
+        find: &Find<'_>,
+    ) -> Option<RefusedBecause> {
         if self.rules.is_empty() {
             return None;
         }
+        let rule = self.rule(target, arguments);
+        let rule = rule.map(|rule| RefusedBecause::Denied(rule.to_owned()));
+        rule.or_else(|| self.refuses_loaded(target, arguments, find))
+    }
+
+    /// The rule that denies one of the programs that would start.
+    fn rule(&self, target: &Target, arguments: &[Vec<u8>]) -> Option<&str> {
         if let Some(rule) = self.rule_for_program(target, arguments) {
             return Some(rule);
         }
         if let Some(interpreter) = &target.interpreter {
-            let arguments = target.interpreter_arguments(arguments);
-            return self.rule(&interpreter.target, &arguments, find);
+            return self.rule(&interpreter.target, &target.interpreter_arguments(arguments));
         }
-        if MANY_IN_ONE.contains(&target.real_name())
-            && let Some(chosen) = chosen_program(arguments)
-            && let Some(rule) = self.rule_for_program(target, &chosen)
-        {
+        if let Some(rule) = target.loader.as_ref().and_then(|it| self.rule(it, arguments)) {
             return Some(rule);
         }
-        match self.is_loader(target) {
-            true => self.rule_for_loaded(arguments, find),
-            false => None,
+        if !self.is_many_in_one(target) {
+            return None;
         }
+        let mut arguments = arguments.to_vec();
+        for _ in 0..MAX_CHOICES {
+            arguments = chosen_program(&arguments)?;
+            if let Some(rule) = self.rule_for_program(target, &arguments) {
+                return Some(rule);
+            }
+        }
+        None
     }
 
     fn rule_for_program(&self, target: &Target, arguments: &[Vec<u8>]) -> Option<&str> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let own = arguments.first().map(|name| text(name)).unwrap_or_default();
+        // A login shell has a dash before its name.
+        let own = own.strip_prefix('-').unwrap_or(&own);
         let names = [target.name(), target.real_name(), base_name(own.as_ref())];
         let is_new = |at: &usize| !names[..*at].contains(&names[*at]);
         let rest: Vec<_> = arguments.iter().skip(1).map(|argument| text(argument)).collect();
@@ -96,55 +129,83 @@ impl Denied {
                 || it.files.name_of(target).is_some_and(|name| it.rule.denies(&call(name)));
             // Only a regular expression can be about a path.
             let by_path = || {
-                let path = text(target.path.as_os_str().as_bytes());
-                it.rule.program().is_none() && it.rule.denies(&call(&path))
+                let paths = [&target.path, &target.real_path];
+                let mut paths = paths.into_iter().map(|path| text(path.as_os_str().as_bytes()));
+                it.rule.program().is_none() && paths.any(|path| it.rule.denies(&call(&path)))
             };
             calls.iter().any(|call| it.rule.denies(call)) || by_file() || by_path()
         };
         self.rules.iter().find(denies).map(|it| it.text.as_str())
     }
 
-    /// Whether it is the dynamic loader, which runs the program that its arguments name.
-    fn is_loader(&self, target: &Target) -> bool {
+    fn is_many_in_one(&self, target: &Target) -> bool {
         let name = target.real_name();
-        name.starts_with("ld-") || name.starts_with("ld.so") || self.loaders.has(target)
+        MANY_IN_ONE.iter().any(|many| glob(many, name)) || self.many_in_one.has(target)
     }
 
-    /// The same for what the loader runs.
-    fn rule_for_loaded(&self, arguments: &[Vec<u8>], find: &Find<'_>) -> Option<&str> {
-        (1..arguments.len())
-            .find_map(|at| self.rule_for_program(&find(&arguments[at])?, &arguments[at..]))
+    /// Whether it is the dynamic loader, which runs the program that its arguments name.
+    fn is_loader(&self, target: &Target) -> bool {
+        let is_name = |name: &str| name.starts_with("ld-") || name.starts_with("ld.so");
+        is_name(target.name()) || is_name(target.real_name()) || self.loaders.has(target)
     }
+
+    /// Why the loader may not be executed with these arguments.
+    fn refuses_loaded(
+        &self,
+        target: &Target,
+        arguments: &[Vec<u8>],
+        find: &Find<'_>,
+    ) -> Option<RefusedBecause> {
+        if !self.is_loader(target) {
+            return None;
+        }
+        (1..arguments.len()).find_map(|at| match find(&arguments[at]) {
+            Ok(loaded) => {
+                let rule = self.rule(&loaded, &arguments[at..])?;
+                Some(RefusedBecause::Denied(rule.to_owned()))
+            }
+            Err(error) if is_no_program(&error) => None,
+            // The loader may find what we cannot.
+            Err(_) => Some(RefusedBecause::Unclear),
+        })
+    }
+}
+
+/// Whether there is no program at a path, for anybody.
+fn is_no_program(error: &io::Error) -> bool {
+    let nothing = [libc::ENOENT, libc::ENOTDIR, libc::ENAMETOOLONG];
+    error.raw_os_error().is_none_or(|errno| nothing.contains(&errno))
 }
 
 /// What `busybox rm x` and `coreutils --coreutils-prog=rm x` run.
 fn chosen_program(arguments: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
     let first = arguments.get(1)?;
-    let name = first.strip_prefix(b"--coreutils-prog=").unwrap_or(first);
-    Some([&[name.to_vec()], &arguments[2..]].concat())
+    let after = |prefix: &str| first.strip_prefix(prefix.as_bytes());
+    let named = after("--coreutils-prog-shebang=").or_else(|| after("--coreutils-prog="));
+    Some([&[named.unwrap_or(first).to_vec()], &arguments[2..]].concat())
 }
 
 impl Files {
     /// The files of a program that a rule names, in these folders, or at the path in the rule.
     fn of_program(name: &str, rule: &str, folders: &[PathBuf]) -> Self {
-        let mut files = Self::find(&name.to_lowercase(), folders);
+        let mut files = Self::default();
+        files.find(name, folders);
+        files.find(&name.to_lowercase(), folders);
         let path = rule.split_whitespace().next().filter(|path| path.starts_with('/'));
         files.add(path.map(PathBuf::from));
         files
     }
 
-    /// The files in these folders whose names match the pattern.
-    fn find(pattern: &str, folders: &[PathBuf]) -> Self {
-        let mut files = Self::default();
+    /// Adds the files in these folders whose names match the pattern.
+    fn find(&mut self, pattern: &str, folders: &[PathBuf]) {
         match pattern.contains('*') {
-            false => files.add(folders.iter().map(|folder| folder.join(pattern))),
+            false => self.add(folders.iter().map(|folder| folder.join(pattern))),
             true => {
                 let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok());
                 let paths = entries.flatten().flatten().map(|entry| entry.path());
-                files.add(paths.filter(|path| glob(pattern, &base_name(path).to_lowercase())));
+                self.add(paths.filter(|path| glob(pattern, &base_name(path).to_lowercase())));
             }
         }
-        files
     }
 
     fn add(&mut self, paths: impl IntoIterator<Item = PathBuf>) {
@@ -153,8 +214,12 @@ impl Files {
             let Ok(path) = fs::canonicalize(path) else { continue };
             let Ok(found) = fs::metadata(&path) else { continue };
             // A name that leads to another program, as `reboot` does to `systemctl`, means only that name.
-            if found.is_file() && is_version_of(&called, base_name(&path)) {
-                self.0.insert(FileId::from(&found), (path, found.len()));
+            if found.is_file() && is_same_program(&called, base_name(&path)) {
+                // Never waits for a pipe that takes the file's place.
+                let mut options = OpenOptions::new();
+                options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
+                let (size, content) = (found.len(), options.open(&path).ok());
+                self.0.insert(FileId::from(&found), KnownFile { path, size, content });
             }
         }
     }
@@ -166,17 +231,13 @@ impl Files {
     /// The name of the program that the file is, or is a copy of. Scripts are not compared: many are the same for
     /// different programs, and start those by their own names.
     fn name_of(&self, target: &Target) -> Option<&str> {
-        let is_copy = |(path, size): &&(PathBuf, u64)| {
-            let same_size = *size == target.size && target.interpreter.is_none();
-            same_size && (!target.is_readable || target.has_content_of(path))
+        let is_copy = |it: &&KnownFile| {
+            let same_size = it.size == target.size && target.interpreter.is_none();
+            let same_content =
+                || it.content.as_ref().is_some_and(|content| target.has_content_of(content));
+            same_size && (!target.is_readable || same_content())
         };
         let found = self.0.get(&target.id).or_else(|| self.0.values().find(is_copy));
-        found.map(|(path, _)| base_name(path))
+        found.map(|it| base_name(&it.path))
     }
-}
-
-/// Whether a file is the program of that name, perhaps in some version: `python3.11` for `python3`.
-fn is_version_of(name: &str, file: &str) -> bool {
-    let version = file.strip_prefix(name);
-    version.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || ".-".contains(c)))
 }

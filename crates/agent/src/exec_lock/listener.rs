@@ -14,9 +14,9 @@ const PAGE: u64 = 4096;
 /// The longest path that the kernel accepts.
 const MAX_PATH: usize = 4096;
 
-/// How many arguments are read, which is more than the kernel accepts, and how much of each.
+/// How many arguments are read, and how much of each: more than the kernel accepts.
 const MAX_ARGUMENTS: u64 = 1 << 20;
-pub const MAX_ARGUMENT: usize = 4096;
+pub const MAX_ARGUMENT: usize = 128 << 10;
 
 /// The descriptor on which the kernel asks.
 pub struct Listener(pub OwnedFd);
@@ -141,18 +141,20 @@ impl Question {
         }
     }
 
-    /// The arguments, with the name. Long ones are cut short.
-    pub fn arguments(&self) -> Vec<Vec<u8>> {
-        let pointers = (0..MAX_ARGUMENTS).map(|at| {
-            let place = self.call.argv.checked_add(at * 8)?;
-            let bytes = self.memory.read(place, 8, |_| None).ok()?;
-            let pointer = u64::from_ne_bytes(bytes.try_into().ok()?);
-            (pointer != 0).then_some(pointer)
-        });
+    /// The arguments, with the name. Fails if one cannot be read, which the kernel perhaps can.
+    pub fn arguments(&self) -> io::Result<Vec<Vec<u8>>> {
+        let mut pointers = Vec::new();
         // All of them first: they are on other pages than the texts.
-        let pointers: Vec<u64> = pointers.map_while(|pointer| pointer).collect();
-        let texts = pointers.into_iter().map_while(|at| self.text(at, MAX_ARGUMENT).ok());
-        texts.collect()
+        for at in (0..MAX_ARGUMENTS).filter(|_| self.call.argv != 0) {
+            let place = self.call.argv.checked_add(at * 8).ok_or(io::ErrorKind::InvalidInput)?;
+            let bytes = self.memory.read(place, 8, |_| None)?;
+            let pointer = bytes.try_into().map_err(|_| io::ErrorKind::UnexpectedEof)?;
+            match u64::from_ne_bytes(pointer) {
+                0 => break,
+                pointer => pointers.push(pointer),
+            }
+        }
+        pointers.into_iter().map(|pointer| self.text(pointer, MAX_ARGUMENT)).collect()
     }
 
     /// The text at an address, up to its NUL or to the limit.

@@ -111,6 +111,16 @@ impl Rules {
         rule.map_or(Standing::Least, |it| Standing::of(&it.may_run, &Standing::Least))
     }
 
+    /// Why nobody may execute the file with these arguments.
+    pub fn refuses(
+        &self,
+        target: &Target,
+        arguments: &[Vec<u8>],
+        find: &Find<'_>,
+    ) -> Option<RefusedBecause> {
+        self.denied.refuses(target, arguments, find)
+    }
+
     /// What a process of this standing becomes when it executes the file, or why it may not. `find` looks up other
     /// files as the process would.
     pub fn decide(
@@ -121,8 +131,8 @@ impl Rules {
         arguments: &[Vec<u8>],
         find: &Find<'_>,
     ) -> Result<Standing, RefusedBecause> {
-        if let Some(rule) = self.denied.rule(target, arguments, find) {
-            return Err(RefusedBecause::Denied(rule.to_owned()));
+        if let Some(why) = self.refuses(target, arguments, find) {
+            return Err(why);
         }
         let Some(allowed) = &self.allowed else { return Ok(Standing::Free) };
         if *standing == Standing::Free {

@@ -13,10 +13,20 @@ use std::path::{Path, PathBuf};
 
 use libc::c_int;
 
+use super::elf;
 use super::listener::Named;
 
 /// How much of a file the kernel reads to find its interpreter.
 const HEAD: usize = 256;
+
+/// The usual loaders.
+const LOADERS: [&[u8]; 5] = [
+    b"/lib64/ld-linux-x86-64.so.2",
+    b"/lib/ld-linux-aarch64.so.1",
+    b"/lib/ld-linux-riscv64-lp64d.so.1",
+    b"/lib/ld-linux.so.2",
+    b"/lib/ld-musl-x86_64.so.1",
+];
 
 /// How many interpreters may be scripts themselves.
 const MAX_SCRIPTS: usize = 5;
@@ -40,8 +50,12 @@ pub struct Target {
     pub size: u64,
     /// What the kernel runs in its place, if it is a script.
     pub interpreter: Option<Interpreter>,
+    /// What the kernel runs to load it, if that is not the usual loader.
+    pub loader: Option<Box<Target>>,
     /// Whether its content could be looked at.
     pub is_readable: bool,
+    /// Whether it belongs to root.
+    is_roots: bool,
     /// Whether the process sees the same files as we do under the same names.
     pub same_view: bool,
 }
@@ -103,13 +117,71 @@ impl Target {
         let file = File::from(file);
         let found = file.metadata()?;
         if !found.is_file() {
-            return Err(io::Error::from_raw_os_error(libc::EACCES));
+            return Err(io::ErrorKind::IsADirectory.into());
         }
-        let real_path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
-        let (interpreter, is_readable) = interpreter(process, file.as_fd(), same_view, depth)?;
-        let (id, size) = (FileId::from(&found), found.len());
-        let file = file.into();
-        Ok(Self { path, real_path, file, id, size, interpreter, is_readable, same_view })
+        let mut real_path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+        if found.nlink() == 0 {
+            let path = real_path.as_os_str().as_bytes();
+            let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
+            real_path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+        }
+        let mut target = Self {
+            path,
+            real_path,
+            id: FileId::from(&found),
+            size: found.len(),
+            interpreter: None,
+            loader: None,
+            is_readable: true,
+            is_roots: found.uid() == 0,
+            same_view,
+            file: file.into(),
+        };
+        let Ok(file) = File::open(format!("/proc/self/fd/{}", target.file.as_raw_fd())) else {
+            target.is_readable = false;
+            return Ok(target);
+        };
+        let mut head = [0; HEAD];
+        let length = file.read_at(&mut head, 0)?;
+        let other = |path: &[u8]| {
+            let opened = match same_view {
+                true => open_seen(process, None, path)?,
+                false => open_elsewhere(process, None, path)?,
+            };
+            let named = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+            Self::of(process, named, opened, same_view, depth + 1)
+        };
+        if let Some((path, argument)) = shebang(&head[..length]) {
+            if depth >= MAX_SCRIPTS {
+                return Err(io::Error::from_raw_os_error(libc::ELOOP));
+            }
+            target.interpreter = Some(Interpreter::new(other(path)?, path, argument));
+        } else if let Some(path) = elf::loader(&file, &head[..length])
+            && !(same_view && LOADERS.contains(&&*path))
+            // The kernel does not ask for the loader of a loader.
+            && depth <= MAX_SCRIPTS
+        {
+            target.loader = Some(Box::new(other(&path)?));
+        }
+        Ok(target)
+    }
+
+    /// Finds a file that we are about to execute ourselves, relative to a directory or our own.
+    pub fn find_own(directory: Option<BorrowedFd<'_>>, path: &[u8]) -> io::Result<Self> {
+        let file = open_clear(directory.filter(|_| !path.starts_with(b"/")), path, 0)?;
+        let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+        let target = Self::of(std::process::id() as i32, path, file, true, 0)?;
+        // The kernel will look up a relative interpreter from the directory, and we have looked it up from our own.
+        let is_relative = |it: &Interpreter| it.target.path.is_relative();
+        match target.interpreter.as_ref().is_some_and(is_relative) {
+            true => Err(io::Error::from_raw_os_error(libc::ELOOP)),
+            false => Ok(target),
+        }
+    }
+
+    /// Whether it is known what the kernel would run: the content of a file that cannot be read may name another.
+    pub fn is_clear(&self) -> bool {
+        self.is_readable || self.is_roots
     }
 
     /// The file that `/proc/PID/exe` will lead to.
@@ -157,10 +229,8 @@ impl Target {
     }
 
     /// Whether its content is that of another file of the same size.
-    pub fn has_content_of(&self, other: &Path) -> bool {
-        let readable = |path: &Path| File::open(path).ok();
-        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        let (Some(own), Some(other)) = (readable(Path::new(&own)), readable(other)) else {
+    pub fn has_content_of(&self, other: &File) -> bool {
+        let Ok(own) = File::open(format!("/proc/self/fd/{}", self.file.as_raw_fd())) else {
             return false;
         };
         let (mut left, mut right) = ([0; 16 << 10], [0; 16 << 10]);
@@ -261,43 +331,42 @@ fn own_link(process: i32, path: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     Some((own(link, &rest[..end]), &rest[behind..]))
 }
 
-/// What the kernel runs in place of a file that begins with `#!`, and whether the file could be read.
-fn interpreter(
-    process: i32,
-    file: BorrowedFd<'_>,
-    same_view: bool,
-    depth: usize,
-) -> io::Result<(Option<Interpreter>, bool)> {
-    let Ok(readable) = File::open(format!("/proc/self/fd/{}", file.as_raw_fd())) else {
-        return Ok((None, false));
-    };
-    let mut head = [0; HEAD];
-    let length = readable.read_at(&mut head, 0)?;
-    let Some((path, argument)) = shebang(&head[..length]) else { return Ok((None, true)) };
-    if depth >= MAX_SCRIPTS {
-        return Err(io::Error::from_raw_os_error(libc::ELOOP));
+impl Interpreter {
+    fn new(target: Target, path: &[u8], argument: Option<&[u8]>) -> Self {
+        let (mut words, id) = match &target.interpreter {
+            Some(inner) => (inner.words.clone(), inner.id),
+            None => (Vec::new(), target.id),
+        };
+        words.extend([path].into_iter().chain(argument).map(<[u8]>::to_vec));
+        Self { target: Box::new(target), words, id }
     }
-    let opened = match same_view {
-        true => open_seen(process, None, path)?,
-        false => open_elsewhere(process, None, path)?,
-    };
-    let named = PathBuf::from(std::ffi::OsStr::from_bytes(path));
-    let target = Target::of(process, named, opened, same_view, depth + 1)?;
-    let (mut words, id) = match &target.interpreter {
-        Some(inner) => (inner.words.clone(), inner.id),
-        None => (Vec::new(), target.id),
-    };
-    words.extend([path].into_iter().chain(argument).map(<[u8]>::to_vec));
-    Ok((Some(Interpreter { target: Box::new(target), words, id }), true))
 }
 
-/// The interpreter and its argument, if the file begins with `#!`.
+/// The interpreter and its argument, if the file begins with `#!`, as the kernel finds them (`fs/binfmt_script.c`): only
+/// blanks and tabs separate, and without a newline what it has read counts, but for the last byte.
 fn shebang(head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
-    let line = head.strip_prefix(b"#!")?;
-    let line = line.split(|byte| *byte == b'\n' || *byte == 0).next()?.trim_ascii();
-    let end = line.iter().position(|byte| *byte == b' ' || *byte == b'\t').unwrap_or(line.len());
-    let (path, argument) = (&line[..end], line[end..].trim_ascii());
-    (!path.is_empty()).then_some((path, (!argument.is_empty()).then_some(argument)))
+    const MOST: usize = HEAD - 1 - 2;
+    let is_blank = |byte: &u8| [b' ', b'\t'].contains(byte);
+    let text = head.strip_prefix(b"#!")?;
+    let trimmed =
+        |line: &'_ [u8]| line.iter().rposition(|byte| !is_blank(byte)).map_or(0, |at| at + 1);
+    let line = match text.iter().position(|byte| [b'\n', 0].contains(byte)) {
+        Some(end) if text[end] == b'\n' => &text[..trimmed(&text[..end])],
+        Some(end) if end < MOST => &text[..end],
+        None if text.len() < MOST => text,
+        _ => &text[..trimmed(&text[..MOST])],
+    };
+    let cut = line.len() == MOST;
+    let line = &line[line.iter().position(|byte| !is_blank(byte))?..];
+    let end = match line.iter().position(is_blank) {
+        Some(end) => end,
+        // The kernel does not guess how the name goes on.
+        None if cut => return None,
+        None => line.len(),
+    };
+    let rest = &line[end..];
+    let argument = rest.iter().position(|byte| !is_blank(byte)).map(|at| &rest[at..]);
+    Some((&line[..end], argument))
 }
 
 /// Opens a path without reading it.
@@ -362,7 +431,22 @@ mod tests {
         assert_eq!(parsed("#!/bin/sh\nls\n"), some("/bin/sh", None));
         assert_eq!(parsed("#! /usr/bin/env -S a b \n"), some("/usr/bin/env", Some("-S a b")));
         assert_eq!(parsed("#!\t/bin/sh"), some("/bin/sh", None));
+        assert_eq!(parsed("#!/bin/sh\r\n"), some("/bin/sh\r", None));
+        assert_eq!(parsed("#!/bin/sh x\r \n"), some("/bin/sh", Some("x\r")));
+        assert_eq!(parsed("#!/bin/sh x\0y\n"), some("/bin/sh", Some("x")));
         assert_eq!(parsed("#!\n"), None);
         assert_eq!(parsed("\x7fELF"), None);
+    }
+
+    #[test]
+    fn a_first_line_without_an_end_is_what_the_kernel_reads_of_it() {
+        let long = format!("#!/bin/sh {}", "x".repeat(HEAD));
+        let (path, argument) = shebang(&long.as_bytes()[..HEAD]).unwrap();
+        assert_eq!(
+            (path, argument.unwrap().len()),
+            (&b"/bin/sh"[..], HEAD - 1 - "#!/bin/sh ".len())
+        );
+        let name = format!("#!/{}", "x".repeat(HEAD));
+        assert_eq!(shebang(&name.as_bytes()[..HEAD]), None);
     }
 }

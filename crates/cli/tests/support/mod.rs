@@ -12,6 +12,7 @@ pub mod collector;
 pub mod disk;
 pub mod http;
 pub mod install;
+pub mod locked;
 pub mod piped;
 pub mod reserved;
 pub mod sandbox;
