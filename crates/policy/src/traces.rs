@@ -1,7 +1,7 @@
 //! What a script leaves in its shell for the commands after it.
 //!
-//! A session's commands are judged behind those before them. Most commands only run programs, which leave nothing in the
-//! shell, so they need not be remembered.
+//! A session's commands are judged behind those before them. Most commands only run programs, which leave nothing in
+//! the shell, so they need not be remembered.
 
 use crate::names::Names;
 use crate::script::{Limits, Script, Shell, SimpleCommand, Word};

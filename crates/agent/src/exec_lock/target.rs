@@ -342,8 +342,8 @@ impl Interpreter {
     }
 }
 
-/// The interpreter and its argument, if the file begins with `#!`, as the kernel finds them (`fs/binfmt_script.c`): only
-/// blanks and tabs separate, and without a newline what it has read counts, but for the last byte.
+/// The interpreter and its argument, if the file begins with `#!`, as the kernel finds them (`fs/binfmt_script.c`).
+/// Only blanks and tabs separate, and without a newline what it has read counts, but for the last byte.
 fn shebang(head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
     const MOST: usize = HEAD - 1 - 2;
     let is_blank = |byte: &u8| [b' ', b'\t'].contains(byte);
