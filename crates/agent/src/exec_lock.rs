@@ -57,6 +57,30 @@ struct Prepared {
     path: Vec<u8>,
     rules: Rules,
     at: Instant,
+    /// The same, in seconds since 1970.
+    seconds: i64,
+}
+
+impl Prepared {
+    fn new(rules: ExecRules, path: &[u8]) -> Self {
+        let (at, seconds) = (Instant::now(), now());
+        let denied = rules.denied.clone();
+        Self { denied, rules: Rules::new(rules, path), path: path.to_owned(), at, seconds }
+    }
+
+    /// Looks up denied programs once more for a file that is younger: one may have been installed since, and this may
+    /// be a copy.
+    fn keep_up_with(&mut self, target: &Target) {
+        if target.changed >= self.seconds {
+            (self.at, self.seconds) = (Instant::now(), now());
+            self.rules.look_up();
+        }
+    }
+}
+
+/// Seconds since 1970, as file systems count them.
+fn now() -> i64 {
+    rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse).tv_sec
 }
 
 /// A run whose processes may not execute everything.
@@ -93,7 +117,7 @@ impl ExecLock {
         words: &[OsString],
         (directory, files): (Option<BorrowedFd<'_>>, &[CString]),
     ) -> bool {
-        let prepared = self.prepare(rules.clone(), path);
+        let mut prepared = self.prepare(rules.clone(), path);
         let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let find = |path: &[u8]| Target::find_own(directory, path);
         // As the kernel does it: what cannot be executed is passed over.
@@ -108,11 +132,14 @@ impl ExecLock {
             }
             found => Some(found),
         });
-        let permits = found.is_none_or(|found| {
-            found.is_ok_and(|target| {
+        let permits = match found {
+            None => true,
+            Some(Err(_)) => false,
+            Some(Ok(target)) => {
+                prepared.keep_up_with(&target);
                 target.is_clear() && prepared.rules.refuses(&target, &words, &find).is_none()
-            })
-        });
+            }
+        };
         self.earlier = Some(prepared);
         permits
     }
@@ -127,12 +154,7 @@ impl ExecLock {
                 prepared.rules.replace_allowed(rules.allowed);
                 prepared
             }
-            None => Prepared {
-                denied: rules.denied.clone(),
-                rules: Rules::new(rules, path),
-                path: path.to_owned(),
-                at: Instant::now(),
-            },
+            None => Prepared::new(rules, path),
         }
     }
 
@@ -215,6 +237,7 @@ impl LockedRun {
                 return Err(libc::EACCES);
             }
         };
+        self.prepared.keep_up_with(&target);
         let rules = &self.prepared.rules;
         let env_program = caller.env_program.as_deref();
         let find = |path: &[u8]| {

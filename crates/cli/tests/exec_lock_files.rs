@@ -142,6 +142,34 @@ fn a_copy_is_recognised_when_its_original_is_gone() {
 }
 
 #[test]
+fn a_program_that_is_installed_while_the_command_runs_is_recognised() {
+    let place = Programs::new();
+    let mut server = place.server("deny = [\"late\"]");
+    let text = "import os, shutil\nos.chdir(os.path.dirname(__file__))\n\
+                shutil.copy('/usr/bin/id', 'late'); os.link('late', 'other')\n\
+                os.execv('other', ['other'])";
+    let reply = place.python(&mut server, text);
+    assert!(warnings(&reply).contains("the rule `late` denies it"), "{reply}");
+}
+
+#[test]
+fn a_name_that_leads_to_another_program_is_recognised_through_links_and_in_copies() {
+    let place = Programs::new();
+    std::fs::copy("/usr/bin/id", place.folder().join("whole")).unwrap();
+    std::os::unix::fs::symlink("whole", place.folder().join("part")).unwrap();
+    std::os::unix::fs::symlink("part", place.folder().join("again")).unwrap();
+    std::fs::copy("/usr/bin/id", place.folder().join("copy")).unwrap();
+    let mut server = place.server("deny = [\"part\"]");
+    let run = |name: &str| format!("import subprocess\nsubprocess.run(['{name}'])");
+    for name in ["part", "again", "copy"] {
+        let reply = place.python(&mut server, &run(name));
+        assert!(warnings(&reply).contains("the rule `part` denies it"), "{name}: {reply}");
+    }
+    let reply = place.python(&mut server, &run("whole"));
+    assert!(reply["output"].as_str().unwrap().contains("uid="), "{reply}");
+}
+
+#[test]
 fn a_file_of_many_programs_is_the_one_it_is_told_to_be() {
     let place = Programs::new();
     for name in ["busybox", "coreutils", "other"] {
@@ -158,6 +186,11 @@ fn a_file_of_many_programs_is_the_one_it_is_told_to_be() {
         let reply = place.python(&mut server, &text);
         let told = format!("execute `{}/", place.folder().display());
         assert!(warnings(&reply).contains(&told), "{words}: {reply}");
+    }
+    if let Ok(loader) = std::fs::canonicalize("/lib64/ld-linux-x86-64.so.2") {
+        let words = format!("'x', '--argv0', 'id', '{}/busybox'", place.folder().display());
+        let text = format!("import os\nos.execv('{}', [{words}])", loader.display());
+        assert!(warnings(&place.python(&mut server, &text)).contains("the rule `id` denies it"));
     }
     let text = "import os\nos.execvp('env', ['-id'])";
     assert!(warnings(&place.python(&mut server, text)).contains("the rule `id` denies it"));

@@ -24,6 +24,9 @@ const MANY_IN_ONE: [&str; 3] = ["busybox*", "toybox*", "coreutils"];
 /// How often such a program may choose itself: `busybox busybox rm`.
 const MAX_CHOICES: usize = 8;
 
+/// How many files a denied program may have. Each is open.
+const MAX_FILES: usize = 200;
+
 /// Where the dynamic loader is, and what it is called.
 const LOADER_FOLDERS: [&str; 6] =
     ["/lib64", "/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/lib32", "/libx32"];
@@ -51,7 +54,12 @@ struct DenyRule {
 struct Files(HashMap<FileId, KnownFile>);
 
 struct KnownFile {
+    /// The name of the program.
+    called: String,
     path: PathBuf,
+    /// Whether the name leads to another program, as `reboot` does to `systemctl`. The file itself is then not denied,
+    /// whatever it is called by, but copies of it and other links are.
+    is_others: bool,
     size: u64,
     /// Open, so that it can still be compared when it has been removed.
     content: Option<File>,
@@ -63,16 +71,28 @@ impl Denied {
         let rules = rules.into_iter().filter_map(|text| {
             // The policy has made them from rules.
             let rule = Rule::new(&text).ok()?;
-            let files = rule.program().map(|name| Files::of_program(name, &text, folders));
-            Some(DenyRule { text, rule, files: files.unwrap_or_default() })
+            Some(DenyRule { text, rule, files: Files::default() })
         });
-        let rules: Vec<_> = rules.collect();
-        let (mut loaders, mut many_in_one) = (Files::default(), Files::default());
-        if !rules.is_empty() {
-            LOADERS.iter().for_each(|name| loaders.find(name, &LOADER_FOLDERS.map(PathBuf::from)));
-            MANY_IN_ONE.iter().for_each(|name| many_in_one.find(name, folders));
+        let (loaders, many_in_one) = (Files::default(), Files::default());
+        let mut denied = Self { rules: rules.collect(), loaders, many_in_one };
+        if !denied.rules.is_empty() {
+            let loaders = LOADER_FOLDERS.map(PathBuf::from);
+            LOADERS.iter().for_each(|name| denied.loaders.find(name, &loaders));
+            MANY_IN_ONE.iter().for_each(|name| denied.many_in_one.find(name, folders));
+            denied.look_up(folders);
         }
-        Self { rules, loaders, many_in_one }
+        denied
+    }
+
+    /// Looks up the files of denied programs, and keeps those that were found before.
+    pub fn look_up(&mut self, folders: &[PathBuf]) {
+        for DenyRule { text, rule, files } in &mut self.rules {
+            let Some(name) = rule.program() else { continue };
+            files.find(name, folders);
+            files.find(&name.to_lowercase(), folders);
+            let path = text.split_whitespace().next().filter(|path| path.starts_with('/'));
+            files.add(path.map(PathBuf::from));
+        }
     }
 
     /// Why the file may not be executed with these arguments, of which the first is its name.
@@ -85,9 +105,14 @@ impl Denied {
         if self.rules.is_empty() {
             return None;
         }
-        let rule = self.rule(target, arguments);
-        let rule = rule.map(|rule| RefusedBecause::Denied(rule.to_owned()));
-        rule.or_else(|| self.refuses_loaded(target, arguments, find))
+        if let Some(rule) = self.rule(target, arguments) {
+            return Some(RefusedBecause::Denied(rule.to_owned()));
+        }
+        if self.is_loader(target) {
+            return self.refuses_loaded(arguments, find);
+        }
+        let interpreter = target.interpreter.as_ref()?;
+        self.refuses(&interpreter.target, &target.interpreter_arguments(arguments), find)
     }
 
     /// The rule that denies one of the programs that would start.
@@ -119,7 +144,8 @@ impl Denied {
         let own = arguments.first().map(|name| text(name)).unwrap_or_default();
         // A login shell has a dash before its name.
         let own = own.strip_prefix('-').unwrap_or(&own);
-        let names = [target.name(), target.real_name(), base_name(own.as_ref())];
+        let mut names = vec![target.name(), target.real_name(), base_name(own.as_ref())];
+        names.extend(target.links.iter().map(|link| base_name(link)));
         let is_new = |at: &usize| !names[..*at].contains(&names[*at]);
         let rest: Vec<_> = arguments.iter().skip(1).map(|argument| text(argument)).collect();
         let call = |name: &str| ExactCall::new(name, rest.iter().cloned());
@@ -150,18 +176,15 @@ impl Denied {
     }
 
     /// Why the loader may not be executed with these arguments.
-    fn refuses_loaded(
-        &self,
-        target: &Target,
-        arguments: &[Vec<u8>],
-        find: &Find<'_>,
-    ) -> Option<RefusedBecause> {
-        if !self.is_loader(target) {
-            return None;
-        }
+    fn refuses_loaded(&self, arguments: &[Vec<u8>], find: &Find<'_>) -> Option<RefusedBecause> {
+        let name = arguments.iter().position(|option| option == b"--argv0");
+        let name = name.and_then(|at| arguments.get(at + 1));
         (1..arguments.len()).find_map(|at| match find(&arguments[at]) {
             Ok(loaded) => {
-                let rule = self.rule(&loaded, &arguments[at..])?;
+                let own = self.rule(&loaded, &arguments[at..]);
+                let named =
+                    name.map(|name| [std::slice::from_ref(name), &arguments[at + 1..]].concat());
+                let rule = own.or_else(|| self.rule(&loaded, &named?))?;
                 Some(RefusedBecause::Denied(rule.to_owned()))
             }
             Err(error) if is_no_program(&error) => None,
@@ -186,16 +209,6 @@ fn chosen_program(arguments: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
 }
 
 impl Files {
-    /// The files of a program that a rule names, in these folders, or at the path in the rule.
-    fn of_program(name: &str, rule: &str, folders: &[PathBuf]) -> Self {
-        let mut files = Self::default();
-        files.find(name, folders);
-        files.find(&name.to_lowercase(), folders);
-        let path = rule.split_whitespace().next().filter(|path| path.starts_with('/'));
-        files.add(path.map(PathBuf::from));
-        files
-    }
-
     /// Adds the files in these folders whose names match the pattern.
     fn find(&mut self, pattern: &str, folders: &[PathBuf]) {
         match pattern.contains('*') {
@@ -213,13 +226,15 @@ impl Files {
             let called = base_name(&path).to_owned();
             let Ok(path) = fs::canonicalize(path) else { continue };
             let Ok(found) = fs::metadata(&path) else { continue };
-            // A name that leads to another program, as `reboot` does to `systemctl`, means only that name.
-            if found.is_file() && is_same_program(&called, base_name(&path)) {
+            let is_new = self.0.len() < MAX_FILES && !self.0.contains_key(&FileId::from(&found));
+            if found.is_file() && is_new {
+                let is_others = !is_same_program(&called, base_name(&path));
                 // Never waits for a pipe that takes the file's place.
                 let mut options = OpenOptions::new();
                 options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW);
                 let (size, content) = (found.len(), options.open(&path).ok());
-                self.0.insert(FileId::from(&found), KnownFile { path, size, content });
+                let file = KnownFile { called, path, is_others, size, content };
+                self.0.insert(FileId::from(&found), file);
             }
         }
     }
@@ -238,6 +253,7 @@ impl Files {
             same_size && (!target.is_readable || same_content())
         };
         let found = self.0.get(&target.id).or_else(|| self.0.values().find(is_copy));
-        found.map(|it| base_name(&it.path))
+        let found = found.filter(|it| !(it.is_others && it.path == target.real_path));
+        found.map(|it| it.called.as_str())
     }
 }

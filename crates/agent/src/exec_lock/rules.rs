@@ -84,6 +84,11 @@ impl Rules {
         Self { allowed: rules.allowed, denied, folders }
     }
 
+    /// Looks up the files of denied programs once more.
+    pub fn look_up(&mut self) {
+        self.denied.look_up(&self.folders);
+    }
+
     /// Allows these programs instead.
     pub fn replace_allowed(&mut self, allowed: Option<Vec<AllowedProgram>>) {
         self.allowed = allowed;

@@ -45,6 +45,10 @@ pub struct Target {
     pub path: PathBuf,
     /// Where it is, through all links.
     pub real_path: PathBuf,
+    /// Where the links lead that the path is, one after the other.
+    pub links: Vec<PathBuf>,
+    /// When its name, content or rights were last changed, in seconds since 1970.
+    pub changed: i64,
     pub file: OwnedFd,
     pub id: FileId,
     pub size: u64,
@@ -125,9 +129,15 @@ impl Target {
             let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
             real_path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
         }
+        let links = match same_view && path != real_path {
+            true => links(process, &path),
+            false => Vec::new(),
+        };
         let mut target = Self {
             path,
             real_path,
+            links,
+            changed: found.ctime(),
             id: FileId::from(&found),
             size: found.len(),
             interpreter: None,
@@ -264,6 +274,17 @@ impl View {
         let id = |name: &str| metadata(format!("/proc/{process}/{name}")).ok();
         Some(Self { root: (&id("root")?).into(), mounts: (&id("ns/mnt")?).into() })
     }
+}
+
+/// Where the links lead that a path of a process is, one after the other.
+fn links(process: i32, path: &Path) -> Vec<PathBuf> {
+    const MOST: usize = 40;
+    let start = PathBuf::from(format!("/proc/{process}/cwd")).join(path);
+    let next = |path: &PathBuf| {
+        let link = std::fs::read_link(path).ok()?;
+        Some(path.parent()?.join(link))
+    };
+    std::iter::successors(Some(start), next).skip(1).take(MOST).collect()
 }
 
 /// Opens a path of a process that sees what we see.
