@@ -16,9 +16,9 @@
 //! Arrows run one way: judge → programs → action → knowledge → script, and judge → lock → rule → subcommands → script.
 //!
 //! It is tested with a corpus of commands that were run once (`tests/corpus.jsonl`), with ways around it that were
-//! found (`tests/attacks.jsonl`, `tests/attacks.rs`, `tests/values.rs`), and with thousands of generated scripts that
-//! real shells run in bubblewrap, where every program that ran must have been named or refused
-//! (`tests/differential.rs`). `fuzz/` has targets for cargo-fuzz.
+//! found (`tests/attacks.jsonl`, `tests/attacks.rs`, `tests/attacks_by_programs.rs`, `tests/values.rs`), and with
+//! thousands of generated scripts that real shells run in bubblewrap, where every program that ran must have been named
+//! or refused (`tests/differential.rs`). `fuzz/` has targets for cargo-fuzz.
 
 mod action;
 mod call;

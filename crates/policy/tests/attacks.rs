@@ -1,20 +1,11 @@
-//! Ways around a policy that a search for them found. Each one was run once to confirm it.
+//! Ways around a policy through the language of the shell. Each one was run once to confirm it.
 #![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may panic")]
 
 mod support;
 
 use mcpz_policy::{Policy, Rule, Verdict};
+use support::developer::{ALLOWED, developer};
 use support::{SCENE, all_allowed, all_denied, allow, deny};
-
-/// More than a developer would allow.
-const ALLOWED: &str = "git,cargo,npm,npx,node,python3,pip,make,ls,cat,head,tail,grep,rg,find,sed,awk,jq,echo,\
-    printf,cd,pwd,mkdir,touch,cp,mv,wc,sort,uniq,diff,tr,cut,tee,xargs,env,timeout,time,curl,test,[,true,\
-    false,tar,export,read,wait,set,command,split,unset,let,declare,trap,eval,mapfile,exec,bash,sh,flock,\
-    prlimit,script,sqlite3,ssh,builtin,source,.,:,gcc,local,return";
-
-fn developer() -> Policy {
-    Policy { deny: Rule::list("rm,sudo,git push").unwrap(), ..allow(ALLOWED) }
-}
 
 #[test]
 fn conditions_hide_nothing() {
@@ -120,150 +111,6 @@ fn a_text_is_read_in_the_language_of_its_shell() {
 }
 
 #[test]
-fn wrappers_take_their_options_as_they_do() {
-    all_denied(
-        &developer(),
-        &[
-            "find f -exec env -u + rm {} \\;",
-            "echo a | xargs --eof rm echo",
-            "echo a | xargs --max-lines rm echo",
-            "env -S 'rm x' -S ls",
-            "prlimit -c rm ls",
-        ],
-    );
-    all_denied(
-        &deny("rm"),
-        &[
-            "flock f --command 'rm x'",
-            "setarch x86_64 -R rm x",
-            "x86_64 rm x",
-            "ssh h -oProxyCommand='rm x'",
-            "ssh -oBatchMode=yes h -o ProxyCommand='rm x' true",
-            "bash rm x",
-        ],
-    );
-}
-
-#[test]
-fn programs_for_sed_and_awk_run_nothing() {
-    all_denied(
-        &developer(),
-        &[
-            "sed ':a e rm x' f",
-            "sed -n ':a 1e rm x' f",
-            "sed ':a ta e rm x' f",
-            "sed 'a foo\\\\\n1e rm x' f",
-            "sed -e p --ex '1e rm x' f",
-            "sed -i -e '1e rm x' f",
-            "x='-e1e rm x'; sed p \"$x\" f",
-            "awk '/a/ / system(\"rm x\") / 1' f",
-            "awk 'BEGIN { getline / system(\"rm x\") / 1 }' <f",
-            "awk '/[]/]\"/ { } END { system(\"rm x\") } # \"' f",
-            "awk '/[[:digit:]/]\"/ { } END { system(\"rm x\") } # \"' f",
-            "awk 'a++ / system(\"rm x\") / 2' f",
-            "awk -W exec=e.awk x",
-            "awk -W e e.awk x",
-        ],
-    );
-}
-
-#[test]
-fn options_of_git_are_found_however_they_are_written() {
-    all_denied(
-        &developer(),
-        &[
-            "git rebase -qx'rm x' HEAD~1",
-            "git rebase -kx 'rm x' HEAD~1",
-            "git grep -nOrm 2",
-            "git clone -qu 'rm x;' . y",
-            "git difftool -yx rm HEAD~1",
-            "git clone -qc core.sshCommand='rm x;' ssh://h/x y",
-            "git clone -ccore.sshCommand='rm x;' ssh://h/x y",
-            "git rebase --ex 'rm x' HEAD~1",
-            "git grep --op=rm 2",
-            "git ls-remote --u='rm x;' .",
-            "git clone --up='rm x;' . y",
-            "git config alias.zz '!rm x' get; git zz",
-            "git -c diff.context.command='rm x' diff HEAD~1",
-            "git -c diff.renames.textconv='rm x' diff",
-            "git -c gc.recentObjectsHook=rm gc",
-        ],
-    );
-}
-
-#[test]
-fn other_programs_run_nothing_by_the_way() {
-    all_denied(
-        &developer(),
-        &[
-            "make 'X=$(shell rm x)'",
-            "make 'Y?=$(shell rm x)'",
-            "CFLAGS='$(shell rm x)' make",
-            "make MAKEFILES=ev.mk",
-            "make 'SHELL := evil'",
-            "make 'SHELL =evil'",
-            "make --makef=- <<< x",
-            "make --fil=/dev/stdin <<< x",
-            "make --mak=- <<< x",
-            "make 'X!=rm x'",
-            "sqlite3 x.db '.sys rm x'",
-            "sqlite3 x.db '.imp \"|rm x\" t'",
-            "sqlite3 x.db <<'E'\n.ou |rm x\nE",
-            "script --echo=never out <<< 'rm x'",
-            "echo 'rm x' | script -q --force out",
-            "npm run p --script-she=evil",
-            "npm run p --scri evil",
-            "npm -s config set script-shell evil",
-            "env npm_config_script-shell=evil npm run p",
-            "npm pkg set scripts.p='rm x'",
-            "gcc -wrapper rm,x -c f.c",
-        ],
-    );
-}
-
-#[test]
-fn files_are_written_where_they_may_be() {
-    let policy = Policy { write_dirs: vec!["/srv/proj".into()], ..developer() };
-    all_denied(
-        &policy,
-        &[
-            "command cd .. && echo x > pwn",
-            "builtin cd .. && echo x > pwn",
-            "f() { echo x > pwn; }; cd ..; f",
-            "trap 'echo x > pwn' EXIT; cd ..",
-            "for i in 1 2; do echo x > pwn; eval 'cd ..'; done",
-            "find .. -name bin -execdir sh -c 'echo x > pwn' ';'",
-            "cp -t .. f",
-            "mv -t.. f",
-            "cp --target-directory=.. f",
-            "cp --targ .. f",
-            "command time -o ../pwn ls",
-            "curl --output-dir .. -o pwn http://x",
-            "uniq f ../pwn",
-            "split f ../pwn",
-        ],
-    );
-}
-
-#[test]
-fn what_a_script_wrote_it_does_not_run() {
-    all_denied(
-        &developer(),
-        &[
-            "echo 'rm x' > a.sh; sh .//a.sh",
-            "cd /mnt; echo 'rm x' > a.sh; sh /mnt/a.sh",
-            "f() { sh a.sh; }; echo 'rm x' > a.sh; f",
-            "trap 'sh a.sh' EXIT; echo 'rm x' > a.sh",
-            "for i in 1 2; do sh a.sh; echo 'rm x' > a.sh; done",
-            "echo 'rm x' | tee a.sh; sh a.sh",
-            "echo x > a.sh; cp a.sh b.sh; sh b.sh",
-            "sed -n 's/line1/rm x/w a.sh' f; sh a.sh",
-            "awk '{print \"rm x\" > \"a.sh\"}' f; sh a.sh",
-        ],
-    );
-}
-
-#[test]
 fn text_that_bash_expands_twice_is_code() {
     all_denied(
         &developer(),
@@ -297,40 +144,6 @@ fn parentheses_are_arithmetic_or_nothing() {
             "cat <<E\n ';#\nE\necho \"$((echo $(cat <<E\n)b# \nE\n); ! rm x))\"",
         ],
     );
-}
-
-#[test]
-fn programs_behind_programs_are_found() {
-    all_denied(
-        &deny("rm,git push"),
-        &[
-            "npx rm x",
-            "npm exec -- rm x",
-            "perf stat rm x",
-            "choom -n 1 -- rm x",
-            "env - rm x",
-            "systemd-run rm x --version",
-            "python3 -c 'os.system(\"rm x\")' --version",
-            "W=env; $W git push",
-            "/usr/lib/git-core/git-push x",
-            "python3 -Bc 'os.system(\"rm x\")'",
-            "python3 -W ignore -c 'os.system(\"rm x\")'",
-            "perl -nle 'system(\"rm x\")' f",
-            "node --eval='x(\"rm x\")'",
-            "python3 < <(echo 'rm')",
-            "{ python3; } <<'E'\nos.system('rm x')\nE",
-            "python3 /dev/stdin <<< 'os.system(\"rm x\")'",
-            "echo '-e1e rm x' | xargs -I{} sed p {}",
-        ],
-    );
-    all_denied(&deny("rm -rf"), &["rm {-r,-f} x"]);
-    all_denied(
-        &deny("git push --force"),
-        &["git push -f", "git push -uf origin x", "git push --forc"],
-    );
-    all_denied(&deny("npm publish"), &["npm publi", "npm pub"]);
-    all_denied(&deny("cargo publish"), &["cargo +nightly publish"]);
-    all_denied(&deny("dd of=/dev/*"), &["dd if=x of=/dev/sda"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Ordinary work that no policy has a reason to refuse.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may panic")]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! Values that become numbers, names, options or several words, and files with more than one name.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test may panic")]
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may panic")]
 
 mod support;
 

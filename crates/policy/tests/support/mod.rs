@@ -1,5 +1,8 @@
 //! Policies and checks in one line.
 
+pub mod developer;
+pub mod programs;
+
 use mcpz_policy::{Judgement, Policy, Rule, Scene, Verdict};
 
 pub fn allow(list: &str) -> Policy {
