@@ -269,7 +269,8 @@ impl<'a> Judge<'a> {
     /// Judges a command and all it runs.
     fn call(&mut self, call: &Call<'_>) -> Ruling {
         self.is_shallow(call)?;
-        let name = CommandName::of(call.words);
+        let paths = self.knowledge.program_paths(&call.words[0]);
+        let name = CommandName::of(call.words).at(paths);
         self.denied_as(&name, call.words)?;
         if !self.needs_no_rule(&name, call) {
             self.allowed(&name, call.words)?;

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use crate::names::Names;
-use crate::paths::{OUTPUTS, Target, WorkingDirectories, base_name};
+use crate::paths::{OUTPUTS, ProgramPaths, Target, WorkingDirectories, base_name};
 use crate::policy::{Policy, Scene};
 use crate::script::{Origin, Piece, RedirectKind, Script, SimpleCommand, Span, Word};
 use files::Files;
@@ -228,6 +228,13 @@ impl Knowledge {
         let paths = self.directories.resolve(word).unwrap_or_default();
         self.directories.is_within(word, folders, outputs)
             && !paths.iter().any(|path| self.follows_link(path))
+    }
+
+    /// Where the program with this path is. `None` if only the run will know.
+    pub fn program_paths(&self, word: &Word) -> Option<ProgramPaths> {
+        let paths = self.directories.resolve(word)?;
+        let direct = !paths.iter().any(|path| self.follows_link(path));
+        self.directories.program(word).filter(|_| direct)
     }
 
     /// What a word leads to where a program is about to read it.

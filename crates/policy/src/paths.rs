@@ -1,6 +1,7 @@
 //! Where files are, by their paths alone: the file system is not consulted, so links are not resolved.
 
 use crate::names::Names;
+use crate::pattern::glob;
 use crate::script::Word;
 
 /// Devices that may be written under any policy.
@@ -93,6 +94,27 @@ impl WorkingDirectories {
         )
     }
 
+    /// Where the program with this path is. `None` if only the run will know, or if a link could lead elsewhere: a link
+    /// and the `..` after it lead to the folder around the link's target.
+    pub fn program(&self, word: &Word) -> Option<ProgramPaths> {
+        let text = word.literal().filter(|text| text.contains('/'))?;
+        let mut parts = text.split('/').filter(|part| !["", "."].contains(part)).peekable();
+        let mut climbs = false;
+        while parts.next_if_eq(&"..").is_some() {
+            climbs = true;
+        }
+        if parts.any(|part| part == "..") || (climbs && self.have_changed()) {
+            return None;
+        }
+        let stays = text.starts_with('/') || !self.have_changed();
+        Some(ProgramPaths {
+            paths: self.resolve(word)?,
+            written: stays.then(|| text.into_owned()),
+            base: self.base.clone(),
+            home: self.home.clone(),
+        })
+    }
+
     /// What a word leads to where a program is about to read it.
     pub fn target(&self, word: &Word) -> Target {
         let text = word.text().unwrap_or_default();
@@ -121,6 +143,43 @@ impl WorkingDirectories {
             DEVICES.has(path) || outputs.has(path) || folders.iter().any(folder)
         };
         self.resolve(word).is_some_and(|paths| paths.iter().all(inside))
+    }
+}
+
+/// Where a program is that is named by a path.
+#[derive(Debug, Clone)]
+pub struct ProgramPaths {
+    /// Its path in every directory that the command may run in.
+    paths: Vec<String>,
+    /// The path as it is written, if the command certainly runs where the request starts.
+    written: Option<String>,
+    base: String,
+    home: Option<String>,
+}
+
+impl ProgramPaths {
+    /// Whether a pattern matches it wherever the command runs. Each `*` stands for one part of the path, or for
+    /// characters in it.
+    pub fn are_all(&self, pattern: &str) -> bool {
+        let pattern = match (pattern.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => normalized(&format!("{home}/{rest}")),
+            _ if pattern.starts_with('/') => normalized(pattern),
+            _ => normalized(&format!("{}/{pattern}", self.base)),
+        };
+        let matches = |path: &String| {
+            pattern.split('/').count() == path.split('/').count()
+                && pattern.split('/').zip(path.split('/')).all(|(rule, part)| glob(rule, part))
+        };
+        !self.paths.is_empty() && self.paths.iter().all(matches)
+    }
+
+    /// Whether what is written is its path, without detours.
+    pub fn are_as_written(&self) -> bool {
+        let plain = |path: &String| {
+            let path = path.strip_prefix("./").or(path.strip_prefix('/')).unwrap_or(path);
+            !path.split('/').any(|part| ["", ".", ".."].contains(&part))
+        };
+        self.written.as_ref().is_some_and(plain)
     }
 }
 

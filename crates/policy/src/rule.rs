@@ -6,19 +6,20 @@
 //! bare names, and any other path needs a rule of its own; a deny rule matches the name wherever the program is.
 
 mod arguments;
+mod name;
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
 use std::fmt;
 
 use regex::Regex;
 
 use crate::identity;
-use crate::names::Names;
 use crate::paths::base_name;
+pub use crate::pattern::glob;
 use crate::script::{Limits, Script, Shell, Word};
 use crate::subcommands;
 use arguments::covers;
+pub use name::CommandName;
 
 #[derive(Debug, Clone)]
 pub struct Rule {
@@ -40,14 +41,6 @@ enum Kind {
     Regex(Regex),
 }
 
-/// A command's name, prepared once for all rules.
-pub struct CommandName {
-    literal: Option<String>,
-    base: String,
-    /// Everything that its base name stands for.
-    names: OnceCell<Vec<String>>,
-}
-
 /// A program with its arguments, as it is about to be executed: nothing is left to find out.
 pub struct ExactCall {
     name: CommandName,
@@ -59,24 +52,6 @@ impl ExactCall {
         let arguments = arguments.into_iter().map(|word| Word::known(word, 0..0));
         let words: Vec<_> = [Word::known(name, 0..0)].into_iter().chain(arguments).collect();
         Self { name: CommandName::of(&words), words }
-    }
-}
-
-impl CommandName {
-    pub fn of(words: &[Word]) -> Self {
-        let literal = words.first().and_then(Word::literal).map(Cow::into_owned);
-        let base = literal.as_deref().map(base_name).unwrap_or_default().to_lowercase();
-        Self { literal, base, names: OnceCell::new() }
-    }
-
-    fn names(&self) -> &[String] {
-        self.names
-            .get_or_init(|| identity::names(&self.base).into_iter().map(str::to_owned).collect())
-    }
-
-    /// The name, unless only the run will know it.
-    pub fn known(&self) -> Option<&str> {
-        self.literal.as_deref()
     }
 }
 
@@ -100,15 +75,6 @@ pub enum RuleError {
     #[error("the rule `{rule}` should not match its example `{example}`, but does")]
     Matches { rule: String, example: String },
 }
-
-/// Folders of the system, whose programs are what their names say.
-const SYSTEM: Names = Names("/bin/ /usr/bin/ /usr/local/bin/ /sbin/ /usr/sbin/ /usr/local/sbin/");
-
-/// Builtins that change what the shell does later. A pattern such as `e*` does not allow them.
-const CHANGE_SHELL: Names = Names(
-    ". alias bind builtin complete declare enable eval exec export fc hash local mapfile \
-     readonly set shopt source trap typeset unalias unset",
-);
 
 impl Rule {
     pub fn new(text: &str) -> Result<Self, RuleError> {
@@ -190,14 +156,15 @@ impl Rule {
 
     /// Whether the rule allows the command.
     pub fn allows(&self, name: &CommandName, words: &[Word]) -> bool {
-        let Some(name) = name.known() else { return false };
         match &self.kind {
             Kind::Words { name: pattern, rest, .. } => {
-                allowed_name(pattern, name) && begins_with(rest, name, &words[1..])
+                let program = name.known().filter(|_| name.is_allowed_by(pattern));
+                program.is_some_and(|program| begins_with(rest, program, &words[1..]))
             }
             Kind::Regex(regex) => {
                 let all: Option<Vec<_>> = words.iter().map(Word::text).collect();
-                all.is_some_and(|all| regex.is_match(&all.join(" ")))
+                name.is_what_it_says(regex.as_str().contains('/'))
+                    && all.is_some_and(|all| regex.is_match(&all.join(" ")))
             }
         }
     }
@@ -270,24 +237,6 @@ fn is_regex_sign(character: char) -> bool {
     "^$.*+?()[]{}|\\ ".contains(character)
 }
 
-fn allowed_name(pattern: &str, name: &str) -> bool {
-    if pattern == "*" {
-        return true;
-    }
-    if pattern.contains('*') && CHANGE_SHELL.has(name) {
-        return false;
-    }
-    let mut bare = name;
-    if name.contains('/') {
-        let system = SYSTEM.iter().find_map(|folder| name.strip_prefix(folder));
-        bare = system.filter(|rest| !rest.contains('/')).unwrap_or(name);
-    }
-    match pattern.contains('/') {
-        true => glob(pattern, name) && pattern.matches('/').count() == name.matches('/').count(),
-        false => !bare.contains('/') && glob(pattern, bare),
-    }
-}
-
 /// Compares base names, because the program may be anywhere, without regard to case, as some file systems do.
 fn denied_name(pattern: &str, name: &CommandName, word: &Word) -> Match {
     if name.known().is_some() {
@@ -344,19 +293,4 @@ fn ungrouped<'a>(rest: &'a [String], program: &str) -> Cow<'a, [String]> {
         },
         _ => rest.into(),
     }
-}
-
-/// Whether a text matches a pattern in which `*` stands for any number of characters.
-pub fn glob(pattern: &str, text: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else { return pattern == text };
-    let Some(mut text) = text.strip_prefix(start) else { return false };
-    let mut middle: Vec<_> = rest.split('*').collect();
-    let end = middle.pop().unwrap_or_default();
-    for piece in middle {
-        match text.find(piece) {
-            Some(at) => text = &text[at + piece.len()..],
-            None => return false,
-        }
-    }
-    text.ends_with(end)
 }

@@ -159,7 +159,7 @@ impl Judge<'_> {
     fn delete(&self, call: &Call<'_>, span: Span) -> Ruling {
         let bare = [call.words[0].clone()];
         let words = [call.words[0].clone(), Word::known("-delete", call.span())];
-        let name = CommandName::of(&bare);
+        let name = CommandName::of(&bare).at(self.knowledge.program_paths(&bare[0]));
         let allows = |rule: &Rule| rule.allows(&name, &words) && !rule.allows(&name, &bare);
         match self.policy.allow.is_empty() || self.policy.allow.iter().any(allows) {
             true => Ok(()),

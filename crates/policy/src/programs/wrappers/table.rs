@@ -277,6 +277,7 @@ pub const WRAPPERS: &[Wrapper] = &[
             ..STRICT
         },
         assigns: true,
+        enters: Names("D R chdir chroot"),
         ..PLAIN
     },
     Wrapper {
