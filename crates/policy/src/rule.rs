@@ -11,7 +11,7 @@ mod name;
 use std::borrow::Cow;
 use std::fmt;
 
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 
 use crate::identity;
 use crate::paths::base_name;
@@ -82,10 +82,9 @@ impl Rule {
         let inner = text.strip_prefix('/').and_then(|rest| rest.strip_suffix('/'));
         let kind = match inner {
             Some(pattern) if !pattern.is_empty() && pattern.contains(is_regex_sign) => {
-                let regex = Regex::new(pattern).map_err(|source| RuleError::Regex {
-                    rule: text.to_owned(),
-                    source: Box::new(source),
-                })?;
+                let regex = RegexBuilder::new(pattern).dot_matches_new_line(true).build().map_err(
+                    |source| RuleError::Regex { rule: text.to_owned(), source: Box::new(source) },
+                )?;
                 Kind::Regex(regex)
             }
             _ => {

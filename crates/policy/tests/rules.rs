@@ -301,3 +301,10 @@ fn interpreters_on_an_allow_list_are_noticed() {
     assert_eq!(allow("ls,python3,bash,git,node").open_doors(), ["python3", "bash", "node"]);
     assert_eq!(allow("ls,git").open_doors(), [""; 0]);
 }
+
+#[test]
+fn a_regular_expression_reads_past_the_end_of_a_line() {
+    let policy = deny("/^git push .*--force/");
+    all_denied(&policy, &["git push -o 'one\ntwo' --force", "git push $'\\n' --force"]);
+    all_allowed(&policy, &["git push -o 'one\ntwo'"]);
+}
