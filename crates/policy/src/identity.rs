@@ -23,6 +23,13 @@ const TARGETED: Names = Names(
      strings strip",
 );
 
+/// Processors, with which the name of a target begins.
+const PROCESSORS: Names = Names(
+    "aarch64 aarch64_be alpha amd64 arc arm armeb armv6l armv7a armv7l avr bpf hppa i386 i486 i586 i686 ia64 \
+     loongarch64 m68k microblaze mips mips64 mips64el mipsel msp430 nios2 or1k powerpc powerpc64 powerpc64le ppc64 ppc64le \
+     riscv32 riscv64 s390 s390x sh4 sparc sparc64 thumbv7em wasm32 x86_64 xtensa",
+);
+
 /// Programs of which a system has several variants, named after a dot.
 const VARIANTS: Names =
     Names("busybox emacs fsck ksh mkfs mount nc rvim umount vi view vim vimdiff w");
@@ -122,6 +129,9 @@ fn known_otherwise(name: &str) -> &str {
 
 /// `gcc-12` for `x86_64-linux-gnu-gcc-12`.
 fn without_target(name: &str) -> &str {
+    if !name.split('-').next().is_some_and(|first| PROCESSORS.has(first)) {
+        return name;
+    }
     let tails = name.match_indices('-').map(|(at, _)| &name[at + 1..]);
     tails.into_iter().find(|tail| TARGETED.has(without_version(tail))).unwrap_or(name)
 }
@@ -187,6 +197,9 @@ mod tests {
             "test2",
             "make-it",
             "gcc-12-x",
+            "lint-python",
+            "check-perl",
+            "my-python3",
             "gzip",
             "i386",
             "index.js",
