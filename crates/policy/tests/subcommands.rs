@@ -200,3 +200,14 @@ fn a_program_of_many_is_the_one_it_is_told_to_be() {
     all_denied(&allow("coreutils"), &commands[..3]);
     all_allowed(&deny("rm"), &["coreutils --coreutils-prog=ls x", "coreutils --help"]);
 }
+
+#[test]
+fn the_package_that_npx_installs_is_not_the_command_it_runs() {
+    let policy = allow("npx eslint");
+    all_allowed(&policy, &["npx eslint .", "npx -y eslint .", "npx -p typescript eslint ."]);
+    all_denied(
+        &policy,
+        &["npx -p eslint evil", "npx -y -p eslint evil", "npx -q -p eslint -- evil"],
+    );
+    all_denied(&deny("npx cowsay"), &["npx -p a cowsay", "npx --package a cowsay"]);
+}

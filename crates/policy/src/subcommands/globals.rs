@@ -52,16 +52,27 @@ pub const GLOBALS: &[GlobalOptions] = &[
         flags: Names("-h --help --debug --kube-insecure-skip-tls-verify"),
     },
     GlobalOptions {
-        programs: Names("npm npx"),
+        programs: Names("npm"),
         valued: Names(
             "-C -w -L -m --prefix --workspace --registry --reg --loglevel --cache --tag --otp \
              --userconfig --globalconfig --scope --access --include --omit --depth --location",
         ),
         flags: Names(
-            "-s -q -d -dd -ddd -f -g -l -p -y -v -h -S -D -E -O -P --silent --quiet --verbose \
+            "-s -q -d -dd -ddd -f -g -l -y -v -h -S -D -E -O -P --silent --quiet --verbose \
              --force --global --json --long --parseable --yes --version --help --workspaces -ws \
              --offline --dry-run --if-present --ignore-scripts --save --save-dev --save-exact \
              --production --audit --fund --progress --legacy-peer-deps --prefer-offline",
+        ),
+    },
+    GlobalOptions {
+        programs: Names("npx"),
+        valued: Names(
+            "-p -c -C -w -L -m --package --call --prefix --workspace --registry --loglevel --cache \
+             --userconfig --globalconfig",
+        ),
+        flags: Names(
+            "-s -q -d -dd -ddd -f -l -y -v -h --silent --quiet --verbose --force --json --yes \
+             --version --help --workspaces -ws --offline --ignore-scripts --prefer-offline",
         ),
     },
     GlobalOptions {
