@@ -265,7 +265,7 @@ fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
     let rest = &*ungrouped(rest, program);
     let literal = |words: &[Word]| {
         let matches = |(pattern, word): (&String, &Word)| {
-            word.text().is_some_and(|word| glob(pattern, &word))
+            word.text().is_some_and(|word| allows_argument(pattern, &word))
         };
         words.len() >= rest.len() && rest.iter().zip(words).all(matches)
     };
@@ -281,6 +281,16 @@ fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
                 || subcommands::without_group(program, &words[..words.len().min(2)])
                     .is_some_and(|first| literal(&[&first, &words[2..]].concat()))
         })
+}
+
+/// Whether the pattern of an allow rule matches an argument. Only a `*` alone stands for whatever may follow: in
+/// `scripts/*.py` it leads to no other folder, and `*.py` is not an option.
+fn allows_argument(pattern: &str, word: &str) -> bool {
+    let climbs = |text: &str| text.split('/').filter(|part| *part == "..").count();
+    glob(pattern, word)
+        && (pattern == "*"
+            || (climbs(pattern) == climbs(word)
+                && pattern.starts_with('-') == word.starts_with('-')))
 }
 
 /// The words of a rule, with a sub-command of a group by its other name.

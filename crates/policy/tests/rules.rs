@@ -308,3 +308,28 @@ fn a_regular_expression_reads_past_the_end_of_a_line() {
     all_denied(&policy, &["git push -o 'one\ntwo' --force", "git push $'\\n' --force"]);
     all_allowed(&policy, &["git push -o 'one\ntwo'"]);
 }
+
+#[test]
+fn a_star_in_an_argument_of_an_allow_rule_keeps_to_the_folder() {
+    let policy = allow("python3 scripts/*,python3 *.py,node tools/*.js,make *,perl ../t/*.pl");
+    all_allowed(
+        &policy,
+        &[
+            "python3 scripts/a/b",
+            "python3 x.py -v",
+            "node tools/x.js",
+            "make -j4 ../x",
+            "perl ../t/x.pl",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "python3 scripts/../x",
+            "python3 scripts/../../../dev/stdin",
+            "python3 '-cimport os;os.system(\"evil\")#.py'",
+            "node tools/../x.js",
+            "perl ../t/../x.pl",
+        ],
+    );
+}
