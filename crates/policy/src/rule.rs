@@ -174,9 +174,9 @@ impl Rule {
             Kind::Words { base, rest, .. } => {
                 let Some(word) = words.first() else { return Match::No };
                 // `git-push` is `git push`.
-                if let Some(sub) = name.base.strip_prefix("git-").filter(|_| base == "git") {
-                    let known = |text| Word::known(text, word.span.clone());
-                    let words = [&[known("git"), known(sub)], &words[1..]].concat();
+                if let Some(words) = subcommands::as_subcommand(&name.base, words)
+                    && words[0].text().is_some_and(|program| program == *base)
+                {
                     return self.matches(&CommandName::of(&words), &words);
                 }
                 let named = denied_name(base, name, word);

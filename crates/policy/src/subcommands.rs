@@ -10,7 +10,7 @@ mod globals;
 use crate::names::Names;
 use crate::script::Word;
 pub use aliases::{all_names, default, equivalents, operands_of_prefix};
-pub use git::is_alias as is_git_alias;
+pub use git::{is_alias as is_git_alias, is_mistyped};
 use globals::{GLOBALS, GlobalOptions};
 
 /// Whether an option takes a value.
@@ -150,7 +150,19 @@ const LONG_FORMS: &[(&str, &str, &str)] = &[
     ("git", "--delete", "d"),
     ("kill", "--signal", "s"),
     ("sed", "--in-place", "i"),
+    ("curl", "--insecure", "k"),
+    ("tar", "--extract", "x"),
+    ("tar", "--get", "x"),
+    ("tar", "--create", "c"),
+    ("tar", "--list", "t"),
+    ("git", "--no-verify", "n"),
 ];
+
+/// Programs whose first argument may be letters of options without a dash: `tar xf a.tar`.
+const UNDASHED: Names = Names("ar ps tar");
+
+/// Programs that run sub-commands of others as programs of their own: `docker-compose` is `docker compose`.
+const PLUGGABLE: Names = Names("cargo docker git kubectl");
 
 fn globals(program: &str) -> Option<&'static GlobalOptions> {
     GLOBALS.iter().find(|globals| globals.programs.has(program))
@@ -158,10 +170,10 @@ fn globals(program: &str) -> Option<&'static GlobalOptions> {
 
 /// Whether an option before the sub-command takes a value.
 pub fn option_kind(program: &str, option: &str) -> OptionKind {
-    if option.contains('=') || option.starts_with("--no-") {
-        return OptionKind::Flag;
-    }
+    let (long, assigns) = (option.starts_with("--"), option.contains('='));
     match globals(program) {
+        Some(_) if assigns || option.starts_with("--no-") => OptionKind::Flag,
+        None if long && assigns => OptionKind::Flag,
         Some(globals) if globals.valued.has(option) => OptionKind::Valued,
         Some(globals) if globals.flags.has(option) => OptionKind::Flag,
         _ => OptionKind::Unknown,
@@ -194,13 +206,37 @@ pub fn has_truth_values(program: &str) -> bool {
     Names("npm npx pnpm").has(program)
 }
 
+/// Whether `--` ends the options after this word: an option may take it as its value.
+pub fn ends_options(program: &str, before: Option<&Word>) -> bool {
+    const WITHOUT_VALUES: Names = Names("cd echo kill rm rmdir test true");
+    let option = before.map(Word::prefix).filter(|word| word.starts_with('-'));
+    option.is_none_or(|option| option.contains('=') || WITHOUT_VALUES.has(program))
+}
+
+/// The words of a command whose program is a sub-command of another one: `docker compose up` for `docker-compose up`.
+pub fn as_subcommand(name: &str, words: &[Word]) -> Option<Vec<Word>> {
+    let (program, sub) = name.split_once('-').filter(|(program, _)| PLUGGABLE.has(program))?;
+    let span = words.first()?.span.clone();
+    let head = [program, sub].map(|text| Word::known(text, span.clone()));
+    // Cargo tells its plugins their name: `cargo-nextest nextest run`.
+    let repeats = program == "cargo" && words.get(1)?.literal().is_some_and(|word| word == sub);
+    Some([&head, &words[1 + usize::from(repeats)..]].concat())
+}
+
 pub fn has_single_dash_words(program: &str) -> bool {
     SINGLE_DASH_WORDS.has(program)
+}
+
+/// The letters of options without a dash, if a program takes its first argument for that.
+pub fn undashed_letters<'a>(program: &str, first: &'a str) -> &'a str {
+    let is_letters = UNDASHED.has(program) && first.bytes().all(|byte| byte.is_ascii_alphabetic());
+    if is_letters { first } else { "" }
 }
 
 /// The letters an argument stands for: `rf` for `-rf`, `r` for the `--recursive` of `rm`.
 pub fn option_letters(program: &str, argument: &str) -> String {
     if let Some(long) = argument.strip_prefix("--").filter(|long| !long.is_empty()) {
+        let long = long.split('=').next().unwrap_or(long);
         let same = LONG_FORMS
             .iter()
             .find(|(of, name, _)| *of == program && name.trim_start_matches('-').starts_with(long));

@@ -7,9 +7,21 @@ use crate::subcommands::{self, OptionKind, Place};
 /// Whether the words contain those of the rule, or others that mean the same.
 pub fn covers(rest: &[String], program: &str, words: &[Word]) -> Match {
     let rest = &*ungrouped(rest, program);
-    let others = subcommands::equivalents(program, rest);
+    let mut others = subcommands::equivalents(program, rest);
+    // `--mode=x` is `--mode x`.
+    if let Some(at) =
+        rest.windows(2).position(|pair| is_long(&pair[0]) && !pair[1].starts_with('-'))
+    {
+        let joined = format!("{}={}", rest[at], rest[at + 1]);
+        others.push([&rest[..at], &[joined], &rest[at + 2..]].concat());
+    }
     let others = others.iter().map(|other| contains(other, program, words)).max();
     contains(rest, program, words).max(others.unwrap_or(Match::No))
+}
+
+/// Whether it is a long option without a value.
+fn is_long(word: &str) -> bool {
+    word.starts_with("--") && word.len() > 2 && !word.contains('=')
 }
 
 /// Whether the words contain those of the rule: sub-commands in order and first, options anywhere.
@@ -51,26 +63,45 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
         }
         None => vec![],
     };
-    let mut unknown = false;
-    for word in words {
+    let (option, wanted_value) = assigned(wanted);
+    let (mut unknown, mut ended) = (false, false);
+    for (at, word) in words.iter().enumerate() {
         let Some(text) = word.text() else {
             let beginning = word.prefix();
             let may_be = beginning.is_empty() || beginning.starts_with('-') || !word.is_single();
-            unknown |= may_be && !word.is_listed();
+            unknown |= may_be && !word.is_listed() && !ended;
             continue;
         };
         if text == "--" {
-            break;
+            if subcommands::ends_options(program, at.checked_sub(1).map(|at| &words[at])) {
+                break;
+            }
+            // Most likely the options end here. What is an option for sure still counts.
+            ended = true;
+            continue;
         }
-        let name = text.split('=').next().unwrap_or_default();
-        let abbreviates = name.len() > 2 && name.starts_with("--") && wanted.starts_with(name);
+        let (name, value) = assigned(&text);
+        let abbreviates = name.len() > 2 && name.starts_with("--") && option.starts_with(name);
         // Programs with words after a single dash accept two as well.
         let dashed = subcommands::has_single_dash_words(program)
-            && name.trim_start_matches('-') == wanted.trim_start_matches('-');
-        if text == *wanted || name == wanted || abbreviates || dashed {
-            return Match::Yes;
+            && name.trim_start_matches('-') == option.trim_start_matches('-');
+        if text == *wanted || name == option || abbreviates || dashed {
+            let next = || words.get(at + 1).map(Word::text);
+            match wanted_value {
+                None => return Match::Yes,
+                Some(wanted) if value.is_some_and(|value| glob(wanted, value)) => {
+                    return Match::Yes;
+                }
+                Some(_) if value.is_some() => continue,
+                Some(wanted) => match next() {
+                    Some(Some(next)) if glob(wanted, &next) => return Match::Yes,
+                    Some(None) => unknown = true,
+                    _ => {}
+                },
+            }
         }
-        let given = subcommands::option_letters(program, &text).to_lowercase();
+        let undashed = if at == 0 { subcommands::undashed_letters(program, &text) } else { "" };
+        let given = subcommands::option_letters(program, &text).to_lowercase() + undashed;
         let had = letters.len();
         letters.retain(|letter| !given.contains(*letter));
         if had > 0 && letters.is_empty() {
@@ -78,6 +109,11 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
         }
     }
     if unknown { Match::Maybe } else { Match::No }
+}
+
+/// The name and the value of `--name=value`.
+fn assigned(option: &str) -> (&str, Option<&str>) {
+    option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)))
 }
 
 /// Whether the operands begin with these sub-commands. An unknown option may take the next word as its value
@@ -114,7 +150,8 @@ fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
             }
             if !text.starts_with('-') || text == "-" {
                 let names = subcommands::all_names(program, &text, &wanted.to_lowercase());
-                if (place.is_outside() && names.iter().any(|name| matches(name)))
+                let mistyped = || nth == 0 && subcommands::is_mistyped(program, &text, wanted);
+                if (place.is_outside() && (names.iter().any(|name| matches(name)) || mistyped()))
                     || place.names(program, &text).any(matches)
                 {
                     next[at + 1] = Place::OUTSIDE;
