@@ -38,8 +38,13 @@ fn bash() -> String {
 }
 
 /// Where the cases of a batch would run. The folders need not exist.
-const BATCH: Scene<'_> =
-    Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[], typed: false };
+const BATCH: Scene<'_> = Scene {
+    directory: "/srv/proj",
+    home: Some("/home/dev"),
+    variables: &[],
+    typed: false,
+    locked: false,
+};
 
 pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
     if flags.batch {
@@ -53,6 +58,7 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
         home: home.as_deref(),
         variables: &[],
         typed: false,
+        locked: false,
     };
     let judgement =
         engine.policy.judge(command, &engine.environment.shell.to_string_lossy(), &scene);

@@ -69,3 +69,17 @@ fn a_regular_expression_is_held_as_well() {
     assert!(!has_run(&reply), "{reply}");
     assert!(has_run(&place.python(&mut server, &run("'push'"))));
 }
+
+#[test]
+fn arguments_that_are_known_only_at_run_time_are_left_to_the_kernel() {
+    let place = Place::new();
+    let mut server = place.server("lock = true\ndeny = [\"speaker push\"]");
+    let reply = server.run("speaker $(echo pull) x");
+    assert!(has_run(&reply), "{reply}");
+    let reply = server.run("speaker $(echo push) x");
+    assert!(!has_run(&reply), "{reply}");
+    assert!(warnings(&reply).contains("the rule `speaker push` denies it"), "{reply}");
+    let mut server = place.server("lock = false\ndeny = [\"speaker push\"]");
+    let reply = server.run("speaker $(echo pull) x");
+    assert!(reply.to_string().contains("could be what the rule `speaker push` denies"), "{reply}");
+}

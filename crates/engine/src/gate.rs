@@ -179,6 +179,7 @@ impl Gate<'_> {
             home: home.as_deref(),
             variables: before.map_or(environment, |it| &it.environment),
             typed: request.input.is_some() && request.stdin.is_none(),
+            locked: self.settings.lock,
         };
         match &request.program {
             Program::Script { text, shell } => {

@@ -26,6 +26,10 @@ pub enum Why {
     /// Only the run will know what it is, and it could be something that is refused. What to do instead may follow
     /// after a semicolon, here and below.
     Unresolved { what: &'static str },
+    /// Only the run will know whether the rule denies it.
+    MayBeDenied { rule: String, by: Suspect },
+    /// It is a program in another language with the name of a denied command in it.
+    Mentions { rule: String },
     /// It can run other programs in a way that cannot be judged.
     Opaque { what: &'static str },
     /// The variable could change what runs.
@@ -44,6 +48,14 @@ pub enum Why {
     Shell { shell: String },
     /// It looks like an attack.
     Threat { what: &'static str },
+}
+
+/// What may make a command a denied one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Suspect {
+    /// A word that may be an option.
+    Option,
+    Other,
 }
 
 impl Denial {
@@ -80,6 +92,20 @@ impl fmt::Display for Denial {
                     what.split_once("; ").unwrap_or((what, "write the command out"));
                 write!(f, "is only known at run time ({what}); {advice}")
             }
+            Why::MayBeDenied { rule, by: Suspect::Option } => write!(
+                f,
+                "is only known at run time (a word may be an option that the rule `{rule}` denies); put -- or ./ before \
+                 the word"
+            ),
+            Why::MayBeDenied { rule, by: Suspect::Other } => write!(
+                f,
+                "is only known at run time (it could be what the rule `{rule}` denies); write the command out"
+            ),
+            Why::Mentions { rule } => write!(
+                f,
+                "could run any command (its program mentions what the rule `{rule}` denies), so it cannot be judged; \
+                 leave the name out"
+            ),
             Why::Opaque { what } => {
                 let (what, advice) = what.split_once("; ").unwrap_or((what, ""));
                 write!(f, "could run any command ({what}), so it cannot be judged")?;

@@ -10,11 +10,12 @@
 mod actions;
 mod aliases;
 mod files;
+mod held;
 mod input;
 mod variables;
 
 use crate::call::{Call, Input, Listing, span_of};
-use crate::denial::{Denial, Why};
+use crate::denial::{Denial, Suspect, Why};
 use crate::knowledge::Knowledge;
 use crate::lock::{Lock, LockedArguments, Named};
 use crate::names::Names;
@@ -55,6 +56,8 @@ pub struct Judge<'a> {
     expanding: Vec<String>,
     /// Whether the command that is being judged changes nothing by its redirections.
     is_quiet: bool,
+    /// Whether the kernel sees the arguments of the programs that are executed.
+    held: bool,
     threats: Vec<Threat>,
     /// The allow rules that were needed, by their position in the list.
     needed: Vec<usize>,
@@ -76,6 +79,7 @@ impl<'a> Judge<'a> {
             functions: Vec::new(),
             expanding: Vec::new(),
             is_quiet: false,
+            held: scene.locked,
             threats: Vec::new(),
             needed: Vec::new(),
             named: Named::default(),
@@ -326,14 +330,14 @@ impl<'a> Judge<'a> {
                     let what = "it may be an alias in the settings of git that were written";
                     return Err(self.deny(span, Why::Unresolved { what }));
                 }
+                Match::Maybe if self.is_held(name, rule) => {}
                 Match::Maybe => {
-                    let what = match name.known().is_some() && rule.to_string().contains(" -") {
-                        true => {
-                            "a word may be an option that is denied; put -- or ./ before the word"
-                        }
-                        false => "it could be a denied command",
+                    let rule = rule.to_string();
+                    let by = match name.known().is_some() && rule.contains(" -") {
+                        true => Suspect::Option,
+                        false => Suspect::Other,
                     };
-                    return Err(self.deny(span, Why::Unresolved { what }));
+                    return Err(self.deny(span, Why::MayBeDenied { rule, by }));
                 }
                 Match::Yes => {
                     let (reason, instead) = (rule.reason.clone(), rule.instead.clone());

@@ -40,7 +40,7 @@ mod traces;
 mod typing;
 mod variables;
 
-pub use denial::{Denial, Why};
+pub use denial::{Denial, Suspect, Why};
 pub use identity::is_same_program;
 pub use lock::{Lock, LockedArguments, LockedProgram, MayRun};
 pub use pattern::glob;

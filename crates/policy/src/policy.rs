@@ -49,6 +49,9 @@ pub struct Scene<'a> {
     pub variables: &'a [(String, String)],
     /// Whether its input is typed later, and judged then.
     pub typed: bool,
+    /// Whether the kernel holds the deny rules against the arguments that programs really get, so that those which only
+    /// the run will know need not be refused.
+    pub locked: bool,
 }
 
 impl Policy {

@@ -39,7 +39,8 @@ exit 0
 
 fn denies(script: &str, shell: &str, name: &str) -> bool {
     let policy = Policy { deny: vec![Rule::new(name).unwrap()], ..Policy::default() };
-    let scene = Scene { directory: "/tmp", home: None, variables: &[], typed: false };
+    let scene =
+        Scene { directory: "/tmp", home: None, variables: &[], typed: false, locked: false };
     policy.judge(script, shell, &scene).verdict != Verdict::Allow
 }
 

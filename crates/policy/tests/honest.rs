@@ -161,8 +161,8 @@ fn a_path_is_not_an_option() {
     );
     assert_eq!(
         refusal(&policy, "rm \"$f\""),
-        "`rm \"$f\"` (at 0) is only known at run time (a word may be an option that is denied); put -- or ./ before \
-         the word"
+        "`rm \"$f\"` (at 0) is only known at run time (a word may be an option that the rule `rm -rf` denies); put \
+         -- or ./ before the word"
     );
 }
 
@@ -325,8 +325,8 @@ fn a_name_that_is_only_printed_is_harmless() {
     );
     assert_eq!(
         refusal(&policy, "python3 -c \"import os; os.system('sudo x')\""),
-        "`python3 -c \"import os; os.system('sudo x')\"` (at 0) could run any command (its program mentions a denied \
-         command), so it cannot be judged; leave the name out"
+        "`python3 -c \"import os; os.system('sudo x')\"` (at 0) could run any command (its program mentions \
+         what the rule `sudo` denies), so it cannot be judged; leave the name out"
     );
 }
 

@@ -170,7 +170,7 @@ fn a_refusal_says_which_part_and_why() {
     );
     assert_eq!(
         refusal(&deny("rm"), "$tool x"),
-        "`$tool x` (at 0) is only known at run time (it could be a denied command); \
+        "`$tool x` (at 0) is only known at run time (it could be what the rule `rm` denies); \
          write the command out"
     );
     let writes = Policy { write_dirs: vec!["/srv/proj".into()], ..Policy::default() };

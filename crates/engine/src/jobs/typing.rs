@@ -108,6 +108,7 @@ impl Job {
             home,
             variables: &beginning.environment,
             typed: true,
+            locked: false,
         };
         let whole = [typed.program.as_str(), &typing.lines()].concat();
         // A shell that waits has read everything, and nothing else reads before it.

@@ -3,6 +3,7 @@
 use super::{Judge, Ruling, programs};
 use crate::action::{Action, Runner};
 use crate::call::Call;
+use crate::denial::Why;
 use crate::names::Names;
 use crate::rule::{CommandName, Rule};
 use crate::script::{Span, Word};
@@ -11,7 +12,9 @@ impl Judge<'_> {
     /// Judges all that a command does besides running its own program.
     pub(super) fn actions(&mut self, name: &str, call: &Call<'_>) -> Ruling {
         let actions = programs::actions(name, call, &self.knowledge);
-        actions.into_iter().try_for_each(|action| self.action(action, call))
+        self.run_by(name, |judge| {
+            actions.into_iter().try_for_each(|action| judge.action(action, call))
+        })
     }
 
     fn action(&mut self, action: Action, call: &Call<'_>) -> Ruling {
@@ -34,7 +37,8 @@ impl Judge<'_> {
             }
             Action::Open(words) => {
                 words.first().into_iter().for_each(|file| self.knowledge.add_run_file(file));
-                self.denied(&words)
+                // The kernel sees the interpreter, not the program that it opens.
+                self.run_by("", |judge| judge.denied(&words))
             }
             Action::Evaluate { text, span } => self.evaluate(&text, &span),
             Action::EvaluateNumber(word) => {
@@ -146,12 +150,16 @@ impl Judge<'_> {
     /// Judges a program in another language. Without an allow list, it must at least not mention a denied
     /// command.
     fn run_foreign(&self, texts: &[String], span: Span) -> Ruling {
-        let denied = |text: &String| {
-            self.policy.deny.iter().any(|rule| rule.is_mentioned_in(text)) && !only_prints(text)
+        if !self.policy.allow.is_empty() || self.allows_opaque() {
+            return Ok(());
+        }
+        let denying = |text: &String| {
+            let rule = self.policy.deny.iter().find(|rule| rule.is_mentioned_in(text));
+            rule.filter(|_| !only_prints(text))
         };
-        match self.policy.allow.is_empty() && texts.iter().any(denied) {
-            true => self.opaque(span, "its program mentions a denied command; leave the name out"),
-            false => Ok(()),
+        match texts.iter().find_map(denying) {
+            Some(rule) => Err(self.deny(span, Why::Mentions { rule: rule.to_string() })),
+            None => Ok(()),
         }
     }
 

@@ -13,8 +13,13 @@ pub fn deny(list: &str) -> Policy {
     Policy { deny: Rule::list(list).unwrap(), ..Policy::default() }
 }
 
-pub const SCENE: Scene<'_> =
-    Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[], typed: false };
+pub const SCENE: Scene<'_> = Scene {
+    directory: "/srv/proj",
+    home: Some("/home/dev"),
+    variables: &[],
+    typed: false,
+    locked: false,
+};
 
 pub fn judge(policy: &Policy, command: &str) -> Judgement {
     policy.judge(command, "bash", &SCENE)

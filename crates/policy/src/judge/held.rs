@@ -1,0 +1,46 @@
+//! Which commands the kernel holds to the deny rules, if it does: those whose programs are executed by processes of the
+//! request, with arguments that the keeper of the run sees.
+
+use super::Judge;
+use crate::names::Names;
+use crate::programs;
+use crate::rule::{CommandName, Rule};
+
+/// Builtins of shells, which the kernel does not see. Those that change nothing outside the shell are left out.
+const BUILTINS: Names = Names(
+    ". alias bg bind builtin caller chdir command compgen complete compopt declare dirs disown \
+     enable eval exec export fc fg getopts hash help history jobs kill let local logout mapfile \
+     popd pushd read readarray readonly set shift shopt source suspend times trap type typeset \
+     ulimit umask unalias unset wait",
+);
+
+/// Builtins that change nothing outside the shell.
+const HARMLESS: Names = Names(": [ break cd continue echo exit false printf pwd return test true");
+
+/// Programs and builtins that execute a command in the same process or in one they start themselves. Others may have it
+/// executed on another machine, by a service, or by nobody: `busybox` is all its programs itself.
+const EXECUTE: Names = Names(
+    ". builtin command coproc doas env eval exec fd find flock ionice nice nohup setsid source \
+     stdbuf sudo time timeout trap xargs",
+);
+
+impl Judge<'_> {
+    /// Whether the keeper will see the arguments for which only the run knows whether the rule denies them.
+    pub(super) fn is_held(&self, name: &CommandName, rule: &Rule) -> bool {
+        let is_seen = |name: &str| {
+            // A rule about the words of a builtin is about the builtin as well.
+            !BUILTINS.has(name) && (!HARMLESS.has(name) || rule.program().is_none())
+        };
+        self.held && name.known().is_some_and(is_seen)
+    }
+
+    /// Does something with what a program runs.
+    pub(super) fn run_by<T>(&mut self, program: &str, act: impl FnOnce(&mut Self) -> T) -> T {
+        let stays = EXECUTE.has(program) || programs::is_shell(program);
+        let held = self.held;
+        self.held &= stays;
+        let done = act(self);
+        self.held = held;
+        done
+    }
+}

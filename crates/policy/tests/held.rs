@@ -1,0 +1,56 @@
+//! Commands of which only arguments are unknown, where the kernel holds the deny rules.
+#![allow(clippy::unwrap_used, clippy::panic, dead_code, reason = "a test may panic")]
+
+mod support;
+
+use mcpz_policy::{Policy, Scene, Verdict};
+use support::{SCENE, all_denied, deny};
+
+const LOCKED: Scene<'_> = Scene { locked: true, ..SCENE };
+
+fn is_left_to_the_kernel(policy: &Policy, command: &str) -> bool {
+    policy.judge(command, "bash", &LOCKED).verdict == Verdict::Allow
+}
+
+#[test]
+fn arguments_that_only_the_run_knows_are_left_to_the_kernel() {
+    let policy = deny("rm -rf,sudo,git push,/curl .*\\| *sh/");
+    for command in [
+        "x=$(git rev-parse --short HEAD); echo \"$x\"",
+        "VERSION=$(cat VERSION); echo $VERSION",
+        "git log --format='%h %s' | while read -r h s; do echo \"$h: $s\"; done",
+        "for f in src/*.c; do gcc -c \"$f\" -o \"/tmp/$(basename \"$f\" .c).o\"; done",
+        "diff <(sort a) <(sort b)",
+        "find . -name '*.o' -exec rm {} +",
+        "find . -name '*.o' -exec rm -f {} \\;",
+        "find . -name '*.o' -print0 | xargs -0 rm -f",
+        "rm -f $(git ls-files -o)",
+        "t=$(mktemp -d); touch \"$t/x\"; rm -r \"$t\"",
+        "env rm -f $(cat list)",
+        "sh -c 'rm -f \"$1\"' _ \"$(cat list)\"",
+    ] {
+        assert!(is_left_to_the_kernel(&policy, command), "{command}");
+    }
+    all_denied(&policy, &["rm -f $(git ls-files -o)", "find . | xargs rm -f", "echo \"$(cat x)\""]);
+}
+
+#[test]
+fn what_the_kernel_does_not_see_stays_refused() {
+    let policy = deny("rm -rf,sudo,git push,kill -9,pip install,echo -e,/^unset .*x/");
+    for command in [
+        "rm -rf x",
+        "$(cat tool) x",
+        "eval \"$(cat x)\"",
+        "sh -c \"$(cat x)\"",
+        "kill $(cat pid)",
+        "command kill $(cat pid)",
+        "unset $(cat names)",
+        "echo $(cat words)",
+        "python3 -m pip $(cat words)",
+        "ssh host rm -f '$(cat list)'",
+        "ssh host 'rm -f $(cat list)'",
+        "busybox rm -f $(cat list)",
+    ] {
+        assert!(!is_left_to_the_kernel(&policy, command), "{command}");
+    }
+}
