@@ -94,8 +94,8 @@ impl fmt::Display for Denial {
             }
             Why::MayBeDenied { rule, by: Suspect::Option } => write!(
                 f,
-                "is only known at run time (a word may be an option that the rule `{rule}` denies); put -- or ./ before \
-                 the word"
+                "is only known at run time (a word may be an option that the rule `{rule}` denies); put -- or ./ \
+                 before the word"
             ),
             Why::MayBeDenied { rule, by: Suspect::Other } => write!(
                 f,

@@ -199,7 +199,24 @@ impl Rule {
 
     /// Whether it denies what is about to be executed.
     pub fn denies(&self, call: &ExactCall) -> bool {
-        self.matches(&call.name, &call.words) == Match::Yes
+        self.matches(&call.name, &call.words) == Match::Yes || self.denies_corrected(call)
+    }
+
+    /// Whether it denies what git may make of a mistyped sub-command. Before it runs, the sub-command counts as somebody's
+    /// alias.
+    fn denies_corrected(&self, call: &ExactCall) -> bool {
+        let Kind::Words { base, rest, .. } = &self.kind else { return false };
+        let wanted = rest.iter().find(|word| !word.starts_with('-'));
+        let Some(wanted) = wanted.filter(|_| base == "git" && call.name.base == "git") else {
+            return false;
+        };
+        let words = &call.words[1..];
+        let Some([sub, after @ ..]) = subcommands::after_global_options("git", words) else {
+            return false;
+        };
+        let corrected = || Word::known(wanted, sub.span.clone());
+        sub.literal().is_some_and(|sub| subcommands::is_mistyped(&sub, wanted))
+            && covers(rest, "git", &[&[corrected()], after].concat()) == Match::Yes
     }
 
     /// Whether a text in another language, such as a program for an interpreter, contains the name.

@@ -3,6 +3,7 @@
 
 mod support;
 
+use mcpz_policy::{ExactCall, Rule};
 use support::{all_allowed, all_denied, deny};
 
 #[test]
@@ -70,19 +71,20 @@ fn a_plugin_is_a_sub_command_of_its_program() {
 
 #[test]
 fn git_runs_the_command_that_was_probably_meant() {
-    all_denied(
-        &deny("git push,git rm"),
-        &["git pussh origin", "git puhs", "git psuh", "git -C w pusj", "git rmm x"],
-    );
-    all_allowed(
-        &deny("git push,git rm"),
-        &[
-            "git pull",
-            "git st",
-            "git co main",
-            "git lfs push",
-            "git br",
-            "git sparse-checkout list",
-        ],
-    );
+    let denies = |rule: &str, words: &str| {
+        let (rule, call) = (Rule::new(rule).unwrap(), ExactCall::new("git", words.split(' ')));
+        rule.denies(&call)
+    };
+    for words in ["pussh origin", "puhs", "psuh", "-C w pusj", "pushx"] {
+        assert!(denies("git push", words), "{words}");
+    }
+    assert!(denies("git rm", "rmm x") && denies("git push --force", "puhs --force"));
+    assert!(!denies("git push --force", "puhs"));
+    let others = ["pull", "st", "co main", "lfs push", "br", "sparse-checkout list"];
+    for words in others {
+        assert!(!denies("git push", words) && !denies("git rm", words), "{words}");
+        all_allowed(&deny("git push,git rm"), &[&format!("git {words}")]);
+    }
+    // Before it runs, it counts as an alias.
+    all_allowed(&deny("git push,git rm"), &["git pushx", "git pussh"]);
 }

@@ -63,6 +63,7 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
         }
         None => vec![],
     };
+    let all = letters.clone();
     let (option, wanted_value) = assigned(wanted);
     let (mut unknown, mut ended) = (false, false);
     for (at, word) in words.iter().enumerate() {
@@ -73,7 +74,13 @@ fn has_option(wanted: &str, program: &str, words: &[Word]) -> Match {
             continue;
         };
         if text == "--" {
-            if subcommands::ends_options(program, at.checked_sub(1).map(|at| &words[at])) {
+            let before = at.checked_sub(1).map(|at| &words[at]);
+            // The letters of the rule itself take no value.
+            let is_wanted = before.and_then(Word::text).is_some_and(|before| {
+                let given = before.trim_start_matches('-').to_lowercase();
+                given.chars().all(|letter| all.contains(&letter))
+            });
+            if is_wanted || subcommands::ends_options(program, before) {
                 break;
             }
             // Most likely the options end here. What is an option for sure still counts.
@@ -150,8 +157,7 @@ fn has_subcommands(wanted: &[&String], program: &str, words: &[Word]) -> Match {
             }
             if !text.starts_with('-') || text == "-" {
                 let names = subcommands::all_names(program, &text, &wanted.to_lowercase());
-                let mistyped = || nth == 0 && subcommands::is_mistyped(program, &text, wanted);
-                if (place.is_outside() && (names.iter().any(|name| matches(name)) || mistyped()))
+                if (place.is_outside() && names.iter().any(|name| matches(name)))
                     || place.names(program, &text).any(matches)
                 {
                     next[at + 1] = Place::OUTSIDE;

@@ -37,10 +37,9 @@ const EXTENSIONS: Names =
 
 /// Whether git may take a word for a sub-command that is spelled like it: with `help.autocorrect`, git runs the command
 /// that was probably meant. The setting may be anywhere.
-pub fn is_mistyped(program: &str, given: &str, wanted: &str) -> bool {
+pub fn is_mistyped(given: &str, wanted: &str) -> bool {
     let most = if wanted.len() < 4 { 1 } else { 2 };
-    program == "git"
-        && !OWN.has(given)
+    !OWN.has(given)
         && !EXTENSIONS.has(given)
         && given.len().abs_diff(wanted.len()) <= most
         && distance(given.as_bytes(), wanted.as_bytes()) <= most
