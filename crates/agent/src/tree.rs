@@ -13,7 +13,7 @@ use rustix::process::{
 };
 
 use crate::cgroup;
-pub use stat::{ProcessStat, State, machine_threads_low_bits, peak_rss_bytes, read_stat};
+pub use stat::{Layout, ProcessStat, State, machine_threads_low_bits, peak_rss_bytes, read_stat};
 use stat::{listed_children, machine_threads, processes};
 
 /// How long `kill_and_reap_all` tries.

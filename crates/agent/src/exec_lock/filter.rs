@@ -6,6 +6,9 @@
 //!
 //! Calls of another architecture, such as the 32-bit calls of x86, are refused: their arguments are laid out
 //! differently, and no program that is built for this machine makes them.
+//!
+//! `prctl(PR_SET_MM)` is refused as well. It changes what `/proc` says about a process's memory and its executable, by
+//! which the keeper knows processes. Only programs that save and restore others use it.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -15,6 +18,7 @@ use libc::{c_long, c_ulong, sock_filter, sock_fprog};
 /// Where the kernel's description of a call (`seccomp_data`) has what.
 const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
+const FIRST_ARGUMENT: u32 = 16;
 const FOURTH_ARGUMENT: u32 = 16 + 3 * 8;
 
 /// This architecture, as the kernel's audit code calls it.
@@ -31,6 +35,9 @@ const X32: u32 = 1 << 30;
 /// The numbers of `execve` and `execveat` in the 32-bit calls, of x86 and of Arm.
 const EXECVE_32: u32 = 11;
 const EXECVEAT_32: [u32; 2] = [358, 387];
+
+/// The number of `prctl` in both.
+const PRCTL_32: u32 = 172;
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
@@ -95,27 +102,33 @@ fn answer_on_same_processor(listener: &OwnedFd) {
 }
 
 /// The filter, from the top: jumps count the instructions to skip.
-fn program(token: u64) -> [sock_filter; 17] {
+fn program(token: u64) -> [sock_filter; 21] {
     let execve = number(libc::SYS_execve);
     let execveat = number(libc::SYS_execveat);
+    let prctl = number(libc::SYS_prctl);
     [
         step(LOAD, ARCHITECTURE),
-        jump(IF_EQUAL, NATIVE, 4, 0),
+        jump(IF_EQUAL, NATIVE, 5, 0),
         // Another architecture.
         step(LOAD, NUMBER),
-        jump(IF_EQUAL, EXECVE_32, 12, 0),
-        jump(IF_EQUAL, EXECVEAT_32[0], 11, 0),
-        jump(IF_EQUAL, EXECVEAT_32[1], 10, 8),
+        jump(IF_EQUAL, EXECVE_32, 16, 0),
+        jump(IF_EQUAL, EXECVEAT_32[0], 15, 0),
+        jump(IF_EQUAL, EXECVEAT_32[1], 14, 0),
+        jump(IF_EQUAL, PRCTL_32, 9, 11),
         // This architecture.
         step(LOAD, NUMBER),
-        jump(IF_EQUAL, execve, 2, 0),
-        jump(IF_EQUAL, execveat, 6, 0),
-        jump(IF_AT_LEAST, X32, 6, 4),
+        jump(IF_EQUAL, execve, 3, 0),
+        jump(IF_EQUAL, execveat, 9, 0),
+        jump(IF_EQUAL, prctl, 5, 0),
+        jump(IF_AT_LEAST, X32, 8, 6),
         // execve: both halves of the token.
         step(LOAD, FOURTH_ARGUMENT + LOW),
-        jump(IF_EQUAL, token as u32, 0, 3),
+        jump(IF_EQUAL, token as u32, 0, 5),
         step(LOAD, FOURTH_ARGUMENT + HIGH),
-        jump(IF_EQUAL, (token >> 32) as u32, 0, 1),
+        jump(IF_EQUAL, (token >> 32) as u32, 2, 3),
+        // prctl: the option, of which the kernel takes the lower half.
+        step(LOAD, FIRST_ARGUMENT + LOW),
+        jump(IF_EQUAL, libc::PR_SET_MM as u32, 2, 0),
         step(RETURN, libc::SECCOMP_RET_ALLOW),
         step(RETURN, libc::SECCOMP_RET_USER_NOTIF),
         step(RETURN, REFUSE),

@@ -1,63 +1,101 @@
 //! Which program each process of a run is, for the rules: the one it executed last.
 //!
-//! A process that was forked is what its parent is. The kernel does not tell us of forks, so that is found out when the
-//! process wants to execute something: by its parent, or, if that is gone or has executed something else meanwhile, by
-//! its command line, which a fork does not change. What cannot be found out gets the least rights of all candidates.
+//! A process is known by its image: its executable, and where the kernel has put the parts of its memory. The kernel
+//! chooses the places at random for every program that is executed, a fork keeps them, and the filter sees to it that
+//! nothing else changes them. So a fork is what its parent was when it forked, whatever either became since, and a call
+//! that was permitted but failed has changed nothing.
 //!
-//! An `execve` that was permitted can still fail. So a process counts as its new program only once `/proc` agrees.
+//!     image known? ─▶ it is that program
+//!        │ no
+//!     its own call was permitted? ─▶ it is what it then executed, if the image is not the one from before
+//!        │ no
+//!     the parent has the same image? ─▶ it is what the parent is
+//!        │ no
+//!     its parents have ended: it gets the least rights of all programs that it may be
+//!
+//! What a process can write itself, such as its command line, proves nothing. Only shells cannot write it.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::Path;
 
 use super::rules::Standing;
-use super::target::{FileId, executable_of};
-use crate::tree::{self, ProcessStat};
+use super::target::{FileId, base_name, executable_of};
+use crate::tree::{self, Layout, ProcessStat};
 
 /// How many processes are remembered before those that have ended are forgotten.
 const MAX_KNOWN: usize = 4096;
 
-/// How many different command lines are remembered. Processes of others get the least rights.
+/// How many images are remembered before those that were not needed for long are forgotten.
+const MAX_IMAGES: usize = 8192;
+
+/// How many different command lines of shells are remembered. Others get the least rights.
 const MAX_COMMAND_LINES: usize = 4096;
+
+/// How many executables the calls of one process may lead to while none of them has succeeded.
+const MAX_NEXT: usize = 16;
 
 /// How much of a command line is compared.
 const COMPARED_ARGUMENTS: usize = 64;
 const COMPARED_BYTES: usize = 1024;
 
+/// Shells that cannot write to a place in a file, and so not to their own memory.
+const SHELLS: [&str; 2] = ["bash", "dash"];
+
 /// The processes of one run.
+#[derive(Default)]
 pub struct Processes {
-    known: HashMap<i32, Known>,
-    /// By the command lines of programs that were executed: what their processes were.
-    by_command_line: HashMap<u64, Standing>,
+    images: Images,
+    /// Calls that were permitted, by process.
+    permitted: HashMap<i32, Permitted>,
+    /// The most that may be there before ended processes are forgotten.
     limit: usize,
+    /// By executable: the least that its processes may.
+    by_executable: HashMap<FileId, Standing>,
+    /// The same by executable and command line.
+    by_command_line: HashMap<(FileId, u64), Standing>,
 }
 
-struct Known {
-    started: u64,
-    /// What it was executed as, and what it was before.
-    now: Executed,
-    before: Option<Executed>,
+/// A program in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Image {
+    executable: FileId,
+    layout: Layout,
 }
 
+/// What a program was executed as.
 #[derive(Clone)]
 struct Executed {
     standing: Standing,
-    executable: FileId,
     /// The program that `env` may execute next, because the script that was executed says so.
     env_program: Option<String>,
-    /// A hash of its command line.
-    command_line: Option<u64>,
+}
+
+/// Calls of one process, of which at most one has succeeded.
+struct Permitted {
+    started: u64,
+    before: Image,
+    /// By executable.
+    next: HashMap<FileId, Executed>,
+}
+
+/// Images that were seen, and when each was last needed, as a number that grows.
+#[derive(Default)]
+struct Images {
+    known: HashMap<Image, (Executed, u64)>,
+    now: u64,
 }
 
 /// A process that wants to execute something.
 pub struct Caller {
     pub process: i32,
     started: u64,
+    image: Option<Image>,
     pub standing: Standing,
     /// The program that it is to execute as the interpreter of its script, if it is `env`.
     pub env_program: Option<String>,
-    executable: Option<FileId>,
 }
 
 /// What a process becomes if its call succeeds.
@@ -69,20 +107,13 @@ pub struct Next<'a> {
     pub command_line: &'a [Vec<u8>],
 }
 
-impl Default for Processes {
-    fn default() -> Self {
-        Self { known: HashMap::new(), by_command_line: HashMap::new(), limit: MAX_KNOWN }
-    }
-}
-
 impl Processes {
     /// Takes note of the run's first process.
     pub fn add_first(&mut self, process: i32, standing: Standing, command_line: &[Vec<u8>]) {
-        self.note_command_line(hash(command_line.iter().map(Vec::as_slice)), &standing);
         let Some((stat, _)) = tree::read_stat(process) else { return };
-        let Some(executable) = executable_of(process) else { return };
-        let now = Executed { standing, executable, env_program: None, command_line: None };
-        self.known.insert(process, Known { started: stat.started, now, before: None });
+        let Some(image) = Image::of(&stat) else { return };
+        self.note_program(image.executable, command_line, &standing);
+        self.images.add(image, Executed { standing, env_program: None });
     }
 
     /// The process of a thread, and what it is.
@@ -95,84 +126,139 @@ impl Processes {
                 (process, tree::read_stat(process)?.0)
             }
         };
-        let executable = executable_of(process);
-        let executed = self.executed(&stat, executable, 0);
-        let (standing, env_program) = match executed {
-            Some(executed) => (executed.standing, executed.env_program),
-            None => {
-                let standing = self.by_command_line.get(&command_line(process)).cloned();
-                (standing.unwrap_or(Standing::LEAST), None)
+        let image = Image::of(&stat);
+        let executed = match image {
+            Some(image) => {
+                let found = self.executed(&stat, image, 0);
+                let executed = found.unwrap_or_else(|| self.orphan(process, image.executable));
+                self.images.add(image, executed)
             }
+            None => Executed { standing: Standing::LEAST, env_program: None },
         };
-        Some(Caller { process, started: stat.started, standing, env_program, executable })
+        let Executed { standing, env_program } = executed;
+        Some(Caller { process, started: stat.started, image, standing, env_program })
     }
 
     /// Takes note of a call that is about to be permitted.
     pub fn note(&mut self, caller: Caller, next: Next<'_>) {
         let Next { standing, executable, env_program, command_line } = next;
-        let line = hash(command_line.iter().map(Vec::as_slice));
-        self.note_command_line(line, &standing);
-        let before = caller.executable.map(|executable| Executed {
-            standing: caller.standing,
-            executable,
-            env_program: caller.env_program,
-            command_line: None,
-        });
-        let now = Executed { standing, executable, env_program, command_line: Some(line) };
-        if self.known.len() >= self.limit {
+        self.note_program(executable, command_line, &standing);
+        let Some(before) = caller.image else { return };
+        if self.permitted.len() >= self.limit.max(MAX_KNOWN) {
             self.forget_ended();
         }
-        self.known.insert(caller.process, Known { started: caller.started, now, before });
-    }
-
-    /// What a process is, if it or one of its living ancestors is known and still runs the same program.
-    fn executed(
-        &self,
-        stat: &ProcessStat,
-        executable: Option<FileId>,
-        depth: usize,
-    ) -> Option<Executed> {
-        const MAX_DEPTH: usize = 64;
-        let executable = executable?;
-        match self.known.get(&stat.pid).filter(|known| known.started == stat.started) {
-            Some(known) if known.now.executable == executable => {
-                let same = known.before.as_ref().filter(|before| before.executable == executable);
-                // Both are the same file, such as a shell, so only the command line can tell.
-                let failed =
-                    same.filter(|_| known.now.command_line != Some(command_line(stat.pid)));
-                Some(failed.unwrap_or(&known.now).clone())
-            }
-            Some(known) => known.before.clone().filter(|before| before.executable == executable),
-            None if depth < MAX_DEPTH && stat.parent != std::process::id() as i32 => {
-                let (parent, _) = tree::read_stat(stat.parent)?;
-                if executable_of(parent.pid)? != executable {
-                    return None;
-                }
-                self.executed(&parent, Some(executable), depth + 1)
-            }
-            None => None,
+        let new = || Permitted { started: caller.started, before, next: HashMap::new() };
+        let permitted = self.permitted.entry(caller.process).or_insert_with(new);
+        if (permitted.started, permitted.before) != (caller.started, before) {
+            *permitted = new();
+        }
+        let is_full = permitted.next.len() >= MAX_NEXT;
+        let executed = Executed { standing, env_program };
+        match permitted.next.entry(executable) {
+            Entry::Occupied(mut known) => known.get_mut().lessen(&executed),
+            Entry::Vacant(_) if is_full => {}
+            Entry::Vacant(vacant) => drop(vacant.insert(executed)),
         }
     }
 
-    fn note_command_line(&mut self, line: u64, standing: &Standing) {
+    /// What a process is, if its image is known, or it or a living ancestor with the same image has executed it.
+    fn executed(&mut self, stat: &ProcessStat, image: Image, depth: usize) -> Option<Executed> {
+        const MAX_DEPTH: usize = 64;
+        if let Some(known) = self.images.find(image) {
+            return Some(known);
+        }
+        let permitted = self.permitted.get(&stat.pid).filter(|it| it.started == stat.started);
+        if let Some(Permitted { before, next, .. }) = permitted {
+            return next.get(&image.executable).filter(|_| *before != image).cloned();
+        }
+        if depth >= MAX_DEPTH || stat.parent == std::process::id() as i32 {
+            return None;
+        }
+        let (parent, _) = tree::read_stat(stat.parent)?;
+        let same = Image::of(&parent).is_some_and(|its| its == image);
+        if same { self.executed(&parent, image, depth + 1) } else { None }
+    }
+
+    /// What a process is whose parents have ended before they executed anything.
+    fn orphan(&self, process: i32, executable: FileId) -> Executed {
+        let by_line = || self.by_command_line.get(&(executable, command_line(process)));
+        let standing = match is_shell(process) {
+            true => by_line(),
+            false => self.by_executable.get(&executable),
+        };
+        let standing = standing.cloned().unwrap_or(Standing::LEAST);
+        Executed { standing, env_program: None }
+    }
+
+    fn note_program(&mut self, executable: FileId, command_line: &[Vec<u8>], standing: &Standing) {
+        lessen(self.by_executable.entry(executable), standing);
+        let line = (executable, hash(command_line.iter().map(Vec::as_slice)));
         let is_full = self.by_command_line.len() >= MAX_COMMAND_LINES;
         match self.by_command_line.entry(line) {
-            Entry::Occupied(mut known) => {
-                let least = known.get().clone().least(standing);
-                known.insert(least);
-            }
             Entry::Vacant(_) if is_full => {}
-            Entry::Vacant(vacant) => drop(vacant.insert(standing.clone())),
+            entry => lessen(entry, standing),
         }
     }
 
     /// Forgets processes that have ended. If that does not help, allows for more.
     fn forget_ended(&mut self) {
-        self.known.retain(|process, known| {
-            tree::read_stat(*process).is_some_and(|(stat, _)| stat.started == known.started)
+        self.permitted.retain(|process, permitted| {
+            tree::read_stat(*process).is_some_and(|(stat, _)| stat.started == permitted.started)
         });
-        self.limit = MAX_KNOWN.max(self.known.len() * 2);
+        self.limit = self.permitted.len() * 2;
     }
+}
+
+impl Image {
+    fn of(stat: &ProcessStat) -> Option<Self> {
+        Some(Self { executable: executable_of(stat.pid)?, layout: stat.layout? })
+    }
+}
+
+impl Executed {
+    /// Makes it what both may be.
+    fn lessen(&mut self, other: &Self) {
+        self.standing = self.standing.clone().least(&other.standing);
+        if self.env_program != other.env_program {
+            self.env_program = None;
+        }
+    }
+}
+
+impl Images {
+    fn find(&mut self, image: Image) -> Option<Executed> {
+        self.now += 1;
+        let (executed, used) = self.known.get_mut(&image)?;
+        *used = self.now;
+        Some(executed.clone())
+    }
+
+    /// Adds an image, unless it is there already, and returns what it is.
+    fn add(&mut self, image: Image, executed: Executed) -> Executed {
+        if let Some(known) = self.find(image) {
+            return known;
+        }
+        if self.known.len() >= MAX_IMAGES {
+            let mut used: Vec<_> = self.known.values().map(|(_, used)| *used).collect();
+            let (_, middle, _) = used.select_nth_unstable(MAX_IMAGES / 2);
+            let middle = *middle;
+            self.known.retain(|_, (_, used)| *used > middle);
+        }
+        self.known.insert(image, (executed.clone(), self.now));
+        executed
+    }
+}
+
+fn lessen<K>(entry: Entry<'_, K, Standing>, standing: &Standing) {
+    let least = |known: &mut Standing| *known = known.clone().least(standing);
+    entry.and_modify(least).or_insert_with(|| standing.clone());
+}
+
+/// Whether a process runs a shell that cannot change its own command line.
+fn is_shell(process: i32) -> bool {
+    let Ok(path) = fs::read_link(format!("/proc/{process}/exe")) else { return false };
+    let folders = ["/bin", "/usr/bin"].map(Path::new);
+    SHELLS.contains(&base_name(&path)) && path.parent().is_some_and(|it| folders.contains(&it))
 }
 
 /// A hash of a process's command line.

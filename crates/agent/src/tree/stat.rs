@@ -20,7 +20,14 @@ pub struct ProcessStat {
     pub ticks: u64,
     /// When it was started, in clock ticks since boot.
     pub started: u64,
+    /// `None` if we may not know it.
+    pub layout: Option<Layout>,
 }
+
+/// Where the parts of a process's memory begin: its code, heap, stack and arguments. The kernel chooses them at random
+/// when a program is executed, and a fork keeps them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Layout([u64; 4]);
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum State {
@@ -114,7 +121,27 @@ fn parse(pid: i32, stat: &[u8]) -> Option<ProcessStat> {
         "D" => State::Uninterruptible,
         _ => State::Alive,
     };
-    Some(ProcessStat { pid, parent, group, session, has_terminal, state, threads, ticks, started })
+    let layout = layout(number);
+    Some(ProcessStat {
+        pid,
+        parent,
+        group,
+        session,
+        has_terminal,
+        state,
+        threads,
+        ticks,
+        started,
+        layout,
+    })
+}
+
+/// The layout in the fields after the start time.
+fn layout(mut number: impl FnMut(usize) -> Option<u64>) -> Option<Layout> {
+    let (code, stack) = (number(3)?, number(1)?);
+    let (heap, arguments) = (number(18)?, number(0)?);
+    // Where we may not know them, all are 0 or 1.
+    (stack > 1).then_some(Layout([code, stack, heap, arguments]))
 }
 
 #[cfg(test)]

@@ -1,0 +1,194 @@
+//! A process may execute what the program may that it really is, whatever it, its parent or its command line became.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use serde_json::Value;
+use support::sandbox::warnings;
+use support::{Server, audit, wait_until};
+use tempfile::TempDir;
+
+/// The beginning of every program here, which may not execute anything by itself, while `python3` may.
+const BEGINNING: &str = r#"#!/usr/bin/python3
+import ctypes, os, sys, time
+libc = ctypes.CDLL(None, use_errno=True)
+free = os.path.join(os.path.dirname(os.path.abspath(__file__)), "free.py")
+
+def until(holds):
+    while not holds():
+        time.sleep(0.01)
+
+def line(process):
+    return open("/proc/%d/cmdline" % process, "rb").read()
+
+def attempt():
+    try:
+        os.execv("/usr/bin/id", ["id"])
+    except OSError as error:
+        print("refused", error.errno, flush=True)
+    os._exit(0)
+
+# A command line that is as long as that of this program.
+others = ["python3", "--version", "x" * (len(line(os.getpid())) - len("python3 --version ") - 1)]
+
+def take_line_of_others():
+    start = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[45]
+    with open("/proc/self/mem", "r+b", 0) as memory:
+        memory.seek(int(start))
+        memory.write("\0".join(others).encode())
+
+# What holds the other end lives for as long as someone can still try.
+end, alive = os.pipe()
+os.set_inheritable(end, True)
+"#;
+
+/// A program that may execute anything, and waits for the end of the descriptor in its argument.
+const FREE: &str = "import os, sys\nos.read(int(sys.argv[1]), 1)\n";
+
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(support::state());
+        place.file("free.py", FREE);
+        place
+    }
+
+    fn file(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn server(&self, allow: &[&str]) -> Server {
+        audit::start(&self.0, &format!("[policy]\nallow = {allow:?}\n"))
+    }
+
+    /// Runs a program that may execute nothing but Python, which may execute anything.
+    fn run(&self, program: &str) -> Value {
+        let tool = self.file("tool", &format!("{BEGINNING}{program}"));
+        let tool = tool.display().to_string();
+        let mut server = self.server(&[&tool, "python3"]);
+        server.run(&format!("{tool}; python3 --version > /dev/null"))
+    }
+}
+
+fn is_refused(reply: &Value) {
+    assert_eq!(reply["output"], "refused 13\n", "{reply}");
+    assert!(warnings(reply).contains("was not allowed to execute `/usr/bin/id`"), "{reply}");
+}
+
+#[test]
+fn a_child_does_not_become_what_its_parent_executes_later() {
+    is_refused(&Place::new().run(
+        r#"
+if os.fork() == 0:
+    os.close(end)
+    until(lambda: b"free.py" in line(os.getppid()))
+    attempt()
+os.execv("/usr/bin/python3", ["python3", free, str(end)])
+"#,
+    ));
+}
+
+#[test]
+fn an_orphan_does_not_become_what_adopts_it() {
+    is_refused(&Place::new().run(
+        r#"
+first = os.getpid()
+libc.prctl(36, 1, 0, 0, 0)
+if os.fork() == 0:
+    os.close(end)
+    until(lambda: b"free.py" in line(first))
+    if os.fork() == 0:
+        until(lambda: os.getppid() == first)
+        attempt()
+    os._exit(0)
+os.execv("/usr/bin/python3", ["python3", free, str(end)])
+"#,
+    ));
+}
+
+#[test]
+fn a_command_line_that_a_process_writes_itself_gains_nothing() {
+    let program = r#"
+sys.stdout.flush()
+if os.fork() == 0:
+    os.dup2(os.open("/dev/null", os.O_WRONLY), 1)
+    os.execv("/usr/bin/python3", others)
+os.wait()
+take_line_of_others()
+if os.fork() == 0:
+    os.close(end)
+    first = os.getpid()
+    if os.fork() == 0:
+        until(lambda: os.getppid() != first)
+        attempt()
+    os._exit(0)
+os.close(alive)
+os.read(end, 1)
+"#;
+    is_refused(&Place::new().run(program));
+}
+
+#[test]
+fn a_call_that_fails_gains_nothing_even_if_the_command_line_says_that_it_has_succeeded() {
+    let program = r#"
+try:
+    os.execve("/usr/bin/python3", others, {"A": "x" * 200000})
+except OSError:
+    pass
+take_line_of_others()
+attempt()
+"#;
+    is_refused(&Place::new().run(program));
+}
+
+#[test]
+fn a_process_cannot_change_what_the_kernel_says_about_its_memory() {
+    let program = r#"
+for option in range(1, 16):
+    ctypes.set_errno(0)
+    libc.prctl(35, option, 0, 0, 0)
+    if ctypes.get_errno() != 13:
+        print("changed", option, ctypes.get_errno())
+attempt()
+"#;
+    is_refused(&Place::new().run(program));
+}
+
+#[test]
+fn what_a_build_tool_leaves_running_may_still_run_whatever_the_tool_may() {
+    let place = Place::new();
+    let daemon = r#"import os, sys
+if os.fork() == 0:
+    first = os.getpid()
+    if os.fork() == 0:
+        while os.getppid() == first: pass
+        os.execv("/bin/sh", ["sh", "-c", "id -u > " + sys.argv[1]])
+    os._exit(0)
+"#;
+    let daemon = place.file("daemon.py", daemon);
+    let results = ["one", "two", "three"].map(|name| place.0.path().join(name));
+    let [one, two, three] = results.each_ref().map(|path| path.display());
+    let makefile = format!(
+        "all:\n\t@sh -c '(while [ -d /proc/$$$$ ]; do :; done; id -u > {one}; id -g >> {one}) &'\n\
+         \t@id -u > {two} &\n\t@python3 {} {three}\n",
+        daemon.display()
+    );
+    place.file("Makefile", &makefile);
+    let mut server = place.server(&["make", "sh"]);
+    // Two shells with the same file: this one may run nothing else, those of make may run anything.
+    let reply = server.run(&format!("sh -c 'make -C {}; true'", place.0.path().display()));
+    assert_eq!(warnings(&reply), "", "{reply}");
+    for path in results {
+        wait_until("what was left running has executed it", || {
+            std::fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'))
+        });
+    }
+}
