@@ -39,7 +39,7 @@ const NEEDS: &[Need] = &[
         ],
         executes: Names(
             "git git-lfs git-upload-pack git-receive-pack git-upload-archive ssh man gettext envsubst gpg gpg2 less \
-             more pager editor sensible-editor vi vim nano uname sed basename dirname cat",
+             more pager editor sensible-editor vi vim nano true false uname sed sort basename dirname cat",
         ),
     },
     need("gh hub glab tig", "git ssh less more pager gpg"),
@@ -49,7 +49,7 @@ const NEEDS: &[Need] = &[
         ),
         parts: &["/usr/lib/gcc/*", "/usr/libexec/gcc/*", "/usr/local/lib/gcc/*", "/usr/lib/llvm-*"],
         executes: Names(
-            "as ld ld.bfd ld.gold ld.lld ld.mold mold lld collect2 cc1 cc1plus lto1 gcc-ar gcc-nm",
+            "gcc cc clang as ld ld.bfd ld.gold ld.lld ld.mold mold lld collect2 cc1 cc1plus lto1 gcc-ar gcc-nm",
         ),
     },
     need(
@@ -62,10 +62,11 @@ const NEEDS: &[Need] = &[
         "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma lzip lzop zstd unzstd compress uncompress pigz pbzip2 pxz \
          pixz lz4 zstdmt pzstd brotli",
     ),
-    need("egrep fgrep", "grep"),
+    need("egrep fgrep rgrep", "grep"),
     need("sort", "gzip bzip2 xz zstd lz4 lzop"),
     need("zipgrep", "sed unzip egrep grep"),
-    need("gunzip zcat uncompress gzexe", "gzip"),
+    need("gunzip zcat uncompress", "gzip"),
+    need("gzexe", "gzip sed dirname basename mktemp rm cat cp mv ln chmod tail expr sleep"),
     need("zgrep zegrep zfgrep", "zgrep gzip grep egrep fgrep sed cat mktemp"),
     need("zdiff zcmp", "gzip cmp diff mktemp cat"),
     need("zless zmore", "less more gzip"),
@@ -74,14 +75,16 @@ const NEEDS: &[Need] = &[
         "bzip2 bzgrep grep egrep fgrep cmp diff less more mktemp sed",
     ),
     need(
-        "xzgrep xzegrep xzfgrep xzdiff xzcmp xzless xzmore",
+        "xzgrep xzegrep xzfgrep xzdiff xzcmp xzless xzmore \
+         lzgrep lzegrep lzfgrep lzdiff lzcmp lzless lzmore",
         "xz xzgrep grep egrep fgrep cmp diff less more mktemp sed cat",
     ),
+    need("zstdgrep zstdless", "zstdcat zstd grep less"),
     Need {
         programs: Names("man apropos whatis mandb"),
         parts: &["/usr/lib/man-db/*", "/usr/libexec/man-db/*"],
         executes: Names(
-            "man groff nroff troff grotty tbl eqn pic refer preconv col locale less more pager gzip \
+            "man apropos whatis groff nroff troff grotty tbl eqn pic refer preconv col locale less more pager gzip \
              zcat xz bzip2 zstd",
         ),
     },
@@ -89,12 +92,15 @@ const NEEDS: &[Need] = &[
         "groff nroff",
         "groff troff grotty tbl eqn pic refer soelim preconv grops grodvi grohtml locale",
     ),
-    need("scp sftp rsync ssh-copy-id mosh autossh", "ssh"),
+    need("scp sftp rsync mosh autossh", "ssh"),
+    need("ssh-copy-id", "ssh sftp ssh-add ls sed head tr grep cat mktemp mkdir rm chmod dirname"),
     need("ssh ssh-add ssh-agent", "ssh ssh-keysign ssh-sk-helper ssh-pkcs11-helper ssh-askpass"),
     Need {
         programs: Names("gpg gpg2 gpgv gpgsm gpg-connect-agent gpgconf"),
         parts: &["/usr/lib/gnupg/*", "/usr/lib/gnupg2/*", "/usr/libexec/gnupg/*"],
-        executes: Names("gpg-agent dirmngr keyboxd scdaemon pinentry*"),
+        executes: Names(
+            "gpg gpgsm gpgconf gpg-connect-agent gpg-agent dirmngr keyboxd scdaemon pinentry*",
+        ),
     },
     Need {
         programs: Names("docker podman nerdctl"),
@@ -119,7 +125,28 @@ const NEEDS: &[Need] = &[
         "systemctl journalctl loginctl machinectl timedatectl hostnamectl",
         "less more pager systemd-tty-ask-password-agent",
     ),
-    need("psql mysql mariadb", PAGERS),
+    need("mysql mariadb", PAGERS),
+    // Debian's find the version to run.
+    need(
+        "psql pg_dump pg_dumpall pg_restore pg_isready pgbench createdb dropdb createuser dropuser vacuumdb reindexdb \
+         clusterdb pg_basebackup",
+        "/usr/lib/postgresql/*/bin/* less more pager",
+    ),
+    need("yq", "jq"),
+    need("gcloud gsutil bq", "python3 dirname readlink uname which ssh"),
+    need("ctags", "sort"),
+    need("lsb_release", "getopt cut tr cat"),
+    need(
+        "lesspipe lessfile",
+        "basename dirname mktemp tr sed grep file tar gzip bzip2 xz zstd unzip",
+    ),
+    Need {
+        programs: Names("msginit"),
+        parts: &["/usr/lib/*/gettext/*", "/usr/lib/gettext/*", "/usr/libexec/gettext/*"],
+        executes: Names("sed cat tr head grep cut awk dirname basename hostname"),
+    },
+    need("gcore", "dirname basename gdb"),
+    need("fakeroot", "getopt cut sed cat kill faked faked-*"),
     need("ldd", "/lib/ld-* /lib64/ld-* /usr/lib/*/ld-* cat"),
     Need {
         programs: Names("valgrind"),
