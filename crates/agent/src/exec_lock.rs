@@ -151,7 +151,7 @@ impl ExecLock {
         };
         match self.earlier.take().filter(is_same) {
             Some(mut prepared) => {
-                prepared.rules.replace_allowed(rules.allowed);
+                prepared.rules.replace_allowed(rules);
                 prepared
             }
             None => Prepared::new(rules, path),

@@ -1,5 +1,7 @@
 //! What the programs of a run may execute, as the server tells its keeper.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// The rules of one run.
@@ -9,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct ExecRules {
     /// The programs that may be executed. `None` means all that are not denied.
     pub allowed: Option<Vec<AllowedProgram>>,
+    /// The `PATH` in whose folders allowed programs are: the server's, whatever the run sets.
+    pub path: Vec<u8>,
     /// The policy's deny rules. No process of the run may execute what they deny.
     pub denied: Vec<String>,
 }
@@ -18,6 +22,8 @@ pub struct ExecRules {
 pub struct AllowedProgram {
     /// The name or path that a process executes it by, if it is `named`. Otherwise a pattern for that.
     pub name: String,
+    /// The files that it may be, if it is named by a relative path. That path may then be any.
+    pub files: Vec<PathBuf>,
     /// Whether every process of the run may execute it, or only programs that need it.
     pub named: bool,
     /// The arguments that it may be executed with. `None` means any.
@@ -27,11 +33,14 @@ pub struct AllowedProgram {
 }
 
 /// Arguments of a program, without its name.
+pub type Arguments = Vec<Argument>;
+
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Arguments {
-    pub words: Vec<String>,
-    /// Whether others may follow.
-    pub open: bool,
+pub enum Argument {
+    Known(String),
+    Any,
+    /// Any number of them.
+    Many,
 }
 
 /// What a program may execute.

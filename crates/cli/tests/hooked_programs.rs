@@ -81,12 +81,13 @@ fn rules(program: &Path) -> Option<ExecRules> {
     let [known] = allowed.as_slice() else { return None };
     let rule = AllowedProgram {
         name: known.name.clone(),
+        files: Vec::new(),
         named: true,
         arguments: None,
         may_run: MayRun::Only(Vec::new()),
     };
     (known.may_run == nothing)
-        .then_some(ExecRules { allowed: Some(vec![rule]), denied: Vec::new() })
+        .then_some(ExecRules { allowed: Some(vec![rule]), ..ExecRules::default() })
 }
 
 /// Whether it is a binary that loads libraries, and so the hook.

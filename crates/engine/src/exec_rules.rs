@@ -2,21 +2,30 @@
 //!
 //!     policy: Lock ─▶ ExecRules ─▶ keeper ─▶ RefusedExec ─▶ warnings and the audit trail
 
-use mcpz_agent::{AllowedProgram, Arguments, ExecRules, MayRun, RefusedBecause, RefusedExec};
-use mcpz_policy::Lock;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use mcpz_agent::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause, RefusedExec};
+use mcpz_policy::{Lock, LockedWord};
 
 /// How many refusals are reported for one command.
 const MAX_REPORTED: usize = 5;
 
-/// A lock in the form the keeper takes.
-pub fn exec_rules(lock: Lock) -> ExecRules {
+/// A lock in the form the keeper takes. `path` is the server's `PATH`.
+pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> ExecRules {
+    let argument = |word| match word {
+        LockedWord::Known(text) => Argument::Known(text),
+        LockedWord::Any => Argument::Any,
+        LockedWord::Many => Argument::Many,
+    };
     let allowed = lock.allowed.map(|programs| {
         let allowed = programs.into_iter().map(|program| AllowedProgram {
             name: program.name,
+            files: program.files.into_iter().map(Into::into).collect(),
             named: program.named,
             arguments: program.arguments.map(|all| {
                 let all = all.into_iter();
-                all.map(|it| Arguments { words: it.words, open: it.open }).collect()
+                all.map(|words| words.into_iter().map(argument).collect()).collect()
             }),
             may_run: match program.may_run {
                 mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs),
@@ -26,7 +35,7 @@ pub fn exec_rules(lock: Lock) -> ExecRules {
         });
         allowed.collect()
     });
-    ExecRules { allowed, denied: lock.denied }
+    ExecRules { allowed, path: path.unwrap_or_default().as_bytes().to_vec(), denied: lock.denied }
 }
 
 /// Refusals, each as a sentence that says what to change.

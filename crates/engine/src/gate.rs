@@ -245,7 +245,8 @@ impl Gate<'_> {
             None => Stdin::Null,
         };
         let joined = request.joined;
-        let (replies, exec_rules) = (false, lock.map(exec_rules));
+        let path = self.environment.variables.get("PATH");
+        let (replies, exec_rules) = (false, lock.map(|lock| exec_rules(lock, path)));
         let spawn = Spawn {
             program,
             directory,

@@ -17,7 +17,7 @@ mod variables;
 use crate::call::{Call, Input, Listing, span_of};
 use crate::denial::{Denial, Suspect, Why};
 use crate::knowledge::Knowledge;
-use crate::lock::{Lock, LockedArguments, Named};
+use crate::lock::{Lock, LockedArguments, LockedWord, Named};
 use crate::names::Names;
 use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
@@ -280,7 +280,7 @@ impl<'a> Judge<'a> {
             self.allowed(&name, call.words)?;
         }
         let arguments = self.only_arguments(&name, call);
-        self.named.add(name.known(), arguments);
+        self.named.add(name.known(), &self.knowledge.directories, arguments);
         self.knowledge.add_run_file(&call.words[0]);
         self.knowledge.may_have_changed(call.words);
         let Some(name) = call.name() else { return Ok(()) };
@@ -379,19 +379,23 @@ impl<'a> Judge<'a> {
         if self.policy.allow.is_empty() || self.policy.allow.iter().any(whole) {
             return None;
         }
-        // What another program runs may get more words than stand there, such as those of `xargs`, or others for `{}`.
-        let is_known = |word: &&Word| {
-            word.literal().is_some_and(|text| call.wrappers == 0 || !text.contains('{'))
+        let inner = call.wrappers > 0;
+        let locked = |(at, word): (usize, &Word)| match word.literal() {
+            // The program that runs it may put something else there.
+            Some(text) if inner && text.contains('{') => LockedWord::Many,
+            Some(text) => LockedWord::Known(text.into()),
+            // `find -exec` puts all files in the place of the last word.
+            None if word.is_single() && !(inner && at + 1 == call.arguments().len()) => {
+                LockedWord::Any
+            }
+            None => LockedWord::Many,
         };
-        let known = call.arguments().iter().take_while(is_known);
-        let words: Vec<_> = known.filter_map(Word::literal).map(Into::into).collect();
-        let open = call.wrappers > 0 || words.len() < call.arguments().len();
-        Some(LockedArguments { words, open })
+        Some(call.arguments().iter().enumerate().map(locked).collect())
     }
 
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
-        self.named.add(Some("sh"), None);
+        self.named.add(Some("sh"), &self.knowledge.directories, None);
         self.elsewhere(|judge| judge.script(text, shell, Some(span)))
     }
 

@@ -42,7 +42,7 @@ mod variables;
 
 pub use denial::{Denial, Suspect, Why};
 pub use identity::is_same_program;
-pub use lock::{Lock, LockedArguments, LockedProgram, MayRun};
+pub use lock::{Lock, LockedArguments, LockedProgram, LockedWord, MayRun};
 pub use pattern::glob;
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
 pub use rule::{ExactCall, Rule, RuleError};

@@ -12,6 +12,7 @@
 mod needs;
 
 use crate::identity::program;
+use crate::paths::WorkingDirectories;
 use crate::policy::{Policy, Runs};
 use crate::programs;
 use crate::rule::{Rule, glob};
@@ -30,6 +31,8 @@ pub struct Lock {
 pub struct LockedProgram {
     /// As the command names it. For others a pattern, in which `*` stands for any number of characters.
     pub name: String,
+    /// The files that it may be, if the command names it by a relative path.
+    pub files: Vec<String>,
     /// Whether the command names it. Others may be executed only by programs that need them.
     pub named: bool,
     /// The arguments that rules allow it with. `None` means any.
@@ -38,11 +41,15 @@ pub struct LockedProgram {
 }
 
 /// Arguments of a program, without its name.
+pub type LockedArguments = Vec<LockedWord>;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockedArguments {
-    pub words: Vec<String>,
-    /// Whether others may follow, which only the run will know.
-    pub open: bool,
+pub enum LockedWord {
+    Known(String),
+    /// One word that only the run will know.
+    Any,
+    /// Any number of them.
+    Many,
 }
 
 /// What a program may execute, besides the programs that the command names.
@@ -75,9 +82,9 @@ impl Policy {
     /// Programs, and what they need, and what that needs.
     fn with_needs(&self, named: &[NamedProgram]) -> Vec<LockedProgram> {
         let mut all: Vec<LockedProgram> = Vec::new();
-        for NamedProgram { name, arguments } in named {
-            let (name, arguments, may_run) = (name.clone(), arguments.clone(), self.may_run(name));
-            all.push(LockedProgram { name, named: true, arguments, may_run });
+        for NamedProgram { name, files, arguments } in named.iter().cloned() {
+            let may_run = self.may_run(&name);
+            all.push(LockedProgram { name, files, named: true, arguments, may_run });
         }
         let mut at = 0;
         while let Some(program) = all.get(at) {
@@ -123,7 +130,8 @@ impl Policy {
 
 fn add(all: &mut Vec<LockedProgram>, name: &str, may_run: MayRun) {
     if !all.iter().any(|program| !program.named && program.name == name) {
-        all.push(LockedProgram { name: name.to_owned(), named: false, arguments: None, may_run });
+        let (name, files, arguments) = (name.to_owned(), Vec::new(), None);
+        all.push(LockedProgram { name, files, named: false, arguments, may_run });
     }
 }
 
@@ -138,18 +146,34 @@ pub struct Named {
 #[derive(Debug, Clone)]
 struct NamedProgram {
     name: String,
+    files: Vec<String>,
     /// The arguments that rules allow it with. `None` means any.
     arguments: Option<Vec<LockedArguments>>,
 }
 
 impl Named {
-    /// Adds a program with its arguments, if only those are allowed, or a program that only the run will know.
-    pub fn add(&mut self, name: Option<&str>, arguments: Option<LockedArguments>) {
+    /// Adds a program with its arguments, if only those are allowed, or a program that only the run will know. A
+    /// relative path means what it names in these directories.
+    pub fn add(
+        &mut self,
+        name: Option<&str>,
+        directories: &WorkingDirectories,
+        arguments: Option<LockedArguments>,
+    ) {
         let Some(name) = name else {
             self.unknown = true;
             return;
         };
-        let known = self.programs.iter_mut().find(|program| program.name == name);
+        let files = match name.contains('/') && !name.starts_with('/') {
+            true => directories.files(name),
+            false => Vec::new(),
+        };
+        let mut known = self.programs.iter_mut().find(|program| program.name == name);
+        if let Some(known) = &mut known {
+            known.files.extend(files.iter().cloned());
+            known.files.sort();
+            known.files.dedup();
+        }
         match (known, arguments) {
             (Some(known), None) => known.arguments = None,
             (Some(known), Some(arguments)) => {
@@ -160,6 +184,7 @@ impl Named {
             }
             (None, arguments) => self.programs.push(NamedProgram {
                 name: name.to_owned(),
+                files,
                 arguments: arguments.map(|arguments| vec![arguments]),
             }),
         }

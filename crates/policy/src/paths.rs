@@ -115,6 +115,14 @@ impl WorkingDirectories {
         })
     }
 
+    /// The files that a relative path may name. Where only the run will know the directory, the one in which the
+    /// request starts is meant.
+    pub fn files(&self, path: &str) -> Vec<String> {
+        let base = std::slice::from_ref(&self.base);
+        let directories = self.directories.as_deref().unwrap_or(base).iter();
+        directories.map(|directory| normalized(&format!("{directory}/{path}"))).collect()
+    }
+
     /// What a word leads to where a program is about to read it.
     pub fn target(&self, word: &Word) -> Target {
         let text = word.text().unwrap_or_default();

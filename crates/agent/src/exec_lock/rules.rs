@@ -11,8 +11,11 @@
 //!     refused
 //!
 //! Names are compared as text. A bare name means that name in one of the folders of `PATH`, and a path means that path,
-//! so that nothing lies between what is compared and what is executed that a command could change: no link, no `..`.
+//! so that nothing lies between what is compared and what is executed that a command could change: no link, no `..`. A
+//! relative path means the file that the policy took it for, in a folder that is still where it was at first.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -21,8 +24,8 @@ use mcpz_policy::glob;
 
 use super::denied::{Denied, Find};
 use super::listener::MAX_ARGUMENT;
-use super::target::{Target, base_name};
-use crate::exec_rules::{AllowedProgram, Arguments, ExecRules, MayRun, RefusedBecause};
+use super::target::{FileId, Target, base_name};
+use crate::exec_rules::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause};
 
 /// Folders that count as part of every `PATH`.
 const SYSTEM: [&str; 6] =
@@ -74,14 +77,14 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// `path` is the `PATH` of the run.
-    pub fn new(rules: ExecRules, path: &[u8]) -> Self {
-        let own = path.split(|byte| *byte == b':');
-        let own = own.map(|folder| PathBuf::from(std::ffi::OsStr::from_bytes(folder)));
-        let mut folders: Vec<PathBuf> = own.filter(|folder| folder.is_absolute()).collect();
-        folders.extend(SYSTEM.map(PathBuf::from));
-        let denied = Denied::new(rules.denied, &folders);
-        Self { allowed: rules.allowed, denied, folders }
+    /// `path` is the `PATH` of the run, in whose folders programs are denied. The allowed ones are in the server's.
+    pub fn new(mut rules: ExecRules, path: &[u8]) -> Self {
+        let folders = folders(&rules.path);
+        let denied_in: Vec<_> = folders_of(path).chain(folders.iter().cloned()).collect();
+        let denied = Denied::new(std::mem::take(&mut rules.denied), &denied_in);
+        let mut new = Self { allowed: None, denied, folders };
+        new.replace_allowed(rules);
+        new
     }
 
     /// Looks up the files of denied programs once more.
@@ -90,15 +93,16 @@ impl Rules {
     }
 
     /// Allows these programs instead.
-    pub fn replace_allowed(&mut self, allowed: Option<Vec<AllowedProgram>>) {
-        self.allowed = allowed;
+    pub fn replace_allowed(&mut self, rules: ExecRules) {
+        self.folders = folders(&rules.path);
+        self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
     }
 
     /// Allows more programs than before.
     pub fn extend(&mut self, rules: ExecRules) {
         match (&mut self.allowed, rules.allowed) {
             (Some(own), Some(more)) => {
-                for program in more {
+                for program in more.into_iter().map(with_real_folders) {
                     if !own.contains(&program) {
                         own.push(program);
                     }
@@ -148,7 +152,8 @@ impl Rules {
             return Err(RefusedBecause::NotAllowed);
         }
         let is_named = |it: &&AllowedProgram| {
-            it.named && self.names(&it.name, target) && takes(&it.arguments, arguments)
+            let is_it = self.names(&it.name, target) || it.files.iter().any(|it| is(it, target));
+            it.named && is_it && takes(&it.arguments, arguments)
         };
         if let Some(rule) = allowed.iter().find(is_named) {
             return Ok(Standing::of(&rule.may_run, standing));
@@ -191,10 +196,10 @@ impl Rules {
         }
     }
 
-    /// Whether the process names this file by this name or path.
+    /// Whether the process names this file by this name or absolute path.
     fn names(&self, name: &str, target: &Target) -> bool {
         match name.contains('/') {
-            true => target.path.as_os_str() == name,
+            true => name.starts_with('/') && target.path.as_os_str() == name,
             false => target.name() == name && self.is_in_path(target),
         }
     }
@@ -222,14 +227,66 @@ impl Rules {
     }
 }
 
+/// The folders of a `PATH` that mean the same everywhere.
+fn folders_of(path: &[u8]) -> impl Iterator<Item = PathBuf> {
+    let all =
+        path.split(|byte| *byte == b':').map(|folder| PathBuf::from(OsStr::from_bytes(folder)));
+    all.filter(|folder| folder.is_absolute())
+}
+
+fn folders(path: &[u8]) -> Vec<PathBuf> {
+    folders_of(path).chain(SYSTEM.map(PathBuf::from)).collect()
+}
+
+/// A program whose files are in the folders to which links lead now.
+fn with_real_folders(mut program: AllowedProgram) -> AllowedProgram {
+    for file in &mut program.files {
+        let folder = file.ancestors().skip(1).find_map(|folder| {
+            let rest = file.strip_prefix(folder).ok()?;
+            Some(fs::canonicalize(folder).ok()?.join(rest))
+        });
+        *file = folder.unwrap_or_else(|| file.clone());
+    }
+    program
+}
+
+/// Whether the file is the one that is meant, in a folder that no new link leads to.
+fn is(meant: &Path, target: &Target) -> bool {
+    let Some(folder) = meant.parent().filter(|_| base_name(meant) == target.name()) else {
+        return false;
+    };
+    fs::canonicalize(folder).is_ok_and(|found| found == folder)
+        && fs::metadata(meant).is_ok_and(|found| FileId::from(&found) == target.id)
+}
+
 /// Whether a program may be executed with these arguments, of which the first is its name.
-fn takes(allowed: &Option<Vec<Arguments>>, arguments: &[Vec<u8>]) -> bool {
-    let Some(allowed) = allowed else { return true };
+fn takes(allowed: &Option<Vec<Vec<Argument>>>, arguments: &[Vec<u8>]) -> bool {
     let given = arguments.get(1..).unwrap_or_default();
-    allowed.iter().any(|Arguments { words, open }| {
-        let fits = if *open { given.len() >= words.len() } else { given.len() == words.len() };
-        fits && words.iter().zip(given).all(|(word, given)| word.as_bytes() == given)
-    })
+    allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|words| fit(words, given)))
+}
+
+fn fit(words: &[Argument], given: &[Vec<u8>]) -> bool {
+    // Where to go on if the words after the last `Many` do not fit: it stands for one more then.
+    let mut retry = None;
+    let (mut at, mut next) = (0, 0);
+    while next < given.len() {
+        match words.get(at) {
+            Some(Argument::Many) => {
+                at += 1;
+                retry = Some((at, next));
+            }
+            Some(Argument::Known(word)) if word.as_bytes() == given[next] => {
+                (at, next) = (at + 1, next + 1);
+            }
+            Some(Argument::Any) => (at, next) = (at + 1, next + 1),
+            _ => {
+                let Some((after, from)) = retry else { return false };
+                (at, next) = (after, from + 1);
+                retry = Some((after, from + 1));
+            }
+        }
+    }
+    words[at..].iter().all(|word| *word == Argument::Many)
 }
 
 /// The text for a shell, if it is a program and arguments in which the shell finds nothing to do, all of it known.

@@ -57,7 +57,8 @@ impl Engine {
         job.check_typing(policy, home.as_deref(), (typing, interpreters), |before, locks| {
             self.shared.audit.record_input(entered)?;
             if self.settings().lock {
-                locks.into_iter().for_each(|lock| controls.permit(exec_rules(lock)));
+                let path = self.environment().variables.get("PATH");
+                locks.into_iter().for_each(|lock| controls.permit(exec_rules(lock, path)));
             }
             if !bytes.is_empty() {
                 room.write(bytes, false, before);

@@ -140,7 +140,8 @@ impl Judge<'_> {
     fn run_own(&mut self, call: &Call<'_>) -> Ruling {
         self.is_shallow(call)?;
         self.denied(call.words)?;
-        self.named.add(call.words[0].literal().as_deref(), None);
+        let name = call.words[0].literal();
+        self.named.add(name.as_deref(), &self.knowledge.directories, None);
         match call.name() {
             Some(name) => self.elsewhere(|judge| judge.actions(&name, call)),
             None => self.unresolved(call.span(), "its name"),

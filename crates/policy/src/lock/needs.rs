@@ -39,7 +39,7 @@ const NEEDS: &[Need] = &[
         ],
         executes: Names(
             "git git-lfs git-upload-pack git-receive-pack git-upload-archive ssh man gettext envsubst gpg gpg2 less \
-             more pager editor sensible-editor vi vim nano true false uname sed sort basename dirname cat",
+             more pager editor sensible-editor vi vim nano true false uname ls sed sort basename dirname cat",
         ),
     },
     need("gh hub glab tig", "git ssh less more pager gpg"),
@@ -133,18 +133,17 @@ const NEEDS: &[Need] = &[
         "/usr/lib/postgresql/*/bin/* less more pager",
     ),
     need("yq", "jq"),
-    need("gcloud gsutil bq", "python3 dirname readlink uname which ssh"),
+    Need {
+        programs: Names("gcloud gsutil bq"),
+        parts: &["/usr/lib/google-cloud-sdk/*"],
+        executes: Names("python3 dirname readlink uname which ssh"),
+    },
     need("ctags", "sort"),
     need("lsb_release", "getopt cut tr cat"),
     need(
         "lesspipe lessfile",
         "basename dirname mktemp tr sed grep file tar gzip bzip2 xz zstd unzip",
     ),
-    Need {
-        programs: Names("msginit"),
-        parts: &["/usr/lib/*/gettext/*", "/usr/lib/gettext/*", "/usr/libexec/gettext/*"],
-        executes: Names("sed cat tr head grep cut awk dirname basename hostname"),
-    },
     need("gcore", "dirname basename gdb"),
     need("fakeroot", "getopt cut sed cat kill faked faked-*"),
     need("ldd", "/lib/ld-* /lib64/ld-* /usr/lib/*/ld-* cat"),

@@ -1,0 +1,132 @@
+//! Which file a name means to the lock, and with which arguments it may be executed.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use support::sandbox::warnings;
+use support::{Server, audit};
+use tempfile::TempDir;
+
+/// Two folders with programs of the same names, of which the rules mean those in the first.
+struct Place {
+    state: TempDir,
+    own: TempDir,
+    other: TempDir,
+}
+
+fn program(folder: &Path, name: &str, says: &str) {
+    std::fs::create_dir_all(folder).unwrap();
+    std::fs::write(folder.join(name), format!("#!/bin/sh\necho \"{says} $*\"\n")).unwrap();
+    std::fs::set_permissions(folder.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+impl Place {
+    fn new() -> Self {
+        let [state, own, other] =
+            [support::state(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        program(&own.path().join("bin"), "tool", "own");
+        program(&other.path().join("bin"), "tool", "other");
+        Self { state, own, other }
+    }
+
+    fn server(&self, allow: &[&str]) -> Server {
+        audit::start(&self.state, &format!("[policy]\nallow = {allow:?}\n"))
+    }
+
+    /// Runs a command in the first folder.
+    fn run(&self, server: &mut Server, command: &str) -> Value {
+        server.call(json!({"command": command, "working_directory": self.own.path()}))
+    }
+}
+
+fn output(reply: &Value) -> &str {
+    reply["output"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn a_relative_path_means_the_file_that_the_policy_took_it_for() {
+    let place = Place::new();
+    let allow = ["./bin/tool", "./links/*", "find", "timeout", "exec", "sh", "ln"];
+    let mut server = place.server(&allow);
+    for honest in [
+        "./bin/tool",
+        "timeout 5 ./bin/tool",
+        "exec ./bin/tool",
+        "sh -c './bin/tool'",
+        "find . -maxdepth 0 -exec ./bin/tool \\;",
+    ] {
+        let reply = place.run(&mut server, honest);
+        assert!(output(&reply).starts_with("own"), "{honest}: {reply}");
+        assert_eq!(warnings(&reply), "", "{honest}: {reply}");
+    }
+    let other = place.other.path().display();
+    for command in [
+        format!("find {other}/bin -maxdepth 0 -execdir ./bin/tool \\;"),
+        format!("ln -s {other}/bin links; ./links/tool"),
+    ] {
+        let reply = place.run(&mut server, &command);
+        assert!(!output(&reply).contains("other"), "{command}: {reply}");
+    }
+}
+
+#[test]
+fn a_program_gets_the_arguments_of_the_command_behind_whatever_starts_it() {
+    let place = Place::new();
+    let tool = place.own.path().join("bin/tool").display().to_string();
+    let allow = [&format!("{tool} test"), "git", "timeout", "nice", "printf", "find", "xargs"];
+    let mut server = place.server(&allow);
+    place.run(&mut server, "git init -q .");
+    let config = place.own.path().join(".git/config");
+    let before = std::fs::read_to_string(&config).unwrap();
+    let mut alias = |arguments: &str, command: &str| {
+        let text = format!("{before}[alias]\n x = !{tool} {arguments}\n");
+        std::fs::write(&config, text).unwrap();
+        place.run(&mut server, &format!("{}; git x", command.replace("TOOL", &tool)))
+    };
+    for (command, honest, refused) in [
+        ("timeout 5 TOOL test", "test", "test more"),
+        ("nice TOOL test", "test", "test -x"),
+        ("TOOL test \"$(printf a)\" end", "test b end", "test a b"),
+        ("find . -maxdepth 0 -exec TOOL test {} end \\;", "test . end", "test . more"),
+    ] {
+        let reply = alias(honest, command);
+        assert_eq!(warnings(&reply), "", "{command}: {reply}");
+        assert!(output(&reply).ends_with(&format!("own {honest}\n")), "{command}: {reply}");
+        let reply = alias(refused, command);
+        assert!(!output(&reply).contains(&format!("own {refused}\n")), "{command}: {reply}");
+    }
+    // These add words of their own.
+    for command in ["printf 'a b' | xargs TOOL test", "find . -maxdepth 0 -exec TOOL test {} +"] {
+        let reply = alias("test", command);
+        assert!(output(&reply).contains("own test "), "{command}: {reply}");
+    }
+}
+
+#[test]
+fn a_path_that_a_call_sets_does_not_add_folders() {
+    let place = Place::new();
+    program(&place.other.path().join("bin"), "ls", "other");
+    let mut server = place.server(&["PATH=*", "ls"]);
+    let path = format!("{}/bin:/usr/bin:/bin", place.other.path().display());
+    let reply = server.call(json!({"command": "ls", "environment": {"PATH": path}}));
+    assert!(!output(&reply).contains("other"), "{reply}");
+    assert!(warnings(&reply).contains("was not allowed to execute"), "{reply}");
+    assert_eq!(warnings(&server.run("ls /")), "");
+}
+
+#[test]
+fn git_may_call_an_editor_that_does_nothing() {
+    let place = Place::new();
+    let mut server = place.server(&["git"]);
+    let commit = "git init -q .; git config user.name a; git config user.email a@b; \
+                  git commit -q --allow-empty -m x; git config core.editor true; \
+                  git commit --amend --allow-empty";
+    let reply = place.run(&mut server, commit);
+    assert_eq!(warnings(&reply), "", "{reply}");
+    assert_eq!(reply["return_code"], 0, "{reply}");
+}
