@@ -72,7 +72,7 @@ fn a_regular_expression_is_held_as_well() {
 
 #[test]
 fn arguments_that_are_known_only_at_run_time_are_left_to_the_kernel() {
-    let place = Place::new();
+    let place = Programs::new();
     let mut server = place.server("lock = true\ndeny = [\"speaker push\"]");
     let reply = server.run("speaker $(echo pull) x");
     assert!(has_run(&reply), "{reply}");
