@@ -386,3 +386,19 @@ fn a_refusal_says_what_to_write_instead() {
         assert!(why.ends_with(advice), "{command}: {why}");
     }
 }
+
+#[test]
+fn the_value_of_a_known_option_of_git_is_no_other_option() {
+    let policy = allow("git,cat");
+    all_allowed(&policy, &["git log --author=\"$(git config user.name)\" -5"]);
+    all_denied(
+        &policy,
+        &[
+            "git log --output=\"$(cat x)\"",
+            "git log --outp=\"$(cat x)\"",
+            "git log --author=$(cat x)",
+            "git log \"--$(cat x)=y\"",
+            "git format-patch --output-directory=\"$(cat x)\"",
+        ],
+    );
+}

@@ -27,8 +27,19 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         _ => return,
     };
     let is_end = |word: &&Word| word.literal().is_none_or(|text| text != "--");
-    let may_be = |word: &&Word| word.text().is_none() && actions.may_be_option(word);
+    let may_be = |word: &&Word| {
+        let is_other = name == "git" && is_other_option(word);
+        word.text().is_none() && !is_other && actions.may_be_option(word)
+    };
     if let Some(word) = words.iter().take_while(is_end).find(may_be) {
         actions.push(Action::HiddenWrite { span: word.span.clone() });
     }
+}
+
+/// Whether it is certainly another option of git than `--output`, with a value: `--author=$x`.
+fn is_other_option(word: &Word) -> bool {
+    let beginning = word.prefix();
+    let option = beginning.split_once('=').map(|(option, _)| option);
+    word.is_single()
+        && option.is_some_and(|it| it.starts_with("--") && !"--output-directory".starts_with(it))
 }
