@@ -2,8 +2,9 @@
 //! mark when it is executed, although the policy does not allow it.
 //!
 //! `real_attacks/cases.jsonl` has them, and so has the policy's own `attacks.jsonl`. A case with `executed` still gets
-//! its program executed: the files that a command may write or the rules that it is given make that possible, or it does
-//! something that the lock does not promise to see, such as a changed copy.
+//! its program executed: the files that a command may write or the rules that it is given make that possible, its
+//! arguments turn out not to be the denied ones, or it does something that the lock does not promise to see, such as a
+//! changed copy.
 
 #![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
 

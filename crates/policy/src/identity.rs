@@ -25,9 +25,10 @@ const TARGETED: Names = Names(
 
 /// Processors, with which the name of a target begins.
 const PROCESSORS: Names = Names(
-    "aarch64 aarch64_be alpha amd64 arc arm armeb armv6l armv7a armv7l avr bpf hppa i386 i486 i586 i686 ia64 \
-     loongarch64 m68k microblaze mips mips64 mips64el mipsel msp430 nios2 or1k powerpc powerpc64 powerpc64le ppc64 ppc64le \
-     riscv32 riscv64 s390 s390x sh4 sparc sparc64 thumbv7em wasm32 x86_64 xtensa",
+    "aarch64 aarch64_be alpha amd64 arc arm armeb armv6l armv7a armv7l avr bpf hppa i386 \
+     i486 i586 i686 ia64 loongarch64 m68k microblaze mips mips64 mips64el mipsel msp430 \
+     nios2 or1k powerpc powerpc64 powerpc64le ppc64 ppc64le riscv32 riscv64 s390 s390x sh4 \
+     sparc sparc64 thumbv7em wasm32 x86_64 xtensa",
 );
 
 /// Programs of which a system has several variants, named after a dot.
