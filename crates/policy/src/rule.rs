@@ -202,8 +202,8 @@ impl Rule {
         self.matches(&call.name, &call.words) == Match::Yes || self.denies_corrected(call)
     }
 
-    /// Whether it denies what git may make of a mistyped sub-command. Before it runs, the sub-command counts as somebody's
-    /// alias.
+    /// Whether it denies what git may make of a mistyped sub-command. Before it runs, the sub-command counts as
+    /// somebody's alias.
     fn denies_corrected(&self, call: &ExactCall) -> bool {
         let Kind::Words { base, rest, .. } = &self.kind else { return false };
         let wanted = rest.iter().find(|word| !word.starts_with('-'));
