@@ -163,6 +163,42 @@ attempt()
 }
 
 #[test]
+fn an_image_that_others_can_have_as_well_gains_nothing() {
+    let place = Place::new();
+    let probe = r#"import os, sys
+print(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[45], flush=True)
+os.waitpid(os.posix_spawn("/usr/bin/true", ["true"], {}), 0)
+"#;
+    place.file("probe.py", probe);
+    // Without random places, programs with texts of the same size look the same.
+    is_refused(&place.run(
+        r#"
+if len(sys.argv) > 1 and sys.argv[1][0] == "m":
+    print(open("/proc/self/stat").read().rsplit(")", 1)[1].split()[45], flush=True)
+    os._exit(0)
+if len(sys.argv) > 1:
+    attempt()
+libc.personality(0x0040000)
+
+def start_of_arguments(words):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        os.dup2(write, 1)
+        os.execv(words[0], words)
+    os.wait()
+    return int(os.read(read, 100))
+
+probe = ["/usr/bin/python3", free.replace("free", "probe")]
+own = start_of_arguments([sys.argv[0], "m" * 1000])
+pad = start_of_arguments(probe + [""]) - own
+if start_of_arguments(probe + ["x" * pad]) != own:
+    print("not the same", flush=True)
+os.execv(sys.argv[0], [sys.argv[0], "g" * 1000])
+"#,
+    ));
+}
+
+#[test]
 fn what_a_build_tool_leaves_running_may_still_run_whatever_the_tool_may() {
     let place = Place::new();
     let daemon = r#"import os, sys

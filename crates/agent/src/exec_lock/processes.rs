@@ -14,7 +14,11 @@
 //!     its parents have ended: it gets the least rights of all programs that it may be
 //!
 //! What a process can write itself, such as its command line, proves nothing. Only shells cannot write it.
+//!
+//! A process may ask the kernel not to choose at random (`setarch -R`). Its programs have images that others can have as
+//! well, so these are not remembered.
 
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
@@ -56,6 +60,8 @@ pub struct Processes {
     by_executable: HashMap<FileId, Standing>,
     /// The same by executable and command line.
     by_command_line: HashMap<(FileId, u64), Standing>,
+    /// Whether the kernel chooses places at random at all.
+    at_random: OnceCell<bool>,
 }
 
 /// A program in memory.
@@ -71,12 +77,16 @@ struct Executed {
     standing: Standing,
     /// The program that `env` may execute next, because the script that was executed says so.
     env_program: Option<String>,
+    /// Whether its image is certainly no other program's.
+    is_unique: bool,
 }
 
 /// Calls of one process, of which at most one has succeeded.
 struct Permitted {
     started: u64,
     before: Image,
+    /// What it was before.
+    was: Executed,
     /// By executable.
     next: HashMap<FileId, Executed>,
 }
@@ -91,8 +101,10 @@ struct Images {
 /// A process that wants to execute something.
 pub struct Caller {
     pub process: i32,
+    thread: i32,
     started: u64,
     image: Option<Image>,
+    is_unique: bool,
     pub standing: Standing,
     /// The program that it is to execute as the interpreter of its script, if it is `env`.
     pub env_program: Option<String>,
@@ -113,7 +125,8 @@ impl Processes {
         let Some((stat, _)) = tree::read_stat(process) else { return };
         let Some(image) = Image::of(&stat) else { return };
         self.note_program(image.executable, command_line, &standing);
-        self.images.add(image, Executed { standing, env_program: None });
+        let is_unique = self.is_placed_at_random(process);
+        self.images.add(image, Executed { standing, env_program: None, is_unique });
     }
 
     /// The process of a thread, and what it is.
@@ -133,10 +146,11 @@ impl Processes {
                 let executed = found.unwrap_or_else(|| self.orphan(process, image.executable));
                 self.images.add(image, executed)
             }
-            None => Executed { standing: Standing::LEAST, env_program: None },
+            None => Executed { standing: Standing::LEAST, env_program: None, is_unique: false },
         };
-        let Executed { standing, env_program } = executed;
-        Some(Caller { process, started: stat.started, image, standing, env_program })
+        let Executed { standing, env_program, is_unique } = executed;
+        let started = stat.started;
+        Some(Caller { process, thread, started, image, is_unique, standing, env_program })
     }
 
     /// Takes note of a call that is about to be permitted.
@@ -147,15 +161,19 @@ impl Processes {
         if self.permitted.len() >= self.limit.max(MAX_KNOWN) {
             self.forget_ended();
         }
-        let new = || Permitted { started: caller.started, before, next: HashMap::new() };
-        let permitted = self.permitted.entry(caller.process).or_insert_with(new);
-        if (permitted.started, permitted.before) != (caller.started, before) {
+        let Caller { process, thread, started, is_unique, .. } = caller;
+        let next_is_unique = self.is_placed_at_random(thread);
+        let was =
+            Executed { standing: caller.standing, env_program: caller.env_program, is_unique };
+        let new = || Permitted { started, before, was: was.clone(), next: HashMap::new() };
+        let permitted = self.permitted.entry(process).or_insert_with(new);
+        if (permitted.started, permitted.before) != (started, before) {
             *permitted = new();
         }
         let is_full = permitted.next.len() >= MAX_NEXT;
-        let executed = Executed { standing, env_program };
+        let executed = Executed { standing, env_program, is_unique: next_is_unique };
         match permitted.next.entry(executable) {
-            Entry::Occupied(mut known) => known.get_mut().lessen(&executed),
+            Entry::Occupied(mut known) => drop(known.insert(executed.least(known.get()))),
             Entry::Vacant(_) if is_full => {}
             Entry::Vacant(vacant) => drop(vacant.insert(executed)),
         }
@@ -168,8 +186,14 @@ impl Processes {
             return Some(known);
         }
         let permitted = self.permitted.get(&stat.pid).filter(|it| it.started == stat.started);
-        if let Some(Permitted { before, next, .. }) = permitted {
-            return next.get(&image.executable).filter(|_| *before != image).cloned();
+        if let Some(Permitted { before, was, next, .. }) = permitted {
+            let next = next.get(&image.executable).cloned();
+            return match (*before == image, next) {
+                (false, next) => next,
+                // It has failed, if the image would be another one otherwise.
+                (true, Some(next)) if !next.is_unique => Some(next.least(was)),
+                (true, _) => Some(was.clone()),
+            };
         }
         if depth >= MAX_DEPTH || stat.parent == std::process::id() as i32 {
             return None;
@@ -187,7 +211,17 @@ impl Processes {
             false => self.by_executable.get(&executable),
         };
         let standing = standing.cloned().unwrap_or(Standing::LEAST);
-        Executed { standing, env_program: None }
+        Executed { standing, env_program: None, is_unique: false }
+    }
+
+    /// Whether the kernel chooses the places in memory of what a thread executes.
+    fn is_placed_at_random(&self, thread: i32) -> bool {
+        let everywhere = || fs::read("/proc/sys/kernel/randomize_va_space");
+        let at_random = || everywhere().is_ok_and(|it| !it.starts_with(b"0"));
+        let text = fs::read_to_string(format!("/proc/{thread}/personality")).unwrap_or_default();
+        let personality = u32::from_str_radix(text.trim(), 16);
+        *self.at_random.get_or_init(at_random)
+            && personality.is_ok_and(|it| it & libc::ADDR_NO_RANDOMIZE as u32 == 0)
     }
 
     fn note_program(&mut self, executable: FileId, command_line: &[Vec<u8>], standing: &Standing) {
@@ -216,11 +250,12 @@ impl Image {
 }
 
 impl Executed {
-    /// Makes it what both may be.
-    fn lessen(&mut self, other: &Self) {
-        self.standing = self.standing.clone().least(&other.standing);
-        if self.env_program != other.env_program {
-            self.env_program = None;
+    /// What is certain of a program that is one of both.
+    fn least(self, other: &Self) -> Self {
+        Self {
+            standing: self.standing.least(&other.standing),
+            env_program: self.env_program.filter(|it| other.env_program.as_ref() == Some(it)),
+            is_unique: self.is_unique && other.is_unique,
         }
     }
 }
@@ -233,10 +268,13 @@ impl Images {
         Some(executed.clone())
     }
 
-    /// Adds an image, unless it is there already, and returns what it is.
+    /// Adds an image, unless it is there already or may be another program's, and returns what it is.
     fn add(&mut self, image: Image, executed: Executed) -> Executed {
         if let Some(known) = self.find(image) {
             return known;
+        }
+        if !executed.is_unique {
+            return executed;
         }
         if self.known.len() >= MAX_IMAGES {
             let mut used: Vec<_> = self.known.values().map(|(_, used)| *used).collect();
