@@ -39,7 +39,7 @@ const NEEDS: &[Need] = &[
         ],
         executes: Names(
             "git git-lfs git-upload-pack git-receive-pack git-upload-archive ssh man gettext envsubst gpg gpg2 less \
-             more pager editor sensible-editor vi vim nano true false uname ls sed sort basename dirname cat",
+             more pager editor sensible-editor vi vim nano true false uname ls sed grep sort basename dirname cat",
         ),
     },
     need("gh hub glab tig", "git ssh less more pager gpg"),
