@@ -15,8 +15,8 @@
 //!
 //! What a process can write itself, such as its command line, proves nothing. Only shells cannot write it.
 //!
-//! A process may ask the kernel not to choose at random (`setarch -R`). Its programs have images that others can have as
-//! well, so these are not remembered.
+//! A process may ask the kernel not to choose at random (`setarch -R`). Its programs have images that others can have
+//! as well, so these are not remembered.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
