@@ -11,6 +11,9 @@
 
 mod needs;
 
+use std::collections::{HashMap, HashSet};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use crate::identity::program;
 use crate::paths::WorkingDirectories;
 use crate::policy::{Policy, Runs};
@@ -87,6 +90,8 @@ impl Policy {
             all.push(LockedProgram { name, files, named: true, arguments, may_run });
         }
         let mut at = 0;
+        // Most programs need the same.
+        let mut seen = HashSet::new();
         while let Some(program) = all.get(at) {
             let (name, may_run) = (program.name.clone(), program.may_run.clone());
             let MayRun::Only(needed) = may_run else {
@@ -98,6 +103,9 @@ impl Policy {
                 add(&mut all, part, MayRun::Only(needed.clone()));
             }
             for needed in needed.iter().filter(|needed| !own.contains(&needed.as_str())) {
+                if !seen.insert(needed.clone()) {
+                    continue;
+                }
                 let may_run = self.may_run(needed);
                 if may_run != MayRun::Only(Vec::new()) {
                     add(&mut all, needed, may_run);
@@ -115,17 +123,34 @@ impl Policy {
         if told.iter().any(|pattern| *pattern == "*") {
             return MayRun::Anything;
         }
-        if programs::is_shell(program(base)) {
-            return MayRun::AsBefore;
-        }
-        match programs::is_interpreter(base) || needs::runs_anything(base) {
-            true => MayRun::Anything,
-            false => {
-                let told = told.into_iter().cloned();
-                MayRun::Only(needs::of(base).into_iter().chain(told).collect())
+        match usual(base) {
+            MayRun::Only(needed) => {
+                MayRun::Only(needed.into_iter().chain(told.into_iter().cloned()).collect())
             }
+            other => other,
         }
     }
+}
+
+/// What a program may execute, if the settings say nothing. The tables are long, so each is looked up once.
+fn usual(name: &str) -> MayRun {
+    const MOST: usize = 1000;
+    static KNOWN: LazyLock<Mutex<HashMap<String, MayRun>>> = LazyLock::new(Mutex::default);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = known.get(name) {
+        return known.clone();
+    }
+    let usual = if programs::is_shell(program(name)) {
+        MayRun::AsBefore
+    } else if programs::is_interpreter(name) || needs::runs_anything(name) {
+        MayRun::Anything
+    } else {
+        MayRun::Only(needs::of(name))
+    };
+    if known.len() < MOST {
+        known.insert(name.to_owned(), usual.clone());
+    }
+    usual
 }
 
 fn add(all: &mut Vec<LockedProgram>, name: &str, may_run: MayRun) {
