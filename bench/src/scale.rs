@@ -191,7 +191,9 @@ fn gather(server: &HttpClient, crowd: Crowd, size: usize) -> Vec<Guest> {
                 guests[0].open_session();
             }
             let mut runner = guests[0].beside();
-            runner.ask("execute_command", &json!({"command": "exec sleep 3600"}));
+            // Bringing the whole crowd takes longer than a command may run by default.
+            let sleep = json!({"command": "exec sleep 3600", "timeout": 3600});
+            runner.ask("execute_command", &sleep);
             guests.push(runner);
             continue;
         }
