@@ -69,7 +69,7 @@ impl CommandName {
         }
     }
 
-    /// The name alone, if it is no path, or the path of a program of the system.
+    /// The name alone, if it is not a path, or the path of a program of the system.
     fn bare(&self) -> Option<&str> {
         let name = self.known()?;
         let system = SYSTEM.iter().find_map(|folder| name.strip_prefix(folder));
