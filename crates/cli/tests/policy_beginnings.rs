@@ -140,6 +140,18 @@ fn what_a_session_was_told_long_ago_still_counts() {
 }
 
 #[test]
+fn a_file_that_an_earlier_command_of_a_session_made_is_not_trusted() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = folder.path().to_str().unwrap();
+    let list = ["--allow", "ln,./check"];
+    let mut server = Server::start(&[&list[..], &["-w", work, "-s", "/bin/bash"]].concat());
+    let call = json!({"session": "links"});
+    assert!(!is_refused(&say(&mut server, call.clone(), "ln -s /usr/bin/id check")));
+    let refused = say(&mut server, call, "./check");
+    assert!(is_refused(&refused), "{refused}");
+}
+
+#[test]
 fn a_shell_that_has_got_too_many_commands_says_what_to_do() {
     let mut server = Server::start(&["--deny", "sudo"]);
     let call = json!({"session": "full"});

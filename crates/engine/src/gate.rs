@@ -14,7 +14,7 @@ use std::time::Duration;
 use mcpz_agent::{Directory, ExecRules, Spawn, Stdin};
 use mcpz_audit::{Audit, Permit, RecordedRun, RequestedRun, Source};
 use mcpz_output::Secrets;
-use mcpz_policy::{Judgement, Lock, Scene, Verdict};
+use mcpz_policy::{Judgement, Lock, Scene, Traces, Verdict};
 
 use crate::bounds::Bounds;
 use crate::environment::{Environment, Login};
@@ -40,6 +40,7 @@ pub struct Cleared {
     spawn: Spawn,
     plan: Plan,
     recorded: RecordedRun,
+    traces: Traces,
 }
 
 /// What a run's task needs to know about a cleared command.
@@ -73,6 +74,11 @@ impl Cleared {
         self.plan.timeout
     }
 
+    /// What it leaves for later commands of its shell.
+    pub fn traces(&self) -> Traces {
+        self.traces
+    }
+
     /// Trades the proof, once, for what the agent and the run's task need.
     pub fn into_parts(self) -> (Spawn, Plan, RecordedRun) {
         (self.spawn, self.plan, self.recorded)
@@ -86,6 +92,7 @@ struct Admitted {
     /// The grounds for allowing it.
     permit: Permit,
     lock: Option<Lock>,
+    traces: Traces,
 }
 
 /// What every request has to pass.
@@ -146,7 +153,8 @@ impl Gate<'_> {
         let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
         let recorded = self.audit.record_start(&asked(&request, origin.source(LOGIN)), &permit)?;
         let directory = Directory::Path(login.directory.clone());
-        Ok(self.prepare(request, Admitted { directory, permit, lock: None }, recorded))
+        let admitted = Admitted { directory, permit, lock: None, traces: Traces::default() };
+        Ok(self.prepare(request, admitted, recorded))
     }
 
     async fn pass(
@@ -193,7 +201,7 @@ impl Gate<'_> {
     /// Checks a request, and returns on which terms it may run.
     fn admit(&self, request: &Resolved, judgement: Judgement) -> Result<Admitted, Error> {
         check_bytes(request)?;
-        let Judgement { verdict, threats, rules, lock } = judgement;
+        let Judgement { verdict, threats, rules, lock, traces } = judgement;
         if let Verdict::Deny(denial) = verdict {
             return Err(Error::Refused(denial));
         }
@@ -208,12 +216,12 @@ impl Gate<'_> {
         warnings.sort_unstable();
         warnings.dedup();
         let lock = lock.filter(|_| self.settings.lock);
-        Ok(Admitted { directory, permit: Permit { rules, warnings }, lock })
+        Ok(Admitted { directory, permit: Permit { rules, warnings }, lock, traces })
     }
 
     /// Prepares what the agent and the task need to run a recorded request.
     fn prepare(&self, request: Resolved, admitted: Admitted, recorded: RecordedRun) -> Cleared {
-        let Admitted { directory, permit, lock } = admitted;
+        let Admitted { directory, permit, lock, traces } = admitted;
         let typed = request.input.is_some() && self.settings.policy.restricts();
         let beginning = typed.then(|| request.beginning());
         let (executed, program) = match request.program {
@@ -268,7 +276,7 @@ impl Gate<'_> {
             description: request.description,
             exec_rules,
         };
-        Cleared { spawn, plan, recorded }
+        Cleared { spawn, plan, recorded, traces }
     }
 }
 

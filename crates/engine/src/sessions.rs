@@ -139,8 +139,7 @@ impl History<'_> {
 
     /// Remembers a command, unless it leaves nothing. A shell would otherwise soon have got more commands than can be
     /// judged at once.
-    pub fn add(&mut self, text: &str, shell: &Path) {
-        let traces = Traces::of(text, &shell.to_string_lossy());
+    pub fn add(&mut self, text: &str, traces: Traces) {
         self.0.runs_code |= traces == Traces::Code;
         if traces > Traces::Nothing || self.0.runs_code {
             // Two, because a trailing backslash may consume one.

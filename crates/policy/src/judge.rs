@@ -17,15 +17,16 @@ mod variables;
 use crate::call::{Call, Input, Listing, span_of};
 use crate::denial::{Denial, Suspect, Why};
 use crate::knowledge::Knowledge;
-use crate::lock::{Lock, LockedArguments, LockedWord, Named};
+use crate::lock::{Lock, Named};
 use crate::names::Names;
 use crate::policy::{Policy, Scene, Unresolved};
 use crate::programs;
-use crate::rule::{CommandName, Match, Rule};
+use crate::rule::{CommandName, Match};
 use crate::script::{
     Assignment, Limits, ParseError, Redirect, Script, Shell, SimpleCommand, Span, Word,
 };
 use crate::threats::{self, Threat};
+use crate::traces::Traces;
 use crate::variables::Seen;
 
 /// How many commands may start one another: `env env env ls`.
@@ -63,6 +64,18 @@ pub struct Judge<'a> {
     needed: Vec<usize>,
     /// The programs that it names.
     named: Named,
+    /// What is left for later commands, besides files that were written.
+    traces: Traces,
+}
+
+/// What was found while a request was judged.
+pub struct Findings {
+    pub threats: Vec<Threat>,
+    /// The allow rules that were needed.
+    pub rules: Vec<String>,
+    /// What may be executed, if not everything.
+    pub lock: Option<Lock>,
+    pub traces: Traces,
 }
 
 impl<'a> Judge<'a> {
@@ -83,6 +96,7 @@ impl<'a> Judge<'a> {
             threats: Vec::new(),
             needed: Vec::new(),
             named: Named::default(),
+            traces: Traces::default(),
         }
     }
 
@@ -175,7 +189,11 @@ impl<'a> Judge<'a> {
                 self.threats.push(threat);
             }
         }
-        self.knowledge.learn(&mut script, self.texts == 1);
+        let is_outermost = self.texts == 1;
+        if is_outermost {
+            self.leave(Traces::in_shell(&script));
+        }
+        self.knowledge.learn(&mut script, is_outermost);
         let outer = std::mem::replace(&mut self.shell, shell);
         // The script knows the functions around it, but whether its own are ever defined is uncertain.
         let functions = self.functions.clone();
@@ -281,7 +299,7 @@ impl<'a> Judge<'a> {
         }
         let arguments = self.only_arguments(&name, call);
         self.named.add(name.known(), &self.knowledge.directories, arguments);
-        self.knowledge.add_run_file(&call.words[0]);
+        self.run_file(&call.words[0]);
         self.knowledge.may_have_changed(call.words);
         let Some(name) = call.name() else { return Ok(()) };
         if ["cd", "chdir", "pushd", "popd"].contains(&name.as_str()) {
@@ -372,27 +390,6 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The arguments of a command, if the rules do not allow its program with any.
-    fn only_arguments(&self, name: &CommandName, call: &Call<'_>) -> Option<LockedArguments> {
-        let bare = &call.words[..1];
-        let whole = |rule: &Rule| rule.whole_program().is_some() && rule.allows(name, bare);
-        if self.policy.allow.is_empty() || self.policy.allow.iter().any(whole) {
-            return None;
-        }
-        let inner = call.wrappers > 0;
-        let locked = |(at, word): (usize, &Word)| match word.literal() {
-            // The program that runs it may put something else there.
-            Some(text) if inner && text.contains('{') => LockedWord::Many,
-            Some(text) => LockedWord::Known(text.into()),
-            // `find -exec` puts all files in the place of the last word.
-            None if word.is_single() && !(inner && at + 1 == call.arguments().len()) => {
-                LockedWord::Any
-            }
-            None => LockedWord::Many,
-        };
-        Some(call.arguments().iter().enumerate().map(locked).collect())
-    }
-
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
         self.named.add(Some("sh"), &self.knowledge.directories, None);
@@ -436,10 +433,20 @@ impl<'a> Judge<'a> {
         Denial { part: shortened(part), span, why }
     }
 
-    /// The threats that were found, the allow rules that were needed, and what may be executed.
-    pub fn into_findings(self) -> (Vec<Threat>, Vec<String>, Option<Lock>) {
+    /// Takes note of something that is left for later commands.
+    fn leave(&mut self, traces: Traces) {
+        self.traces = self.traces.max(traces);
+    }
+
+    pub fn into_findings(self) -> Findings {
         let rules = self.needed.iter().map(|at| self.policy.allow[*at].to_string()).collect();
-        (self.threats, rules, self.policy.lock(&self.named))
+        let files = if self.knowledge.has_made_files() { Traces::Values } else { Traces::Nothing };
+        Findings {
+            rules,
+            lock: self.policy.lock(&self.named),
+            traces: self.traces.max(files),
+            threats: self.threats,
+        }
     }
 }
 

@@ -51,7 +51,7 @@ pub use threats::Threat;
 pub use traces::Traces;
 pub use typing::{InputWay, Reader, TypedText, TypingError};
 
-use judge::{Judge, Ruling};
+use judge::{Findings, Judge, Ruling};
 
 /// The verdict, and what to warn about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,6 +62,8 @@ pub struct Judgement {
     pub rules: Vec<String>,
     /// What may be executed, if not everything.
     pub lock: Option<Lock>,
+    /// What is left for later commands of the same shell.
+    pub traces: Traces,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,7 +75,8 @@ pub enum Verdict {
 impl Judgement {
     /// Allowed, without a threat.
     pub fn allowed() -> Self {
-        Self { verdict: Verdict::Allow, threats: Vec::new(), rules: Vec::new(), lock: None }
+        let (threats, rules, traces) = (Vec::new(), Vec::new(), Traces::default());
+        Self { verdict: Verdict::Allow, threats, rules, lock: None, traces }
     }
 
     /// The judgement with positions that count from `length`, for a text whose beginning was sent earlier.
@@ -111,7 +114,8 @@ impl Policy {
         }
         let whole = [before, text].concat();
         let judge = Judge::new(self, scene, &whole).for_whole_shell();
-        self.judge_by(judge, &whole, shell, scene).behind(before.len())
+        let whole = self.judge_by(judge, &whole, shell, scene).behind(before.len());
+        Judgement { traces: alone.traces, ..whole }
     }
 
     fn judge_by(
@@ -187,7 +191,7 @@ impl Policy {
                 judge.variable(name, Some(&value), &(0..0))
             })
         });
-        let (threats, rules, lock) = judge.into_findings();
+        let Findings { threats, rules, lock, traces } = judge.into_findings();
         let threats = if self.threats == Threats::Off { Vec::new() } else { threats };
         let verdict = match (ruling, threats.first()) {
             (Err(denial), _) if self.restricts() => Verdict::Deny(denial),
@@ -197,7 +201,7 @@ impl Policy {
             }
             _ => Verdict::Allow,
         };
-        Judgement { verdict, threats, rules, lock }
+        Judgement { verdict, threats, rules, lock, traces }
     }
 
     /// Programs on the allow list that can run any other, which makes the list nearly useless.

@@ -1,16 +1,17 @@
-//! What a script leaves in its shell for the commands after it.
+//! What a script leaves for the commands that its shell runs after it.
 //!
-//! A session's commands are judged behind those before them. Most commands only run programs, which leave nothing in
-//! the shell, so they need not be remembered.
+//! A session's commands are judged behind those before them. Most commands only run programs that write no file, so
+//! they need not be remembered.
 
 use crate::names::Names;
-use crate::script::{Limits, Script, Shell, SimpleCommand, Word};
+use crate::script::{Script, SimpleCommand, Word};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Traces {
     /// Nothing that changes what a later command means.
+    #[default]
     Nothing,
-    /// Values: of variables, the directory, options.
+    /// Values: of variables, the directory, options, files.
     Values,
     /// Code that may run in place of later commands: functions, aliases, traps. Whatever runs from then on may leave
     /// traces, too.
@@ -33,13 +34,8 @@ const RUNNING: Names =
     Names(". source eval alias unalias trap enable exec builtin command fc bind complete compopt");
 
 impl Traces {
-    /// `shell` is the path of the shell that runs the script.
-    pub fn of(text: &str, shell: &str) -> Self {
-        let shell = match crate::paths::base_name(shell) {
-            "bash" => Shell::Bash,
-            _ => Shell::Sh,
-        };
-        let Ok(script) = Script::parse(text, shell, None, Limits::ONE) else { return Self::Code };
+    /// What a script leaves in its shell.
+    pub(crate) fn in_shell(script: &Script) -> Self {
         if !script.function_names.is_empty() {
             return Self::Code;
         }

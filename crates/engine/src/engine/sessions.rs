@@ -25,8 +25,7 @@ impl Engine {
         let asked = Instant::now();
         let (session, queued) = self.session(owner, origin, name, &request).await?;
         let _in_use = session.job.begin_use();
-        let Command::Script { text, shell } = &request.command else { return Err(Error::Closed) };
-        let shell = shell.as_ref().unwrap_or(&self.environment().shell).clone();
+        let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let (text, shown) = (text.clone(), self.masked_command(&request.command));
         let request = self.resolve(request);
         let entry = self.log_entry(owner, origin, &request, &shown);
@@ -36,7 +35,7 @@ impl Engine {
         let cleared = self.gate().clear(&owner.identity, origin, request).await;
         let cleared = self.log_start(entry, cleared)?;
         if self.settings().policy.restricts() {
-            history.add(&text, &shell);
+            history.add(&text, cleared.traces());
         }
         drop(history);
         let turn = self.turn(owner, &cleared).await;

@@ -7,6 +7,7 @@ use crate::denial::Why;
 use crate::names::Names;
 use crate::rule::{CommandName, Rule};
 use crate::script::{Span, Word};
+use crate::traces::Traces;
 
 impl Judge<'_> {
     /// Judges all that a command does besides running its own program.
@@ -36,7 +37,8 @@ impl Judge<'_> {
                 Ok(())
             }
             Action::Open(words) => {
-                words.first().into_iter().for_each(|file| self.knowledge.add_run_file(file));
+                self.leave(Traces::Values);
+                words.first().into_iter().for_each(|file| self.run_file(file));
                 // The kernel sees the interpreter, not the program that it opens.
                 self.run_by("", |judge| judge.denied(&words))
             }

@@ -3,6 +3,7 @@
 use super::{Judge, Ruling};
 use crate::denial::{Denial, Why};
 use crate::script::{Redirect, RedirectKind, Span, Word};
+use crate::traces::Traces;
 
 impl Judge<'_> {
     /// Judges a redirection. `content` is what the file then contains, if that is known.
@@ -72,6 +73,14 @@ impl Judge<'_> {
             true => Ok(()),
             false => Err(self.not_writable(word.span.clone(), word)),
         }
+    }
+
+    /// Takes note of a file that is run. It may still be running when a later command writes it.
+    pub(super) fn run_file(&mut self, file: &Word) {
+        if file.literal().is_none_or(|path| path.contains('/')) {
+            self.leave(Traces::Values);
+        }
+        self.knowledge.add_run_file(file);
     }
 
     fn not_writable(&self, span: Span, word: &Word) -> Denial {

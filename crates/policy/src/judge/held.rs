@@ -1,10 +1,13 @@
-//! Which commands the kernel holds to the deny rules, if it does: those whose programs are executed by processes of the
-//! request, with arguments that the keeper of the run sees.
+//! What is left to the kernel, if it holds the rules: the deny rules, for programs that processes of the request
+//! execute with arguments that the keeper of the run sees, and the arguments with which allowed programs may run.
 
 use super::Judge;
+use crate::call::Call;
+use crate::lock::{LockedArguments, LockedWord};
 use crate::names::Names;
 use crate::programs;
 use crate::rule::{CommandName, Rule};
+use crate::script::Word;
 
 /// Builtins of shells, which the kernel does not see. Those that change nothing outside the shell are left out.
 const BUILTINS: Names = Names(
@@ -32,6 +35,31 @@ impl Judge<'_> {
             !BUILTINS.has(name) && (!HARMLESS.has(name) || rule.program().is_none())
         };
         self.held && name.known().is_some_and(is_seen)
+    }
+
+    /// The arguments of a command, if the rules do not allow its program with any.
+    pub(super) fn only_arguments(
+        &self,
+        name: &CommandName,
+        call: &Call<'_>,
+    ) -> Option<LockedArguments> {
+        let bare = &call.words[..1];
+        let whole = |rule: &Rule| rule.whole_program().is_some() && rule.allows(name, bare);
+        if self.policy.allow.is_empty() || self.policy.allow.iter().any(whole) {
+            return None;
+        }
+        let inner = call.wrappers > 0;
+        let locked = |(at, word): (usize, &Word)| match word.literal() {
+            // The program that runs it may put something else there.
+            Some(text) if inner && text.contains('{') => LockedWord::Many,
+            Some(text) => LockedWord::Known(text.into()),
+            // `find -exec` puts all files in the place of the last word.
+            None if word.is_single() && !(inner && at + 1 == call.arguments().len()) => {
+                LockedWord::Any
+            }
+            None => LockedWord::Many,
+        };
+        Some(call.arguments().iter().enumerate().map(locked).collect())
     }
 
     /// Does something with what a program runs.

@@ -75,6 +75,14 @@ impl Knowledge {
         self.runs_out_of_order |= self.files.run.contains(name) || self.files.run.contains(&None);
     }
 
+    /// Whether there may be a file or a link that only the request made.
+    pub fn has_made_files(&self) -> bool {
+        let keeps = |name: &Option<String>| name.as_deref() != Some("null");
+        !self.links.is_empty()
+            || !self.files.texts.is_empty()
+            || self.files.unclear.iter().any(keeps)
+    }
+
     /// Whether the request may have written this file.
     pub fn has_written(&self, path: &str) -> bool {
         let base = base_name(path);
