@@ -1,7 +1,7 @@
 //! What a script leaves for the commands that its shell runs after it.
 //!
 //! A session's commands are judged behind those before them. Most commands only run programs that write no file, so
-//! they need not be remembered.
+//! they need not be remembered. What builtins leave is in the tables here.
 
 use crate::names::Names;
 use crate::script::{Script, SimpleCommand, Word};
@@ -32,6 +32,11 @@ const SETTING: Names = Names(
 /// Builtins that leave code, or run some.
 const RUNNING: Names =
     Names(". source eval alias unalias trap enable exec builtin command fc bind complete compopt");
+
+/// Whether shells run it themselves, so that no program is executed.
+pub fn is_builtin(name: &str) -> bool {
+    [HARMLESS, SETTING, RUNNING].iter().any(|names| names.has(name))
+}
 
 impl Traces {
     /// What a script leaves in its shell.

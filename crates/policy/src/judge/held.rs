@@ -8,14 +8,7 @@ use crate::names::Names;
 use crate::programs;
 use crate::rule::{CommandName, Rule};
 use crate::script::Word;
-
-/// Builtins of shells, which the kernel does not see. Those that change nothing outside the shell are left out.
-const BUILTINS: Names = Names(
-    ". alias bg bind builtin caller chdir command compgen complete compopt declare dirs disown \
-     enable eval exec export fc fg getopts hash help history jobs kill let local logout mapfile \
-     popd pushd read readarray readonly set shift shopt source suspend times trap type typeset \
-     ulimit umask unalias unset wait",
-);
+use crate::traces::is_builtin;
 
 /// Builtins that change nothing outside the shell.
 const HARMLESS: Names = Names(": [ break cd continue echo exit false printf pwd return test true");
@@ -31,8 +24,8 @@ impl Judge<'_> {
     /// Whether the keeper will see the arguments for which only the run knows whether the rule denies them.
     pub(super) fn is_held(&self, name: &CommandName, rule: &Rule) -> bool {
         let is_seen = |name: &str| {
-            // A rule about the words of a builtin is about the builtin as well.
-            !BUILTINS.has(name) && (!HARMLESS.has(name) || rule.program().is_none())
+            // A rule about no program in particular need not hold what changes nothing.
+            !is_builtin(name) || (HARMLESS.has(name) && rule.program().is_none())
         };
         self.held && name.known().is_some_and(is_seen)
     }
