@@ -21,13 +21,7 @@ pub fn measure(bench: &Bench) -> Vec<Row> {
                 sort -rn | awk '{print $1}' | head -30";
     assert_eq!(line.len(), 200);
     let judge = |text: &str, rounds: usize| {
-        let scene = Scene {
-            directory: "/srv/proj",
-            home: Some("/home/dev"),
-            variables: &[],
-            typed: false,
-            locked: false,
-        };
+        let scene = Scene { home: Some("/home/dev"), ..Scene::at("/srv/proj") };
         let mut allowed = 0;
         let took = timed(|| {
             for _ in 0..rounds {

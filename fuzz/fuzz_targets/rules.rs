@@ -8,7 +8,7 @@ fuzz_target!(|text: &str| {
     let mut lines = text.lines();
     let Some(Ok(rule)) = lines.next().map(Rule::new) else { return };
     let words: Vec<_> = lines.map(str::to_owned).collect();
-    let scene = Scene { directory: "/srv/proj", home: None, variables: &[], typed: false, locked: false };
+    let scene = Scene::at("/srv/proj");
     let deny = Policy { deny: vec![rule.clone()], ..Policy::default() };
     let allow = Policy { allow: vec![rule], ..Policy::default() };
     let _ = deny.judge_words(&words, &scene);

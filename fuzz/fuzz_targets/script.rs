@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use mcpz_policy::{Policy, Rule, Scene, Verdict};
 
 fuzz_target!(|text: &str| {
-    let scene = Scene { directory: "/srv/proj", home: Some("/home/dev"), variables: &[], typed: false, locked: false };
+    let scene = Scene { home: Some("/home/dev"), ..Scene::at("/srv/proj") };
     let deny = Policy { deny: vec![Rule::new("rm").expect("a rule")], ..Policy::default() };
     let allow = Policy {
         allow: Rule::list("ls,git,sed,awk,find,bash,env").expect("rules"),

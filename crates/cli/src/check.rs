@@ -38,13 +38,7 @@ fn bash() -> String {
 }
 
 /// Where the cases of a batch would run. The folders need not exist.
-const BATCH: Scene<'_> = Scene {
-    directory: "/srv/proj",
-    home: Some("/home/dev"),
-    variables: &[],
-    typed: false,
-    locked: false,
-};
+const BATCH: Scene<'_> = Scene { home: Some("/home/dev"), ..Scene::at("/srv/proj") };
 
 pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
     if flags.batch {
@@ -53,13 +47,8 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
     let command = flags.command.as_deref().unwrap_or_default();
     let engine = Setup::new(&Settings::load(&flags.shell.settings)?, None)?.engine;
     let home = engine.home.as_ref().map(|home| home.to_string_lossy());
-    let scene = Scene {
-        directory: &engine.working_directory.to_string_lossy(),
-        home: home.as_deref(),
-        variables: &[],
-        typed: false,
-        locked: false,
-    };
+    let directory = engine.working_directory.to_string_lossy();
+    let scene = Scene { home: home.as_deref(), ..Scene::at(&directory) };
     let judgement =
         engine.policy.judge(command, &engine.environment.shell.to_string_lossy(), &scene);
     let text = match flags.json {

@@ -35,7 +35,9 @@ impl Place {
     }
 
     fn server(&self, allow: &[&str]) -> Server {
-        audit::start(&self.state, &format!("[policy]\nallow = {allow:?}\n"))
+        let (own, other) = (self.own.path(), self.other.path());
+        let places = format!("working_dir = {own:?}\nallowed_directories = [{other:?}]\n");
+        audit::start(&self.state, &format!("[shell_tool]\n{places}[policy]\nallow = {allow:?}\n"))
     }
 
     /// Runs a command in the first folder.
@@ -64,7 +66,11 @@ fn a_relative_path_means_the_file_that_the_policy_took_it_for() {
         assert!(output(&reply).starts_with("own"), "{honest}: {reply}");
         assert_eq!(warnings(&reply), "", "{honest}: {reply}");
     }
-    let other = place.other.path().display();
+    let folder = place.other.path();
+    let elsewhere = json!({"command": "./bin/tool", "working_directory": folder});
+    let reply = server.call(elsewhere);
+    assert!(reply.to_string().contains("denied by security policy"), "{reply}");
+    let other = folder.display();
     for command in [
         format!("find {other}/bin -maxdepth 0 -execdir ./bin/tool \\;"),
         format!("ln -s {other}/bin links; ./links/tool"),

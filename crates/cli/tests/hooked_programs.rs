@@ -75,7 +75,7 @@ fn hook(folder: &TempDir) -> PathBuf {
 fn rules(program: &Path) -> Option<ExecRules> {
     let name = program.to_str()?;
     let policy = Policy { allow: vec![Rule::new(name).ok()?], ..Policy::default() };
-    let scene = Scene { directory: "/", home: None, variables: &[], typed: false, locked: false };
+    let scene = Scene::at("/");
     let allowed = policy.judge(name, "/bin/sh", &scene).lock?.allowed?;
     let nothing = mcpz_policy::MayRun::Only(Vec::new());
     let [known] = allowed.as_slice() else { return None };

@@ -178,12 +178,13 @@ impl Gate<'_> {
 
     /// Asks the policy about a request. A command in a session is judged behind what earlier ones have left.
     fn judge(&self, request: &Resolved) -> Judgement {
-        let Settings { policy, home, .. } = self.settings;
+        let Settings { policy, home, working_directory, .. } = self.settings;
         let home = home.as_ref().map(|home| home.to_string_lossy());
         let Resolved { directory, environment, .. } = request;
         let before = request.before.as_ref();
         let scene = Scene {
             directory: &before.map_or(directory, |it| &it.directory).to_string_lossy(),
+            rules_begin: &working_directory.to_string_lossy(),
             home: home.as_deref(),
             variables: before.map_or(environment, |it| &it.environment),
             typed: request.input.is_some() && request.stdin.is_none(),

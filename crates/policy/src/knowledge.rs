@@ -88,8 +88,9 @@ const NUMBERS: Names = Names("EPOCHSECONDS HISTCMD LINENO OPTIND RANDOM SECONDS 
 
 impl Knowledge {
     pub fn new(policy: &Policy, scene: &Scene<'_>) -> Self {
+        let Scene { directory, rules_begin, home, .. } = *scene;
         let mut knowledge = Self {
-            directories: WorkingDirectories::new(scene.directory, scene.home),
+            directories: WorkingDirectories::new(directory, rules_begin, home),
             trusts_file_names: policy.allow.is_empty(),
             ..Self::default()
         };

@@ -28,13 +28,16 @@ pub struct WorkingDirectories {
     directories: Option<Vec<String>>,
     /// Where the request starts.
     base: String,
+    /// Where relative paths in rules begin.
+    rules_begin: String,
     home: Option<String>,
 }
 
 impl WorkingDirectories {
-    pub fn new(directory: &str, home: Option<&str>) -> Self {
-        let base = normalized(directory);
-        Self { directories: Some(vec![base.clone()]), base, home: home.map(normalized) }
+    pub fn new(directory: &str, rules_begin: &str, home: Option<&str>) -> Self {
+        let (base, rules_begin) = (normalized(directory), normalized(rules_begin));
+        let directories = Some(vec![base.clone()]);
+        Self { directories, base, rules_begin, home: home.map(normalized) }
     }
 
     /// Takes note of a `cd`. `again` if it may happen more than once.
@@ -110,7 +113,7 @@ impl WorkingDirectories {
         Some(ProgramPaths {
             paths: self.resolve(word)?,
             written: stays.then(|| text.into_owned()),
-            base: self.base.clone(),
+            rules_begin: self.rules_begin.clone(),
             home: self.home.clone(),
         })
     }
@@ -143,7 +146,7 @@ impl WorkingDirectories {
             let folder = |folder: &String| {
                 let folder = match folder.starts_with('/') {
                     true => normalized(folder),
-                    false => normalized(&format!("{}/{folder}", self.base)),
+                    false => normalized(&format!("{}/{folder}", self.rules_begin)),
                 };
                 let rest = path.strip_prefix(&folder);
                 folder == "/" || rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -161,7 +164,7 @@ pub struct ProgramPaths {
     paths: Vec<String>,
     /// The path as it is written, if the command certainly runs where the request starts.
     written: Option<String>,
-    base: String,
+    rules_begin: String,
     home: Option<String>,
 }
 
@@ -172,7 +175,7 @@ impl ProgramPaths {
         let pattern = match (pattern.strip_prefix("~/"), &self.home) {
             (Some(rest), Some(home)) => normalized(&format!("{home}/{rest}")),
             _ if pattern.starts_with('/') => normalized(pattern),
-            _ => normalized(&format!("{}/{pattern}", self.base)),
+            _ => normalized(&format!("{}/{pattern}", self.rules_begin)),
         };
         let matches = |path: &String| {
             pattern.split('/').count() == path.split('/').count()
@@ -241,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_input_has_many_names() {
-        let mut directories = WorkingDirectories::new("/srv", None);
+        let mut directories = WorkingDirectories::new("/srv", "/srv", None);
         let target = |directories: &WorkingDirectories, path: &str| {
             directories.target(&Word::known(path, 0..0))
         };

@@ -44,6 +44,8 @@ pub enum Threats {
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
     pub directory: &'a str,
+    /// Where relative paths in rules begin. Whoever sends a command may choose its directory, but not this one.
+    pub rules_begin: &'a str,
     pub home: Option<&'a str>,
     /// Variables that the request sets for it.
     pub variables: &'a [(String, String)],
@@ -52,6 +54,20 @@ pub struct Scene<'a> {
     /// Whether the kernel holds the deny rules against the arguments that programs really get, so that those which only
     /// the run will know need not be refused.
     pub locked: bool,
+}
+
+impl<'a> Scene<'a> {
+    /// A plain command in the directory where the rules begin.
+    pub const fn at(directory: &'a str) -> Self {
+        Self {
+            directory,
+            rules_begin: directory,
+            home: None,
+            variables: &[],
+            typed: false,
+            locked: false,
+        }
+    }
 }
 
 impl Policy {

@@ -23,13 +23,7 @@ fn verdict(case: &Value) -> Verdict {
         write_dirs: strings(&case["policy"]["write_dirs"]),
         ..Policy::default()
     };
-    let scene = Scene {
-        directory: "/srv/proj",
-        home: Some("/home/dev"),
-        variables: &[],
-        typed: false,
-        locked: false,
-    };
+    let scene = Scene { home: Some("/home/dev"), ..Scene::at("/srv/proj") };
     let (command, shell) = (case["command"].as_str().unwrap(), case["shell"].as_str().unwrap());
     policy.judge(command, shell, &scene).verdict
 }

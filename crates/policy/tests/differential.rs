@@ -40,7 +40,7 @@ exit 0
 fn denies(script: &str, shell: &str, name: &str) -> bool {
     let policy = Policy { deny: vec![Rule::new(name).unwrap()], ..Policy::default() };
     let scene =
-        Scene { directory: "/tmp", home: None, variables: &[], typed: false, locked: false };
+        Scene::at("/tmp");
     policy.judge(script, shell, &scene).verdict != Verdict::Allow
 }
 

@@ -1,6 +1,7 @@
 //! Types into jobs: the policy judges the input and the audit trail records it before it is written.
 
 use mcpz_audit::TypedInput;
+use mcpz_policy::Scene;
 
 use super::Engine;
 use crate::error::Error;
@@ -46,15 +47,17 @@ impl Engine {
         typing: &Typing,
         entered: &TypedInput<'_>,
     ) -> Result<(), Error> {
-        let Settings { policy, home, .. } = self.settings();
+        let Settings { policy, home, working_directory, .. } = self.settings();
         let home = home.as_ref().map(|home| home.to_string_lossy());
+        let directory = working_directory.to_string_lossy();
+        let scene = Scene { home: home.as_deref(), ..Scene::at(&directory) };
         let (controls, bytes) = (job.controls(), entered.bytes.to_vec());
         let interpreters = match policy.restricts() && !bytes.is_empty() {
             true => job.interpreters(typing).await?,
             false => Interpreters::none(),
         };
         let room = controls.reserve(bytes.len()).ok_or(Error::InputUnread)?;
-        job.check_typing(policy, home.as_deref(), (typing, interpreters), |before, locks| {
+        job.check_typing(policy, &scene, (typing, interpreters), |before, locks| {
             self.shared.audit.record_input(entered)?;
             if self.settings().lock {
                 let path = self.environment().variables.get("PATH");

@@ -80,11 +80,12 @@ pub struct Typed {
 
 impl Job {
     /// Refuses what the policy does not let one of these programs read. Otherwise calls `type_it` with the number of
-    /// bytes that must have been written before and with what may be executed for it, and remembers the text.
+    /// bytes that must have been written before and with what may be executed for it, and remembers the text. `scene`
+    /// is that of a command which the server starts where it likes.
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
-        home: Option<&str>,
+        scene: &Scene<'_>,
         (typing, interpreters): (&Typing, Interpreters),
         type_it: impl FnOnce(Option<u64>, Vec<Lock>) -> Result<(), Error>,
     ) -> Result<(), Error> {
@@ -105,10 +106,9 @@ impl Job {
         };
         let scene = Scene {
             directory: &beginning.directory.to_string_lossy(),
-            home,
             variables: &beginning.environment,
             typed: true,
-            locked: false,
+            ..*scene
         };
         let whole = [typed.program.as_str(), &typing.lines()].concat();
         // A shell that waits has read everything, and nothing else reads before it.

@@ -13,13 +13,7 @@ pub fn deny(list: &str) -> Policy {
     Policy { deny: Rule::list(list).unwrap(), ..Policy::default() }
 }
 
-pub const SCENE: Scene<'_> = Scene {
-    directory: "/srv/proj",
-    home: Some("/home/dev"),
-    variables: &[],
-    typed: false,
-    locked: false,
-};
+pub const SCENE: Scene<'_> = Scene { home: Some("/home/dev"), ..Scene::at("/srv/proj") };
 
 pub fn judge(policy: &Policy, command: &str) -> Judgement {
     policy.judge(command, "bash", &SCENE)
