@@ -350,11 +350,11 @@ impl<'a> Judge<'a> {
                 }
                 Match::Maybe if self.is_held(name, rule) => {}
                 Match::Maybe => {
-                    let rule = rule.to_string();
-                    let by = match name.known().is_some() && rule.contains(" -") {
+                    let by = match name.known().is_some() && rule.is_about_options() {
                         true => Suspect::Option,
                         false => Suspect::Other,
                     };
+                    let rule = rule.to_string();
                     return Err(self.deny(span, Why::MayBeDenied { rule, by }));
                 }
                 Match::Yes => {

@@ -139,6 +139,11 @@ impl Rule {
         }
     }
 
+    /// Whether it names options of a program, such as `rm -rf`.
+    pub fn is_about_options(&self) -> bool {
+        matches!(&self.kind, Kind::Words { rest, .. } if rest.iter().any(|word| word.starts_with('-')))
+    }
+
     /// Whether it matches every command.
     pub fn is_everything(&self) -> bool {
         matches!(&self.kind, Kind::Words { name, rest, .. } if name == "*" && rest.is_empty())
