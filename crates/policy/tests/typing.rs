@@ -21,6 +21,12 @@ fn may_type_as(policy: &Policy, way: InputWay, command: &str, typed: &str) -> bo
     policy.judge_typed(&reader, &typed, &SCENE).is_ok()
 }
 
+/// A text of which nothing was typed before.
+fn typed_alone(text: &str) -> TypedText<'_> {
+    let way = InputWay::Keys;
+    TypedText { command: "", whole: text, new: text, unread: 0, keys: &[], way }
+}
+
 fn all_typed(cases: &[(&str, &str)]) {
     for (command, typed) in cases {
         for policy in [deny("evil"), allow("ls,echo")] {
@@ -77,14 +83,7 @@ fn shells_get_only_commands_that_may_run() {
 /// Types a text into bash, and whatever that starts reads the rest.
 fn type_into_bash(policy: &Policy, text: &str) -> Result<Option<Lock>, TypingError> {
     let reader = Reader { name: "bash", ..Reader::default() };
-    let typed = TypedText {
-        command: "",
-        whole: text,
-        new: text,
-        unread: 0,
-        keys: &[],
-        way: InputWay::Keys,
-    };
+    let typed = typed_alone(text);
     policy.judge_typed(&reader, &typed, &Scene { typed: true, ..SCENE })
 }
 
@@ -285,14 +284,7 @@ fn who_holds_a_terminal_for_others_is_judged_like_a_shell() {
     let words = ["cat".to_owned()];
     let reader = Reader { name: "sudo", arguments: &words, relays: true };
     let text = "my password!\n";
-    let typed = TypedText {
-        command: "",
-        whole: text,
-        new: text,
-        unread: 0,
-        keys: &[],
-        way: InputWay::Keys,
-    };
+    let typed = typed_alone(text);
     assert!(deny("evil").judge_typed(&reader, &typed, &SCENE).is_ok());
 }
 
