@@ -18,8 +18,8 @@ use crate::http::{HttpClient, TOKEN};
 use crate::processes::{Times, marked, memory_of_tree};
 use crate::runner::NOTHING;
 
-/// What lets the crowd in.
-const CROWD: &str = "a-token-of-the-crowd-of-the-benchmark";
+/// What lets the crowd in. A single client may keep only half of the connections busy.
+const CROWD: [&str; 2] = ["a-token-of-the-crowd-of-the-benchmark", "the-other-token-of-the-crowd"];
 
 /// The most that a call may cost beside the largest crowd, in times of what it costs beside the smallest.
 const GROWTH: f64 = 1.5;
@@ -136,13 +136,14 @@ fn rows(crowd: Crowd, sizes: &'static [usize], measured: &[Measured]) -> Vec<Lin
 fn beside(bench: &Bench, crowd: Crowd, size: usize) -> Measured {
     let config = bench.scratch.join("scale.toml");
     let many = 2 * size + 100;
-    // One of two clients may keep a third of them busy.
+    // Each of three clients may keep a quarter of them busy.
     let connections = 2 * many;
     let text = format!(
         "[limits]\nruns = {many}\nruns_per_client = {many}\njobs = {many}\nsessions = {many}\n\
          processes_per_client = 0\nmemory_per_client = 0\n\
          [http]\nconnections = {connections}\nsessions_per_client = {many}\n\
-         [http.tokens]\ncrowd = \"{CROWD}\"\n"
+         [http.tokens]\ncrowd-1 = {:?}\ncrowd-2 = {:?}\n",
+        CROWD[0], CROWD[1]
     );
     fs::write(&config, text).expect("there is room for files");
     let mark = format!("MCPZ_BENCH_CROWD={}-{}-{size}", std::process::id(), crowd as u8);
@@ -183,39 +184,45 @@ fn beside(bench: &Bench, crowd: Crowd, size: usize) -> Measured {
 
 /// Brings a crowd of some size. It goes when what is returned is dropped.
 fn gather(server: &HttpClient, crowd: Crowd, size: usize) -> Vec<Guest> {
-    let mut guests = vec![Guest::new(server.address(), CROWD)];
-    guests[0].open_session();
-    for number in 0..size {
-        if crowd == Crowd::Running {
-            if number % PER_SESSION == 0 {
-                guests[0].open_session();
-            }
-            let mut runner = guests[0].beside();
-            // Bringing the whole crowd takes longer than a command may run by default.
-            let sleep = json!({"command": "exec sleep 3600", "timeout": 3600});
-            runner.ask("execute_command", &sleep);
-            guests.push(runner);
-            continue;
-        }
-        let first = &mut guests[0];
-        match crowd {
-            Crowd::Sessions => first.open_session(),
-            Crowd::Jobs => drop(first.tool(
-                "execute_command",
-                &json!({"command": "exec sleep 3600", "background": true}),
-            )),
-            Crowd::Shells | Crowd::Running => drop(first.tool(
-                "execute_command",
-                &json!({"command": "true", "session": format!("shell-{number}")}),
-            )),
-        }
-    }
     if crowd == Crowd::Running {
-        let mut asking = Guest::new(server.address(), CROWD);
-        while asking.metric("mcpz_runs_running") < size as f64 {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        return run_all(server, size);
     }
+    let mut first = Guest::new(server.address(), CROWD[0]);
+    first.open_session();
+    for number in 0..size {
+        let call = match crowd {
+            Crowd::Jobs => json!({"command": "exec sleep 3600", "background": true}),
+            Crowd::Shells => json!({"command": "true", "session": format!("shell-{number}")}),
+            Crowd::Sessions | Crowd::Running => {
+                first.open_session();
+                continue;
+            }
+        };
+        first.tool("execute_command", &call);
+    }
+    vec![first]
+}
+
+/// Begins as many commands, each on a connection of its own, and waits until all of them run.
+fn run_all(server: &HttpClient, size: usize) -> Vec<Guest> {
+    let mut firsts = CROWD.map(|token| Guest::new(server.address(), token));
+    let mut guests = Vec::new();
+    for number in 0..size {
+        let first = &mut firsts[number % CROWD.len()];
+        if number % (CROWD.len() * PER_SESSION) < CROWD.len() {
+            first.open_session();
+        }
+        let mut runner = first.beside();
+        // Bringing the whole crowd takes longer than a command may run by default.
+        let sleep = json!({"command": "exec sleep 3600", "timeout": 3600});
+        runner.ask("execute_command", &sleep);
+        guests.push(runner);
+    }
+    let mut asking = Guest::new(server.address(), CROWD[0]);
+    while asking.metric("mcpz_runs_running") < size as f64 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    guests.extend(firsts);
     guests
 }
 

@@ -39,8 +39,7 @@ exit 0
 
 fn denies(script: &str, shell: &str, name: &str) -> bool {
     let policy = Policy { deny: vec![Rule::new(name).unwrap()], ..Policy::default() };
-    let scene =
-        Scene::at("/tmp");
+    let scene = Scene::at("/tmp");
     policy.judge(script, shell, &scene).verdict != Verdict::Allow
 }
 
