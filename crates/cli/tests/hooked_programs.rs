@@ -77,7 +77,7 @@ fn rules(program: &Path) -> Option<ExecRules> {
     let policy = Policy { allow: vec![Rule::new(name).ok()?], ..Policy::default() };
     let scene = Scene::at("/");
     let allowed = policy.judge(name, "/bin/sh", &scene).lock?.allowed?;
-    let nothing = mcpz_policy::MayRun::Only(Vec::new());
+    let nothing = mcpz_policy::MayRun::Only([].into());
     let [known] = allowed.as_slice() else { return None };
     let rule = AllowedProgram {
         name: known.name.clone(),

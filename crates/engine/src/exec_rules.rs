@@ -28,7 +28,7 @@ pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> ExecRules {
                 all.map(|words| words.into_iter().map(argument).collect()).collect()
             }),
             may_run: match program.may_run {
-                mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs),
+                mcpz_policy::MayRun::Only(programs) => MayRun::Only(programs.to_vec()),
                 mcpz_policy::MayRun::Anything => MayRun::Anything,
                 mcpz_policy::MayRun::AsBefore => MayRun::AsBefore,
             },

@@ -3,6 +3,9 @@
 //! The tables know a program by its plain name, and a deny rule for it applies to all its names. An allow rule means
 //! only the name it has.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::names::Names;
 
 /// Programs that are installed with a version in their name.
@@ -125,7 +128,14 @@ pub fn is_same_program(name: &str, file: &str) -> bool {
 }
 
 fn known_otherwise(name: &str) -> &str {
-    OTHERS.iter().find(|(names, _)| names.has(name)).map_or(name, |(_, program)| program)
+    static PROGRAMS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+        let each = |(names, program): &(Names, &'static str)| {
+            let program = *program;
+            names.iter().map(move |name| (name, program))
+        };
+        OTHERS.iter().flat_map(each).collect()
+    });
+    PROGRAMS.get(name).copied().unwrap_or(name)
 }
 
 /// `gcc-12` for `x86_64-linux-gnu-gcc-12`.
@@ -139,6 +149,9 @@ fn without_target(name: &str) -> &str {
 
 /// `perl` for `perl5.36-x86_64-linux-gnu`.
 fn without_version(name: &str) -> &str {
+    if !name.bytes().any(|byte| byte.is_ascii_digit()) {
+        return name;
+    }
     let is_program = |program: &&str| name.strip_prefix(program).is_some_and(is_version);
     VERSIONED.iter().filter(is_program).max_by_key(|program| program.len()).unwrap_or(name)
 }

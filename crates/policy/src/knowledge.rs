@@ -233,9 +233,9 @@ impl Knowledge {
 
     /// Where the program with this path is. `None` if only the run will know.
     pub fn program_paths(&self, word: &Word) -> Option<ProgramPaths> {
+        let program = self.directories.program(word)?;
         let paths = self.directories.resolve(word)?;
-        let direct = !paths.iter().any(|path| self.follows_link(path));
-        self.directories.program(word).filter(|_| direct)
+        (!paths.iter().any(|path| self.follows_link(path))).then_some(program)
     }
 
     /// What a word leads to where a program is about to read it.

@@ -12,7 +12,7 @@
 mod needs;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crate::identity::program;
 use crate::paths::WorkingDirectories;
@@ -58,7 +58,7 @@ pub enum LockedWord {
 /// What a program may execute, besides the programs that the command names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MayRun {
-    Only(Vec<String>),
+    Only(Arc<[String]>),
     /// Everything that is not denied.
     Anything,
     /// A shell, whose commands are judged: what the program may execute that starts it.
@@ -106,9 +106,9 @@ impl Policy {
                 if !seen.insert(needed.clone()) {
                     continue;
                 }
-                let may_run = self.may_run(needed);
-                if may_run != MayRun::Only(Vec::new()) {
-                    add(&mut all, needed, may_run);
+                match self.may_run(needed) {
+                    MayRun::Only(nothing) if nothing.is_empty() => {}
+                    may_run => add(&mut all, needed, may_run),
                 }
             }
             at += 1;
@@ -124,8 +124,8 @@ impl Policy {
             return MayRun::Anything;
         }
         match usual(base) {
-            MayRun::Only(needed) => {
-                MayRun::Only(needed.into_iter().chain(told.into_iter().cloned()).collect())
+            MayRun::Only(needed) if !told.is_empty() => {
+                MayRun::Only(needed.iter().chain(told).cloned().collect())
             }
             other => other,
         }
@@ -145,7 +145,7 @@ fn usual(name: &str) -> MayRun {
     } else if programs::is_interpreter(name) || needs::runs_anything(name) {
         MayRun::Anything
     } else {
-        MayRun::Only(needs::of(name))
+        MayRun::Only(needs::of(name).into())
     };
     if known.len() < MOST {
         known.insert(name.to_owned(), usual.clone());

@@ -3,6 +3,9 @@
 //! A program that is not here executes nothing by itself. The less is here, the better the lock holds: what is only
 //! needed for a feature that few use belongs into the settings of those who use it.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::identity::program;
 use crate::names::Names;
 
@@ -180,8 +183,11 @@ pub fn parts(name: &str) -> &'static [&'static str] {
 }
 
 fn find(name: &str) -> Option<&'static Need> {
-    let of = |name: &str| NEEDS.iter().find(|need| need.programs.has(name));
-    of(name).or_else(|| of(program(name)))
+    static BY_NAME: LazyLock<HashMap<&str, &Need>> = LazyLock::new(|| {
+        let names = |need: &'static Need| need.programs.iter().map(move |name| (name, need));
+        NEEDS.iter().flat_map(names).collect()
+    });
+    BY_NAME.get(name).or_else(|| BY_NAME.get(program(name))).copied()
 }
 
 #[cfg(test)]

@@ -72,6 +72,9 @@ impl CommandName {
     /// The name alone, if it is not a path, or the path of a program of the system.
     fn bare(&self) -> Option<&str> {
         let name = self.known()?;
+        if !name.contains('/') {
+            return Some(name);
+        }
         let system = SYSTEM.iter().find_map(|folder| name.strip_prefix(folder));
         Some(system.unwrap_or(name)).filter(|bare| !bare.contains('/'))
     }
