@@ -32,13 +32,15 @@ fn say(server: &mut Server, arguments: Value, command: &str) -> Value {
     server.call(arguments)
 }
 
-/// Types a line into a new job.
+/// Types a line into a new job, and stops it.
 fn type_into(server: &mut Server, job: Value, line: &str) -> Value {
     let mut arguments = job;
     arguments["background"] = json!(true);
     let started = server.call(arguments);
     let typing = json!({"job_id": started["job_id"], "text": format!("{line}\n")});
-    server.tool("write_job", typing)
+    let typed = server.tool("write_job", typing);
+    server.tool("stop_job", json!({"job_id": started["job_id"]}));
+    typed
 }
 
 #[test]
