@@ -10,6 +10,9 @@ use support::{Gate, Server, mark, meta, survivors, wait_until};
 
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
+/// Makes calls tasks before long.
+const SOON: [&str; 2] = ["--background-after", "1"];
+
 /// What a request says about itself that can be answered with a task.
 fn declared() -> Value {
     let mut meta = meta();
@@ -44,8 +47,15 @@ fn ended(server: &mut Server, id: &Value) -> Value {
 }
 
 #[test]
-fn a_call_that_takes_long_is_a_task_and_its_answer_is_fetched_later() {
+fn a_call_of_a_few_seconds_is_answered_as_usual() {
     let mut server = Server::start_silent(&[]);
+    let answer = execute(&mut server, json!({"command": "sleep 3; echo done"}));
+    assert_eq!(answer["structuredContent"]["output"], "done\n", "{answer}");
+}
+
+#[test]
+fn a_call_that_takes_long_is_a_task_and_its_answer_is_fetched_later() {
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let command = format!("echo begun; {}; echo done; exit 3", gate.wait());
     let handle = execute(&mut server, json!({"command": command}));
@@ -72,7 +82,7 @@ fn a_call_that_takes_long_is_a_task_and_its_answer_is_fetched_later() {
 
 #[test]
 fn a_call_that_ends_soon_is_answered_as_ever() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let answer = execute(&mut server, json!({"command": "echo hi"}));
     assert_eq!(answer["resultType"], "complete");
     assert_eq!(answer["structuredContent"]["output"], "hi\n");
@@ -81,7 +91,7 @@ fn a_call_that_ends_soon_is_answered_as_ever() {
 #[test]
 fn cancelling_a_task_ends_everything_it_started() {
     let mark = mark();
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let command = format!(
         "export MARK={mark}; trap '' TERM; (setsid sleep 300 &); sleep 300 & while :; do sleep 1; done"
     );
@@ -99,7 +109,7 @@ fn cancelling_a_task_ends_everything_it_started() {
 
 #[test]
 fn a_task_that_has_ended_is_not_cancelled_any_more() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let id = begin(&mut server, &gate.wait());
     drop(gate);
@@ -110,7 +120,7 @@ fn a_task_that_has_ended_is_not_cancelled_any_more() {
 
 #[test]
 fn a_command_that_is_ended_at_its_timeout_is_a_completed_task_with_an_error() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let handle = execute(&mut server, json!({"command": "sleep 300", "timeout": 4}));
     let task = ended(&mut server, &handle["taskId"]);
     assert_eq!((&task["status"], &task["result"]["isError"]), (&json!("completed"), &json!(true)));
@@ -119,7 +129,7 @@ fn a_command_that_is_ended_at_its_timeout_is_a_completed_task_with_an_error() {
 
 #[test]
 fn other_tools_and_sessions_have_tasks_as_well() {
-    let mut server = Server::start_silent(&["--tools", "default,shell"]);
+    let mut server = Server::start_silent(&[&SOON[..], &["--tools", "default,shell"]].concat());
     let gate = Gate::new();
     let command = format!("cd /; {}; pwd", gate.wait());
     let shell = json!({"name": "shell", "arguments": {"command": command}});
@@ -134,7 +144,7 @@ fn other_tools_and_sessions_have_tasks_as_well() {
 
 #[test]
 fn a_command_that_asks_for_input_completes_its_task_with_a_job() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let command = format!("{}; printf 'Name: '; read name; echo \"hello $name\"", gate.wait());
     let id = execute(&mut server, json!({"command": command, "tty": true}))["taskId"].clone();
@@ -149,7 +159,7 @@ fn a_command_that_asks_for_input_completes_its_task_with_a_job() {
 
 #[test]
 fn a_call_that_would_become_a_job_becomes_a_task_at_that_time() {
-    let mut server = Server::start_silent(&["--background-after", "1"]);
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let id = begin(&mut server, &format!("{}; echo done", gate.wait()));
     drop(gate);
@@ -159,7 +169,7 @@ fn a_call_that_would_become_a_job_becomes_a_task_at_that_time() {
 
 #[test]
 fn progress_ends_with_the_handle() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let count = gate.wait().replace("do ", "do i=$((i + 1)); echo $i; ");
     let mut meta = declared();
@@ -184,7 +194,7 @@ fn progress_ends_with_the_handle() {
 
 #[test]
 fn whoever_listens_to_tasks_is_told_of_their_end() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let id = begin(&mut server, &format!("{}; echo done", gate.wait()));
     let filter = json!({"taskIds": [id, "unknown"]});
@@ -207,7 +217,7 @@ fn whoever_listens_to_tasks_is_told_of_their_end() {
 
 #[test]
 fn tasks_and_outputs_can_be_listened_to_at_once() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let command = format!("{}; echo done", gate.wait());
     let job = execute(&mut server, json!({"command": command, "background": true}));
@@ -226,7 +236,7 @@ fn tasks_and_outputs_can_be_listened_to_at_once() {
 
 #[test]
 fn the_extension_is_offered_to_those_who_declare_it() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let discovered = ask(&mut server, "server/discover", json!({}));
     assert_eq!(discovered["result"]["capabilities"]["extensions"], json!({TASKS: {}}));
     let discovered = server.request("server/discover", json!({"_meta": meta()}));
@@ -236,13 +246,13 @@ fn the_extension_is_offered_to_those_who_declare_it() {
 
 #[test]
 fn whoever_does_not_declare_tasks_has_none() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let id = begin(&mut server, &gate.wait());
     let slow =
         json!({"name": "execute_command", "arguments": {"command": "sleep 2.5"}, "_meta": meta()});
     let answer = server.request("tools/call", slow);
-    assert_eq!(answer["result"]["structuredContent"]["return_code"], 0, "{answer}");
+    assert!(answer["result"]["structuredContent"]["job_id"].is_string(), "{answer}");
     for (method, params) in [
         ("tasks/get", json!({"taskId": id})),
         ("tasks/update", json!({"taskId": id, "inputResponses": {}})),
@@ -280,7 +290,7 @@ fn a_client_of_an_older_revision_never_hears_of_tasks() {
 
 #[test]
 fn what_is_wrong_with_a_question_is_told() {
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     let gate = Gate::new();
     let id = begin(&mut server, &gate.wait());
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
@@ -302,7 +312,7 @@ fn what_is_wrong_with_a_question_is_told() {
 #[test]
 fn tasks_end_with_the_connection() {
     let mark = mark();
-    let mut server = Server::start_silent(&[]);
+    let mut server = Server::start_silent(&SOON);
     begin(&mut server, &format!("MARK={mark} setsid sleep 300"));
     wait_until("the process", || (!survivors(&mark).is_empty()).then_some(()));
     server.close_stdin();
@@ -329,7 +339,7 @@ fn about(method: &str, id: &Value) -> Request {
 #[test]
 fn over_http_a_task_outlives_its_connection_and_is_nobody_elses() {
     let tokens = "[http.tokens]\nbob = \"bob-0123456789abcdef\"\n";
-    let server = HttpServer::start_with(&[], tokens);
+    let server = HttpServer::start_with(&SOON, tokens);
     let gate = Gate::new();
     let command = json!({"command": format!("{}; echo done", gate.wait())});
     let handle = server.send(&alone(call(1, "execute_command", command))).messages().pop().unwrap();
@@ -359,7 +369,7 @@ fn over_http_a_task_outlives_its_connection_and_is_nobody_elses() {
 
 #[test]
 fn over_http_the_headers_name_the_task() {
-    let server = HttpServer::start(&[]);
+    let server = HttpServer::start(&SOON);
     let id = json!("x");
     let request = about("tasks/get", &id);
     assert_eq!(server.send(&request).json()["error"]["code"], -32602);
@@ -378,7 +388,7 @@ fn over_http_the_headers_name_the_task() {
 #[test]
 fn over_http_tasks_of_somebody_who_is_not_heard_of_any_more_are_ended() {
     let mark = mark();
-    let server = HttpServer::start_with(&[], "[http]\nsession_time = 1\n");
+    let server = HttpServer::start_with(&SOON, "[http]\nsession_time = 1\n");
     let command = json!({"command": format!("MARK={mark} sleep 300")});
     let handle = server.send(&alone(call(1, "execute_command", command))).messages().pop().unwrap();
     assert_eq!(handle["result"]["resultType"], "task", "{handle}");
@@ -394,7 +404,7 @@ fn over_http_tasks_of_somebody_who_is_not_heard_of_any_more_are_ended() {
 fn over_http_a_client_that_leaves_before_it_has_a_handle_cancels_the_call() {
     use std::io::Write;
     let mark = mark();
-    let server = HttpServer::start(&[]);
+    let server = HttpServer::start(&SOON);
     let command = json!({"command": format!("MARK={mark} sleep 300")});
     let mut socket = server.connect();
     socket.write_all(&alone(call(1, "execute_command", command)).bytes()).unwrap();

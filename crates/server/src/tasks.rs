@@ -27,8 +27,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// When a call becomes a task, unless the settings say when a command becomes a job.
-pub const DEFAULT_WAIT: Duration = Duration::from_secs(2);
+/// When a call becomes a task, unless the settings say when a command becomes a job. A model gets the answer of a task
+/// only later, perhaps after it has gone on without it, so most builds and tests should not become one; but hosts give
+/// a call up after a minute.
+pub const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 
 /// The most running tasks of one owner. Further calls are answered when they are done.
 const MAX_RUNNING: usize = 64;
