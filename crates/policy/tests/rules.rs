@@ -333,3 +333,11 @@ fn a_star_in_an_argument_of_an_allow_rule_keeps_to_the_folder() {
         ],
     );
 }
+
+#[test]
+fn an_operator_that_the_shell_does_not_have_is_named() {
+    let judgement = deny("rm").judge("cat <<< x", "sh", &support::SCENE);
+    let Verdict::Deny(denial) = judgement.verdict else { panic!("it is refused") };
+    assert_eq!(denial.part, "<<<");
+    assert!(denial.to_string().contains("only bash has this operator"), "{denial}");
+}

@@ -14,6 +14,9 @@ use super::word::is_name;
 use super::{MAX_DEPTH, MAX_STEPS, ParseError, Piece, Script, Shell, SimpleCommand, Span, Word};
 use crate::names::Names;
 
+/// Why an operator of bash is not understood.
+const ONLY_BASH: &str = "only bash has this operator, and this is another shell";
+
 /// Parses one text into a [`Script`].
 pub struct Parser<'a> {
     text: &'a str,

@@ -1,7 +1,7 @@
 //! Lists, pipelines and simple commands.
 
 use super::words::Position;
-use super::{Parser, is_meta};
+use super::{ONLY_BASH, Parser, is_meta};
 use crate::names::Names;
 use crate::script::{ParseError, SimpleCommand, Word};
 
@@ -186,7 +186,7 @@ impl Parser<'_> {
             self.advance()?;
             if self.peek() == Some(b'&') {
                 if !self.is_bash() {
-                    return Err(self.error("this shell does not have this operator"));
+                    return Err(self.error(ONLY_BASH));
                 }
                 self.advance()?;
             }

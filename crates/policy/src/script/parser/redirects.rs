@@ -1,7 +1,7 @@
 //! Redirections: descriptors, operators and their targets.
 
-use super::Parser;
 use super::words::Position;
+use super::{ONLY_BASH, Parser};
 use crate::script::{ParseError, Redirect, RedirectKind, SimpleCommand, Word};
 
 impl Parser<'_> {
@@ -61,9 +61,10 @@ impl Parser<'_> {
     }
 
     fn redirect_kind(&mut self) -> Result<RedirectKind, ParseError> {
+        let start = self.at;
         if self.take_all(b"<<<")? {
             if !self.is_bash() {
-                return Err(self.error("this shell does not have this operator"));
+                return Err(ParseError { span: self.span(start), what: ONLY_BASH });
             }
             return Ok(RedirectKind::HereString(self.target()?));
         }
