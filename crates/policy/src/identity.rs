@@ -70,6 +70,11 @@ const OTHERS: &[(Names, &str)] = &[
 /// Programs that are scripts for an interpreter, which can also run them by their files: `node npm-cli.js`.
 const SCRIPTS: Names = Names("bundle composer corepack npm npx pip pnpm pnpx yarn");
 
+/// Whether the program is such a script.
+pub fn is_script(program: &str) -> bool {
+    SCRIPTS.has(program)
+}
+
 /// Endings of the names of such files.
 const ENDINGS: [&str; 5] = [".js", ".cjs", ".mjs", ".phar", ".pyz"];
 

@@ -54,3 +54,30 @@ fn what_the_kernel_does_not_see_stays_refused() {
         assert!(!is_left_to_the_kernel(&policy, command), "{command}");
     }
 }
+
+#[test]
+fn whatever_a_program_runs_below_it_is_left_to_the_kernel() {
+    let commands = [
+        "python3 - <<'E'\n# no git push here, and no rm\nprint(1)\nE",
+        "python3 -c 'import os; os.system(\"rm -rf x\")'",
+        "awk 'BEGIN { while ((\"date +%Y\" | getline l) > 0) print l }'",
+        "nice awk 'BEGIN { system(\"ls\") }'",
+        "sed '1e date' file",
+    ];
+    let policy = deny("rm -rf,sudo,git push");
+    for command in commands {
+        assert!(is_left_to_the_kernel(&policy, command), "{command}");
+    }
+    all_denied(&policy, &commands);
+    // The kernel sees nothing of these, and nothing of a script but its interpreter.
+    for policy in ["rm -rf,sudo,git push,kill", "rm,sudo,git push,pip install", "rm,git push,/x /"]
+    {
+        let policy = deny(policy);
+        for command in commands {
+            assert!(!is_left_to_the_kernel(&policy, command), "{command}");
+        }
+    }
+    let writes = Policy { write_dirs: vec!["/tmp".to_owned()], ..deny("rm,git push") };
+    assert!(!is_left_to_the_kernel(&writes, commands[2]));
+    assert!(!is_left_to_the_kernel(&policy, &format!("ssh host {:?}", commands[2])));
+}

@@ -12,7 +12,13 @@ use crate::traces::Traces;
 impl Judge<'_> {
     /// Judges all that a command does besides running its own program.
     pub(super) fn actions(&mut self, name: &str, call: &Call<'_>) -> Ruling {
-        let actions = programs::actions(name, call, &self.knowledge);
+        let mut actions = programs::actions(name, call, &self.knowledge);
+        if self.is_left_to_kernel(name) {
+            let is_seen = |action: &Action| {
+                matches!(action, Action::RunForeign { .. } | Action::Opaque { .. })
+            };
+            actions.retain(|action| !is_seen(action));
+        }
         self.run_by(name, |judge| {
             actions.into_iter().try_for_each(|action| judge.action(action, call))
         })

@@ -3,6 +3,7 @@
 
 use super::Judge;
 use crate::call::Call;
+use crate::identity;
 use crate::lock::{LockedArguments, LockedWord};
 use crate::names::Names;
 use crate::programs;
@@ -20,6 +21,9 @@ const EXECUTE: Names = Names(
      stdbuf sudo time timeout trap xargs",
 );
 
+/// Programs that execute commands below them and nowhere else, besides interpreters.
+const LOCAL: Names = Names("awk find make sed sort tar xargs");
+
 impl Judge<'_> {
     /// Whether the keeper will see the arguments for which only the run knows whether the rule denies them.
     pub(super) fn is_held(&self, name: &CommandName, rule: &Rule) -> bool {
@@ -28,6 +32,14 @@ impl Judge<'_> {
             !is_builtin(name) || (HARMLESS.has(name) && rule.program().is_none())
         };
         self.held && name.known().is_some_and(is_seen)
+    }
+
+    /// Whether the keeper will see all that this program could run, and the policy restricts nothing else.
+    pub(super) fn is_left_to_kernel(&self, program: &str) -> bool {
+        self.held
+            && (LOCAL.has(program) || programs::is_interpreter(program))
+            && self.policy.restricts_only_names()
+            && self.policy.deny.iter().all(is_about_executed)
     }
 
     /// The arguments of a command, if the rules do not allow its program with any.
@@ -64,4 +76,12 @@ impl Judge<'_> {
         self.held = held;
         done
     }
+}
+
+/// Whether a deny rule is about a program that the kernel executes by itself: neither a shell nor an interpreter is
+/// that program.
+fn is_about_executed(rule: &Rule) -> bool {
+    rule.program().is_some_and(|name| {
+        !name.contains('*') && !is_builtin(name) && !identity::is_script(identity::program(name))
+    })
 }
