@@ -177,6 +177,7 @@ fn a_script_that_the_command_writes_is_judged_by_its_text() {
             "cat > t.sh <<'E'\n#!/bin/bash\nls\nE\nchmod +x t.sh; ./t.sh",
             "cat > t.sh <<'E'\n#!/usr/bin/env bash\nls\nE\nchmod +x t.sh && ./t.sh | head",
             "echo 'ls -l' > t.sh; . ./t.sh; bash < t.sh",
+            "cat > t.sh <<'E'\nfor f in *; do echo \"$f\"; done\nE\nchmod +x t.sh && sh t.sh; rm t.sh",
             "cat > t.py <<'E'\nprint('hi')\nE\npython3 t.py",
             "cat > t.sh <<'E'\nls\nE\ncat > t.sh <<'E'\npwd\nE\nsh t.sh",
             "cat > q.sql <<'E'\nselect 1;\nE\npsql < q.sql",

@@ -7,10 +7,11 @@ use crate::names::Names;
 use crate::paths::{Target, base_name};
 use crate::script::Word;
 
-/// Programs that change no file among their arguments, but run one of them or the command in them.
+/// Programs that change the content of no file among their arguments, but run one of them or the command in them.
 const READERS: Names = Names(
     ". [ bash cat cd chmod command dash diff echo env exec file grep head ls mkdir nice node nohup \
-     printf psql pwd python python3 rg sh sleep source stat tail test time timeout wc",
+     printf psql pwd python python3 rg rm sh sha256sum shellcheck sleep source stat tail test time timeout touch \
+     unlink wc",
 );
 
 #[derive(Debug, Clone, Default)]
