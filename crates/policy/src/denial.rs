@@ -80,6 +80,11 @@ impl fmt::Display for Denial {
                 reason.iter().try_for_each(|reason| write!(f, ": {reason}"))?;
                 instead.iter().try_for_each(|instead| write!(f, "; instead: {instead}"))
             }
+            Why::NotAllowed { name, allowed } if allowed.contains(name) => write!(
+                f,
+                "runs `{name}`, which may not be the file that the allow list means: the one in the server's working \
+                 directory, and not behind a link that a command made"
+            ),
             Why::NotAllowed { name, allowed } => {
                 write!(
                     f,

@@ -168,6 +168,10 @@ fn a_refusal_says_which_part_and_why() {
         refusal(&allow("ls,cat"), "ls; make"),
         "`make` (at 4) runs `make`, which is not on the allow list; allowed: ls, cat"
     );
+    for moved in ["cd /tmp && ./check", "ln -s /bin/id check; ./check"] {
+        let refused = refusal(&allow("cd,ln,./check"), moved);
+        assert!(refused.contains("may not be the file that the allow list means"), "{refused}");
+    }
     assert_eq!(
         refusal(&deny("rm"), "$tool x"),
         "`$tool x` (at 0) is only known at run time (it could be what the rule `rm` denies); \
