@@ -38,6 +38,8 @@ pub type Find<'a> = dyn Fn(&[u8]) -> io::Result<Target> + 'a;
 /// The deny rules of a run.
 pub struct Denied {
     rules: Vec<DenyRule>,
+    /// Where denied programs are looked up.
+    folders: Vec<PathBuf>,
     loaders: Files,
     many_in_one: Files,
 }
@@ -67,29 +69,29 @@ struct KnownFile {
 
 impl Denied {
     /// `folders` are those of `PATH`.
-    pub fn new(rules: Vec<String>, folders: &[PathBuf]) -> Self {
+    pub fn new(rules: Vec<String>, folders: Vec<PathBuf>) -> Self {
         let rules = rules.into_iter().filter_map(|text| {
             // The policy has made them from rules.
             let rule = Rule::new(&text).ok()?;
             Some(DenyRule { text, rule, files: Files::default() })
         });
         let (loaders, many_in_one) = (Files::default(), Files::default());
-        let mut denied = Self { rules: rules.collect(), loaders, many_in_one };
+        let mut denied = Self { rules: rules.collect(), folders, loaders, many_in_one };
         if !denied.rules.is_empty() {
             let loaders = LOADER_FOLDERS.map(PathBuf::from);
             LOADERS.iter().for_each(|name| denied.loaders.find(name, &loaders));
-            MANY_IN_ONE.iter().for_each(|name| denied.many_in_one.find(name, folders));
-            denied.look_up(folders);
+            MANY_IN_ONE.iter().for_each(|name| denied.many_in_one.find(name, &denied.folders));
+            denied.look_up();
         }
         denied
     }
 
     /// Looks up the files of denied programs, and keeps those that were found before.
-    pub fn look_up(&mut self, folders: &[PathBuf]) {
+    pub fn look_up(&mut self) {
         for DenyRule { text, rule, files } in &mut self.rules {
             let Some(name) = rule.program() else { continue };
-            files.find(name, folders);
-            files.find(&name.to_lowercase(), folders);
+            files.find(name, &self.folders);
+            files.find(&name.to_lowercase(), &self.folders);
             let path = text.split_whitespace().next().filter(|path| path.starts_with('/'));
             files.add(path.map(PathBuf::from));
         }
@@ -115,19 +117,13 @@ impl Denied {
         self.refuses(&interpreter.target, &target.interpreter_arguments(arguments), find)
     }
 
-    /// The rule that denies one of the programs that would start.
+    /// The rule that denies one of the programs that would start, besides the interpreter of a script.
     fn rule(&self, target: &Target, arguments: &[Vec<u8>]) -> Option<&str> {
-        if let Some(rule) = self.rule_for_program(target, arguments) {
-            return Some(rule);
-        }
-        if let Some(interpreter) = &target.interpreter {
-            return self.rule(&interpreter.target, &target.interpreter_arguments(arguments));
-        }
-        if let Some(rule) = target.loader.as_ref().and_then(|it| self.rule(it, arguments)) {
-            return Some(rule);
-        }
-        if !self.is_many_in_one(target) {
-            return None;
+        let own = self.rule_for_program(target, arguments);
+        let loader = target.loader.as_ref();
+        let rule = own.or_else(|| self.rule_for_program(loader?, arguments));
+        if rule.is_some() || !self.is_many_in_one(target) {
+            return rule;
         }
         let mut arguments = arguments.to_vec();
         for _ in 0..MAX_CHOICES {

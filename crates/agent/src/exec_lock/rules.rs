@@ -80,8 +80,8 @@ impl Rules {
     /// `path` is the `PATH` of the run, in whose folders programs are denied. The allowed ones are in the server's.
     pub fn new(mut rules: ExecRules, path: &[u8]) -> Self {
         let folders = folders(&rules.path);
-        let denied_in: Vec<_> = folders_of(path).chain(folders.iter().cloned()).collect();
-        let denied = Denied::new(std::mem::take(&mut rules.denied), &denied_in);
+        let denied_in = folders_of(path).chain(folders.iter().cloned()).collect();
+        let denied = Denied::new(std::mem::take(&mut rules.denied), denied_in);
         let mut new = Self { allowed: None, denied, folders };
         new.replace_allowed(rules);
         new
@@ -89,7 +89,7 @@ impl Rules {
 
     /// Looks up the files of denied programs once more.
     pub fn look_up(&mut self) {
-        self.denied.look_up(&self.folders);
+        self.denied.look_up();
     }
 
     /// Allows these programs instead.
