@@ -81,6 +81,25 @@ fn a_relative_path_means_the_file_that_the_policy_took_it_for() {
 }
 
 #[test]
+fn after_a_cd_the_file_that_a_rule_allows_is_executed_and_no_other() {
+    let place = Place::new();
+    program(place.own.path(), "tool", "another");
+    let mut server = place.server(&["./bin/*", "ls"]);
+    let reply = place.run(&mut server, "cd bin && ./tool");
+    assert_eq!((output(&reply), warnings(&reply).as_str()), ("own \n", ""), "{reply}");
+    for command in
+        ["cd bin; cd ..; ./tool", "cd bin; cd /; cd -; cd ..; ./tool", "(cd bin); ./tool"]
+    {
+        let reply = place.run(&mut server, command);
+        assert!(!output(&reply).contains("another"), "{command}: {reply}");
+    }
+    std::fs::rename(place.own.path().join("bin"), place.own.path().join("away")).unwrap();
+    let reply = place.run(&mut server, "cd bin; ./tool");
+    assert!(!output(&reply).contains("another"), "{reply}");
+    assert!(warnings(&reply).contains("was not allowed to execute `./tool`"), "{reply}");
+}
+
+#[test]
 fn a_program_gets_the_arguments_of_the_command_behind_whatever_starts_it() {
     let place = Place::new();
     let tool = place.own.path().join("bin/tool").display().to_string();

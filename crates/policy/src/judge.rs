@@ -291,14 +291,14 @@ impl<'a> Judge<'a> {
     /// Judges a command and all it runs.
     fn call(&mut self, call: &Call<'_>) -> Ruling {
         self.is_shallow(call)?;
-        let paths = self.knowledge.program_paths(&call.words[0]);
-        let name = CommandName::of(call.words).at(paths);
+        let name = CommandName::of(call.words).at(self.program_paths(&call.words[0]));
         self.denied_as(&name, call.words)?;
         if !self.needs_no_rule(&name, call) {
             self.allowed(&name, call.words)?;
         }
         let arguments = self.only_arguments(&name, call);
-        self.named.add(name.known(), &self.knowledge.directories, arguments);
+        let files = name.files().unwrap_or_else(|| self.files(name.known()));
+        self.named.add(name.known(), files, arguments);
         self.run_file(&call.words[0]);
         self.knowledge.may_have_changed(call.words);
         let Some(name) = call.name() else { return Ok(()) };
@@ -392,7 +392,7 @@ impl<'a> Judge<'a> {
 
     /// Judges a script that another process runs, which does not know the functions.
     fn new_shell(&mut self, text: &str, shell: Shell, span: Span) -> Ruling {
-        self.named.add(Some("sh"), &self.knowledge.directories, None);
+        self.named.add(Some("sh"), Vec::new(), None);
         self.elsewhere(|judge| judge.script(text, shell, Some(span)))
     }
 

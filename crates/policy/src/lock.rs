@@ -15,7 +15,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crate::identity::program;
-use crate::paths::WorkingDirectories;
 use crate::policy::{Policy, Runs};
 use crate::programs;
 use crate::rule::{Rule, glob};
@@ -177,25 +176,21 @@ struct NamedProgram {
 }
 
 impl Named {
-    /// Adds a program with its arguments, if only those are allowed, or a program that only the run will know. A
-    /// relative path means what it names in these directories.
+    /// Adds a program with its arguments, if only those are allowed, or a program that only the run will know. `files`
+    /// are what its name means if that is a relative path.
     pub fn add(
         &mut self,
         name: Option<&str>,
-        directories: &WorkingDirectories,
+        files: Vec<String>,
         arguments: Option<LockedArguments>,
     ) {
         let Some(name) = name else {
             self.unknown = true;
             return;
         };
-        let files = match name.contains('/') && !name.starts_with('/') {
-            true => directories.files(name),
-            false => Vec::new(),
-        };
         let mut known = self.programs.iter_mut().find(|program| program.name == name);
         if let Some(known) = &mut known {
-            known.files.extend(files.iter().cloned());
+            known.files.extend_from_slice(&files);
             known.files.sort();
             known.files.dedup();
         }

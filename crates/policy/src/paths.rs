@@ -118,9 +118,12 @@ impl WorkingDirectories {
         })
     }
 
-    /// The files that a relative path may name. Where only the run will know the directory, the one in which the
-    /// request starts is meant.
+    /// The files that a relative path may name, none for another name. Where only the run will know the directory, the
+    /// one in which the request starts is meant.
     pub fn files(&self, path: &str) -> Vec<String> {
+        if !path.contains('/') || path.starts_with('/') {
+            return Vec::new();
+        }
         let base = std::slice::from_ref(&self.base);
         let directories = self.directories.as_deref().unwrap_or(base).iter();
         directories.map(|directory| normalized(&format!("{directory}/{path}"))).collect()
@@ -169,6 +172,19 @@ pub struct ProgramPaths {
 }
 
 impl ProgramPaths {
+    /// The paths that one of these patterns matches, if there are any.
+    pub fn matching<'a>(&self, patterns: impl Iterator<Item = &'a str>) -> Option<Self> {
+        let one = |path: &String| Self { paths: vec![path.clone()], ..self.clone() };
+        let patterns: Vec<_> = patterns.collect();
+        let fits = |path: &&String| patterns.iter().any(|pattern| one(path).are_all(pattern));
+        let paths: Vec<_> = self.paths.iter().filter(fits).cloned().collect();
+        (!paths.is_empty()).then(|| Self { paths, ..self.clone() })
+    }
+
+    pub fn files(&self) -> &[String] {
+        &self.paths
+    }
+
     /// Whether a pattern matches it wherever the command runs. Each `*` stands for one part of the path, or for
     /// characters in it.
     pub fn are_all(&self, pattern: &str) -> bool {

@@ -129,6 +129,14 @@ impl Rule {
         }
     }
 
+    /// The path of the program in the rule, if it names one by its path.
+    pub fn path(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Words { name, .. } => Some(name.as_str()).filter(|name| name.contains('/')),
+            Kind::Regex(_) => None,
+        }
+    }
+
     /// The base name of the program, if the rule matches it with whatever arguments.
     pub fn whole_program(&self) -> Option<String> {
         match &self.kind {

@@ -4,7 +4,7 @@
 mod support;
 
 use mcpz_policy::{Policy, Scene, Verdict};
-use support::{SCENE, all_denied, deny};
+use support::{SCENE, all_denied, allow, deny};
 
 const LOCKED: Scene<'_> = Scene { locked: true, ..SCENE };
 
@@ -80,4 +80,22 @@ fn whatever_a_program_runs_below_it_is_left_to_the_kernel() {
     let writes = Policy { write_dirs: vec!["/tmp".to_owned()], ..deny("rm,git push") };
     assert!(!is_left_to_the_kernel(&writes, commands[2]));
     assert!(!is_left_to_the_kernel(&policy, &format!("ssh host {:?}", commands[2])));
+}
+
+#[test]
+fn after_a_cd_only_the_files_that_rules_allow_may_be_executed() {
+    let policy = allow("./scripts/*,ls");
+    let judged = |command: &str, scene: &Scene<'_>| policy.judge(command, "bash", scene);
+    let command = "cd scripts && ./t.sh; ls";
+    assert!(matches!(judged(command, &SCENE).verdict, Verdict::Deny(_)));
+    let judgement = judged(command, &LOCKED);
+    assert_eq!(judgement.verdict, Verdict::Allow);
+    let programs = judgement.lock.unwrap().allowed.unwrap();
+    let script = programs.iter().find(|program| program.name == "./t.sh").unwrap();
+    assert_eq!(script.files, ["/srv/proj/scripts/t.sh"]);
+    for command in
+        ["cd /tmp && ./t.sh", "cd $x && ./t.sh", "ln -s /tmp scripts; cd scripts; ./t.sh"]
+    {
+        assert!(matches!(judged(command, &LOCKED).verdict, Verdict::Deny(_)), "{command}");
+    }
 }

@@ -3,7 +3,8 @@
 
 mod support;
 
-use support::{all_allowed, all_denied, allow};
+use mcpz_policy::{Scene, Verdict};
+use support::{SCENE, all_allowed, all_denied, allow};
 
 #[test]
 fn a_star_in_the_path_of_a_rule_is_one_part_of_it() {
@@ -31,7 +32,7 @@ fn a_star_in_the_path_of_a_rule_is_one_part_of_it() {
 }
 
 #[test]
-fn a_relative_path_in_a_rule_begins_where_the_request_begins() {
+fn a_relative_path_in_a_rule_begins_where_the_rules_begin() {
     let policy = allow(
         "./bin/*,./gradlew,../tools/run,scripts/t.sh,env,find,pushd,sh,xargs,timeout,sudo,echo",
     );
@@ -70,6 +71,12 @@ fn a_relative_path_in_a_rule_begins_where_the_request_begins() {
             "./bin/../gradlew",
         ],
     );
+    let elsewhere = Scene { directory: "/srv/other", ..SCENE };
+    for (command, may) in [("./gradlew", false), ("../proj/gradlew", true), ("../tools/run", true)]
+    {
+        let judged = policy.judge(command, "bash", &elsewhere).verdict;
+        assert_eq!(judged == Verdict::Allow, may, "{command}");
+    }
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Judge<'_> {
         self.is_shallow(call)?;
         self.denied(call.words)?;
         let name = call.words[0].literal();
-        self.named.add(name.as_deref(), &self.knowledge.directories, None);
+        self.named.add(name.as_deref(), self.files(name.as_deref()), None);
         match call.name() {
             Some(name) => self.elsewhere(|judge| judge.actions(&name, call)),
             None => self.unresolved(call.span(), "its name"),

@@ -75,6 +75,11 @@ impl Judge<'_> {
         }
     }
 
+    /// The files that the name of a program means wherever the command may run.
+    pub(super) fn files(&self, name: Option<&str>) -> Vec<String> {
+        name.map(|name| self.knowledge.directories.files(name)).unwrap_or_default()
+    }
+
     /// Takes note of a file that is run. It may still be running when a later command writes it.
     pub(super) fn run_file(&mut self, file: &Word) {
         if file.literal().is_none_or(|path| path.contains('/')) {

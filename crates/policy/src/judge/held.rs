@@ -6,6 +6,7 @@ use crate::call::Call;
 use crate::identity;
 use crate::lock::{LockedArguments, LockedWord};
 use crate::names::Names;
+use crate::paths::ProgramPaths;
 use crate::programs;
 use crate::rule::{CommandName, Rule};
 use crate::script::Word;
@@ -40,6 +41,15 @@ impl Judge<'_> {
             && (LOCAL.has(program) || programs::is_interpreter(program))
             && self.policy.restricts_only_names()
             && self.policy.deny.iter().all(is_about_executed)
+    }
+
+    /// Where the program with this path is. Where the kernel holds it to these files, only those count that a rule
+    /// allows: a `cd` may fail, and then what is there instead is not executed.
+    pub(super) fn program_paths(&self, word: &Word) -> Option<ProgramPaths> {
+        let paths = self.knowledge.program_paths(word)?;
+        let rules = self.policy.allow.iter().filter_map(Rule::path);
+        let matching = self.held.then(|| paths.matching(rules)).flatten();
+        Some(matching.unwrap_or(paths))
     }
 
     /// The arguments of a command, if the rules do not allow its program with any.

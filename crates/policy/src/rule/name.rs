@@ -54,6 +54,12 @@ impl CommandName {
         self.literal.as_deref()
     }
 
+    /// The files that it may be, if it is a relative path and they are known.
+    pub fn files(&self) -> Option<Vec<String>> {
+        let is_relative = self.known().is_some_and(|name| !name.starts_with('/'));
+        self.paths.as_ref().filter(|_| is_relative).map(|paths| paths.files().to_vec())
+    }
+
     /// Whether the name of an allow rule means it.
     pub(super) fn is_allowed_by(&self, pattern: &str) -> bool {
         let Some(name) = self.known() else { return false };
