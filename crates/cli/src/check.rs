@@ -48,7 +48,7 @@ pub fn run(flags: &CheckFlags) -> Result<ExitCode, Box<dyn Error>> {
     let engine = Setup::new(&Settings::load(&flags.shell.settings)?, None)?.engine;
     let home = engine.home.as_ref().map(|home| home.to_string_lossy());
     let directory = engine.working_directory.to_string_lossy();
-    let scene = Scene { home: home.as_deref(), ..Scene::at(&directory) };
+    let scene = Scene { home: home.as_deref(), locked: engine.lock, ..Scene::at(&directory) };
     let judgement =
         engine.policy.judge(command, &engine.environment.shell.to_string_lossy(), &scene);
     let text = match flags.json {
