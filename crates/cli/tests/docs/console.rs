@@ -6,6 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
 
@@ -51,8 +52,7 @@ pub struct Person {
 impl Person {
     pub fn new() -> Self {
         let folder = visible_folder();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut person = Self { folder, port, confines: false };
+        let mut person = Self { folder, port: free_port(), confines: false };
         let home = person.home();
         for name in CLIENTS.iter().chain(&[
             "project/.git",
@@ -174,6 +174,14 @@ impl Person {
         }
         wrong
     }
+}
+
+/// A port that is free, and below those that the system gives away before a server here takes it.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let first = 10_000 + (std::process::id() % 1000) as u16 * 20;
+    let mut ports = std::iter::repeat_with(|| first + NEXT.fetch_add(1, Ordering::Relaxed));
+    ports.find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap()
 }
 
 /// The commands of a block, each with what it is followed by. One that ends with `\` goes on.
