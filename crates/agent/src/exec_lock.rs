@@ -16,6 +16,7 @@ mod filter;
 mod listener;
 mod processes;
 mod rules;
+mod shebang;
 mod target;
 
 use std::ffi::{CString, OsString};

@@ -12,12 +12,11 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use libc::c_int;
+use rustix::fs::{AtFlags, StatxFlags, statx};
 
 use super::elf;
 use super::listener::Named;
-
-/// How much of a file the kernel reads to find its interpreter.
-const HEAD: usize = 256;
+use super::shebang::{HEAD, shebang};
 
 /// The usual loaders.
 const LOADERS: [&[u8]; 5] = [
@@ -68,6 +67,9 @@ pub struct Target {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
     root: FileId,
+    /// The mount that the root directory is on. A root from another namespace may be the same folder, with other mounts
+    /// below it.
+    root_mount: Option<u64>,
     mounts: FileId,
 }
 
@@ -93,12 +95,15 @@ impl Target {
     /// Finds the file that the kernel will execute for this process. Fails as the call itself would, or with ELOOP or
     /// EXDEV if that cannot be told.
     pub fn find(process: i32, named: &Named, ours: View) -> io::Result<Self> {
-        let same_view = View::of(&process.to_string()).is_some_and(|its| its == ours);
+        let mut same_view = View::of(&process.to_string()).is_some_and(|its| its == ours);
         let (path, file) = match named {
             Named::Open(descriptor) => {
                 let link = format!("/proc/{process}/fd/{descriptor}");
                 let file = open(None, link.as_bytes(), 0)?;
-                (std::fs::read_link(&link)?, file)
+                let path = std::fs::read_link(&link)?;
+                // It may have been opened where something else is mounted.
+                same_view &= is_seen_at(&file, &path);
+                (path, file)
             }
             Named::Path { directory, path } => {
                 let file = match same_view {
@@ -271,9 +276,32 @@ pub fn executable_of(process: i32) -> Option<FileId> {
 impl View {
     /// The view of a process, `self` or a number.
     pub fn of(process: &str) -> Option<Self> {
-        let id = |name: &str| metadata(format!("/proc/{process}/{name}")).ok();
-        Some(Self { root: (&id("root")?).into(), mounts: (&id("ns/mnt")?).into() })
+        let found = |name: &str| metadata(format!("/proc/{process}/{name}")).ok();
+        let root = open(None, format!("/proc/{process}/root").as_bytes(), 0).ok()?;
+        Some(Self {
+            root: (&found("root")?).into(),
+            root_mount: mount_of(&root),
+            mounts: (&found("ns/mnt")?).into(),
+        })
     }
+}
+
+/// The mount that a file is on, if this kernel tells.
+fn mount_of(file: &OwnedFd) -> Option<u64> {
+    let found = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
+    StatxFlags::from_bits_retain(found.stx_mask)
+        .contains(StatxFlags::MNT_ID)
+        .then_some(found.stx_mnt_id)
+}
+
+/// Whether an open file is what we find at this path, on the same mount.
+fn is_seen_at(file: &OwnedFd, path: &Path) -> bool {
+    let id = |file: &OwnedFd| {
+        let found = File::from(file.try_clone().ok()?).metadata().ok()?;
+        Some((FileId::from(&found), mount_of(file)))
+    };
+    let seen = open_clear(None, path.as_os_str().as_bytes(), 0).ok();
+    seen.and_then(|seen| id(&seen)).is_some_and(|seen| Some(seen) == id(file))
 }
 
 /// Where the links lead that a path of a process is, one after the other.
@@ -363,33 +391,6 @@ impl Interpreter {
     }
 }
 
-/// The interpreter and its argument, if the file begins with `#!`, as the kernel finds them (`fs/binfmt_script.c`).
-/// Only blanks and tabs separate, and without a newline what it has read counts, but for the last byte.
-fn shebang(head: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
-    const MOST: usize = HEAD - 1 - 2;
-    let is_blank = |byte: &u8| [b' ', b'\t'].contains(byte);
-    let text = head.strip_prefix(b"#!")?;
-    let trimmed =
-        |line: &'_ [u8]| line.iter().rposition(|byte| !is_blank(byte)).map_or(0, |at| at + 1);
-    let line = match text.iter().position(|byte| [b'\n', 0].contains(byte)) {
-        Some(end) if text[end] == b'\n' => &text[..trimmed(&text[..end])],
-        Some(end) if end < MOST => &text[..end],
-        None if text.len() < MOST => text,
-        _ => &text[..trimmed(&text[..MOST])],
-    };
-    let cut = line.len() == MOST;
-    let line = &line[line.iter().position(|byte| !is_blank(byte))?..];
-    let end = match line.iter().position(is_blank) {
-        Some(end) => end,
-        // The kernel does not guess how the name goes on.
-        None if cut => return None,
-        None => line.len(),
-    };
-    let rest = &line[end..];
-    let argument = rest.iter().position(|byte| !is_blank(byte)).map(|at| &rest[at..]);
-    Some((&line[..end], argument))
-}
-
 /// Opens a path without reading it.
 fn open(from: Option<BorrowedFd<'_>>, path: &[u8], resolve: u64) -> io::Result<OwnedFd> {
     let path = CString::new(path).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -436,38 +437,5 @@ mod tests {
         assert_eq!(parsed("/dev/fd/5"), some("/proc/7/fd/5", ""));
         assert_eq!(parsed("/dev/stdin"), some("/proc/7/fd/0", ""));
         assert_eq!(parsed("/usr/bin/ls"), None);
-    }
-
-    #[test]
-    fn the_first_line_of_a_script_names_its_interpreter_and_one_argument() {
-        let parsed = |text: &'static str| {
-            shebang(text.as_bytes()).map(|(path, argument)| {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                (text(path), argument.map(text))
-            })
-        };
-        let some = |path: &str, argument: Option<&str>| {
-            Some((path.to_owned(), argument.map(str::to_owned)))
-        };
-        assert_eq!(parsed("#!/bin/sh\nls\n"), some("/bin/sh", None));
-        assert_eq!(parsed("#! /usr/bin/env -S a b \n"), some("/usr/bin/env", Some("-S a b")));
-        assert_eq!(parsed("#!\t/bin/sh"), some("/bin/sh", None));
-        assert_eq!(parsed("#!/bin/sh\r\n"), some("/bin/sh\r", None));
-        assert_eq!(parsed("#!/bin/sh x\r \n"), some("/bin/sh", Some("x\r")));
-        assert_eq!(parsed("#!/bin/sh x\0y\n"), some("/bin/sh", Some("x")));
-        assert_eq!(parsed("#!\n"), None);
-        assert_eq!(parsed("\x7fELF"), None);
-    }
-
-    #[test]
-    fn a_first_line_without_an_end_is_what_the_kernel_reads_of_it() {
-        let long = format!("#!/bin/sh {}", "x".repeat(HEAD));
-        let (path, argument) = shebang(&long.as_bytes()[..HEAD]).unwrap();
-        assert_eq!(
-            (path, argument.unwrap().len()),
-            (&b"/bin/sh"[..], HEAD - 1 - "#!/bin/sh ".len())
-        );
-        let name = format!("#!/{}", "x".repeat(HEAD));
-        assert_eq!(shebang(&name.as_bytes()[..HEAD]), None);
     }
 }
