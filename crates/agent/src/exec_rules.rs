@@ -41,6 +41,10 @@ pub enum Argument {
     Any,
     /// Any number of them.
     Many,
+    /// One that is not an option.
+    Operand,
+    /// Any number of them.
+    Operands,
 }
 
 /// What a program may execute.

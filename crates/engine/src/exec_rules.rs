@@ -17,6 +17,8 @@ pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> ExecRules {
         LockedWord::Known(text) => Argument::Known(text),
         LockedWord::Any => Argument::Any,
         LockedWord::Many => Argument::Many,
+        LockedWord::Operand => Argument::Operand,
+        LockedWord::Operands => Argument::Operands,
     };
     let allowed = lock.allowed.map(|programs| {
         let allowed = programs.into_iter().map(|program| AllowedProgram {

@@ -52,6 +52,10 @@ pub enum LockedWord {
     Any,
     /// Any number of them.
     Many,
+    /// One word that only the run will know, but that is not an option.
+    Operand,
+    /// Any number of them.
+    Operands,
 }
 
 /// What a program may execute, besides the programs that the command names.
@@ -107,6 +111,8 @@ impl Policy {
                 }
                 match self.may_run(needed) {
                     MayRun::Only(nothing) if nothing.is_empty() => {}
+                    // An interpreter that runs a part of the program is not one that a rule allows.
+                    MayRun::Anything => add(&mut all, needed, MayRun::AsBefore),
                     may_run => add(&mut all, needed, may_run),
                 }
             }

@@ -153,7 +153,7 @@ impl Rules {
         }
         let is_named = |it: &&AllowedProgram| {
             let is_it = self.names(&it.name, target) || it.files.iter().any(|it| is(it, target));
-            it.named && is_it && takes(&it.arguments, arguments)
+            it.named && is_it && takes(&it.arguments, target, arguments)
         };
         if let Some(rule) = allowed.iter().find(is_named) {
             return Ok(Standing::of(&rule.may_run, standing));
@@ -210,7 +210,12 @@ impl Rules {
             matches!(part, std::path::Component::RootDir | std::path::Component::Normal(_))
         });
         match pattern.contains('/') {
-            true => straight && glob(pattern, &target.path.to_string_lossy()),
+            // A relative one would mean another file in every folder.
+            true => {
+                straight
+                    && pattern.starts_with('/')
+                    && glob(pattern, &target.path.to_string_lossy())
+            }
             false => glob(pattern, target.name()) && self.is_in_path(target),
         }
     }
@@ -259,34 +264,36 @@ fn is(meant: &Path, target: &Target) -> bool {
         && fs::metadata(meant).is_ok_and(|found| FileId::from(&found) == target.id)
 }
 
-/// Whether a program may be executed with these arguments, of which the first is its name.
-fn takes(allowed: &Option<Vec<Vec<Argument>>>, arguments: &[Vec<u8>]) -> bool {
-    let given = arguments.get(1..).unwrap_or_default();
-    allowed.as_ref().is_none_or(|allowed| allowed.iter().any(|words| fit(words, given)))
+/// Whether a program may be executed with these arguments, of which the first is its name. By another name or path it
+/// may take the others differently.
+fn takes(allowed: &Option<Vec<Vec<Argument>>>, target: &Target, arguments: &[Vec<u8>]) -> bool {
+    let Some(allowed) = allowed else { return true };
+    let Some((name, given)) = arguments.split_first() else { return false };
+    let is_its_name =
+        name == target.name().as_bytes() || name == target.path.as_os_str().as_bytes();
+    is_its_name && allowed.iter().any(|words| fit(words, given))
 }
 
 fn fit(words: &[Argument], given: &[Vec<u8>]) -> bool {
-    // Where to go on if the words after the last `Many` do not fit: it stands for one more then.
-    let mut retry = None;
-    let (mut at, mut next) = (0, 0);
-    while next < given.len() {
-        match words.get(at) {
-            Some(Argument::Many) => {
-                at += 1;
-                retry = Some((at, next));
-            }
-            Some(Argument::Known(word)) if word.as_bytes() == given[next] => {
-                (at, next) = (at + 1, next + 1);
-            }
-            Some(Argument::Any) => (at, next) = (at + 1, next + 1),
-            _ => {
-                let Some((after, from)) = retry else { return false };
-                (at, next) = (after, from + 1);
-                retry = Some((after, from + 1));
-            }
+    let is_operand = |word: &Vec<u8>| !word.starts_with(b"-");
+    // How many of the given ones the words so far may stand for.
+    let mut reached = vec![false; given.len() + 1];
+    reached[0] = true;
+    for word in words {
+        let fits = |given: &Vec<u8>| match word {
+            Argument::Known(known) => known.as_bytes() == given,
+            Argument::Any | Argument::Many => true,
+            Argument::Operand | Argument::Operands => is_operand(given),
+        };
+        let repeats = matches!(word, Argument::Many | Argument::Operands);
+        let mut next = if repeats { reached.clone() } else { vec![false; reached.len()] };
+        for (at, given) in given.iter().enumerate() {
+            let before = if repeats { next[at] } else { reached[at] };
+            next[at + 1] |= before && fits(given);
         }
+        reached = next;
     }
-    words[at..].iter().all(|word| *word == Argument::Many)
+    reached.last() == Some(&true)
 }
 
 /// The text for a shell, if it is a program and arguments in which the shell finds nothing to do, all of it known.

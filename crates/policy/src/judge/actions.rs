@@ -144,12 +144,11 @@ impl Judge<'_> {
         }
     }
 
-    /// Judges a command that belongs to an allowed program: no rule has to allow it.
+    /// Judges a command that belongs to an allowed program: no rule has to allow it. That program may execute anything,
+    /// and no other may execute this one.
     fn run_own(&mut self, call: &Call<'_>) -> Ruling {
         self.is_shallow(call)?;
         self.denied(call.words)?;
-        let name = call.words[0].literal();
-        self.named.add(name.as_deref(), self.files(name.as_deref()), None);
         match call.name() {
             Some(name) => self.elsewhere(|judge| judge.actions(&name, call)),
             None => self.unresolved(call.span(), "its name"),

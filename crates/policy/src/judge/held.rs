@@ -63,18 +63,7 @@ impl Judge<'_> {
         if self.policy.allow.is_empty() || self.policy.allow.iter().any(whole) {
             return None;
         }
-        let inner = call.wrappers > 0;
-        let locked = |(at, word): (usize, &Word)| match word.literal() {
-            // The program that runs it may put something else there.
-            Some(text) if inner && text.contains('{') => LockedWord::Many,
-            Some(text) => LockedWord::Known(text.into()),
-            // `find -exec` puts all files in the place of the last word.
-            None if word.is_single() && !(inner && at + 1 == call.arguments().len()) => {
-                LockedWord::Any
-            }
-            None => LockedWord::Many,
-        };
-        Some(call.arguments().iter().enumerate().map(locked).collect())
+        Some(call.arguments().iter().map(locked).collect())
     }
 
     /// Does something with what a program runs.
@@ -94,4 +83,15 @@ fn is_about_executed(rule: &Rule) -> bool {
     rule.program().is_some_and(|name| {
         !name.contains('*') && !is_builtin(name) && !identity::is_script(identity::program(name))
     })
+}
+
+/// A word of a command as the lock takes it.
+fn locked(word: &Word) -> LockedWord {
+    match (word.literal(), word.is_single(), word.is_operand()) {
+        (Some(text), ..) => LockedWord::Known(text.into()),
+        (None, true, true) => LockedWord::Operand,
+        (None, true, false) => LockedWord::Any,
+        (None, false, true) => LockedWord::Operands,
+        (None, false, false) => LockedWord::Many,
+    }
 }

@@ -19,7 +19,7 @@ const ANYTHING: Names = Names(
      pip pip3 pipx uv uvx poetry pdm hatch conda mamba micromamba virtualenv gem bundle bundler rails rspec composer \
      flutter dart java jshell kotlin scala groovy R octave matlab gdb lldb expect pre-commit ansible ansible-playbook \
      vagrant packer apt apt-get aptitude dpkg dpkg-reconfigure dnf yum rpm zypper apk pacman brew snap flatpak nix \
-     nix-build nix-shell guix parallel run-parts",
+     nix-build nix-shell guix parallel run-parts valgrind",
 );
 
 /// A program, the parts of it that are programs themselves, and what all of them execute.
@@ -149,12 +149,6 @@ const NEEDS: &[Need] = &[
     ),
     need("gcore", "dirname basename gdb"),
     need("fakeroot", "getopt cut sed cat kill faked faked-*"),
-    need("ldd", "/lib/ld-* /lib64/ld-* /usr/lib/*/ld-* cat"),
-    Need {
-        programs: Names("valgrind"),
-        parts: &["/usr/libexec/valgrind/*", "/usr/lib/*/valgrind/*", "/usr/lib/valgrind/*"],
-        executes: Names(""),
-    },
     need("perf", "objdump addr2line less pager"),
     need("pkg-config pkgconf", "pkgconf"),
     need("editor sensible-editor sensible-pager pager", "less more pager vi vim nano editor"),

@@ -51,9 +51,14 @@ pub fn find(actions: &mut Actions<'_>, call: &Call<'_>) {
                     let what = "a word that may end the command of find";
                     return actions.unresolved(word.span.clone(), what);
                 }
+                let all = is(at + length, "+");
                 let command = words[at..at + length].iter();
-                let command: Vec<_> =
-                    command.map(|word| word.replace_mark("{}", &origin)).collect();
+                let command: Vec<_> = command
+                    .map(|word| match all && word.literal().is_some_and(|word| word == "{}") {
+                        true => Word::listed(&origin, word.span.clone()),
+                        false => word.replace_mark("{}", &origin),
+                    })
+                    .collect();
                 at += length + 1;
                 if !command.is_empty() {
                     actions.run(command);

@@ -6,7 +6,7 @@ use super::arguments::{Argument, OptionSyntax, parse};
 use crate::action::{Actions, Runner};
 use crate::call::{Call, Listing};
 use crate::names::Names;
-use crate::script::{Origin, Piece, Word};
+use crate::script::{Origin, Word};
 
 /// `xargs`: the command after its options, with unknown words at its end or in place of a mark.
 pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
@@ -61,8 +61,7 @@ pub fn xargs(actions: &mut Actions<'_>, call: &Call<'_>) {
         words.push(Word::known("echo", call.span()));
     }
     if mark.is_none() {
-        let pieces = vec![Piece::Unknown { splits: true, origin }];
-        words.push(Word { pieces, span: call.span() });
+        words.push(Word::listed(&origin, call.span()));
     }
     actions.run(words);
 }

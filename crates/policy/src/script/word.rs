@@ -94,6 +94,11 @@ impl Word {
         Self { pieces: vec![Piece::Unknown { splits, origin: Origin::Other }], span }
     }
 
+    /// Any number of words of this origin.
+    pub fn listed(origin: &Origin, span: Span) -> Self {
+        Self { pieces: vec![Piece::Unknown { splits: true, origin: origin.clone() }], span }
+    }
+
     /// The unmodified value of a variable, in quotes.
     pub fn variable(name: &str, span: Span) -> Self {
         let origin = Origin::Variable(name.to_owned());
@@ -176,6 +181,16 @@ impl Word {
     pub fn is_single(&self) -> bool {
         let splits = |piece: &Piece| matches!(piece, Piece::Unknown { splits: true, .. });
         !self.pieces.iter().any(splits) && !self.is_pattern() && !self.has_braces()
+    }
+
+    /// Whether it certainly does not begin with a dash, however many words it becomes.
+    pub fn is_operand(&self) -> bool {
+        let listed = |piece: &Piece| {
+            matches!(piece, Piece::Unknown { origin: Origin::Listed | Origin::FileName, .. })
+        };
+        let beginning = self.beginning();
+        let plain = !beginning.is_empty() && !beginning.starts_with('-') && self.is_single();
+        plain || (self.pieces.len() == 1 && listed(&self.pieces[0]))
     }
 
     /// Whether it is `<(…)` or `>(…)` and nothing else.
