@@ -19,6 +19,7 @@ mod rules;
 mod shebang;
 mod target;
 
+use std::collections::HashSet;
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io;
@@ -42,6 +43,14 @@ const SHOWN_CHARACTERS: usize = 200;
 
 /// How long the files of denied programs are taken as known.
 const LOOKUP_AGE: Duration = Duration::from_secs(10);
+
+/// Where git has its own programs.
+const GIT_CORE: [&str; 4] = [
+    "/usr/lib/git-core",
+    "/usr/libexec/git-core",
+    "/usr/local/lib/git-core",
+    "/usr/local/libexec/git-core",
+];
 
 /// The lock of one keeper, for one run after the other.
 pub struct ExecLock {
@@ -84,10 +93,21 @@ fn now() -> i64 {
     rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse).tv_sec
 }
 
+/// The first process of a run.
+pub struct FirstProcess<'a> {
+    pub pid: i32,
+    pub words: &'a [OsString],
+    /// Its variables, and `PATH` among them.
+    pub environment: &'a [CString],
+    pub path: &'a [u8],
+}
+
 /// A run whose processes may not execute everything.
 struct LockedRun {
     prepared: Prepared,
     processes: Processes,
+    /// The variables that its first process got.
+    environment: HashSet<Vec<u8>>,
     refused: Vec<RefusedExec>,
     /// The process and the program that were refused last.
     last: Option<(i32, String)>,
@@ -159,14 +179,16 @@ impl ExecLock {
         }
     }
 
-    /// Starts to hold a run to its rules. `words` are those of its first process, and `path` is its `PATH`.
-    pub fn begin(&mut self, rules: ExecRules, path: &[u8], words: &[OsString], pid: i32) {
-        let prepared = self.prepare(rules, path);
-        let name = words.first().and_then(|name| name.to_str()).unwrap_or_default();
-        let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
+    /// Starts to hold a run to its rules.
+    pub fn begin(&mut self, rules: ExecRules, first: &FirstProcess<'_>) {
+        let prepared = self.prepare(rules, first.path);
+        let name = first.words.first().and_then(|name| name.to_str()).unwrap_or_default();
+        let words: Vec<_> = first.words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let mut processes = Processes::default();
-        processes.add_first(pid, prepared.rules.first(name), &words);
-        self.run = Some(LockedRun { prepared, processes, refused: Vec::new(), last: None });
+        processes.add_first(first.pid, prepared.rules.first(name), &words);
+        let environment = first.environment.iter().map(|it| it.as_bytes().to_vec()).collect();
+        let refused = Vec::new();
+        self.run = Some(LockedRun { prepared, processes, environment, refused, last: None });
     }
 
     /// Allows the run more than before.
@@ -245,7 +267,15 @@ impl LockedRun {
             let named = Named::Path { directory: None, path: path.to_vec() };
             Target::find(question.thread, &named, view)
         };
-        match rules.decide(&caller.standing, env_program, &target, &arguments, &find) {
+        let decided = rules.decide(&caller.standing, env_program, &target, &arguments, &find);
+        let decided = decided.and_then(|standing| {
+            let rises = standing == Standing::Free && caller.standing != Standing::Free;
+            match rises && rules.limits_arguments_of(&target) {
+                true => self.check_environment(question).map(|()| standing),
+                false => Ok(standing),
+            }
+        });
+        match decided {
             Ok(standing) => {
                 let env_program = match &standing {
                     Standing::Free => None,
@@ -265,6 +295,34 @@ impl LockedRun {
                 self.refuse(&caller, program, &arguments, why);
                 Err(libc::EACCES)
             }
+        }
+    }
+
+    /// Refuses variables with which an allowed call may do something else, unless the run began with them.
+    fn check_environment(&self, question: &Question) -> Result<(), RefusedBecause> {
+        let environment = question.environment().map_err(|_| RefusedBecause::Unclear)?;
+        let new = environment.iter().filter(|entry| !self.environment.contains(*entry));
+        let mut names = new.filter_map(|entry| {
+            let text = String::from_utf8_lossy(entry);
+            let (name, value) = text.split_once('=').unwrap_or((&text, ""));
+            let fits =
+                self.is_set_by_git(name, value) || self.prepared.rules.allow_variable(name, value);
+            (!fits).then(|| name.to_owned())
+        });
+        names.next().map_or(Ok(()), |name| Err(RefusedBecause::Variable(name)))
+    }
+
+    /// Whether git sets this variable for the aliases and hooks that it runs.
+    fn is_set_by_git(&self, name: &str, value: &str) -> bool {
+        let is_first = |rest: &str| self.environment.contains(format!("PATH={rest}").as_bytes());
+        match name {
+            "GIT_PREFIX" => true,
+            "GIT_EXEC_PATH" => GIT_CORE.contains(&value),
+            "PATH" => {
+                let added = value.split_once(':').filter(|(first, _)| GIT_CORE.contains(first));
+                added.is_some_and(|(_, rest)| is_first(rest))
+            }
+            _ => false,
         }
     }
 

@@ -15,6 +15,8 @@ pub struct ExecRules {
     pub path: Vec<u8>,
     /// The policy's deny rules. No process of the run may execute what they deny.
     pub denied: Vec<String>,
+    /// The policy's rules for variables that programs may get.
+    pub variables: Vec<String>,
 }
 
 /// A program that may be executed.
@@ -81,6 +83,8 @@ pub enum RefusedBecause {
     Denied(String),
     /// It is not among the allowed programs.
     NotAllowed,
+    /// It is allowed only with certain arguments, and this variable may change what it does with them.
+    Variable(String),
     /// It could not be found out what would be executed.
     Unclear,
 }

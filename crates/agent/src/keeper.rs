@@ -24,7 +24,7 @@ use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::cgroup::KeeperCgroup;
-use crate::exec_lock::ExecLock;
+use crate::exec_lock::{ExecLock, FirstProcess};
 use crate::frame::{Directory, Failure, KeeperEvent, KeeperRequest, Program, Spawn, Stage, Stdin};
 use crate::keeper_count::KeeperCount;
 use crate::launcher::{ChildCgroup, Launched, Launcher, resources};
@@ -129,7 +129,9 @@ impl Keeper {
             Err(failure) => return self.send(&[KeeperEvent::Failed(failure)], &[]),
         };
         if let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) {
-            lock.begin(rules, &launched.path, spawn.program.words(), launched.pid);
+            let Launched { pid, environment, .. } = &launched;
+            let (words, path) = (spawn.program.words(), launched.path());
+            lock.begin(rules, &FirstProcess { pid: *pid, words, environment, path });
         }
         // Closes the run's directory, which the keeper must not keep open.
         drop(spawn);

@@ -71,8 +71,15 @@ pub struct Launched {
     pub stdio: ParentEnds,
     /// What the program replies, if it has a pipe for that.
     pub replies: Option<OwnedFd>,
+    /// The variables it runs with.
+    pub environment: Vec<CString>,
+}
+
+impl Launched {
     /// The `PATH` it runs with.
-    pub path: Vec<u8>,
+    pub fn path(&self) -> &[u8] {
+        path_of(&self.environment)
+    }
 }
 
 impl Launcher {
@@ -131,8 +138,7 @@ impl Launcher {
         };
         let argv = c_strings(arguments(&spawn.program, script.is_some()))?;
         let environment = self.environment_of(spawn)?;
-        let path = path_of(&environment).to_vec();
-        let programs = candidates(argv.first(), &path)?;
+        let programs = candidates(argv.first(), path_of(&environment))?;
         let (directory, handle) = match &spawn.directory {
             Directory::Own => (None, None),
             Directory::Path(path) => (Some(c_string(path.as_os_str().as_bytes().to_vec())?), None),
@@ -150,12 +156,12 @@ impl Launcher {
         }
         .map_err(resources)?;
 
-        let (argv, environment) = (pointers(&argv), pointers(&environment));
+        let (argv, variables) = (pointers(&argv), pointers(&environment));
         let programs = pointers(&programs);
         let mut plan = Plan {
             programs: programs.as_ptr(),
             argv: argv.as_ptr(),
-            environment: environment.as_ptr(),
+            environment: variables.as_ptr(),
             directory: directory.as_ref().map_or(ptr::null(), |path| path.as_ptr()),
             handle: handle.map_or(-1, AsRawFd::as_raw_fd),
             stdin: child_ends.stdin.as_ref().unwrap_or(&self.null).as_raw_fd(),
@@ -179,7 +185,7 @@ impl Launcher {
         // SAFETY: the child wrote through the pointer we passed; a plain read could be compiled to use the
         // value from before the clone.
         match unsafe { ptr::read_volatile(&raw const plan.failure) } {
-            None => Ok(Launched { pid, stdio, replies, path }),
+            None => Ok(Launched { pid, stdio, replies, environment }),
             Some(failure) => {
                 // SAFETY: reaps our own child, which has already exited; its status is not needed.
                 unsafe { libc::waitpid(pid, ptr::null_mut(), 0) };

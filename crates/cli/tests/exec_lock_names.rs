@@ -100,6 +100,29 @@ fn after_a_cd_the_file_that_a_rule_allows_is_executed_and_no_other() {
 }
 
 #[test]
+fn an_interpreter_with_certain_arguments_gets_no_variable_that_changes_what_it_does() {
+    let place = Place::new();
+    let folder = place.own.path();
+    let mut server = place.server(&["git", "python3 -V", "env", "PYTHONUNBUFFERED=*"]);
+    place.run(&mut server, "git init -q .");
+    let config = folder.join(".git/config");
+    let before = std::fs::read_to_string(&config).unwrap();
+    let mut alias = |variable: &str| {
+        let text = format!("{before}[alias]\n x = !env {variable} python3 -V\n");
+        std::fs::write(&config, text).unwrap();
+        place.run(&mut server, "env python3 -V; git x")
+    };
+    for honest in ["LANG=C", "PYTHONUNBUFFERED=1"] {
+        let reply = alias(honest);
+        assert_eq!(output(&reply).matches("Python 3").count(), 2, "{honest}: {reply}");
+        assert_eq!(warnings(&reply), "", "{honest}: {reply}");
+    }
+    let reply = alias("LD_PRELOAD=/srv/x.so");
+    assert_eq!(output(&reply).matches("Python 3").count(), 1, "{reply}");
+    assert!(warnings(&reply).contains("the variable `LD_PRELOAD` could change"), "{reply}");
+}
+
+#[test]
 fn a_program_gets_the_arguments_of_the_command_behind_whatever_starts_it() {
     let place = Place::new();
     let tool = place.own.path().join("bin/tool").display().to_string();

@@ -37,7 +37,8 @@ pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> ExecRules {
         });
         allowed.collect()
     });
-    ExecRules { allowed, path: path.unwrap_or_default().as_bytes().to_vec(), denied: lock.denied }
+    let path = path.unwrap_or_default().as_bytes().to_vec();
+    ExecRules { allowed, path, denied: lock.denied, variables: lock.variables }
 }
 
 /// Refusals, each as a sentence that says what to change.
@@ -64,6 +65,10 @@ fn describe(refused: &RefusedExec) -> String {
         RefusedBecause::NotAllowed => format!(
             "the command does not name it; to allow it, tell what `{by}` may run: \
              [[policy.runs]] program = \"{by}\", may_run = [\"{name}\"]"
+        ),
+        RefusedBecause::Variable(variable) => format!(
+            "a rule allows it only with certain arguments, and the variable `{variable}` could change what it does; a \
+             rule `{variable}=*` would allow that"
         ),
         RefusedBecause::Unclear => "it could not be found out what it would execute".to_owned(),
     };

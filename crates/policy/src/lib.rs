@@ -49,7 +49,9 @@ pub use rule::{ExactCall, Rule, RuleError};
 pub use script::{Shell, Span};
 pub use threats::Threat;
 pub use traces::Traces;
+
 pub use typing::{InputWay, Reader, TypedText, TypingError};
+pub use variables::is_harmless;
 
 use judge::{Findings, Judge, Ruling};
 

@@ -26,6 +26,8 @@ pub struct Lock {
     pub allowed: Option<Vec<LockedProgram>>,
     /// The deny rules.
     pub denied: Vec<String>,
+    /// The allow rules for variables, such as `NAME=*`.
+    pub variables: Vec<String>,
 }
 
 /// A program that may be executed, by its name or path.
@@ -77,7 +79,9 @@ impl Policy {
             true => None,
             false => Some(self.with_needs(&named.programs)),
         };
-        (allowed.is_some() || !denied.is_empty()).then_some(Lock { allowed, denied })
+        let variables = self.allow.iter().filter(|rule| rule.is_about_variables());
+        let variables = variables.map(ToString::to_string).collect();
+        (allowed.is_some() || !denied.is_empty()).then_some(Lock { allowed, denied, variables })
     }
 
     /// The lock for a shell that waits for commands, each of which has a lock of its own.

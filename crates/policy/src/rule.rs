@@ -157,6 +157,11 @@ impl Rule {
         matches!(&self.kind, Kind::Words { name, rest, .. } if name == "*" && rest.is_empty())
     }
 
+    /// Whether it is a rule for variables, such as `NAME=*`.
+    pub fn is_about_variables(&self) -> bool {
+        matches!(&self.kind, Kind::Words { name, .. } if name.contains('='))
+    }
+
     /// Whether it is a rule for variables, such as `NAME=*`, that allows this one. The value is `None` if only the run
     /// will know it.
     pub fn allows_variable(&self, name: &str, value: Option<&str>) -> bool {

@@ -42,6 +42,7 @@ struct Call {
     directory: c_int,
     path: u64,
     argv: u64,
+    envp: u64,
     flags: c_int,
 }
 
@@ -78,11 +79,16 @@ impl Listener {
                 directory: arguments[0] as c_int,
                 path: arguments[1],
                 argv: arguments[2],
+                envp: arguments[3],
                 flags: arguments[4] as c_int,
             },
-            false => {
-                Call { directory: libc::AT_FDCWD, path: arguments[0], argv: arguments[1], flags: 0 }
-            }
+            false => Call {
+                directory: libc::AT_FDCWD,
+                path: arguments[0],
+                argv: arguments[1],
+                envp: arguments[2],
+                flags: 0,
+            },
         };
         let thread = asked.pid as i32;
         let file = File::open(format!("/proc/{thread}/mem")).ok();
@@ -143,10 +149,20 @@ impl Question {
 
     /// The arguments, with the name. Fails if one cannot be read, which the kernel perhaps can.
     pub fn arguments(&self) -> io::Result<Vec<Vec<u8>>> {
+        self.texts(self.call.argv)
+    }
+
+    /// The variables that the program would get, as `NAME=VALUE`.
+    pub fn environment(&self) -> io::Result<Vec<Vec<u8>>> {
+        self.texts(self.call.envp)
+    }
+
+    /// The texts in a list of pointers, which ends with a null pointer.
+    fn texts(&self, list: u64) -> io::Result<Vec<Vec<u8>>> {
         let mut pointers = Vec::new();
         // All of them first: they are on other pages than the texts.
-        for at in (0..MAX_ARGUMENTS).filter(|_| self.call.argv != 0) {
-            let place = self.call.argv.checked_add(at * 8).ok_or(io::ErrorKind::InvalidInput)?;
+        for at in (0..MAX_ARGUMENTS).filter(|_| list != 0) {
+            let place = list.checked_add(at * 8).ok_or(io::ErrorKind::InvalidInput)?;
             let bytes = self.memory.read(place, 8, |_| None)?;
             let pointer = bytes.try_into().map_err(|_| io::ErrorKind::UnexpectedEof)?;
             match u64::from_ne_bytes(pointer) {

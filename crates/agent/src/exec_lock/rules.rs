@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use mcpz_policy::glob;
+use mcpz_policy::{Rule, glob, is_harmless};
 
 use super::denied::{Denied, Find};
 use super::listener::MAX_ARGUMENT;
@@ -74,7 +74,12 @@ pub struct Rules {
     allowed: Option<Vec<AllowedProgram>>,
     denied: Denied,
     folders: Vec<PathBuf>,
+    /// Rules for variables.
+    variables: Vec<Rule>,
 }
+
+/// Variables that shells set by themselves.
+const BY_SHELLS: [&str; 6] = ["_", "PWD", "OLDPWD", "SHLVL", "LINES", "COLUMNS"];
 
 impl Rules {
     /// `path` is the `PATH` of the run, in whose folders programs are denied. The allowed ones are in the server's.
@@ -82,7 +87,7 @@ impl Rules {
         let folders = folders(&rules.path);
         let denied_in = folders_of(path).chain(folders.iter().cloned()).collect();
         let denied = Denied::new(std::mem::take(&mut rules.denied), denied_in);
-        let mut new = Self { allowed: None, denied, folders };
+        let mut new = Self { allowed: None, denied, folders, variables: Vec::new() };
         new.replace_allowed(rules);
         new
     }
@@ -95,6 +100,7 @@ impl Rules {
     /// Allows these programs instead.
     pub fn replace_allowed(&mut self, rules: ExecRules) {
         self.folders = folders(&rules.path);
+        self.variables = rules.variables.iter().filter_map(|text| Rule::new(text).ok()).collect();
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
     }
 
@@ -171,6 +177,22 @@ impl Rules {
             return Ok(rule.map_or(least, |rule| Standing::of(&rule.may_run, standing)));
         }
         self.plain_command(standing, target, arguments)
+    }
+
+    /// Whether rules allow the program only with certain arguments.
+    pub fn limits_arguments_of(&self, target: &Target) -> bool {
+        let is_it = |it: &&AllowedProgram| {
+            it.named && (self.names(&it.name, target) || it.files.iter().any(|it| is(it, target)))
+        };
+        let mut rules = self.allowed.iter().flatten().filter(is_it);
+        rules.all(|it| it.arguments.is_some())
+    }
+
+    /// Whether a program may get a variable that the run did not begin with.
+    pub fn allow_variable(&self, name: &str, value: &str) -> bool {
+        BY_SHELLS.contains(&name)
+            || is_harmless(name, value)
+            || self.variables.iter().any(|rule| rule.allows_variable(name, Some(value)))
     }
 
     /// Programs run others by `sh -c` even if there is nothing to do for a shell. If the text is only the name of a
