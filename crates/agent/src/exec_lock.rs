@@ -44,14 +44,6 @@ const SHOWN_CHARACTERS: usize = 200;
 /// How long the files of denied programs are taken as known.
 const LOOKUP_AGE: Duration = Duration::from_secs(10);
 
-/// Where git has its own programs.
-const GIT_CORE: [&str; 4] = [
-    "/usr/lib/git-core",
-    "/usr/libexec/git-core",
-    "/usr/local/lib/git-core",
-    "/usr/local/libexec/git-core",
-];
-
 /// The lock of one keeper, for one run after the other.
 pub struct ExecLock {
     listener: Listener,
@@ -314,14 +306,14 @@ impl LockedRun {
 
     /// Whether git sets this variable for the aliases and hooks that it runs.
     fn is_set_by_git(&self, name: &str, value: &str) -> bool {
-        let is_first = |rest: &str| self.environment.contains(format!("PATH={rest}").as_bytes());
+        let rules = &self.prepared.rules;
         match name {
             "GIT_PREFIX" => true,
-            "GIT_EXEC_PATH" => GIT_CORE.contains(&value),
-            "PATH" => {
-                let added = value.split_once(':').filter(|(first, _)| GIT_CORE.contains(first));
-                added.is_some_and(|(_, rest)| is_first(rest))
-            }
+            "GIT_EXEC_PATH" => rules.has_parts_in(value),
+            "PATH" => value.split_once(':').is_some_and(|(first, rest)| {
+                let own = format!("PATH={rest}");
+                rules.has_parts_in(first) && self.environment.contains(own.as_bytes())
+            }),
             _ => false,
         }
     }

@@ -44,7 +44,7 @@ pub enum Threats {
 #[derive(Debug, Clone, Copy)]
 pub struct Scene<'a> {
     pub directory: &'a str,
-    /// Where relative paths in rules begin. Whoever sends a command may choose its directory, but not this one.
+    /// The directory that relative paths in rules start from. A request can choose its own directory, but not this one.
     pub rules_begin: &'a str,
     pub home: Option<&'a str>,
     /// Variables that the request sets for it.

@@ -33,12 +33,12 @@ pub enum Seen {
     ByTheShell,
 }
 
-/// What setting a variable does. The value is `None` if only the run will know it.
 /// Whether a variable with this value changes nothing that a program runs.
 pub fn is_harmless(name: &str, value: &str) -> bool {
     effect(name, Some(value), Seen::ByPrograms) == Effect::Harmless
 }
 
+/// What setting a variable does. The value is `None` if only the run will know it.
 pub fn effect(name: &str, value: Option<&str>, seen: Seen) -> Effect {
     let exported = seen == Seen::ByPrograms;
     if HARMLESS.has(name) || begins(HARMLESS_BEGINNINGS, name) {

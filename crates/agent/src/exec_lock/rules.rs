@@ -158,8 +158,7 @@ impl Rules {
             return Err(RefusedBecause::NotAllowed);
         }
         let is_named = |it: &&AllowedProgram| {
-            let is_it = self.names(&it.name, target) || it.files.iter().any(|it| is(it, target));
-            it.named && is_it && takes(&it.arguments, target, arguments)
+            self.is_named_by(it, target) && takes(&it.arguments, target, arguments)
         };
         if let Some(rule) = allowed.iter().find(is_named) {
             return Ok(Standing::of(&rule.may_run, standing));
@@ -181,11 +180,20 @@ impl Rules {
 
     /// Whether rules allow the program only with certain arguments.
     pub fn limits_arguments_of(&self, target: &Target) -> bool {
-        let is_it = |it: &&AllowedProgram| {
-            it.named && (self.names(&it.name, target) || it.files.iter().any(|it| is(it, target)))
-        };
-        let mut rules = self.allowed.iter().flatten().filter(is_it);
+        let mut rules = self.allowed.iter().flatten().filter(|it| self.is_named_by(it, target));
         rules.all(|it| it.arguments.is_some())
+    }
+
+    /// Whether the command names the file by this rule.
+    fn is_named_by(&self, rule: &AllowedProgram, target: &Target) -> bool {
+        let is_it = || self.names(&rule.name, target) || rule.files.iter().any(|it| is(it, target));
+        rule.named && is_it()
+    }
+
+    /// Whether an allowed program has parts in this folder, which are programs themselves.
+    pub fn has_parts_in(&self, folder: &str) -> bool {
+        let parts = format!("{folder}/*");
+        self.allowed.iter().flatten().any(|it| !it.named && it.name == parts)
     }
 
     /// Whether a program may get a variable that the run did not begin with.

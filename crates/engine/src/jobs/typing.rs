@@ -80,8 +80,8 @@ pub struct Typed {
 
 impl Job {
     /// Refuses what the policy does not let one of these programs read. Otherwise calls `type_it` with the number of
-    /// bytes that must have been written before and with what may be executed for it, and remembers the text. `scene`
-    /// is that of a command which the server starts where it likes.
+    /// bytes that must have been written before and with what may be executed for it, and remembers the text. The
+    /// job adds to the scene how it began.
     pub(crate) fn check_typing(
         &self,
         policy: &Policy,
