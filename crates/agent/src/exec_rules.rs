@@ -40,6 +40,8 @@ pub type Arguments = Vec<Argument>;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Argument {
     Known(String),
+    /// One that begins like this.
+    Begins(String),
     Any,
     /// Any number of them.
     Many,

@@ -15,6 +15,7 @@ const MAX_REPORTED: usize = 5;
 pub fn exec_rules(lock: Lock, path: Option<&OsStr>) -> ExecRules {
     let argument = |word| match word {
         LockedWord::Known(text) => Argument::Known(text),
+        LockedWord::Begins(start) => Argument::Begins(start),
         LockedWord::Any => Argument::Any,
         LockedWord::Many => Argument::Many,
         LockedWord::Operand => Argument::Operand,
@@ -55,7 +56,11 @@ fn describe(refused: &RefusedExec) -> String {
     for argument in arguments {
         what = format!("{what} {argument}");
     }
-    let name = program.rsplit('/').next().unwrap_or(program);
+    // A name means a program in one of the folders of `PATH`.
+    let name = match program.rsplit_once('/') {
+        Some((folder, name)) if folder.ends_with("bin") => name,
+        _ => program,
+    };
     let times = match times {
         1 => String::new(),
         times => format!(" ({times} times)"),

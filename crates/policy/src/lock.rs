@@ -9,12 +9,14 @@
 //! Without an allow list, everything may be executed but what a rule denies. The keeper sees every program with the
 //! arguments that it really gets, so it holds all deny rules, also those with arguments such as `git push`.
 
+mod git;
 mod needs;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crate::identity::program;
+use crate::paths::base_name;
 use crate::policy::{Policy, Runs};
 use crate::programs;
 use crate::rule::{Rule, glob};
@@ -50,6 +52,8 @@ pub type LockedArguments = Vec<LockedWord>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LockedWord {
     Known(String),
+    /// One word that begins like this.
+    Begins(String),
     /// One word that only the run will know.
     Any,
     /// Any number of them.
@@ -93,7 +97,10 @@ impl Policy {
     fn with_needs(&self, named: &[NamedProgram]) -> Vec<LockedProgram> {
         let mut all: Vec<LockedProgram> = Vec::new();
         for NamedProgram { name, files, arguments } in named.iter().cloned() {
-            let may_run = self.may_run(&name);
+            let may_run = match &arguments {
+                Some(calls) if program(base_name(&name)) == "git" => self.git(calls, &mut all),
+                _ => self.may_run(&name),
+            };
             all.push(LockedProgram { name, files, named: true, arguments, may_run });
         }
         let mut at = 0;
@@ -106,18 +113,19 @@ impl Policy {
                 continue;
             };
             let own = needs::parts(&name);
-            for part in own {
-                add(&mut all, part, MayRun::Only(needed.clone()));
-            }
-            for needed in needed.iter().filter(|needed| !own.contains(&needed.as_str())) {
+            for needed in needed.iter() {
+                if own.contains(&needed.as_str()) {
+                    add(&mut all, needed, None, MayRun::AsBefore);
+                    continue;
+                }
                 if !seen.insert(needed.clone()) {
                     continue;
                 }
                 match self.may_run(needed) {
                     MayRun::Only(nothing) if nothing.is_empty() => {}
                     // An interpreter that runs a part of the program is not one that a rule allows.
-                    MayRun::Anything => add(&mut all, needed, MayRun::AsBefore),
-                    may_run => add(&mut all, needed, may_run),
+                    MayRun::Anything => add(&mut all, needed, None, MayRun::AsBefore),
+                    may_run => add(&mut all, needed, None, may_run),
                 }
             }
             at += 1;
@@ -126,13 +134,33 @@ impl Policy {
     }
 
     fn may_run(&self, name: &str) -> MayRun {
-        let base = crate::paths::base_name(name);
-        let rule = |runs: &&Runs| glob(crate::paths::base_name(&runs.program), base);
+        self.extended(name, usual(base_name(name)))
+    }
+
+    /// What a git may execute that rules allow only for these calls. Adds the parts of git that it needs.
+    fn git(&self, calls: &[LockedArguments], all: &mut Vec<LockedProgram>) -> MayRun {
+        let Some(own) = git::own(calls) else { return self.may_run("git") };
+        let others = needs::of("git").into_iter().filter(|it| it != "git" && !it.starts_with('/'));
+        let mut needed: Vec<_> = others.collect();
+        for folder in git::FOLDERS {
+            needed.push(format!("{folder}git"));
+            add(all, &format!("{folder}git"), Some(own.commands.clone()), MayRun::AsBefore);
+        }
+        for part in own.parts {
+            add(all, &part, None, MayRun::AsBefore);
+            needed.push(part);
+        }
+        self.extended("git", MayRun::Only(needed.into()))
+    }
+
+    /// What a program may execute, with what the settings add.
+    fn extended(&self, name: &str, usual: MayRun) -> MayRun {
+        let rule = |runs: &&Runs| glob(base_name(&runs.program), base_name(name));
         let told: Vec<_> = self.runs.iter().filter(rule).flat_map(|it| &it.may_run).collect();
         if told.iter().any(|pattern| *pattern == "*") {
             return MayRun::Anything;
         }
-        match usual(base) {
+        match usual {
             MayRun::Only(needed) if !told.is_empty() => {
                 MayRun::Only(needed.iter().chain(told).cloned().collect())
             }
@@ -162,9 +190,14 @@ fn usual(name: &str) -> MayRun {
     usual
 }
 
-fn add(all: &mut Vec<LockedProgram>, name: &str, may_run: MayRun) {
+fn add(
+    all: &mut Vec<LockedProgram>,
+    name: &str,
+    arguments: Option<Vec<LockedArguments>>,
+    may_run: MayRun,
+) {
     if !all.iter().any(|program| !program.named && program.name == name) {
-        let (name, files, arguments) = (name.to_owned(), Vec::new(), None);
+        let (name, files) = (name.to_owned(), Vec::new());
         all.push(LockedProgram { name, files, named: false, arguments, may_run });
     }
 }

@@ -170,12 +170,16 @@ impl Rules {
         let Standing::Bound(needed) = standing else {
             return self.plain_command(standing, target, arguments);
         };
-        if needed.iter().any(|name| self.means(name, target)) {
-            let rule = allowed.iter().find(|it| !it.named && self.means(&it.name, target));
-            let least = Standing::Least;
-            return Ok(rule.map_or(least, |rule| Standing::of(&rule.may_run, standing)));
-        }
-        self.plain_command(standing, target, arguments)
+        let others = || allowed.iter().filter(|it| !it.named);
+        let as_needed = |pattern: &String| {
+            let any = |it: &&AllowedProgram| it.arguments.is_none() && self.means(&it.name, target);
+            let rule = others().find(|it| it.name == *pattern).or_else(|| others().find(any));
+            let Some(rule) = rule else { return Some(Standing::Least) };
+            let takes = takes(&rule.arguments, target, arguments);
+            takes.then(|| Standing::of(&rule.may_run, standing))
+        };
+        let becomes = needed.iter().filter(|it| self.means(it, target)).find_map(as_needed);
+        becomes.map_or_else(|| self.plain_command(standing, target, arguments), Ok)
     }
 
     /// Whether rules allow the program only with certain arguments.
@@ -192,8 +196,9 @@ impl Rules {
 
     /// Whether an allowed program has parts in this folder, which are programs themselves.
     pub fn has_parts_in(&self, folder: &str) -> bool {
-        let parts = format!("{folder}/*");
-        self.allowed.iter().flatten().any(|it| !it.named && it.name == parts)
+        let its = |it: &AllowedProgram| !it.named && it.name.starts_with('/');
+        let mut parts = self.allowed.iter().flatten().filter(|it| its(it));
+        parts.any(|it| it.name.rsplit_once('/').is_some_and(|(parts, _)| glob(parts, folder)))
     }
 
     /// Whether a program may get a variable that the run did not begin with.
@@ -312,6 +317,7 @@ fn fit(words: &[Argument], given: &[Vec<u8>]) -> bool {
     for word in words {
         let fits = |given: &Vec<u8>| match word {
             Argument::Known(known) => known.as_bytes() == given,
+            Argument::Begins(start) => given.starts_with(start.as_bytes()),
             Argument::Any | Argument::Many => true,
             Argument::Operand | Argument::Operands => is_operand(given),
         };

@@ -34,12 +34,7 @@ const PAGERS: &str = "less more pager";
 const NEEDS: &[Need] = &[
     Need {
         programs: Names("git"),
-        parts: &[
-            "/usr/lib/git-core/*",
-            "/usr/libexec/git-core/*",
-            "/usr/local/lib/git-core/*",
-            "/usr/local/libexec/git-core/*",
-        ],
+        parts: &["/usr/lib*/git-core/*", "/usr/local/lib*/git-core/*"],
         executes: Names(
             "git git-lfs git-upload-pack git-receive-pack git-upload-archive ssh man gettext envsubst gpg gpg2 less \
              more pager editor sensible-editor vi vim nano true false uname ls sed grep sort basename dirname cat",
@@ -171,7 +166,7 @@ pub fn of(name: &str) -> Vec<String> {
     parts.chain(need.executes.iter().map(str::to_owned)).collect()
 }
 
-/// The parts of a program that are programs themselves, and need the same.
+/// The parts of a program that are programs themselves, and may execute the same.
 pub fn parts(name: &str) -> &'static [&'static str] {
     find(crate::paths::base_name(name)).map_or(&[], |need| need.parts)
 }

@@ -18,7 +18,7 @@ pub const MOST_PIDS: usize = 100;
 
 /// How many remarks an answer has, and the longest of them in bytes.
 const MOST_REMARKS: usize = 10;
-const LONGEST_REMARK: usize = 300;
+const LONGEST_REMARK: usize = 500;
 
 /// What an answer says of a command whose supervising process was killed.
 pub const LOST: &str = "the process supervising this command was killed, which ended the command";
