@@ -10,7 +10,6 @@
 mod support;
 
 use std::collections::HashSet;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -167,7 +166,9 @@ impl<'a> Round<'a> {
         let jobs = std::fs::read_dir(self.place.folder.path().join("mcpz/jobs")).ok()?.flatten();
         let cards = jobs.filter_map(|job| std::fs::read(job.path().join("job.json")).ok());
         let cards = cards.filter_map(|card| serde_json::from_slice::<Value>(&card).ok());
-        let living = |pid: &u32| Path::new(&format!("/proc/{pid}")).exists();
+        // Its number may be that of another process by now, or of a thread.
+        let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        let living = |pid: &u32| name(pid).is_ok_and(|name| name == "mcpz-record\n");
         let pids = cards.filter_map(|card| u32::try_from(card["recorder"].as_u64()?).ok());
         let pids: Vec<_> = pids.filter(living).collect();
         match pids.len() as u64 {
