@@ -7,7 +7,7 @@ mod support;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::sandbox::warnings;
 use support::{Server, audit, wait_until};
 use tempfile::TempDir;
@@ -226,5 +226,18 @@ if os.fork() == 0:
         wait_until("what was left running has executed it", || {
             std::fs::read_to_string(&path).ok().filter(|text| text.ends_with('\n'))
         });
+    }
+}
+
+#[test]
+fn a_program_that_is_run_without_a_shell_may_run_whatever_it_may_from_its_first_moment() {
+    let place = Place::new();
+    place.file("Makefile", "all:\n\t@id -u\n");
+    let mut server = place.server(&["make"]);
+    let folder = place.0.path().display().to_string();
+    for _ in 0..50 {
+        let call = json!({"command": "make", "args": ["-s", "-C", folder]});
+        let reply = server.tool("execute", call);
+        assert_eq!(reply["structuredContent"]["exit_code"], 0, "{reply}");
     }
 }

@@ -18,12 +18,12 @@
 //! A process may ask the kernel not to choose at random (`setarch -R`). Its programs have images that others can have
 //! as well, so these are not remembered.
 
-use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
+use std::sync::LazyLock;
 
 use super::rules::Standing;
 use super::target::{FileId, base_name, executable_of};
@@ -60,8 +60,6 @@ pub struct Processes {
     by_executable: HashMap<FileId, Standing>,
     /// The same by executable and command line.
     by_command_line: HashMap<(FileId, u64), Standing>,
-    /// Whether the kernel chooses places at random at all.
-    at_random: OnceCell<bool>,
 }
 
 /// A program in memory.
@@ -84,7 +82,8 @@ struct Executed {
 /// Calls of one process, of which at most one has succeeded.
 struct Permitted {
     started: u64,
-    before: Image,
+    /// `None` for the first process of the run, which was the keeper's.
+    before: Option<Image>,
     /// What it was before.
     was: Executed,
     /// By executable.
@@ -123,10 +122,17 @@ impl Processes {
     /// Takes note of the run's first process.
     pub fn add_first(&mut self, process: i32, standing: Standing, command_line: &[Vec<u8>]) {
         let Some((stat, _)) = tree::read_stat(process) else { return };
-        let Some(image) = Image::of(&stat) else { return };
-        self.note_program(image.executable, command_line, &standing);
-        let is_unique = self.is_placed_at_random(process);
-        self.images.add(image, Executed { standing, env_program: None, is_unique });
+        let Some(executable) = executable_of(process) else { return };
+        self.note_program(executable, command_line, &standing);
+        let is_unique = is_placed_at_random(process);
+        let first = Executed { standing, env_program: None, is_unique };
+        // The kernel may still be about to make its image.
+        if let Some(image) = Image::of(&stat) {
+            self.images.add(image, first.clone());
+        }
+        let (started, was) = (stat.started, Executed::unknown());
+        let next = HashMap::from([(executable, first)]);
+        self.permitted.insert(process, Permitted { started, before: None, was, next });
     }
 
     /// The process of a thread, and what it is.
@@ -146,7 +152,7 @@ impl Processes {
                 let executed = found.unwrap_or_else(|| self.orphan(process, image.executable));
                 self.images.add(image, executed)
             }
-            None => Executed { standing: Standing::LEAST, env_program: None, is_unique: false },
+            None => Executed::unknown(),
         };
         let Executed { standing, env_program, is_unique } = executed;
         let started = stat.started;
@@ -162,9 +168,10 @@ impl Processes {
             self.forget_ended();
         }
         let Caller { process, thread, started, is_unique, .. } = caller;
-        let next_is_unique = self.is_placed_at_random(thread);
+        let next_is_unique = is_placed_at_random(thread);
         let was =
             Executed { standing: caller.standing, env_program: caller.env_program, is_unique };
+        let before = Some(before);
         let new = || Permitted { started, before, was: was.clone(), next: HashMap::new() };
         let permitted = self.permitted.entry(process).or_insert_with(new);
         if (permitted.started, permitted.before) != (started, before) {
@@ -188,7 +195,7 @@ impl Processes {
         let permitted = self.permitted.get(&stat.pid).filter(|it| it.started == stat.started);
         if let Some(Permitted { before, was, next, .. }) = permitted {
             let next = next.get(&image.executable).cloned();
-            return match (*before == image, next) {
+            return match (*before == Some(image), next) {
                 (false, next) => next,
                 // It has failed, if the image would be another one otherwise.
                 (true, Some(next)) if !next.is_unique => Some(next.least(was)),
@@ -212,16 +219,6 @@ impl Processes {
         };
         let standing = standing.cloned().unwrap_or(Standing::LEAST);
         Executed { standing, env_program: None, is_unique: false }
-    }
-
-    /// Whether the kernel chooses the places in memory of what a thread executes.
-    fn is_placed_at_random(&self, thread: i32) -> bool {
-        let everywhere = || fs::read("/proc/sys/kernel/randomize_va_space");
-        let at_random = || everywhere().is_ok_and(|it| !it.starts_with(b"0"));
-        let text = fs::read_to_string(format!("/proc/{thread}/personality")).unwrap_or_default();
-        let personality = u32::from_str_radix(text.trim(), 16);
-        *self.at_random.get_or_init(at_random)
-            && personality.is_ok_and(|it| it & libc::ADDR_NO_RANDOMIZE as u32 == 0)
     }
 
     fn note_program(&mut self, executable: FileId, command_line: &[Vec<u8>], standing: &Standing) {
@@ -250,6 +247,11 @@ impl Image {
 }
 
 impl Executed {
+    /// A program that nobody knows.
+    fn unknown() -> Self {
+        Self { standing: Standing::LEAST, env_program: None, is_unique: false }
+    }
+
     /// What is certain of a program that is one of both.
     fn least(self, other: &Self) -> Self {
         Self {
@@ -290,6 +292,16 @@ impl Images {
 fn lessen<K>(entry: Entry<'_, K, Standing>, standing: &Standing) {
     let least = |known: &mut Standing| *known = known.clone().least(standing);
     entry.and_modify(least).or_insert_with(|| standing.clone());
+}
+
+/// Whether the kernel chooses the places in memory of what a thread executes.
+fn is_placed_at_random(thread: i32) -> bool {
+    static ANYWHERE: LazyLock<bool> = LazyLock::new(|| {
+        fs::read("/proc/sys/kernel/randomize_va_space").is_ok_and(|it| !it.starts_with(b"0"))
+    });
+    let text = fs::read_to_string(format!("/proc/{thread}/personality")).unwrap_or_default();
+    let personality = u32::from_str_radix(text.trim(), 16);
+    *ANYWHERE && personality.is_ok_and(|it| it & libc::ADDR_NO_RANDOMIZE as u32 == 0)
 }
 
 /// Whether a process runs a shell that cannot change its own command line.

@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use libc::c_int;
-use rustix::fs::{AtFlags, StatxFlags, statx};
+use rustix::fs::{AtFlags, CWD, Statx, StatxFlags, makedev, statx};
 
 use super::elf;
 use super::listener::Named;
@@ -66,10 +66,8 @@ pub struct Target {
 /// The root directory and the mounts of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct View {
-    root: FileId,
-    /// The mount that the root directory is on. A root from another namespace may be the same folder, with other mounts
-    /// below it.
-    root_mount: Option<u64>,
+    /// A root from another namespace may be the same folder, on another mount with others below it.
+    root: FileOnMount,
     mounts: FileId,
 }
 
@@ -276,32 +274,29 @@ pub fn executable_of(process: i32) -> Option<FileId> {
 impl View {
     /// The view of a process, `self` or a number.
     pub fn of(process: &str) -> Option<Self> {
-        let found = |name: &str| metadata(format!("/proc/{process}/{name}")).ok();
-        let root = open(None, format!("/proc/{process}/root").as_bytes(), 0).ok()?;
-        Some(Self {
-            root: (&found("root")?).into(),
-            root_mount: mount_of(&root),
-            mounts: (&found("ns/mnt")?).into(),
-        })
+        let root =
+            statx(CWD, format!("/proc/{process}/root"), AtFlags::empty(), FILE_ON_MOUNT).ok()?;
+        let mounts = metadata(format!("/proc/{process}/ns/mnt")).ok()?;
+        Some(Self { root: on_mount(&root), mounts: (&mounts).into() })
     }
 }
 
-/// The mount that a file is on, if this kernel tells.
-fn mount_of(file: &OwnedFd) -> Option<u64> {
-    let found = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID).ok()?;
-    StatxFlags::from_bits_retain(found.stx_mask)
-        .contains(StatxFlags::MNT_ID)
-        .then_some(found.stx_mnt_id)
+/// A file and the mount that it is on, if this kernel tells.
+type FileOnMount = (FileId, Option<u64>);
+
+const FILE_ON_MOUNT: StatxFlags = StatxFlags::INO.union(StatxFlags::MNT_ID);
+
+fn on_mount(found: &Statx) -> FileOnMount {
+    let tells = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::MNT_ID);
+    let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+    (FileId { device, inode: found.stx_ino }, tells.then_some(found.stx_mnt_id))
 }
 
 /// Whether an open file is what we find at this path, on the same mount.
 fn is_seen_at(file: &OwnedFd, path: &Path) -> bool {
-    let id = |file: &OwnedFd| {
-        let found = File::from(file.try_clone().ok()?).metadata().ok()?;
-        Some((FileId::from(&found), mount_of(file)))
-    };
-    let seen = open_clear(None, path.as_os_str().as_bytes(), 0).ok();
-    seen.and_then(|seen| id(&seen)).is_some_and(|seen| Some(seen) == id(file))
+    let found = |file: &OwnedFd| statx(file, "", AtFlags::EMPTY_PATH, FILE_ON_MOUNT);
+    let Ok(seen) = open_clear(None, path.as_os_str().as_bytes(), 0) else { return false };
+    matches!((found(&seen), found(file)), (Ok(seen), Ok(file)) if on_mount(&seen) == on_mount(&file))
 }
 
 /// Where the links lead that a path of a process is, one after the other.
