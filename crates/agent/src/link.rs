@@ -31,6 +31,7 @@ use crate::frame::{AgentEvent, AgentRequest, Confinement, Spawn, VERSION};
 use crate::limits::Limits;
 use crate::pool::{Pool, RESUME_INTERVAL};
 use crate::process::Process;
+use crate::signals;
 use crate::socket::{self, Inbox};
 use crate::spawn_frame::SpawnFrame;
 
@@ -105,6 +106,13 @@ impl Link {
         let (ours, theirs) = socket::pair().map_err(LinkError::Start)?;
         let control = socket::connect(ours).map_err(LinkError::Start)?;
         command.stdin(Stdio::from(theirs)).stdout(Stdio::null());
+        let resume = || {
+            signals::resume_when_parent_dies();
+            Ok(())
+        };
+        // From the beginning: it may be stopped, and we killed, before it could do so itself.
+        // SAFETY: between fork and exec it makes one system call and touches nothing else.
+        unsafe { command.pre_exec(resume) };
         let agent = AgentProcess::new(command.spawn().map_err(LinkError::Start)?);
         let (closing, closed) = watch::channel(false);
         let pool = Pool::new(agent, control, confinement.is_some(), cgroup.take(), closed);

@@ -5,9 +5,11 @@
 mod support;
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use support::{Server, children, kill, mark, survivors, wait_until};
+use support::{MCPZ, Server, children, kill, mark, survivors, wait_until};
 
 /// Commands whose processes are hard to end. Each says `ready` when they are all there.
 const TREES: &[(&str, &str)] = &[
@@ -360,5 +362,40 @@ fn a_keeper_that_is_stopped_when_its_agent_is_killed_is_not_left_behind() {
         }
         wait_until("it is gone", || is_gone(keeper).then_some(()));
         assert_eq!(server.run("echo on")["output"], "on\n");
+    }
+}
+
+/// The first child of a process, as soon as it has executed something.
+fn first_child(parent: u32) -> Option<Pid> {
+    let listed = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+    let child = listed.split_whitespace().next()?.parse().ok()?;
+    let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
+    // Until then it has the name of its parent.
+    let is_other = name(u32::try_from(child).ok()?)? != name(parent)?;
+    Pid::from_raw(child).filter(|_| is_other)
+}
+
+#[test]
+fn an_agent_that_is_stopped_at_its_first_moment_is_not_left_behind() {
+    for _ in 0..5 {
+        let mut command = Command::new(MCPZ);
+        let mut server = Server::from_command(command.args(["server", "shell"]));
+        server.ask(
+            "initialize",
+            json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}),
+        );
+        server.ask("tools/call", json!({"name": "execute_command", "arguments": {"command": ":"}}));
+        let until = Instant::now() + Duration::from_secs(60);
+        let agent = loop {
+            match first_child(server.child.id()) {
+                Some(agent) => break agent,
+                None => assert!(Instant::now() < until, "it has no agent"),
+            }
+        };
+        kill_process(agent, Signal::STOP).unwrap();
+        server.signal("KILL");
+        let agent = agent.as_raw_nonzero().get().cast_unsigned();
+        wait_until("the agent is gone", || is_gone(agent).then_some(()));
     }
 }
