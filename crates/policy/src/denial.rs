@@ -23,6 +23,8 @@ pub enum Why {
     Denied { rule: String, reason: Option<String>, instead: Option<String> },
     /// No allow rule matches it.
     NotAllowed { name: String, allowed: Vec<String> },
+    /// A rule allows the command without this argument, which may change what runs.
+    Added { rule: String },
     /// Only the run will know what it is, and it could be something that is refused. What to do instead may follow
     /// after a semicolon, here and below.
     Unresolved { what: &'static str },
@@ -92,6 +94,11 @@ impl fmt::Display for Denial {
                     few(allowed)
                 )
             }
+            Why::Added { rule } => write!(
+                f,
+                "is added to what the rule `{rule}` allows, and is not known to be harmless; leave it out, or ask \
+                 for a rule that names it"
+            ),
             Why::Unresolved { what } => {
                 let (what, advice) =
                     what.split_once("; ").unwrap_or((what, "write the command out"));

@@ -9,6 +9,7 @@
 
 mod actions;
 mod aliases;
+mod allowed;
 mod files;
 mod held;
 mod input;
@@ -365,29 +366,6 @@ impl<'a> Judge<'a> {
             }
         }
         Ok(())
-    }
-
-    fn allowed(&mut self, name: &CommandName, words: &[Word]) -> Ruling {
-        let allow = &self.policy.allow;
-        if let Some(at) = allow.iter().position(|rule| rule.allows(name, words)) {
-            if !self.needed.contains(&at) {
-                self.needed.push(at);
-            }
-            return Ok(());
-        }
-        if allow.is_empty() {
-            return Ok(());
-        }
-        let span = span_of(words);
-        match name.known().map(str::to_owned) {
-            Some(name) => {
-                let allowed = allow.iter().map(ToString::to_string).collect();
-                Err(self.deny(span, Why::NotAllowed { name, allowed }))
-            }
-            None if allow.iter().any(|rule| rule.is_everything()) => Ok(()),
-            None if self.policy.unresolved == Unresolved::Allow => Ok(()),
-            None => Err(self.deny(span, Why::Unresolved { what: "its name" })),
-        }
     }
 
     /// Judges a script that another process runs, which does not know the functions.

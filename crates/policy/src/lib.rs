@@ -11,7 +11,8 @@
 //!
 //! To teach it a program, see the table in `programs.rs`. A wrapper, which runs the command after it like `sudo` or
 //! `timeout`, is one row in `programs/wrappers/table.rs`. Variables are in `variables/table.rs`, names such as
-//! `gcc-12` in `identity.rs`, and `typing.rs` judges what is typed into programs that already run.
+//! `gcc-12` in `identity.rs`, harmless arguments of build tools in `additions/table.rs`, and `typing.rs` judges what is
+//! typed into programs that already run.
 //!
 //! Arrows run one way: judge → programs → action → knowledge → script, and judge → lock → rule → subcommands → script.
 //!
@@ -21,6 +22,7 @@
 //! or refused (`tests/differential.rs`). `fuzz/` has targets for cargo-fuzz.
 
 mod action;
+mod additions;
 mod call;
 mod denial;
 mod identity;

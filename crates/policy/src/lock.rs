@@ -20,6 +20,7 @@ use crate::paths::base_name;
 use crate::policy::{Policy, Runs};
 use crate::programs;
 use crate::rule::{Rule, glob};
+pub use needs::runs_anything;
 
 /// What the programs of a command may execute. What a rule denies is never executed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -179,7 +180,7 @@ fn usual(name: &str) -> MayRun {
     }
     let usual = if programs::is_shell(program(name)) {
         MayRun::AsBefore
-    } else if programs::is_interpreter(name) || needs::runs_anything(name) {
+    } else if programs::is_interpreter(name) || runs_anything(name) {
         MayRun::Anything
     } else {
         MayRun::Only(needs::of(name).into())

@@ -176,13 +176,22 @@ impl Rule {
         match &self.kind {
             Kind::Words { name: pattern, rest, .. } => {
                 let program = name.known().filter(|_| name.is_allowed_by(pattern));
-                program.is_some_and(|program| begins_with(rest, program, &words[1..]))
+                program.is_some_and(|program| named(rest, program, &words[1..]).is_some())
             }
             Kind::Regex(regex) => {
                 let all: Option<Vec<_>> = words.iter().map(Word::text).collect();
                 name.is_what_it_says(regex.as_str().contains('/'))
                     && all.is_some_and(|all| regex.is_match(&all.join(" ")))
             }
+        }
+    }
+
+    /// For each argument of a command that it allows, whether the rule names it. `None` if it is a regular expression,
+    /// which sees them all.
+    pub fn named(&self, name: &CommandName, words: &[Word]) -> Option<Vec<bool>> {
+        match &self.kind {
+            Kind::Words { rest, .. } => named(rest, name.known()?, &words[1..]),
+            Kind::Regex(_) => None,
         }
     }
 
@@ -294,28 +303,36 @@ fn may_end(pattern: &str, end: &str) -> bool {
     tail.ends_with(end) || end.ends_with(tail)
 }
 
-/// Whether the words begin with those of the rule. Global options before a sub-command do not count.
-fn begins_with(rest: &[String], name: &str, words: &[Word]) -> bool {
+/// For each word, whether the rule names it, if the words begin with those of the rule. Global options before a
+/// sub-command do not count. A `*` names nothing.
+fn named(rest: &[String], name: &str, words: &[Word]) -> Option<Vec<bool>> {
     let program = base_name(name);
     let rest = &*ungrouped(rest, program);
     let literal = |words: &[Word]| {
         let matches = |(pattern, word): (&String, &Word)| {
             word.text().is_some_and(|word| allows_argument(pattern, &word))
         };
-        words.len() >= rest.len() && rest.iter().zip(words).all(matches)
+        let begins = words.len() >= rest.len() && rest.iter().zip(words).all(matches);
+        let named = |at: usize| rest.get(at).is_some_and(|pattern| pattern != "*");
+        begins.then(|| (0..words.len()).map(named).collect::<Vec<_>>())
     };
     // `npm run *` also matches `npm run` alone.
-    let open = rest.last().is_some_and(|last| last == "*");
-    let rest_without_star = &rest[..rest.len() - usize::from(open)];
-    literal(words)
-        || (open
-            && words.len() == rest_without_star.len()
-            && begins_with(rest_without_star, name, words))
-        || subcommands::after_global_options(program, words).is_some_and(|words| {
-            literal(words)
-                || subcommands::without_group(program, &words[..words.len().min(2)])
-                    .is_some_and(|first| literal(&[&first, &words[2..]].concat()))
-        })
+    let open = || {
+        let (last, others) = rest.split_last()?;
+        let is_alone = last == "*" && words.len() == others.len();
+        if is_alone { named(others, name, words) } else { None }
+    };
+    let after_options = || {
+        let after = subcommands::after_global_options(program, words)?;
+        let grouped = || {
+            let first = subcommands::without_group(program, &after[..after.len().min(2)])?;
+            let named = literal(&[&first, &after[2..]].concat())?;
+            Some([&[true], &*named].concat())
+        };
+        let named = literal(after).or_else(grouped)?;
+        Some([vec![false; words.len() - after.len()], named].concat())
+    };
+    literal(words).or_else(open).or_else(after_options)
 }
 
 /// Whether the pattern of an allow rule matches an argument. Only a `*` alone stands for whatever may follow: in

@@ -127,8 +127,10 @@ fn checked(name: &str, value: Option<&str>) -> Option<bool> {
             without(&["exec", "vettool", "overlay", "modfile", "-ext", "compiler", "pkgdir"])
         }
         _ if FLAGS.has(name) => {
-            let loads =
-                ["-fplugin", "-B", "-wrapper", "-specs", "@", "-plugin", "-load", "-fuse-ld"];
+            let loads = [
+                "-fplugin", "-B", "-prefix", "-wrapper", "-specs", "@", "-plugin", "-load",
+                "-fuse-ld",
+            ];
             without(&loads) && value.is_some_and(is_inert)
         }
         "LESS" | "MORE" => without(&["+", "!", "k", "-o", "-O", "\n", "lesskey", "LOG", "log"]),

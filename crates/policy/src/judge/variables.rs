@@ -6,7 +6,7 @@ use crate::identity;
 use crate::names::Names;
 use crate::rule::Rule;
 use crate::script::{Shell, Span, Word};
-use crate::variables::{Effect, Seen, effect};
+use crate::variables::{Effect, Seen, effect, is_inert};
 
 /// Commands that are harmless as the value of any variable: they show, compile, or do nothing.
 const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
@@ -31,6 +31,14 @@ impl Judge<'_> {
         values.try_for_each(|value| self.variable(name, Some(&value), span))
     }
 
+    /// Whether rules allow make only for certain targets.
+    fn limits_make(&self) -> bool {
+        let of_make =
+            |rule: &&Rule| rule.program().is_some_and(|it| identity::program(it) == "make");
+        let mut rules = self.policy.allow.iter().filter(of_make).peekable();
+        rules.peek().is_some() && rules.all(|rule| rule.whole_program().is_none())
+    }
+
     pub(super) fn variable_for(
         &mut self,
         name: &str,
@@ -50,6 +58,12 @@ impl Judge<'_> {
         let rules = &self.policy.allow;
         if rules.iter().any(|rule| rule.allows_variable(name, known.as_deref())) {
             return Ok(());
+        }
+        // Recipes insert it into their commands.
+        let is_text = |value: &str| is_inert(value) && !value.contains(['"', '\'', '\\']);
+        if seen == Seen::ByPrograms && self.limits_make() && !known.as_deref().is_some_and(is_text)
+        {
+            return Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() }));
         }
         let is_harmless = |value: &str| value.is_empty() || KNOWN.has(identity::program(value));
         match (effect(name, known.as_deref(), seen), value) {

@@ -54,6 +54,10 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
                         true => actions.opaque(value.span, "its output goes to a command"),
                         false => actions.push(Action::Write(value)),
                     }
+                } else if wrapper.tampers.0.has(&name) {
+                    if tampers(&value, wrapper.tampers.1) {
+                        return actions.opaque(value.span, "it changes what the command reads");
+                    }
                 } else if wrapper.sets.has(&name) {
                     set(actions, &value);
                 } else if wrapper.scripts.has(&name) {
@@ -193,6 +197,15 @@ fn one_of_many(actions: &mut Actions<'_>, call: &Call<'_>) {
         (None, Some("--help" | "--version" | "--list")) => {}
         (None, Some(name)) if !name.starts_with('-') => actions.run(call.arguments().to_vec()),
         _ => actions.opaque(first.span.clone(), "an unknown option"),
+    }
+}
+
+/// Whether an expression such as `inject=read:…` has a beginning that is not known.
+fn tampers(value: &Word, known: Names) -> bool {
+    let Some(text) = value.literal() else { return true };
+    match text.split_once('=') {
+        Some((kind, _)) => !known.has(&format!("{}=", kind.trim_start_matches('!'))),
+        None => false,
     }
 }
 

@@ -33,6 +33,8 @@ pub struct Wrapper {
     pub writes: Names,
     /// Options whose value is `NAME=value` for the command.
     pub sets: Names,
+    /// Options whose value changes what the command reads or does, unless it is a name or begins with one of these.
+    pub tampers: (Names, Names),
 }
 
 const STRICT: OptionSyntax = OptionSyntax::STRICT;
@@ -51,6 +53,7 @@ const PLAIN: Wrapper = Wrapper {
     enters: Names(""),
     writes: Names(""),
     sets: Names(""),
+    tampers: (Names(""), Names("")),
 };
 
 pub const WRAPPERS: &[Wrapper] = &[
@@ -138,8 +141,8 @@ pub const WRAPPERS: &[Wrapper] = &[
             valued: "abeEIoOPpsSuUX",
             flags: "AcCdDfhiknNqrtTvwxyYzZ",
             long_valued: Names(
-                "env output columns string-limit trace signal status abbrev verbose raw inject \
-                 fault summary-sort-by trace-path const-print-style user interruptible",
+                "env output columns string-limit trace signal status abbrev verbose raw \
+                 summary-sort-by trace-path const-print-style user interruptible",
             ),
             long_flags: Names(
                 "follow-forks output-separately output-append-mode quiet summary summary-only \
@@ -150,6 +153,13 @@ pub const WRAPPERS: &[Wrapper] = &[
         },
         writes: Names("o output"),
         sets: Names("E env"),
+        tampers: (
+            Names("e"),
+            Names(
+                "trace= t= abbrev= a= verbose= v= raw= x= signal= signals= s= status= quiet= silent= silence= q= \
+                 read= reads= r= write= writes= w= decode-fds= decode-fd=",
+            ),
+        ),
         ..PLAIN
     },
     Wrapper { names: Names("fakeroot dbus-run-session zrun lckdo solo"), ..PLAIN },

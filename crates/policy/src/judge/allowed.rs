@@ -1,0 +1,52 @@
+//! Looks for a rule that allows a command.
+
+use super::{Judge, Ruling};
+use crate::additions;
+use crate::call::span_of;
+use crate::denial::Why;
+use crate::paths::base_name;
+use crate::policy::Unresolved;
+use crate::rule::{CommandName, Rule};
+use crate::script::Word;
+
+impl Judge<'_> {
+    /// Refuses a command that no rule allows, or none with all its arguments.
+    pub(super) fn allowed(&mut self, name: &CommandName, words: &[Word]) -> Ruling {
+        let allow = &self.policy.allow;
+        let mut added = None;
+        for (at, rule) in allow.iter().enumerate().filter(|(_, rule)| rule.allows(name, words)) {
+            if let Some(word) = addition(rule, name, words) {
+                let rule = rule.to_string();
+                added.get_or_insert_with(|| self.deny(word.span.clone(), Why::Added { rule }));
+                continue;
+            }
+            if !self.needed.contains(&at) {
+                self.needed.push(at);
+            }
+            return Ok(());
+        }
+        if let Some(added) = added {
+            return Err(added);
+        }
+        if allow.is_empty() {
+            return Ok(());
+        }
+        let span = span_of(words);
+        match name.known().map(str::to_owned) {
+            Some(name) => {
+                let allowed = allow.iter().map(ToString::to_string).collect();
+                Err(self.deny(span, Why::NotAllowed { name, allowed }))
+            }
+            None if allow.iter().any(|rule| rule.is_everything()) => Ok(()),
+            None if self.policy.unresolved == Unresolved::Allow => Ok(()),
+            None => Err(self.deny(span, Why::Unresolved { what: "its name" })),
+        }
+    }
+}
+
+/// The first argument that may change what a program runs, and that the rule does not name.
+fn addition<'a>(rule: &Rule, name: &CommandName, words: &'a [Word]) -> Option<&'a Word> {
+    let program = name.known().map(base_name).filter(|name| additions::matter_to(name))?;
+    let named = rule.whole_program().is_none().then(|| rule.named(name, words)).flatten()?;
+    additions::refused(program, &words[1..], &named)
+}
