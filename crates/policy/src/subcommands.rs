@@ -171,7 +171,11 @@ fn globals(program: &str) -> Option<&'static GlobalOptions> {
 /// Whether an option before the sub-command takes a value.
 pub fn option_kind(program: &str, option: &str) -> OptionKind {
     let (long, assigns) = (option.starts_with("--"), option.contains('='));
+    // `-j4`
+    let jobs = option.strip_prefix("-j").unwrap_or_default();
+    let counts_jobs = !jobs.is_empty() && jobs.bytes().all(|byte| byte.is_ascii_digit());
     match globals(program) {
+        Some(_) if counts_jobs && Names("make gmake").has(program) => OptionKind::Flag,
         Some(_) if assigns || option.starts_with("--no-") => OptionKind::Flag,
         None if long && assigns => OptionKind::Flag,
         Some(globals) if globals.valued.has(option) => OptionKind::Valued,

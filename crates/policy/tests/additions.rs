@@ -16,6 +16,8 @@ fn make_runs_its_target_and_nothing_else() {
             "make test",
             "make test -j4 -k",
             "make test -j 4 -C sub",
+            "make -j4 test",
+            "make -s -C sub test",
             "make test V=1 VERBOSE=true",
             "make test -sj8 --no-print-directory",
             "CI=1 LANG=C make test",
@@ -27,6 +29,8 @@ fn make_runs_its_target_and_nothing_else() {
         &[
             "make test SHELL=pwned",
             "make test -j SHELL=pwned",
+            "make -C test deploy",
+            "make -C sub deploy test",
             "make test -l SHELL=pwned",
             "make test --jobs SHELL=pwned",
             "make test -é SHELL=pwned",

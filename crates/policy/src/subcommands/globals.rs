@@ -23,6 +23,15 @@ pub const GLOBALS: &[GlobalOptions] = &[
              --info-path",
         ),
     },
+    // `-j` takes the next word only if that is a number.
+    GlobalOptions {
+        programs: Names("make gmake"),
+        valued: Names("-C --directory"),
+        flags: Names(
+            "-s -k -n -B -i -w -r -R --silent --quiet --keep-going --dry-run --just-print --always-make \
+             --ignore-errors --print-directory --no-print-directory",
+        ),
+    },
     GlobalOptions {
         programs: Names("docker"),
         valued: Names(
