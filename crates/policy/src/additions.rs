@@ -4,9 +4,9 @@
 //!     ╰──┬────╯ ╰──────┬───────╯
 //!      named         added
 //!
-//! A rule such as `make test` allows one use of a program that can run anything. Too many arguments could make another
-//! use of it to list them all, so the harmless ones are listed (`additions/table.rs`). Others need a rule that names
-//! them.
+//! A rule such as `make test` allows one use of a program that can run anything. The arguments with which it would run
+//! something else are too many to list, so the harmless ones are listed (`additions/table.rs`). All others need a rule
+//! that names them.
 
 mod table;
 
