@@ -114,7 +114,7 @@ print("allowed:", subprocess.run(["true"]).returncode)
 
 #[test]
 fn a_denied_program_is_not_executed_by_whatever_path_copy_or_call() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let ways = file(&folder, "ways.py", WAYS);
     let mut server = server(&folder, "deny = [\"id\"]");
     let command = format!("python3 {} {}", ways.display(), folder.path().display());
@@ -147,7 +147,7 @@ fn a_denied_program_is_not_executed_by_whatever_path_copy_or_call() {
 
 #[test]
 fn a_denied_program_is_not_run_in_place_of_a_script() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let script = file(&folder, "greet", "#!/usr/bin/id\n");
     let inner = file(&folder, "again", &format!("#!{}\n", script.display()));
     let mut server = server(&folder, "deny = [\"id\"]");
@@ -160,7 +160,7 @@ fn a_denied_program_is_not_run_in_place_of_a_script() {
 
 #[test]
 fn a_pattern_denies_the_files_of_all_programs_that_it_matches() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let copy = folder.path().join("copy");
     std::fs::copy("/usr/bin/id", &copy).unwrap();
     let mut server = server(&folder, "deny = [\"id*\"]");
@@ -170,7 +170,7 @@ fn a_pattern_denies_the_files_of_all_programs_that_it_matches() {
 
 #[test]
 fn a_denied_name_that_leads_to_another_program_denies_only_that_name() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let programs = folder.path().join("programs");
     std::fs::create_dir(&programs).unwrap();
     std::os::unix::fs::symlink("/usr/bin/id", programs.join("whoisit")).unwrap();
@@ -189,7 +189,7 @@ fn a_denied_name_that_leads_to_another_program_denies_only_that_name() {
 
 #[test]
 fn what_a_file_tells_an_allowed_program_to_run_is_not_run() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let here = folder.path().display();
     let policy = format!("allow = [\"git\", \"printf\", \"python3 --version\", \"{here}/id\"]");
     let mut server = server(&folder, &policy);
@@ -218,7 +218,7 @@ fn what_a_file_tells_an_allowed_program_to_run_is_not_run() {
 
 #[test]
 fn a_program_that_nobody_knows_executes_nothing_else_until_a_rule_says_so() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let tool = file(&folder, "mytool", "#!/bin/sh\necho begun; id -u; echo ended\n");
     let allow = format!("allow = [\"{}\"]", tool.display());
     let command = tool.display().to_string();
@@ -239,7 +239,7 @@ fn a_program_that_nobody_knows_executes_nothing_else_until_a_rule_says_so() {
 
 #[test]
 fn an_allowed_program_executes_what_the_command_names_and_what_it_needs_and_no_more() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     std::fs::write(folder.path().join("a.txt"), "hello\n").unwrap();
     let mut server =
         server(&folder, "allow = [\"tar\", \"git\", \"find\", \"cat\", \"sh\", \"cd\", \"env\"]");
@@ -270,7 +270,7 @@ fn an_allowed_program_executes_what_the_command_names_and_what_it_needs_and_no_m
 
 #[test]
 fn build_tools_and_interpreters_run_whatever_is_not_denied() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     // The second command has lost its parent by the time it executes something.
     let makefile = "all:\n\t@id -u\n\t@sh -c '(sleep 0.2; id -g > group) &'\n\t@uname || true\n";
     std::fs::write(folder.path().join("Makefile"), makefile).unwrap();
@@ -290,7 +290,7 @@ fn build_tools_and_interpreters_run_whatever_is_not_denied() {
 
 #[test]
 fn a_call_that_fails_gains_nothing() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let text = "#!/usr/bin/python3\nimport os\n\
         try:\n    os.execv('/usr/bin/make', ['x' * 3000000])\nexcept OSError: pass\n\
         try:\n    os.execv('/usr/bin/id', ['id'])\nexcept OSError as e: print('refused', e.errno)\n";
@@ -302,7 +302,7 @@ fn a_call_that_fails_gains_nothing() {
 
 #[test]
 fn jobs_terminals_sessions_arguments_and_detached_jobs_are_held_as_well() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let tool = file(&folder, "mytool", "#!/bin/sh\nid -u; echo ended\n");
     let tool = tool.display().to_string();
     let mut server = server(&folder, &format!("allow = [\"{tool}\", \"ls\", \"echo\"]"));
@@ -331,7 +331,7 @@ fn jobs_terminals_sessions_arguments_and_detached_jobs_are_held_as_well() {
 
 #[test]
 fn what_is_typed_may_be_executed_and_nothing_else() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let tool = file(&folder, "mytool", "#!/bin/sh\nid -u; echo ended\n");
     let tool = tool.display().to_string();
     let mut server = server(&folder, &format!("allow = [\"{tool}\", \"ls\", \"bash\"]"));
@@ -349,7 +349,7 @@ fn what_is_typed_may_be_executed_and_nothing_else() {
 
 #[test]
 fn the_trail_says_who_tried() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let tool = file(&folder, "mytool", "#!/bin/sh\nid -u\n");
     let mut server = server(&folder, &format!("allow = [\"{}\"]", tool.display()));
     server.run(&format!("{} first second", tool.display()));
@@ -363,7 +363,7 @@ fn the_trail_says_who_tried() {
 
 #[test]
 fn a_thousand_programs_at_once_are_all_answered() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let mut server =
         server(&folder, "allow = [\"seq\", \"xargs\", \"expr\", \"sort\", \"md5sum\"]");
     let reply = server.call(json!({
@@ -377,7 +377,7 @@ fn a_thousand_programs_at_once_are_all_answered() {
 
 #[test]
 fn without_rules_there_is_no_filter() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let filters = |policy: &str| {
         let reply = server(&folder, policy).run("grep Seccomp_filters /proc/self/status");
         reply["output"].as_str().unwrap().trim().to_owned()

@@ -18,7 +18,7 @@ struct Repository(TempDir);
 
 impl Repository {
     fn new() -> Self {
-        let new = Self(support::state());
+        let new = Self(support::plain_folder());
         new.git("", "init -q --bare origin.git && git init -q --bare part.git");
         new.git("", "clone -q origin.git work 2>&1 && git clone -q part.git part 2>&1");
         new.git("part", "commit -q --allow-empty -m part && git push -q origin HEAD");

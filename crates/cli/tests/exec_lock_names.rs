@@ -28,7 +28,7 @@ fn program(folder: &Path, name: &str, says: &str) {
 impl Place {
     fn new() -> Self {
         let [state, own, other] =
-            [support::state(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+            [support::plain_folder(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         program(&own.path().join("bin"), "tool", "own");
         program(&other.path().join("bin"), "tool", "other");
         Self { state, own, other }

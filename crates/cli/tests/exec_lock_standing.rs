@@ -53,7 +53,7 @@ struct Place(TempDir);
 
 impl Place {
     fn new() -> Self {
-        let place = Self(support::state());
+        let place = Self(support::plain_folder());
         place.file("free.py", FREE);
         place
     }

@@ -6,6 +6,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -25,6 +26,12 @@ open_files = 80
 const FORK_BOMB: &str = "ulimit -p 3000 2>/dev/null || ulimit -u 3000; f() { f & f; }; f";
 const MEMORY_BOMB: &str = "tail /dev/zero";
 const BUSY_LOOP: &str = "while :; do :; done";
+
+/// Held by tests with fork bombs: how many processes a user may have counts all of them.
+fn only_bomb() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn config(folder: &Path, text: &str) -> PathBuf {
     let file = folder.join("limits.toml");
@@ -65,6 +72,7 @@ fn too_far(server: &mut Server, command: &str, limit: &str) -> Value {
 
 #[test]
 fn a_fork_bomb_ends() {
+    let _bomb = only_bomb();
     as_everybody(|server, _| {
         let reply = too_far(server, FORK_BOMB, "pids_limit");
         let told = "too many processes: a command may have 60, threads included";
@@ -74,6 +82,7 @@ fn a_fork_bomb_ends() {
 
 #[test]
 fn a_fork_bomb_that_hides_in_the_background_ends() {
+    let _bomb = only_bomb();
     as_everybody(|server, _| {
         let mark = mark();
         let command =
@@ -144,6 +153,7 @@ fn commands_go_before_whoever_minds_them() {
 
 #[test]
 fn a_job_is_told_what_ended_it() {
+    let _bomb = only_bomb();
     let (mut server, _folder) = limited(LIMITS);
     for (command, detach) in [(BUSY_LOOP, false), (BUSY_LOOP, true), (FORK_BOMB, true)] {
         let begun = server.call(json!({"command": command, "background": true, "detach": detach}));
@@ -244,6 +254,7 @@ fn what_is_nice_stands_back() {
 /// What two of everything do at once does not keep somebody else waiting.
 #[test]
 fn others_hardly_notice() {
+    let _bomb = only_bomb();
     let folder = open_folder();
     let tokens = format!("{LIMITS}[http.tokens]\nbad = \"the-token-of-somebody-bad\"\n");
     let mut command = Command::new(MCPZ);

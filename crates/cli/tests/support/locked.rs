@@ -20,7 +20,7 @@ pub struct Programs {
 
 impl Programs {
     pub fn new() -> Self {
-        let place = Self { state: super::state(), folder: tempfile::tempdir().unwrap() };
+        let place = Self { state: super::state(), folder: super::plain_folder() };
         place.file("speaker", SPEAKER);
         place
     }

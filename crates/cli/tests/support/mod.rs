@@ -51,6 +51,12 @@ pub fn state() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
+/// A folder whose path can stand in rules and commands as it is: one without blanks.
+pub fn plain_folder() -> TempDir {
+    let is_plain = !std::env::temp_dir().to_string_lossy().contains(char::is_whitespace);
+    if is_plain { TempDir::new().unwrap() } else { TempDir::new_in("/tmp").unwrap() }
+}
+
 /// A folder in which everybody may write. Where temporary files are, others than root may not look.
 pub fn open_folder() -> TempDir {
     let folder = match rustix::process::geteuid().is_root() {
