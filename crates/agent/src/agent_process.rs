@@ -3,16 +3,19 @@
 //! None of this blocks the calling thread. A pidfd tells the runtime that the process has ended, and refers to the same
 //! process even after it was reaped, when another process may have its id.
 
+use std::future::pending;
 use std::os::fd::OwnedFd;
 use std::process::Child;
 
 use mcpz_runtime::spawn_blocking;
 use rustix::io::retry_on_intr;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, pidfd_open,
+    pidfd_send_signal, waitid, waitpid,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::signal::unix::{SignalKind, signal};
 
 /// A child of this process that nobody else waits for.
 pub struct AgentProcess {
@@ -47,7 +50,19 @@ impl AgentProcess {
     pub async fn ended(&self) {
         match &self.pidfd {
             Some(pidfd) => drop(pidfd.readable().await),
-            None => std::future::pending().await,
+            None => pending().await,
+        }
+    }
+
+    /// Wakes the process whenever it is stopped, and never completes. While it is stopped, it looks after nothing.
+    pub async fn keep_awake(&self) {
+        let Ok(mut changes) = signal(SignalKind::child()) else { return pending().await };
+        loop {
+            let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+            if let Ok(Some(_)) = waitid(WaitId::Pid(self.id), stopped) {
+                self.signal(Signal::CONT);
+            }
+            changes.recv().await;
         }
     }
 

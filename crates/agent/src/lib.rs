@@ -37,12 +37,13 @@
 //!                              or the pidfd tells            which counts as lost. It clears the agent's cgroups
 //!                                                            and starts another agent for the next run, and for
 //!                                                            runs whose keeper had not read the request.
-//!     the agent or a keeper    the agent, by SIGCHLD; the    SIGCONT; in a sandbox, to all our processes found
-//!     is stopped               server, when it closes or a   there. If the agent was killed, the server continues
-//!                              keeper has not reported a     to resume its keepers, for 5 s at most.
-//!                              start after 250 ms; a keeper
-//!                              whose server is gone; the
-//!                              kernel, when the parent ends
+//!     the agent or a keeper    the server or the agent, by   SIGCONT; in a sandbox, to all our processes found
+//!     is stopped               SIGCHLD; the server, when it  there. If the agent was killed, the server continues
+//!                              closes or a keeper has not    to resume its keepers, for 5 s at most.
+//!                              reported a start after
+//!                              250 ms; a keeper whose
+//!                              server is gone; the kernel,
+//!                              when the parent ends
 //!                              (`PR_SET_PDEATHSIG`)
 //!     a keeper is killed       the kernel, the agent         The first process dies with its parent
 //!                                                            (`PR_SET_PDEATHSIG`). The others become children of

@@ -204,6 +204,7 @@ impl AgentMonitor {
             () = self.read_all() => false,
             () = pool.trim() => false,
             () = pool.send_waiting() => false,
+            () = pool.agent.keep_awake() => false,
             () = pool.agent.ended() => true,
         };
         if has_ended {

@@ -27,8 +27,7 @@ fn program(folder: &Path, name: &str, says: &str) {
 
 impl Place {
     fn new() -> Self {
-        let [state, own, other] =
-            [support::plain_folder(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [state, own, other] = [(); 3].map(|()| support::plain_folder());
         program(&own.path().join("bin"), "tool", "own");
         program(&other.path().join("bin"), "tool", "other");
         Self { state, own, other }

@@ -143,7 +143,7 @@ fn a_command_that_ends_with_0_although_a_part_was_not_found_is_not_called_succes
 
 #[test]
 fn a_script_whose_interpreter_does_not_exist_is_told_so() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::plain_folder();
     let script = folder.path().join("bad.sh");
     for (line, expected) in [
         ("#!/nope/interp", "the script's interpreter `/nope/interp` does not exist"),

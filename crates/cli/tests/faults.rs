@@ -149,6 +149,20 @@ fn an_agent_and_keepers_that_are_all_stopped_are_woken_for_a_call() {
 }
 
 #[test]
+fn an_agent_that_is_stopped_is_woken_at_once() {
+    let mut server = Server::start(&[]);
+    server.run("true");
+    let [agent] = children(server.child.id())[..] else { panic!("there is one agent") };
+    for _ in 0..20 {
+        kill("STOP", agent);
+        wait_until("it is awake", || {
+            let stat = std::fs::read_to_string(format!("/proc/{agent}/stat")).unwrap();
+            (!stat.contains(") T ")).then_some(())
+        });
+    }
+}
+
+#[test]
 fn a_sandbox_whose_agent_and_keepers_are_all_stopped_ends_with_its_server() {
     let mut server = Server::start(&SANDBOX);
     server.call(json!({"command": "sleep 1000", "background": true}));

@@ -101,7 +101,7 @@ fn loads_libraries(path: &Path) -> bool {
 
 #[test]
 fn two_hundred_programs_that_nobody_knows_execute_nothing_else() {
-    let folder = support::state();
+    let folder = support::plain_folder();
     let library = hook(&folder);
     let mut programs: Vec<_> =
         std::fs::read_dir("/usr/bin").unwrap().map(|entry| entry.unwrap().path()).collect();
