@@ -21,8 +21,8 @@ pub fn measure(bench: &Bench) -> Vec<Row> {
     project(&folder);
     let Some(mut pair) = Pair::start(bench, &folder) else { return Vec::new() };
     let calls = bench.effort.calls;
-    let make = format!("make -s -B -j4 -C {}", folder.display());
-    let status = format!("git -C {} status", folder.display());
+    let make = format!("make -s -B -j4 -C '{}'", folder.display());
+    let status = format!("git -C '{}' status", folder.display());
     vec![
         pair.row("`true`", NOTHING, calls).target(Target::AtMost(1.2)),
         pair.row("`/bin/true`", "/bin/true", calls),

@@ -55,7 +55,7 @@ fn a_pager_at_the_end_of_a_pipeline_only_moves_and_searches() {
 
 #[test]
 fn what_passes_its_input_on_to_a_terminal_of_its_own_is_judged_like_a_shell() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::plain_folder();
     let mut server = Server::start(&["--deny", "rm"]);
     let command = script(&folder, "import pty; pty.spawn(['bash', '--norc'])\n");
     let job = server.call(json!({"command": command, "tty": true, "background": true}));
@@ -90,7 +90,7 @@ fn an_editor_that_a_shell_is_about_to_start_counts_until_the_shell_waits_again()
 
 #[test]
 fn a_console_within_a_program_is_judged_and_a_question_is_answered() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::plain_folder();
     let mut server = Server::start(&["--deny", "rm"]);
     let command = script(&folder, "name = input('Name? ')\nbreakpoint()\nprint('hello', name)\n");
     let id = start(&mut server, &command);
