@@ -132,7 +132,7 @@ fn a_shell_that_cannot_report_ends() {
     }
     let folder = tempfile::tempdir().unwrap();
     let mut server = start(&folder, "/bin/bash");
-    let told = say(&mut server, "work", "exec 62>&-; echo said");
+    let told = say(&mut server, "work", "echo said; exec 62>&-");
     assert_eq!(told["output"], "said\n");
     assert!(told["message"].as_str().unwrap().contains("this command ended the session"), "{told}");
     assert_eq!(say(&mut server, "work", "echo fine")["output"], "fine\n");

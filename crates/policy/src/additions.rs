@@ -15,6 +15,7 @@ use crate::lock;
 use crate::names::Names;
 use crate::programs;
 use crate::script::Word;
+use crate::variables::is_inert;
 use table::{Kind, Row, row};
 
 /// Options with which interpreters only print something about themselves.
@@ -40,6 +41,7 @@ pub fn refused<'a>(program: &str, words: &'a [Word], named: &[bool]) -> Option<&
             .filter(|at| names(*at))
             .all(|at| text(at).is_some_and(|it| INFORMATION.has(&it)));
     let (mut operands, mut ended, mut at) = (0, false, 0);
+    let mut first = String::new();
     while let Some(word) = words.get(at) {
         at += 1;
         let known = word.literal().or_else(|| word.text().filter(|_| names(at - 1)));
@@ -48,7 +50,7 @@ pub fn refused<'a>(program: &str, words: &'a [Word], named: &[bool]) -> Option<&
                 return Some(word);
             }
             operands += 1;
-            if row.hands_over(words, operands) {
+            if row.hands_over(&first, operands) {
                 return None;
             }
             continue;
@@ -59,6 +61,10 @@ pub fn refused<'a>(program: &str, words: &'a [Word], named: &[bool]) -> Option<&
             }
             ended = true;
             continue;
+        }
+        // After `--` it may be an option of what the program runs.
+        if ended && text.starts_with('-') && !names(at - 1) {
+            return Some(word);
         }
         if !ended && text.len() > 1 && text.starts_with('-') {
             let is_inline = programs::is_inline_option(program, &text);
@@ -81,11 +87,14 @@ pub fn refused<'a>(program: &str, words: &'a [Word], named: &[bool]) -> Option<&
             }
             continue;
         }
-        if !names(at - 1) && (asks || !row.takes(&text)) {
+        if !names(at - 1) && (asks || !row.takes(&text)) || row.takes_values && !is_inert(&text) {
             return Some(word);
         }
+        if operands == 0 {
+            first = text.into_owned();
+        }
         operands += 1;
-        if row.hands_over(words, operands) {
+        if row.hands_over(&first, operands) {
             return None;
         }
     }
@@ -134,6 +143,10 @@ impl Row {
 
     /// Whether an operand is harmless.
     fn takes(&self, text: &str) -> bool {
+        // A file with more of them.
+        if text.starts_with('@') {
+            return false;
+        }
         let Some((name, value)) = text.split_once('=') else { return true };
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         match self.values.has(name) {
@@ -144,10 +157,8 @@ impl Row {
     }
 
     /// Whether all that follows after so many operands is for another program.
-    fn hands_over(&self, words: &[Word], operands: usize) -> bool {
-        let first = || words.iter().filter_map(Word::text).find(|text| !text.starts_with('-'));
-        self.hands_over.iter().any(|(subs, after)| {
-            *after == operands && (subs.is_empty() || first().is_some_and(|first| subs.has(&first)))
-        })
+    fn hands_over(&self, first: &str, operands: usize) -> bool {
+        let rules = &mut self.hands_over.iter();
+        rules.any(|(subs, after)| *after == operands && (subs.is_empty() || subs.has(first)))
     }
 }

@@ -29,6 +29,10 @@ fn make_runs_its_target_and_nothing_else() {
         &[
             "make test SHELL=pwned",
             "make test -j SHELL=pwned",
+            "make test ';pwned'",
+            "make test '$(shell pwned)'",
+            "PWD=';pwned;'; make test",
+            "LANG=';pwned;'; make test",
             "make -C test deploy",
             "make -C sub deploy test",
             "make test -l SHELL=pwned",
@@ -84,6 +88,8 @@ fn package_managers_take_options_that_choose_and_show() {
             "npm test --script-shell pwned",
             "npm test ---script-shell pwned",
             "npm run --script-shell=pwned build",
+            "npm --tag x run build ---script-shell pwned",
+            "npm --depth exec run build ---script-shell pwned",
             "npm run build -script-shell=pwned",
             "npm view git+file:///srv/proj -git=pwned",
             "npm test -node-options=--require=./e.js",
@@ -163,6 +169,7 @@ fn other_build_tools_take_operands_and_known_options() {
         &policy,
         &[
             "cmake --build build -- SHELL=pwned",
+            "cmake --build build -- -E '$(shell pwned)'",
             "meson test --wrapper pwned",
             "go test -exec pwned ./...",
             "go test -ldflags='-linkmode=external \"-extld\" pwned'",

@@ -21,7 +21,7 @@ pub struct Row {
     pub valued: Names,
     /// Whether several flags may be one word: `-qy`.
     pub letters: bool,
-    /// Whether operands may set variables: `NAME=value`.
+    /// Whether operands may set variables, `NAME=value`, and become part of commands.
     pub takes_values: bool,
     /// The variables that may be switched on and off.
     pub values: Names,
@@ -70,7 +70,6 @@ const ROWS: &[Row] = &[
              --json --long --parseable --all --dry-run --force --legacy-peer-deps --no-color --color --version --help",
         ),
         valued: Names("-w -C --workspace --prefix --loglevel --omit --include --depth --tag"),
-        hands_over: &[(Names("exec x"), 2)],
         hands_over_after_dashes: true,
         ..NOTHING
     },
@@ -267,6 +266,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         programs: Names("just task mage rake"),
+        takes_values: true,
         flags: Names(
             "-l -n -q -v -s --list --dry-run --quiet --verbose --silent --summary --version --help",
         ),

@@ -11,10 +11,13 @@ use crate::variables::{Effect, Seen, effect, is_inert};
 /// Commands that are harmless as the value of any variable: they show, compile, or do nothing.
 const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
 
+/// Variables that programs get without being told so, because shells set them or inherit them.
+const INHERITED: Names = Names("PWD OLDPWD TERM LANG LC_ALL TZ USER LOGNAME COLUMNS LINES");
+
 impl Judge<'_> {
     /// Judges a variable that gets a value, which is `None` if only the run will know it.
     pub fn variable(&mut self, name: &str, value: Option<&Word>, span: &Span) -> Ruling {
-        let seen = match self.knowledge.is_exported(name) {
+        let seen = match self.knowledge.is_exported(name) || INHERITED.has(name) {
             true => Seen::ByPrograms,
             false => Seen::ByTheShell,
         };
