@@ -210,6 +210,11 @@ impl ExecLock {
 
     fn answer(&mut self, question: &Question) {
         let Some(run) = &mut self.run else { return self.listener.permit(question) };
+        match question.may_mount() {
+            Some(true) => return self.listener.permit(question),
+            Some(false) => return self.listener.refuse(question, libc::EPERM),
+            None => {}
+        }
         match run.judge(question, self.view) {
             Ok(()) => self.listener.permit(question),
             Err(errno) => self.listener.refuse(question, errno),

@@ -7,6 +7,9 @@
 //! Calls of another architecture, such as the 32-bit calls of x86, are refused: their arguments are laid out
 //! differently, and no program that is built for this machine makes them.
 //!
+//! The kernel asks before `mount` and `fsopen` as well: with a file system of the type `binfmt_misc`, a process in a
+//! user namespace of its own could have the kernel run another program in place of the one that it asked about.
+//!
 //! `prctl(PR_SET_MM)` is refused as well. It changes what `/proc` says about a process's memory and its executable, by
 //! which the keeper knows processes. Only programs that save and restore others use it.
 
@@ -36,7 +39,9 @@ const X32: u32 = 1 << 30;
 const EXECVE_32: u32 = 11;
 const EXECVEAT_32: [u32; 2] = [358, 387];
 
-/// The number of `prctl` in both.
+/// The numbers of `mount`, `fsopen` and `prctl` in both.
+const MOUNT_32: u32 = 21;
+const FSOPEN_32: u32 = 430;
 const PRCTL_32: u32 = 172;
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -102,24 +107,30 @@ fn answer_on_same_processor(listener: &OwnedFd) {
 }
 
 /// The filter, from the top: jumps count the instructions to skip.
-fn program(token: u64) -> [sock_filter; 21] {
+fn program(token: u64) -> [sock_filter; 25] {
     let execve = number(libc::SYS_execve);
     let execveat = number(libc::SYS_execveat);
     let prctl = number(libc::SYS_prctl);
+    let mount = number(libc::SYS_mount);
+    let fsopen = number(libc::SYS_fsopen);
     [
         step(LOAD, ARCHITECTURE),
-        jump(IF_EQUAL, NATIVE, 5, 0),
+        jump(IF_EQUAL, NATIVE, 7, 0),
         // Another architecture.
         step(LOAD, NUMBER),
-        jump(IF_EQUAL, EXECVE_32, 16, 0),
-        jump(IF_EQUAL, EXECVEAT_32[0], 15, 0),
-        jump(IF_EQUAL, EXECVEAT_32[1], 14, 0),
-        jump(IF_EQUAL, PRCTL_32, 9, 11),
+        jump(IF_EQUAL, EXECVE_32, 20, 0),
+        jump(IF_EQUAL, EXECVEAT_32[0], 19, 0),
+        jump(IF_EQUAL, EXECVEAT_32[1], 18, 0),
+        jump(IF_EQUAL, MOUNT_32, 17, 0),
+        jump(IF_EQUAL, FSOPEN_32, 16, 0),
+        jump(IF_EQUAL, PRCTL_32, 11, 13),
         // This architecture.
         step(LOAD, NUMBER),
-        jump(IF_EQUAL, execve, 3, 0),
-        jump(IF_EQUAL, execveat, 9, 0),
-        jump(IF_EQUAL, prctl, 5, 0),
+        jump(IF_EQUAL, execve, 5, 0),
+        jump(IF_EQUAL, execveat, 11, 0),
+        jump(IF_EQUAL, prctl, 7, 0),
+        jump(IF_EQUAL, mount, 9, 0),
+        jump(IF_EQUAL, fsopen, 8, 0),
         jump(IF_AT_LEAST, X32, 8, 6),
         // execve: both halves of the token.
         step(LOAD, FOURTH_ARGUMENT + LOW),

@@ -21,12 +21,14 @@ pub const MAX_ARGUMENT: usize = 128 << 10;
 /// The descriptor on which the kernel asks.
 pub struct Listener(pub OwnedFd);
 
-/// A process that waits in `execve` or `execveat`.
+/// A process that waits in `execve` or `execveat`, or in `mount` or `fsopen`.
 pub struct Question {
     id: u64,
     /// The thread that made the call.
     pub thread: i32,
     call: Call,
+    /// Where the type of the file system is that it wants to mount.
+    file_system: Option<u64>,
     memory: Memory,
 }
 
@@ -90,10 +92,15 @@ impl Listener {
                 flags: 0,
             },
         };
+        let file_system = match i64::from(asked.data.nr) {
+            libc::SYS_mount => Some(arguments[2]),
+            libc::SYS_fsopen => Some(arguments[0]),
+            _ => None,
+        };
         let thread = asked.pid as i32;
         let file = File::open(format!("/proc/{thread}/mem")).ok();
         let memory = Memory { file, page: RefCell::default() };
-        let question = Question { id: asked.id, thread, call, memory };
+        let question = Question { id: asked.id, thread, call, file_system, memory };
         // The id of a process that was killed meanwhile may already be another's.
         self.is_waiting(&question).then_some(question)
     }
@@ -130,6 +137,15 @@ impl Listener {
 }
 
 impl Question {
+    /// For a call that mounts something: whether it may. A file system that names programs may not be mounted.
+    pub fn may_mount(&self) -> Option<bool> {
+        const NAMES_PROGRAMS: &[u8] = b"binfmt_misc";
+        // A mount that has none, such as of a folder.
+        let address = self.file_system?;
+        let kind = || self.text(address, MAX_PATH);
+        Some(address == 0 || kind().is_ok_and(|kind| kind != NAMES_PROGRAMS))
+    }
+
     /// What the process wants to execute. Fails if its memory cannot be read, or the kernel would not accept it either.
     pub fn named(&self) -> io::Result<Named> {
         let Call { directory, flags, .. } = self.call;
