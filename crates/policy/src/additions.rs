@@ -158,7 +158,9 @@ impl Row {
 
     /// Whether all that follows after so many operands is for another program.
     fn hands_over(&self, first: &str, operands: usize) -> bool {
-        let rules = &mut self.hands_over.iter();
-        rules.any(|(subs, after)| *after == operands && (subs.is_empty() || subs.has(first)))
+        let hands_over = |(subs, after): &(Names, usize)| {
+            *after == operands && (subs.is_empty() || subs.has(first))
+        };
+        self.hands_over.iter().any(hands_over)
     }
 }

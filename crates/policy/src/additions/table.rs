@@ -104,7 +104,7 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-r -q -v -vv --release --quiet --verbose --workspace --all --all-targets --all-features \
              --no-default-features --lib --bins --tests --examples --benches --doc --locked --offline --frozen \
-             --no-run --no-fail-fast --no-deps --open --keep-going --tests --allow-dirty --allow-staged --dry-run \
+             --no-run --no-fail-fast --no-deps --open --keep-going --allow-dirty --allow-staged --dry-run \
              --check --list --version --help --document-private-items",
         ),
         valued: Names(
