@@ -247,20 +247,8 @@ impl Agent {
 
     /// Kills every child that is not a keeper, and its descendants, until none is left.
     fn kill_orphans(&self) {
-        let me = getpid().as_raw_nonzero().get();
-        let until = Instant::now() + ORPHAN_KILL_TIME;
-        while Instant::now() < until {
-            let children = tree::children(me).into_iter().filter_map(Pid::from_raw);
-            let orphans: Vec<_> = children.filter(|pid| !self.keepers.contains_key(pid)).collect();
-            if orphans.is_empty() {
-                return;
-            }
-            for orphan in orphans {
-                tree::kill(orphan.as_raw_nonzero().get());
-                let _ = waitpid(Some(orphan), WaitOptions::NOHANG);
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        let is_keeper = |pid| Pid::from_raw(pid).is_some_and(|pid| self.keepers.contains_key(&pid));
+        tree::end_children(ORPHAN_KILL_TIME, |pid| !is_keeper(pid));
     }
 
     fn report(&self, event: &AgentEvent, fds: &[BorrowedFd<'_>]) {

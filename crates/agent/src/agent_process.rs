@@ -17,6 +17,8 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::children;
+
 /// A child of this process that nobody else waits for.
 pub struct AgentProcess {
     id: Pid,
@@ -66,17 +68,22 @@ impl AgentProcess {
         }
     }
 
-    /// Waits until the process has ended, and reaps it.
-    pub async fn reap(&self) {
+    /// Waits until the process has ended, and reaps it. True if it exited by itself, after all it had to do.
+    pub async fn reap(&self) -> bool {
         if self.pidfd.is_some() {
             self.ended().await;
         }
         let id = self.id;
-        // Without a pidfd it may be alive, and a traced process must be reaped by its tracer first.
-        if let Ok(None) = waitpid(Some(id), WaitOptions::NOHANG) {
-            let wait = move || retry_on_intr(|| waitpid(Some(id), WaitOptions::empty()));
-            let _ = spawn_blocking(wait).await;
-        }
+        let reaped = match waitpid(Some(id), WaitOptions::NOHANG) {
+            // Without a pidfd it may be alive, and a traced process must be reaped by its tracer first.
+            Ok(None) => {
+                let wait = move || retry_on_intr(|| waitpid(Some(id), WaitOptions::empty()));
+                spawn_blocking(wait).await.ok().and_then(Result::ok).flatten()
+            }
+            reaped => reaped.ok().flatten(),
+        };
+        children::forget(id.as_raw_nonzero().get());
+        reaped.is_some_and(|(_, status)| status.exit_status() == Some(0))
     }
 }
 

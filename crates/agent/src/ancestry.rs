@@ -2,15 +2,15 @@
 //!
 //!     init ─ sshd ─ bash ─ mcpz jobs                            outside: started by a person
 //!     init ─ … ─ server ─ agent ─ keeper ─ sh ─ mcpz jobs       below: a command
-//!     init ─ recorder ─ keeper ─ sh ─ … ─ mcpz jobs             below: a detached job
+//!     init ─ recorder ─ keeper ─ sh ─ … ─ mcpz jobs             below: a detached job, whose server is gone
 //!
 //! Our processes are recognised by their names. They are not dumpable, so only root can see what they execute, but
 //! everyone can see their name and parent. Only a process itself can change its name, and a command that takes one of
 //! ours gains nothing.
 //!
 //! A command cannot escape: the kernel gives orphans to the nearest subreaper above, and all our processes are
-//! subreapers. If a keeper dies, the agent or the recorder inherits its processes. Only if all of them are killed
-//! together does init, and then a marker tells such processes from others (`marker.rs`).
+//! subreapers. If a keeper dies, the agent or the recorder inherits its processes. If those are killed with it, the
+//! server does, or init, and then a marker tells such processes from others (`marker.rs`).
 
 use std::ffi::CStr;
 use std::io;

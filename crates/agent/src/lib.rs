@@ -37,6 +37,9 @@
 //!                              or the pidfd tells            which counts as lost. It clears the agent's cgroups
 //!                                                            and starts another agent for the next run, and for
 //!                                                            runs whose keeper had not read the request.
+//!     the agent is killed      the server, by SIGCHLD: it    It kills and reaps them (`children.rs`).
+//!     with its keepers, or a   is a subreaper and inherits
+//!     recorder with its keeper their processes
 //!     the agent or a keeper    the server or the agent, by   SIGCONT; in a sandbox, to all our processes found
 //!     is stopped               SIGCHLD; the server, when it  there. If the agent was killed, the server continues
 //!                              closes or a keeper has not    to resume its keepers, for 5 s at most.
@@ -61,6 +64,7 @@ mod agent;
 mod agent_process;
 mod ancestry;
 mod cgroup;
+mod children;
 mod descriptor;
 mod error;
 mod exec_lock;
@@ -90,6 +94,7 @@ mod usage;
 pub use agent::{AgentError, serve_stdin};
 pub use ancestry::{Ancestry, Identity, ProcessHandle, Supervisor};
 pub use cgroup::AgentCgroups;
+pub use children::{inherit_orphans, start as start_child, wait as wait_for_child};
 pub use descriptor::{is_all_read, path_of};
 pub use error::LinkError;
 pub use exec_lock::can_lock;

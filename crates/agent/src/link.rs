@@ -26,6 +26,7 @@ use tokio::time::timeout;
 
 use crate::agent_process::AgentProcess;
 use crate::cgroup::{self, SandboxCgroup};
+use crate::children::{self, end_orphans};
 use crate::error::LinkError;
 use crate::frame::{AgentEvent, AgentRequest, Confinement, Spawn, VERSION};
 use crate::limits::Limits;
@@ -113,7 +114,7 @@ impl Link {
         // From the beginning: it may be stopped, and we killed, before it could do so itself.
         // SAFETY: between fork and exec it makes one system call and touches nothing else.
         unsafe { command.pre_exec(resume) };
-        let agent = AgentProcess::new(command.spawn().map_err(LinkError::Start)?);
+        let agent = AgentProcess::new(children::start(&mut command).map_err(LinkError::Start)?);
         let (closing, closed) = watch::channel(false);
         let pool = Pool::new(agent, control, confinement.is_some(), cgroup.take(), closed);
         let link = Self { pool: Arc::new(pool) };
@@ -215,14 +216,21 @@ impl AgentMonitor {
         self.pool.agent.signal(Signal::KILL);
         // Before it is reaped: until then no other process group can have its number.
         self.pool.resume_keepers();
-        self.pool.agent.reap().await;
+        let exited = self.pool.agent.reap().await;
         let cgroups = std::mem::take(&mut self.cgroups);
         let _ = spawn_blocking(move || cgroup::clear_all(&cgroups)).await;
         self.pool.clear_cgroup().await;
+        if !exited {
+            let _ = spawn_blocking(end_orphans).await;
+        }
         self.pool.forget_all();
         let until = Instant::now() + KEEPER_EXIT_TIME;
         while Instant::now() < until && self.pool.resume_keepers() {
             tokio::time::sleep(RESUME_INTERVAL).await;
+        }
+        if !exited {
+            // Some keepers may have been killed only now.
+            let _ = spawn_blocking(end_orphans).await;
         }
     }
 

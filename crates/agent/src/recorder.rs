@@ -1,6 +1,6 @@
 //! What a recorder needs: to detach from its server, and a keeper of its own.
 //!
-//!     init ─ recorder ─ keeper ─ run
+//!     server, later init ─ recorder ─ keeper ─ run
 //!
 //! Both functions fork, so they must be called while the process has one thread. A recorder is a subreaper:
 //! if its keeper is killed, the run's processes become the recorder's children, and it kills them. It makes the cgroups

@@ -5,7 +5,7 @@
 
 mod stat;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use rustix::process::{
@@ -80,24 +80,44 @@ pub fn kill_descendants(root: i32) {
 
 /// The same for those descendants that are targets.
 pub fn kill_descendants_if(root: i32, is_target: impl Fn(i32) -> bool) {
-    let own_group = getpgrp();
-    for process in living(root).into_iter().filter(|process| is_target(process.pid)) {
-        signal(&[process.pid], Signal::KILL);
-        if let Some(group) = Pid::from_raw(process.group).filter(|group| *group != own_group) {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
-        // The version 1 freezer holds processes in this state, and they die only once thawed.
-        if process.state == State::Uninterruptible {
-            cgroup::thaw(process.pid);
-        }
+    living(root).iter().filter(|process| is_target(process.pid)).for_each(kill_with_group);
+}
+
+fn kill_with_group(process: &ProcessStat) {
+    signal(&[process.pid], Signal::KILL);
+    if let Some(group) = Pid::from_raw(process.group).filter(|group| *group != getpgrp()) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    // The version 1 freezer holds processes in this state, and they die only once thawed.
+    if process.state == State::Uninterruptible {
+        cgroup::thaw(process.pid);
     }
 }
 
-/// Kills a process and every descendant that exists now.
-pub fn kill(root: i32) {
-    signal(&[root], Signal::KILL);
-    cgroup::thaw(root);
-    kill_descendants(root);
+/// Kills those children of this process that are targets, with everything below them, and reaps them until none is
+/// left. Gives up after this time. Blocks.
+pub fn end_children(time: Duration, is_target: impl Fn(i32) -> bool) {
+    let me = getpid().as_raw_nonzero().get();
+    let until = Instant::now() + time;
+    while Instant::now() < until {
+        let mut ending = HashSet::new();
+        for process in below(me) {
+            let ends = match process.parent == me {
+                true => is_target(process.pid),
+                false => ending.contains(&process.parent),
+            };
+            if ends {
+                ending.insert(process.pid);
+                kill_with_group(&process);
+                let child = Pid::from_raw(process.pid).filter(|_| process.parent == me);
+                child.map(|child| waitpid(Some(child), WaitOptions::NOHANG));
+            }
+        }
+        if ending.is_empty() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Kills and reaps everything below this process until nothing is left. Blocks.

@@ -8,10 +8,13 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// A runtime with one thread. That is enough for a client, and the fastest: no call waits for another thread
-/// to wake up. Deferred work is done when there is nothing else to do.
+/// to wake up. Deferred work is done when there is nothing else to do. Orphans of killed agents are ended.
 pub fn runtime(later: &Later) -> io::Result<Runtime> {
     let later = later.clone();
-    Builder::new_current_thread().enable_all().on_thread_park(move || later.catch_up()).build()
+    let parked = move || later.catch_up();
+    let runtime = Builder::new_current_thread().enable_all().on_thread_park(parked).build()?;
+    runtime.block_on(async { mcpz_agent::inherit_orphans() })?;
+    Ok(runtime)
 }
 
 /// Hides our memory and environment from the commands we run. Agents, keepers and recorders do the same.

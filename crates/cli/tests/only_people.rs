@@ -185,14 +185,20 @@ fn a_command_that_kills_all_of_ours_above_it_is_still_no_person() {
     let (mut one, mut other) = (place.start(&[], ""), place.start(&[], ""));
     let job = victim(&mut other, "background");
     let attack = Attack::new(&place, "attack", &runs(&place));
+    let gate = place.write("work/gate", "");
     // Nobody is told of the end of a process that was stopped before. The keeper goes first: it would be woken
     // by the end of its recorder, and end what runs below it.
     let free = format!(
-        "k=$PPID; r=$(cut -d ' ' -f 4 /proc/$k/stat); export k r; \
+        "while [ -e {} ]; do sleep 0.01; done; k=$PPID; r=$(cut -d ' ' -f 4 /proc/$k/stat); export k r; \
          (setsid sh -c 'kill -STOP $r $k; kill -KILL $k $r; while [ -e /proc/$k/fd ]; do :; done; {}' &)",
+        gate.display(),
         attack.command()
     );
     one.call(json!({"command": free, "detach": true}));
+    // As long as it is there, the server ends what a recorder leaves behind.
+    one.close_stdin();
+    one.wait();
+    fs::remove_file(gate).unwrap();
     attack.has_failed();
     is_untouched(&mut other, &job);
     let reason = records(&place)[0]["reason"].clone();

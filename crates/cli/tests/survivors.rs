@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,51 @@ fn a_server_told_to_end_leaves_no_process_behind() {
         assert!(server.wait().success(), "{signal}");
         assert_eq!(survivors(&mark), [""; 0], "{signal}");
     }
+}
+
+#[test]
+fn an_agent_that_is_killed_with_all_its_keepers_leaves_no_process_behind() {
+    let folder = support::open_folder();
+    for start in [Server::start_ordinary, |_: &Path| Server::start(&[])] {
+        let mut server = start(folder.path());
+        for _ in 0..3 {
+            let mark = mark();
+            let calls = plant(&mut server, &mark, None);
+            let [agent] = children(server.child.id())[..] else { panic!("there is one agent") };
+            let ids = children(agent).into_iter().chain([agent]).map(|id| id.to_string());
+            assert!(Command::new("kill").arg("-9").args(ids).status().unwrap().success());
+            for call in calls {
+                let answer = server.answer(call);
+                assert_eq!(answer["result"]["structuredContent"]["return_code"], -1, "{answer}");
+            }
+            wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+            assert_eq!(server.run("echo still here")["output"], "still here\n");
+            let only_agent = || (children(server.child.id()).len() == 1).then_some(());
+            wait_until("everything that was inherited is reaped", only_agent);
+        }
+    }
+}
+
+#[test]
+fn a_recorder_that_is_killed_with_its_keeper_leaves_no_process_behind() {
+    let mark = mark();
+    let mut server = Server::start(&[]);
+    for _ in 0..5 {
+        let command = format!("export MARK={mark}; setsid sleep 300 & sleep 300");
+        server.call(json!({"command": command, "detach": true}));
+        let below = children(server.child.id());
+        let recorder = below.into_iter().find(|id| name(*id) == "mcpz-record").unwrap();
+        let ids = children(recorder).into_iter().chain([recorder]).map(|id| id.to_string());
+        assert!(Command::new("kill").arg("-9").args(ids).status().unwrap().success());
+        wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    }
+    server.call(json!({"command": "exit 0", "detach": true}));
+    let only_agent = || (children(server.child.id()).len() == 1).then_some(());
+    wait_until("all recorders are reaped", only_agent);
+}
+
+fn name(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 /// Without the rights to make a cgroup, keepers have to look and signal. Only root can become
@@ -256,7 +302,7 @@ fn what_was_left_running_can_go_on_printing() {
 #[test]
 fn a_frozen_process_ends_too() {
     let mut server = Server::start(&[]);
-    let freezer = std::path::Path::new("/sys/fs/cgroup/freezer");
+    let freezer = Path::new("/sys/fs/cgroup/freezer");
     let folder = freezer.join(format!("mcpz-test-{}", std::process::id()));
     if std::fs::create_dir(&folder).is_err() {
         return;
@@ -288,7 +334,7 @@ fn cgroup_folders_go_with_the_server() {
 }
 
 fn is_gone(pid: u32) -> bool {
-    !std::path::Path::new(&format!("/proc/{pid}")).exists()
+    !Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// The folders in which an agent holds its commands to limits, if it could make any.
@@ -369,9 +415,8 @@ fn a_keeper_that_is_stopped_when_its_agent_is_killed_is_not_left_behind() {
 fn first_child(parent: u32) -> Option<Pid> {
     let listed = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
     let child = listed.split_whitespace().next()?.parse().ok()?;
-    let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).ok();
     // Until then it has the name of its parent.
-    let is_other = name(u32::try_from(child).ok()?)? != name(parent)?;
+    let is_other = name(u32::try_from(child).ok()?) != name(parent);
     Pid::from_raw(child).filter(|_| is_other)
 }
 

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use mcpz_agent::{Attached, Directory, Limits, LinkError, Spawn, decode, encode, path_of};
+use mcpz_agent::{
+    Attached, Directory, Limits, LinkError, Spawn, decode, encode, path_of, start_child,
+    wait_for_child,
+};
 use mcpz_audit::AuditSettings;
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +87,7 @@ pub fn launch(
         command.current_dir(path_of(directory));
     }
     command.arg0("mcpz").arg("record").stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut recorder = command.spawn().map_err(Error::Resources)?;
+    let mut recorder = start_child(&mut command).map_err(Error::Resources)?;
     let mut answer = Vec::new();
     let exchanged = (|| {
         recorder.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?.write_all(&frame)?;
@@ -92,7 +95,7 @@ pub fn launch(
         stdout.read_to_end(&mut answer)
     })();
     // The recorder itself lives on in another process.
-    let _ = recorder.wait();
+    wait_for_child(recorder);
     exchanged.map_err(Error::Resources)?;
     match decode(&answer) {
         Ok(Some((Launched::Begun, _))) => Ok(()),
