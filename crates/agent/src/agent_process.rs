@@ -10,12 +10,10 @@ use std::process::Child;
 use mcpz_runtime::spawn_blocking;
 use rustix::io::retry_on_intr;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, pidfd_open,
-    pidfd_send_signal, waitid, waitpid,
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, pidfd_send_signal, waitpid,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::children;
 
@@ -53,18 +51,6 @@ impl AgentProcess {
         match &self.pidfd {
             Some(pidfd) => drop(pidfd.readable().await),
             None => pending().await,
-        }
-    }
-
-    /// Wakes the process whenever it is stopped, and never completes. While it is stopped, it looks after nothing.
-    pub async fn keep_awake(&self) {
-        let Ok(mut changes) = signal(SignalKind::child()) else { return pending().await };
-        loop {
-            let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
-            if let Ok(Some(_)) = waitid(WaitId::Pid(self.id), stopped) {
-                self.signal(Signal::CONT);
-            }
-            changes.recv().await;
         }
     }
 

@@ -8,6 +8,7 @@
 //! its agents: without it, what an agent and its keepers ran would be left to init if they were all killed at once.
 
 use std::collections::BTreeSet;
+use std::future::pending;
 use std::io;
 use std::mem::MaybeUninit;
 use std::process::{Child, Command};
@@ -15,7 +16,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcpz_runtime::spawn_blocking;
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid,
+};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::Notify;
 
@@ -77,6 +80,18 @@ pub fn inherit_orphans() -> io::Result<()> {
         }
     });
     Ok(())
+}
+
+/// Wakes a child whenever it is stopped, and never completes. While it is stopped, it looks after nothing.
+pub async fn keep_awake(child: Pid) {
+    let Ok(mut changes) = signal(SignalKind::child()) else { return pending().await };
+    loop {
+        let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+        if let Ok(Some(_)) = waitid(WaitId::Pid(child), stopped) {
+            let _ = kill_process(child, Signal::CONT);
+        }
+        changes.recv().await;
+    }
 }
 
 /// Kills and reaps commands that nobody looks after. Blocks.

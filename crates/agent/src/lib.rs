@@ -40,13 +40,13 @@
 //!     the agent is killed      the server, by SIGCHLD: it    It kills and reaps them (`children.rs`).
 //!     with its keepers, or a   is a subreaper and inherits
 //!     recorder with its keeper their processes
-//!     the agent or a keeper    the server or the agent, by   SIGCONT; in a sandbox, to all our processes found
-//!     is stopped               SIGCHLD; the server, when it  there. If the agent was killed, the server continues
-//!                              closes or a keeper has not    to resume its keepers, for 5 s at most.
-//!                              reported a start after
-//!                              250 ms; a keeper whose
-//!                              server is gone; the kernel,
-//!                              when the parent ends
+//!     the agent or a keeper    the server, the agent or the  SIGCONT; in a sandbox, to all our processes found
+//!     is stopped               recorder, by SIGCHLD; the     there. If the agent was killed, the server continues
+//!                              server, when it closes or a   to resume its keepers, for 5 s at most.
+//!                              keeper has not reported a
+//!                              start after 250 ms; a keeper
+//!                              whose server is gone; the
+//!                              kernel, when the parent ends
 //!                              (`PR_SET_PDEATHSIG`)
 //!     a keeper is killed       the kernel, the agent         The first process dies with its parent
 //!                                                            (`PR_SET_PDEATHSIG`). The others become children of

@@ -205,7 +205,7 @@ impl AgentMonitor {
             () = self.read_all() => false,
             () = pool.trim() => false,
             () = pool.send_waiting() => false,
-            () = pool.agent.keep_awake() => false,
+            () = children::keep_awake(pool.agent.id()) => false,
             () = pool.agent.ended() => true,
         };
         if has_ended {

@@ -12,12 +12,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::DumpableBehavior;
+use rustix::process::{DumpableBehavior, Pid};
 use tokio::sync::oneshot;
 
 use crate::agent::{become_subreaper, close_all_but, run_keeper, set_name};
 use crate::ancestry::RECORDER;
 use crate::cgroup::AgentCgroups;
+use crate::children::keep_awake;
 use crate::error::LinkError;
 use crate::frame::Spawn;
 use crate::keeper_count::KeeperCount;
@@ -31,6 +32,7 @@ use crate::spawn_frame::SpawnFrame;
 
 /// A keeper that is a child of this process, ready for its one run.
 pub struct OwnKeeper {
+    pid: Pid,
     socket: OwnedFd,
 }
 
@@ -86,13 +88,18 @@ impl OwnKeeper {
                 signals::block_all();
                 run_keeper(theirs, limits, cgroup, None, KeeperCount::new())
             }
-            _ => Ok((Self { socket: ours }, cgroups)),
+            pid => {
+                let pid = Pid::from_raw(pid).expect("a child's id is positive");
+                Ok((Self { pid, socket: ours }, cgroups))
+            }
         }
     }
 
     /// Starts the program. Must be called within a tokio runtime.
     pub fn spawn(self, spawn: Spawn) -> Result<Process, LinkError> {
         let socket = Arc::new(socket::connect(self.socket).map_err(LinkError::Start)?);
+        // Somebody may have stopped it.
+        tokio::spawn(keep_awake(self.pid));
         // No agent reports that this keeper has ended.
         let (_, gone) = oneshot::channel();
         let keeper = KeeperConnection { owner: FIRST_OWNER, socket, inbox: Inbox::default(), gone };

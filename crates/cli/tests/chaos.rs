@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use support::disk::Disk;
-use support::{MCPZ, Server, audit, children, mark, survivors, wait_until};
+use support::{MCPZ, Server, audit, children, mark, name, survivors, wait_until};
 use tempfile::TempDir;
 
 const SECONDS: u64 = 120;
@@ -42,9 +42,10 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Self {
-        let folder = support::state();
-        Self { disk: Disk::mount(folder.path(), "8m"), folder }
+    /// With room for the records of so much time, which nobody removes, and a few outputs.
+    fn new(time: Duration) -> Self {
+        let (folder, size) = (support::state(), format!("{}m", 8 + time.as_secs() / 20));
+        Self { disk: Disk::mount(folder.path(), &size), folder }
     }
 
     fn fill(&self) {
@@ -118,13 +119,14 @@ impl<'a> Round<'a> {
     fn disturb(&mut self) {
         let pause = Duration::from_millis(self.dice.roll(120));
         std::thread::sleep(pause);
-        let agent = children(self.server.child.id()).first().copied();
+        let below = children(self.server.child.id());
+        let agent = below.into_iter().find(|pid| name(*pid) == "mcpz-agent");
         let keepers = agent.map(children).unwrap_or_default();
         let some_keeper = match keepers.len() as u64 {
             0 => None,
             count => keepers.get(self.dice.roll(count) as usize).copied(),
         };
-        let what = self.dice.roll(14);
+        let what = self.dice.roll(15);
         self.done.push(format!("disturbance {what}"));
         match what {
             0 => signal("KILL", agent),
@@ -149,6 +151,7 @@ impl<'a> Round<'a> {
                 signal("KILL", self.recorder());
                 self.killed_recorder = true;
             }
+            14 => signal("STOP", self.recorder().and_then(|it| children(it).first().copied())),
             12 if self.dice.roll(3) == 0 => {
                 self.server.signal("KILL");
                 self.killed = true;
@@ -167,8 +170,7 @@ impl<'a> Round<'a> {
         let cards = jobs.filter_map(|job| std::fs::read(job.path().join("job.json")).ok());
         let cards = cards.filter_map(|card| serde_json::from_slice::<Value>(&card).ok());
         // Its number may be that of another process by now, or of a thread.
-        let name = |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        let living = |pid: &u32| name(pid).is_ok_and(|name| name == "mcpz-record\n");
+        let living = |pid: &u32| name(*pid) == "mcpz-record";
         let pids = cards.filter_map(|card| u32::try_from(card["recorder"].as_u64()?).ok());
         let pids: Vec<_> = pids.filter(living).collect();
         match pids.len() as u64 {
@@ -239,7 +241,7 @@ fn nothing_survives_and_everything_is_answered_and_on_record_whatever_happens() 
     let time = Duration::from_secs(number("MCPZ_CHAOS_SECONDS").unwrap_or(SECONDS));
     let seed = number("MCPZ_CHAOS_SEED").unwrap_or(u64::from(std::process::id()) * 7919 + 1);
     eprintln!("MCPZ_CHAOS_SEED={seed}");
-    let (mut dice, place, until) = (Dice(seed), Place::new(), Instant::now() + time);
+    let (mut dice, place, until) = (Dice(seed), Place::new(time), Instant::now() + time);
     let mut rounds = 0;
     while Instant::now() < until {
         let mark = mark();

@@ -279,13 +279,15 @@ fn a_recorder_that_is_stopped_holds_up_nobody() {
 }
 
 #[test]
-fn a_recorder_that_is_stopped_is_woken_to_stop_its_job() {
+fn a_recorder_or_a_keeper_that_is_stopped_is_woken_to_stop_the_job() {
     let state = state();
     let mut server = server_in(state.path());
-    let job = detach(&mut server, "sleep 1000");
-    kill("STOP", parent(parent(job["pid"].as_u64().unwrap() as u32)));
-    let stopped = tool(&mut server, "stop_job", json!({"job_id": job["job_id"]}));
-    assert_eq!((&stopped["state"], &stopped["survivors"]), (&json!("stopped"), &json!(0)));
+    for stop in [|keeper| kill("STOP", keeper), |keeper| kill("STOP", parent(keeper))] {
+        let job = detach(&mut server, "sleep 1000");
+        stop(parent(job["pid"].as_u64().unwrap() as u32));
+        let stopped = tool(&mut server, "stop_job", json!({"job_id": job["job_id"]}));
+        assert_eq!((&stopped["state"], &stopped["survivors"]), (&json!("stopped"), &json!(0)));
+    }
 }
 
 #[test]

@@ -68,13 +68,10 @@ fn after_the_agent_was_killed_its_runs_are_lost_and_the_next_call_is_answered() 
 
 /// How many processes called `sleep` there are below the keepers of an agent.
 fn survivors_below(agent: u32) -> usize {
-    let named = |pid: &u32| {
-        std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n")
-    };
     let mut found = 0;
     let mut below = children(agent);
     while let Some(pid) = below.pop() {
-        found += usize::from(named(&pid));
+        found += usize::from(support::name(pid) == "sleep");
         below.extend(children(pid));
     }
     found
@@ -109,8 +106,7 @@ fn without_a_thread_to_be_had_every_call_is_answered() {
 fn ours(server: &Server, name: &str) -> Vec<u32> {
     let (mut found, mut below) = (Vec::new(), children(server.child.id()));
     while let Some(pid) = below.pop() {
-        if std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it.starts_with(name))
-        {
+        if support::name(pid).starts_with(name) {
             found.push(pid);
         }
         below.extend(children(pid));

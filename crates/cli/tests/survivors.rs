@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use support::{MCPZ, Server, children, kill, mark, survivors, wait_until};
+use support::{MCPZ, Server, children, kill, mark, name, survivors, wait_until};
 
 /// Commands whose processes are hard to end. Each says `ready` when they are all there.
 const TREES: &[(&str, &str)] = &[
@@ -141,10 +141,6 @@ fn a_recorder_that_is_killed_with_its_keeper_leaves_no_process_behind() {
     server.call(json!({"command": "exit 0", "detach": true}));
     let only_agent = || (children(server.child.id()).len() == 1).then_some(());
     wait_until("all recorders are reaped", only_agent);
-}
-
-fn name(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
 }
 
 /// Without the rights to make a cgroup, keepers have to look and signal. Only root can become

@@ -411,6 +411,11 @@ pub fn survivors(mark: &str) -> Vec<String> {
         .collect()
 }
 
+/// The name of a process, empty if it has ended.
+pub fn name(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
+}
+
 /// The children of a process, whose ids are `parent`'s in their `stat`.
 pub fn children(parent: u32) -> Vec<u32> {
     processes()
