@@ -10,16 +10,25 @@
 
 mod table;
 
+use std::borrow::Cow;
+
 use crate::identity;
 use crate::lock;
 use crate::names::Names;
 use crate::programs;
 use crate::script::Word;
+use crate::subcommands;
 use crate::variables::is_inert;
-use table::{Kind, Row, row};
+use table::{Dashes, Kind, Operands, Row, SCRIPT, module_row, row};
 
 /// Options with which interpreters only print something about themselves.
-const INFORMATION: Names = Names("-h -v -V --help --version");
+const INFORMATION: Names = Names("-h -V --help --version");
+
+/// Options with which interpreters run files of the project as tests, or none of them.
+const CHECKS: Names = Names("--check --test");
+
+/// Interpreters that run what they read, too, whatever file they are given.
+const READERS: Names = Names("jshell ghci iex evcxr swipl yap psysh pry");
 
 /// Whether it matters with which arguments a program runs, because it runs what they say.
 pub fn matter_to(program: &str) -> bool {
@@ -28,77 +37,292 @@ pub fn matter_to(program: &str) -> bool {
         && !programs::is_shell(program)
 }
 
-/// The first argument that may change what a program runs, among those that a rule does not name.
-pub fn refused<'a>(program: &str, words: &'a [Word], named: &[bool]) -> Option<&'a Word> {
-    let program = identity::program(program);
-    let row = row(program);
-    let is_interpreter = programs::is_interpreter(program);
-    let text = |at: usize| words.get(at).and_then(Word::text);
-    let names = |at: usize| named.get(at).is_some_and(|named| *named);
-    // `ruby -v x.rb` would run the file.
-    let asks = is_interpreter
-        && (0..words.len())
-            .filter(|at| names(*at))
-            .all(|at| text(at).is_some_and(|it| INFORMATION.has(&it)));
-    let (mut operands, mut ended, mut at) = (0, false, 0);
-    let mut first = String::new();
-    while let Some(word) = words.get(at) {
-        at += 1;
-        let known = word.literal().or_else(|| word.text().filter(|_| names(at - 1)));
-        let Some(text) = known else {
-            if asks || row.takes_values || !(is_operand(word) || ended && word.is_single()) {
-                return Some(word);
+/// The same command with its harmless options after its operands, as rules are written: `mvn test -q` for `mvn -q
+/// test`. `None` if none stands before an operand.
+pub fn options_last(program: &str, words: &[Word]) -> Option<Vec<Word>> {
+    let row = row(identity::program(program));
+    let (mut options, mut operands, mut at) = (Vec::new(), Vec::new(), 1);
+    let mut moved = false;
+    while let Some(text) = words.get(at).and_then(Word::literal) {
+        let value = words.get(at + 1).and_then(Word::literal);
+        let length = match row.option(&text) {
+            _ if row.known.has(&text) => 1,
+            Kind::Flag => 1,
+            Kind::Valued if value.is_some_and(|value| !value.starts_with('-')) => 2,
+            _ if text.starts_with('-') => break,
+            _ => {
+                moved |= !options.is_empty();
+                operands.push(words[at].clone());
+                at += 1;
+                let first = operands[0].text();
+                match row.ends_after(&first.unwrap_or_default(), operands.len()) {
+                    true => break,
+                    false => continue,
+                }
             }
-            operands += 1;
-            if row.hands_over(&first, operands) {
-                return None;
-            }
-            continue;
         };
-        if text == "--" && !ended {
-            if row.hands_over_after_dashes {
-                return None;
-            }
-            ended = true;
-            continue;
-        }
-        // After `--` it may be an option of what the program runs.
-        if ended && text.starts_with('-') && !names(at - 1) {
-            return Some(word);
-        }
-        if !ended && text.len() > 1 && text.starts_with('-') {
-            let is_inline = programs::is_inline_option(program, &text);
-            match row.option(&text) {
-                _ if names(at - 1) && is_inline && text == "-m" => {
-                    return in_module(words.get(at..)?, named.get(at..).unwrap_or_default());
+        options.extend_from_slice(words.get(at..at + length)?);
+        at += length;
+    }
+    moved.then(|| [&words[..1], &operands, &options, &words[at..]].concat())
+}
+
+/// The arguments of a command that a rule allows.
+#[derive(Clone, Copy)]
+pub struct Arguments<'a, 'b> {
+    pub words: &'a [Word],
+    /// For each word, whether the rule names it.
+    pub named: &'b [bool],
+    /// Whether the rule ends with `*`, so that any operands may follow.
+    pub open: bool,
+}
+
+impl<'a> Arguments<'a, '_> {
+    /// Those after the first few.
+    fn after(self, at: usize) -> Self {
+        let words = self.words.get(at..).unwrap_or_default();
+        Self { words, named: self.named.get(at..).unwrap_or_default(), ..self }
+    }
+
+    fn names(&self, at: usize) -> bool {
+        self.named.get(at).is_some_and(|named| *named)
+    }
+
+    fn text(&self, at: usize) -> Option<Cow<'a, str>> {
+        self.words.get(at)?.text()
+    }
+
+    fn first_unnamed(&self) -> Option<&'a Word> {
+        (0..self.words.len()).find(|at| !self.names(*at)).and_then(|at| self.words.get(at))
+    }
+}
+
+/// The first argument that may change what a program runs, among those that a rule does not name.
+pub fn refused<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> {
+    let program = identity::program(program);
+    if program == "perl"
+        && let Some(word) = opened_command(given)
+    {
+        return Some(word);
+    }
+    match programs::is_interpreter(program) {
+        true => refused_by_interpreter(program, given),
+        false => Check::new(program, row(program), given).refused(),
+    }
+}
+
+fn refused_by_interpreter<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> {
+    let all_named_are = |known: Names| {
+        let mut named = (0..given.words.len()).filter(|at| given.names(*at)).peekable();
+        named.peek().is_some() && named.all(|at| given.text(at).is_some_and(|it| known.has(&it)))
+    };
+    // `ruby --version x.rb` would run the file.
+    if all_named_are(INFORMATION) || all_named_are(Names("-v")) && program != "python" {
+        return given.first_unnamed();
+    }
+    let mut check = Check::new(program, row(program), given);
+    let refused = check.refused();
+    let reads_program = !check.has_program || READERS.has(program);
+    refused.or_else(|| given.words.last().filter(|_| reads_program && !given.open))
+}
+
+/// The same for `python3 -m MODULE …`, whose arguments are the module's.
+fn refused_by_module<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
+    let module = given.words.first()?.text()?;
+    let rest = given.after(1);
+    match module_row(&module) {
+        _ if matter_to(&module) => refused(&module, rest),
+        Some(row) => Check::new(&module, row, rest).refused(),
+        None if given.open => None,
+        None => rest.first_unnamed(),
+    }
+}
+
+/// Looks at arguments one after the other.
+struct Check<'a, 'b> {
+    program: &'b str,
+    row: &'static Row,
+    given: Arguments<'a, 'b>,
+    /// The first operand, often a sub-command.
+    first: String,
+    operands: usize,
+    named_operands: usize,
+    /// Whether an interpreter knows what to run, other than what it reads.
+    has_program: bool,
+    /// Whether the rule names the text of the program.
+    is_inline: bool,
+}
+
+/// What an argument means for those after it.
+enum Next<'a> {
+    /// So many words more belong to it.
+    Skip(usize),
+    Refuse(&'a Word),
+    /// The rest is for another program.
+    HandOver,
+    /// The rest is for the program that a script of the project runs.
+    Script,
+    Module,
+}
+
+impl<'a, 'b> Check<'a, 'b> {
+    fn new(program: &'b str, row: &'static Row, given: Arguments<'a, 'b>) -> Self {
+        let has_program = !programs::is_interpreter(program);
+        let (first, operands, named_operands) = (String::new(), 0, 0);
+        Self { program, row, given, first, operands, named_operands, has_program, is_inline: false }
+    }
+
+    fn refused(&mut self) -> Option<&'a Word> {
+        let (mut ended, mut at) = (false, 0);
+        while let Some(word) = self.given.words.get(at) {
+            at += 1;
+            let known = word.literal().or_else(|| word.text().filter(|_| self.given.names(at - 1)));
+            let next = match known.as_deref() {
+                Some("--") if !ended => {
+                    ended = true;
+                    self.after_dashes()
                 }
-                // What follows is a program, and options may come after it.
-                _ if names(at - 1) && is_inline && names(at) => at += 1,
-                _ if names(at - 1) => {}
-                Kind::Flag => {}
-                Kind::Valued => {
-                    let value = words.get(at)?;
-                    if value.literal().is_none_or(|it| it.starts_with('-')) && !is_operand(value) {
-                        return Some(value);
-                    }
-                    at += 1;
+                Some(text) if at == 1 && self.is_toolchain(text) => Next::Skip(0),
+                // It may be an option of what the program runs.
+                Some(text) if ended && text.starts_with('-') && !self.given.names(at - 1) => {
+                    Next::Refuse(word)
                 }
-                Kind::Unknown => return Some(word),
+                Some(text) if !ended && text.len() > 1 && text.starts_with('-') => {
+                    self.option(text, at)
+                }
+                Some(text) => self.operand(word, Some(text), at - 1),
+                None if is_operand(word) || ended && word.is_single() => {
+                    self.operand(word, None, at - 1)
+                }
+                None => Next::Refuse(word),
+            };
+            match next {
+                Next::Skip(more) => at += more,
+                Next::Refuse(word) => return Some(word),
+                Next::HandOver => return None,
+                Next::Script => return Check::new("", &SCRIPT, self.given.after(at)).refused(),
+                Next::Module => return refused_by_module(self.given.after(at)),
             }
-            continue;
         }
-        if !names(at - 1) && (asks || !row.takes(&text)) || row.takes_values && !is_inert(&text) {
-            return Some(word);
-        }
-        if operands == 0 {
-            first = text.into_owned();
-        }
-        operands += 1;
-        if row.hands_over(&first, operands) {
-            return None;
+        None
+    }
+
+    /// Whether it is the version of the program that is wanted: `cargo +nightly test`.
+    fn is_toolchain(&self, text: &str) -> bool {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+        let name = text.strip_prefix('+').filter(|_| subcommands::has_toolchains(self.program));
+        name.is_some_and(|name| name.chars().all(is_plain))
+    }
+
+    fn after_dashes(&self) -> Next<'a> {
+        match self.row.after_dashes {
+            Dashes::Operands => Next::Skip(0),
+            Dashes::HandOver => Next::HandOver,
+            Dashes::Script => Next::Script,
         }
     }
-    None
+
+    /// An option, whose next word is at this place.
+    fn option(&mut self, text: &str, next: usize) -> Next<'a> {
+        let (word, value) = (&self.given.words[next - 1], self.given.words.get(next));
+        let is_named = self.given.names(next - 1);
+        let is_inline = is_named && programs::is_inline_option(self.program, text);
+        self.is_inline |= is_inline;
+        self.has_program |= is_inline || is_named && CHECKS.has(text);
+        match self.row.option(text) {
+            _ if is_inline && text == "-m" => Next::Module,
+            // What follows is a program, and options may come after it.
+            _ if is_inline && self.given.names(next) => Next::Skip(1),
+            _ if is_named => Next::Skip(0),
+            Kind::Flag => Next::Skip(0),
+            Kind::Operand
+                if value.is_some_and(|value| !self.takes(value, value.literal().as_deref())) =>
+            {
+                Next::Refuse(word)
+            }
+            Kind::Operand => Next::Skip(1),
+            Kind::Valued => match value {
+                Some(value)
+                    if value.literal().is_none_or(|it| it.starts_with('-'))
+                        && !is_operand(value) =>
+                {
+                    Next::Refuse(value)
+                }
+                _ => Next::Skip(1),
+            },
+            Kind::Unknown => Next::Refuse(word),
+        }
+    }
+
+    /// An operand at this place. The text is `None` if only the run will know it.
+    fn operand(&mut self, word: &'a Word, text: Option<&str>, at: usize) -> Next<'a> {
+        let is_named = self.given.names(at);
+        if !is_named && !self.takes(word, text)
+            || self.row.takes_values && !text.is_some_and(is_inert)
+        {
+            return Next::Refuse(word);
+        }
+        if self.operands == 0 {
+            self.first = text.unwrap_or_default().to_owned();
+        }
+        self.operands += 1;
+        self.named_operands += usize::from(is_named);
+        self.has_program = true;
+        let ends = |list: &[(Names, usize)]| ends_after(list, &self.first, self.operands);
+        match ends(self.row.hands_over) {
+            true => Next::HandOver,
+            false if ends(self.row.scripts) => Next::Script,
+            false => Next::Skip(0),
+        }
+    }
+
+    /// Whether an operand that the rule does not name is harmless.
+    fn takes(&self, word: &Word, text: Option<&str>) -> bool {
+        let row = self.row;
+        if text.is_some_and(|text| !row.takes_value(text)) {
+            return false;
+        }
+        match row.operands {
+            _ if self.given.open || self.is_inline => true,
+            Operands::Any => true,
+            Operands::Known => text.is_some_and(|text| row.knows(text)),
+            Operands::Files => is_inside(word),
+            Operands::OfOptions => self.named_operands == 0,
+            Operands::OfSubcommand if row.queries.has(&self.first) => true,
+            Operands::OfSubcommand => {
+                let group = row.groups.has(&self.first);
+                (1..=1 + usize::from(group)).contains(&self.named_operands)
+                    && !row.closed.has(&self.first)
+            }
+        }
+    }
+}
+
+/// Whether an operand of perl may be a command: `perl -ne print 'x|'` runs one, and reads what it prints.
+fn opened_command<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
+    let is_inline = |at: usize| {
+        given.names(at) && given.text(at).is_some_and(|it| programs::is_inline_option("perl", &it))
+    };
+    let reads_all = (0..given.words.len()).any(is_inline);
+    let opens = |word: &Word| match word.text() {
+        Some(text) => {
+            let (begin, end) = (text.trim_start(), text.trim_end());
+            begin.starts_with(['|', '<', '>', '+'])
+                || end.ends_with('|')
+                || reads_all && word.literal().is_none() && end.ends_with(['*', '?', ']'])
+        }
+        None => reads_all && !word.suffix().ends_with(|end: char| end.is_alphanumeric()),
+    };
+    let mut unnamed = (0..given.words.len()).filter(|at| !given.names(*at));
+    unnamed.find_map(|at| given.words.get(at).filter(|word| opens(word)))
+}
+
+/// Whether an operand is the name of a file in the working directory or below, or of something that is no file.
+fn is_inside(word: &Word) -> bool {
+    let beginning = word.text().map_or_else(|| word.prefix(), Cow::into_owned);
+    let climbs = |text: &str| text.split('/').any(|part| part == "..");
+    beginning.starts_with(|first: char| first.is_alphanumeric() || "._".contains(first))
+        && !climbs(&beginning)
 }
 
 /// Whether a word certainly is not an option, nor becomes several of which one is.
@@ -108,20 +332,10 @@ fn is_operand(word: &Word) -> bool {
     word.is_operand() || word.text().is_some_and(|text| !text.is_empty() && begins(&text))
 }
 
-/// The same for `python3 -m MODULE …`, whose arguments are the module's.
-fn in_module<'a>(words: &'a [Word], named: &[bool]) -> Option<&'a Word> {
-    let module = words.first()?.text()?;
-    match matter_to(&module) {
-        true => refused(&module, &words[1..], named.get(1..).unwrap_or_default()),
-        false => None,
-    }
-}
-
 impl Row {
     fn option(&self, text: &str) -> Kind {
         let (name, value) =
             text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
-        let is_number = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
         let end = text.char_indices().nth(2).map_or(text.len(), |(end, _)| end);
         let (letter, number) = text.split_at(end);
         // `-j4`
@@ -130,6 +344,7 @@ impl Row {
         match value {
             _ if self.flags.has(text) || is_counted || is_combined => Kind::Flag,
             None if self.valued.has(name) => Kind::Valued,
+            None if self.with_operand.has(name) => Kind::Operand,
             Some(_) if self.valued.has(name) => Kind::Flag,
             _ => Kind::Unknown,
         }
@@ -141,8 +356,23 @@ impl Row {
         letters.chars().skip(1).all(|letter| self.flags.has(&format!("-{letter}")))
     }
 
-    /// Whether an operand is harmless.
-    fn takes(&self, text: &str) -> bool {
+    /// Whether all after so many operands is for another program.
+    fn ends_after(&self, first: &str, operands: usize) -> bool {
+        [self.hands_over, self.scripts].iter().any(|list| ends_after(list, first, operands))
+    }
+
+    /// Whether it is an operand that the table knows. A number is nothing to run.
+    fn knows(&self, text: &str) -> bool {
+        let begins = |start: &str| text.starts_with(start);
+        let is_switch = text.split_once('=').is_some_and(|(name, _)| self.values.has(name));
+        self.known.has(text)
+            || self.known_beginnings.iter().any(begins)
+            || is_number(text)
+            || is_switch
+    }
+
+    /// Whether an operand is not a setting, or a harmless one.
+    fn takes_value(&self, text: &str) -> bool {
         // A file with more of them.
         if text.starts_with('@') {
             return false;
@@ -155,12 +385,12 @@ impl Row {
             false => !self.takes_values && !name.bytes().all(is_plain),
         }
     }
+}
 
-    /// Whether all that follows after so many operands is for another program.
-    fn hands_over(&self, first: &str, operands: usize) -> bool {
-        let hands_over = |(subs, after): &(Names, usize)| {
-            *after == operands && (subs.is_empty() || subs.has(first))
-        };
-        self.hands_over.iter().any(hands_over)
-    }
+fn ends_after(list: &[(Names, usize)], first: &str, operands: usize) -> bool {
+    list.iter().any(|(subs, after)| *after == operands && (subs.is_empty() || subs.has(first)))
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

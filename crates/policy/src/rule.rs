@@ -147,6 +147,19 @@ impl Rule {
         }
     }
 
+    /// Whether it allows any words after those it names: `npm run *`.
+    pub fn is_open(&self) -> bool {
+        matches!(&self.kind, Kind::Words { rest, .. } if rest.last().is_some_and(|last| last == "*"))
+    }
+
+    /// Whether it may be about several programs: a regular expression, or a name with a `*`.
+    pub fn has_many_programs(&self) -> bool {
+        match &self.kind {
+            Kind::Words { name, .. } => name.contains('*') && !self.is_about_variables(),
+            Kind::Regex(_) => true,
+        }
+    }
+
     /// Whether it names options of a program, such as `rm -rf`.
     pub fn is_about_options(&self) -> bool {
         matches!(&self.kind, Kind::Words { rest, .. } if rest.iter().any(|word| word.starts_with('-')))
@@ -309,10 +322,11 @@ fn named(rest: &[String], name: &str, words: &[Word]) -> Option<Vec<bool>> {
     let program = base_name(name);
     let rest = &*ungrouped(rest, program);
     let literal = |words: &[Word]| {
-        let matches = |(pattern, word): (&String, &Word)| {
-            word.text().is_some_and(|word| allows_argument(pattern, &word))
+        let matches = |(at, (pattern, word)): (usize, (&String, &Word))| {
+            let is_same = |word: &str| at == 0 && subcommands::is_same(program, pattern, word);
+            word.text().is_some_and(|word| allows_argument(pattern, &word) || is_same(&word))
         };
-        let begins = words.len() >= rest.len() && rest.iter().zip(words).all(matches);
+        let begins = words.len() >= rest.len() && rest.iter().zip(words).enumerate().all(matches);
         let named = |at: usize| rest.get(at).is_some_and(|pattern| pattern != "*");
         begins.then(|| (0..words.len()).map(named).collect::<Vec<_>>())
     };
@@ -339,7 +353,8 @@ fn named(rest: &[String], name: &str, words: &[Word]) -> Option<Vec<bool>> {
 /// `scripts/*.py` it leads to no other folder, and `*.py` is not an option.
 fn allows_argument(pattern: &str, word: &str) -> bool {
     let climbs = |text: &str| text.split('/').filter(|part| *part == "..").count();
-    glob(pattern, word)
+    let here = word.strip_prefix("./").filter(|_| pattern.contains('/'));
+    (glob(pattern, word) || here.is_some_and(|word| glob(pattern, word)))
         && (pattern == "*"
             || (climbs(pattern) == climbs(word)
                 && pattern.starts_with('-') == word.starts_with('-')))

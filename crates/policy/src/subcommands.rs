@@ -9,7 +9,7 @@ mod globals;
 
 use crate::names::Names;
 use crate::script::Word;
-pub use aliases::{all_names, default, equivalents, operands_of_prefix};
+pub use aliases::{all_names, default, equivalents, is_same, operands_of_prefix};
 pub use git::{is_alias as is_git_alias, is_mistyped};
 use globals::{GLOBALS, GlobalOptions};
 

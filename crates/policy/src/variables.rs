@@ -8,7 +8,7 @@ mod table;
 use table::{
     BEGINNINGS, CARELESS_BEGINNINGS, COMMAND_ENDS, COMMANDS, DANGEROUS, EXPORTED_BEGINNINGS,
     EXPORTED_COMMAND_ENDS, EXPORTED_COMMANDS, FLAGS, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS,
-    MAKE_OPTIONS, NODE_OPTIONS, NPM,
+    JAVA_OPTIONS, MAKE_OPTIONS, NODE_OPTIONS, NPM, PERSONS, SOURCES,
 };
 
 use crate::names::Names;
@@ -43,6 +43,9 @@ pub fn effect(name: &str, value: Option<&str>, seen: Seen) -> Effect {
     let exported = seen == Seen::ByPrograms;
     if HARMLESS.has(name) || begins(HARMLESS_BEGINNINGS, name) {
         return Effect::Harmless;
+    }
+    if SOURCES.has(&name.to_lowercase()) {
+        return if exported { Effect::Unknown } else { Effect::Harmless };
     }
     if let Some(fine) = checked(name, value) {
         return if fine { Effect::Harmless } else { Effect::Dangerous };
@@ -85,6 +88,50 @@ pub fn is_flags(name: &str) -> bool {
 /// Whether a shell that gets the text within a command finds no other command in it.
 pub fn is_inert(text: &str) -> bool {
     !text.contains([';', '|', '&', '$', '`', '<', '>', '(', ')', '\n'])
+}
+
+/// Whether a value stays what it is, even in a command of a makefile or a script that inserts it without quotes.
+pub fn is_word(name: &str, value: &str) -> bool {
+    let is_plain = |text: &str| {
+        let is_plain = |c: char| c.is_alphanumeric() || "_./:,+%=-~?#@".contains(c);
+        text.chars().all(is_plain) && !text.starts_with(['@', '-', '~', '#'])
+    };
+    let mut words = value.split(' ');
+    let is_unquoted = |value: &str| is_inert(value) && !value.contains(['"', '\'', '\\']);
+    match name {
+        // Checked by rules of their own.
+        "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => is_unquoted(value),
+        _ if name.starts_with("CARGO_") && is_flags(name) => is_unquoted(value),
+        _ if is_flags(name) => value.is_empty() || words.all(is_harmless_flag),
+        _ if JAVA_OPTIONS.has(name) => value.is_empty() || words.all(is_java_option),
+        "NODE_OPTIONS" | "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => true,
+        _ if begins(PERSONS, name) => words.all(is_plain),
+        _ => is_plain(value),
+    }
+}
+
+/// Whether an option of a compiler neither runs, nor loads, nor reads anything.
+fn is_harmless_flag(flag: &str) -> bool {
+    let is_plain =
+        flag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.=+-".contains(&byte));
+    let loads =
+        ["-fplugin", "-fuse", "-mllvm", "-fpass", "-fmodule", "-fprofile", "-fdump", "-fembed"];
+    let begins = |starts: &[&str]| starts.iter().any(|start| flag.starts_with(start));
+    let known = ["-O", "-g", "-W", "-f", "-m", "-D", "-U", "-std=", "-C", "--cfg="];
+    let switch =
+        Names("-s -pthread -pipe -static -shared -pedantic -ansi -w -v -race -count=1 -mod=vendor");
+    is_plain && !begins(&loads) && (switch.has(flag) || begins(&known))
+}
+
+fn is_java_option(option: &str) -> bool {
+    let is_size = |size: &str| {
+        size.bytes().all(|byte| byte.is_ascii_alphanumeric())
+            && size.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let sizes = ["-Xmx", "-Xms", "-Xmn", "-Xss", "-XX:MaxMetaspaceSize=", "-XX:MaxPermSize="];
+    sizes.iter().any(|name| option.strip_prefix(name).is_some_and(is_size))
+        || Names("-ea -esa -server -XX:+UseG1GC -XX:+UseParallelGC -XX:+UseSerialGC -XX:+UseZGC")
+            .has(option)
 }
 
 fn begins(beginnings: Names, name: &str) -> bool {
@@ -134,17 +181,8 @@ fn checked(name: &str, value: Option<&str>) -> Option<bool> {
             without(&loads) && value.is_some_and(is_inert)
         }
         "LESS" | "MORE" => without(&["+", "!", "k", "-o", "-O", "\n", "lesskey", "LOG", "log"]),
-        "GREP_OPTIONS" | "GZIP" | "MAVEN_OPTS" | "GRADLE_OPTS" | "JAVA_OPTS" | "SBT_OPTS" => {
-            without(&[
-                "agent",
-                "bootclasspath",
-                "-XX",
-                "-Xlog",
-                "-Xrun",
-                "OnError",
-                "OnOutOfMemory",
-                "-D",
-            ])
+        _ if JAVA_OPTIONS.has(name) => {
+            value.is_some_and(|value| value.split_whitespace().all(is_java_option))
         }
         // Other values name a file to write to.
         _ if name.starts_with("GIT_TRACE") => {
@@ -173,7 +211,8 @@ fn is_plain(value: &str) -> bool {
          trace verbose quiet silent test testing development production staging local dev prod \
          release ci utf-8 UTF-8",
     );
-    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,:".contains(&byte));
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,:".contains(&byte))
+        && (value.is_empty() || value.bytes().any(|byte| byte.is_ascii_digit()));
     let is_address = value.split_once("://").is_some_and(|(scheme, rest)| {
         !scheme.is_empty()
             && scheme != "file"

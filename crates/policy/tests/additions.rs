@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "each test file uses some of it")]
 mod support;
 
-use support::{all_allowed, all_denied, allow, refusal};
+use support::{all_allowed, all_denied, allow, deny, refusal};
 
 #[test]
 fn make_runs_its_target_and_nothing_else() {
@@ -22,6 +22,9 @@ fn make_runs_its_target_and_nothing_else() {
             "make test -sj8 --no-print-directory",
             "CI=1 LANG=C make test",
             "CFLAGS=-O2 make build",
+            "CFLAGS='-O2 -g -Wall -DNDEBUG' make build",
+            "make -k test",
+            "GIT_AUTHOR_NAME='A B' make build",
         ],
     );
     all_denied(
@@ -60,6 +63,12 @@ fn make_runs_its_target_and_nothing_else() {
             "X=$(cat x) make test",
             "CFLAGS=\"-wr''apper pwned\" make build",
             "CFLAGS=--prefix=/srv/proj/d/ make build",
+            "CFLAGS='-include /dev/stdin' make build",
+            "LDLIBS='-x c /dev/stdin' make build",
+            "make test deploy",
+            "TMPDIR='/tmp --to-command=pwned' make test",
+            "GIT_REF='HEAD --exec=pwned' make build",
+            "DESTDIR=/tmp/d make build",
         ],
     );
 }
@@ -178,6 +187,165 @@ fn other_build_tools_take_operands_and_known_options() {
             "dotnet build -p:CscToolExe=pwned",
             "bazel test --shell_executable=pwned //x",
             "rpm -qa --pipe=pwned",
+        ],
+    );
+}
+
+#[test]
+fn variables_for_such_programs_are_plain_words() {
+    for rule in ["npm test", "npm run *", "just test", "/^make test$/", "make* test", "tox -e py"] {
+        let policy = allow(&format!("{rule},export"));
+        all_allowed(&policy, &["CI=1 true", "export NODE_ENV=test", "LANG=C.UTF-8 true"]);
+        all_denied(
+            &policy,
+            &[
+                "PORT=';pwned' true",
+                "PORT='`pwned`' true",
+                "API_URL='x;pwned' true",
+                "APP_ENV='. -exec pwned {} +' true",
+                "LANG=$(cat v) true",
+                "export LANG=';pwned;'",
+            ],
+        );
+    }
+    for rule in ["mvn test", "mvn *", "./gradlew *"] {
+        let policy = allow(rule);
+        all_allowed(&policy, &["MAVEN_OPTS=-Xmx1g true", "GRADLE_OPTS='-Xmx1g -ea' true"]);
+        all_denied(
+            &policy,
+            &[
+                "MAVEN_OPTS=@/dev/stdin true",
+                "MAVEN_OPTS=/srv/A.java true",
+                "GRADLE_OPTS='$(pwned)' true",
+                "JAVA_OPTS=\"-X''runjdwp:launch=pwned\" true",
+            ],
+        );
+    }
+    let sources = ["npm_config_registry=http://x/ true", "PIP_INDEX_URL=http://x/ true"];
+    all_denied(&allow("npx cowsay,pip download"), &sources);
+    all_allowed(&deny("rm"), &sources);
+}
+
+#[test]
+fn operands_are_those_of_the_sub_command_unless_the_rule_names_one() {
+    let policy = allow(
+        "pip install,pip install -r requirements.txt,pip download requests,npm install,npm init -y,apt install curl,\
+         apt show,concurrently npm:test,cargo add,cargo test,go test,uv pip install,pytest tests,mvn test,./gradlew test",
+    );
+    all_allowed(
+        &policy,
+        &[
+            "pip install requests flask",
+            "pip install -e .",
+            "npm install left-pad",
+            "apt show curl wget",
+            "cargo add serde",
+            "cargo test one two",
+            "cargo +nightly test",
+            "go test ./a ./b",
+            "uv pip install x y",
+            "pytest tests tests/unit",
+            "pytest -q tests",
+            "mvn -q clean test",
+            "mvn -B -ntp test",
+            "./gradlew --no-daemon test",
+            "cargo t",
+            "npm i left-pad",
+        ],
+    );
+    all_allowed(&allow("uv run pytest"), &["uv run --frozen pytest -q", "uv -q run pytest"]);
+    all_denied(
+        &allow("uv run pytest"),
+        &["uv run --with evil pytest", "uv run evil --frozen pytest"],
+    );
+    all_denied(
+        &policy,
+        &[
+            "pip download requests ./e",
+            "pip download requests -r /dev/stdin",
+            "apt install curl evil",
+            "npm init -y app",
+            "concurrently npm:test pwned",
+            "pytest tests /tmp/test_e.py",
+            "pytest tests ../x",
+            "cargo +/tmp/x test",
+            "mvn test deploy",
+            "./gradlew test publish",
+        ],
+    );
+    all_denied(
+        &allow("pip install -r requirements.txt,tox -e py"),
+        &[
+            "pip install -r requirements.txt ./e",
+            "pip install -r requirements.txt -e ./e",
+            "tox -e py -- pwned",
+        ],
+    );
+}
+
+#[test]
+fn a_script_of_the_project_takes_options_that_are_harmless_to_every_runner() {
+    let policy = allow("npm test,npm run *,pnpm test,yarn run build");
+    all_allowed(
+        &policy,
+        &[
+            "npm test -- --watch=false --coverage src/a.test.js",
+            "npm run dev -- --port 3000 --host",
+            "pnpm test -- -t name",
+            "pnpm test --watch",
+            "yarn run build --mode production",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "npm test -- --import=data:text/javascript,x",
+            "npm test -- -e 'x'",
+            "npm test -- -p x",
+            "pnpm test --config evil.js",
+            "pnpm test -- --require ./e.js",
+            "yarn run build ../../evil.js",
+        ],
+    );
+}
+
+#[test]
+fn what_an_interpreter_reads_is_no_program() {
+    let policy = allow(
+        "python3 -m unittest,python3 -m doctest README.md,python3 -m http.server,python3 -m mytool,python3 -m other *,\
+         python3 -v,perl -ne print,perl -c,perl scripts/*,jshell scripts/*,node --test",
+    );
+    all_allowed(
+        &policy,
+        &[
+            "python3 -m unittest -v tests.test_a",
+            "python3 -m unittest discover -s tests",
+            "python3 -m http.server 8000",
+            "python3 -m mytool",
+            "python3 -m other --any thing",
+            "perl -ne print /etc/hosts *.txt",
+            "perl -c x.pl",
+            "perl scripts/x.pl a b",
+            "node --test",
+            "node --test test/a.js",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "python3 -m unittest code.interact <<< x",
+            "python3 -m doctest README.md /dev/stdin <<< x",
+            "python3 -m http.server --cgi 8000",
+            "python3 -m mytool x",
+            "python3 -v <<< x",
+            "perl -ne print 'pwned|'",
+            "perl -ne print p*",
+            "perl scripts/f.pl 'pwned |'",
+            "perl -c <<< 'BEGIN { }'",
+            "perl -c /dev/stdin <<< 'BEGIN { }'",
+            "perl -wc - <<< 'BEGIN { }'",
+            "jshell scripts/x.jsh <<< x",
+            "node --test /tmp/x.js",
         ],
     );
 }

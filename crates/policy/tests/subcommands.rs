@@ -204,10 +204,16 @@ fn a_program_of_many_is_the_one_it_is_told_to_be() {
 #[test]
 fn the_package_that_npx_installs_is_not_the_command_it_runs() {
     let policy = allow("npx eslint");
-    all_allowed(&policy, &["npx eslint .", "npx -y eslint .", "npx -p typescript eslint ."]);
+    all_allowed(&policy, &["npx eslint .", "npx -y eslint ."]);
+    all_allowed(&allow("npx -p typescript eslint"), &["npx -p typescript eslint ."]);
     all_denied(
         &policy,
-        &["npx -p eslint evil", "npx -y -p eslint evil", "npx -q -p eslint -- evil"],
+        &[
+            "npx -p eslint evil",
+            "npx -y -p eslint evil",
+            "npx -q -p eslint -- evil",
+            "npx -p evil eslint",
+        ],
     );
     all_denied(&deny("npx cowsay"), &["npx -p a cowsay", "npx --package a cowsay"]);
 }

@@ -10,7 +10,33 @@ pub enum Kind {
     Flag,
     /// Harmless, and the next word is its value.
     Valued,
+    /// The next word is as harmless as an operand.
+    Operand,
     Unknown,
+}
+
+/// Which operands are harmless.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operands {
+    /// Those in `known`, because the others are something to run: `make test deploy`.
+    Known,
+    /// All if the rule names a sub-command and nothing for it: `pip install x`, but not `pip install requests x`.
+    OfSubcommand,
+    /// All if the rule names only options: `rpm -q x`.
+    OfOptions,
+    /// Files in the working directory or below.
+    Files,
+    Any,
+}
+
+/// What follows after `--`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dashes {
+    Operands,
+    /// Arguments for another program, which the rule names.
+    HandOver,
+    /// Arguments for the program that a script of the project runs.
+    Script,
 }
 
 /// What may be added to a call of these programs.
@@ -19,34 +45,74 @@ pub struct Row {
     pub flags: Names,
     /// Options with a value, in the same word after `=`, or in the next. One that needs none is a flag as well.
     pub valued: Names,
+    /// Options with a value that is like an operand.
+    pub with_operand: Names,
     /// Whether several flags may be one word: `-qy`.
     pub letters: bool,
+    pub operands: Operands,
+    pub known: Names,
+    pub known_beginnings: Names,
+    /// Sub-commands with a sub-command of their own.
+    pub groups: Names,
+    /// Sub-commands whose operands are always harmless.
+    pub queries: Names,
+    /// Sub-commands whose operands never are.
+    pub closed: Names,
     /// Whether operands may set variables, `NAME=value`, and become part of commands.
     pub takes_values: bool,
     /// The variables that may be switched on and off.
     pub values: Names,
     /// Sub-commands, and after how many operands the rest is for another program. All if there is none.
     pub hands_over: &'static [(Names, usize)],
-    /// Whether all after `--` is for another program.
-    pub hands_over_after_dashes: bool,
+    /// The same for scripts of the project.
+    pub scripts: &'static [(Names, usize)],
+    pub after_dashes: Dashes,
 }
 
 const NOTHING: Row = Row {
     programs: Names(""),
     flags: Names(""),
     valued: Names(""),
+    with_operand: Names(""),
     letters: false,
+    operands: Operands::Known,
+    known: Names(""),
+    known_beginnings: Names(""),
+    groups: Names(""),
+    queries: Names(""),
+    closed: Names(""),
     takes_values: false,
     values: Names(""),
     hands_over: &[],
-    hands_over_after_dashes: false,
+    scripts: &[],
+    after_dashes: Dashes::Operands,
 };
 
 /// The first operand is the program, and the rest its arguments.
-const INTERPRETER: Row = Row { hands_over: &[(Names(""), 1)], ..NOTHING };
+const INTERPRETER: Row =
+    Row { operands: Operands::Files, hands_over: &[(Names(""), 1)], ..NOTHING };
 
 /// Interpreters that look for options everywhere, or whose first operand is a sub-command.
 const OTHER_INTERPRETERS: Names = Names("deno bun mongo mongosh rails gnuplot sbcl ecl erl maxima");
+
+/// The programs that scripts of a project run: test runners, linters, bundlers. An option must be harmless to all of
+/// them, and to node.
+pub const SCRIPT: Row = Row {
+    flags: Names(
+        "-u -w -v -vv -q --ci --run --fix --watch --watchAll --watchAll=false --watch=false --coverage \
+         --no-coverage --coverage=false --verbose --silent --quiet --bail --runInBand --updateSnapshot --update \
+         --passWithNoTests --findRelatedTests --listTests --lf --no-cov --headed --host --noEmit --force \
+         --debug --color --no-color --all --production --prod --strict --nocapture --ignored --exact --check --write",
+    ),
+    valued: Names(
+        "-t -g -k --testNamePattern --testPathPattern --testPathPatterns --grep --maxWorkers --shard --timeout \
+         --port --host --mode --project --workers --max-warnings --bail --retries --test-threads --skip --maxfail \
+         --durations --log-level --logLevel",
+    ),
+    operands: Operands::Files,
+    after_dashes: Dashes::Script,
+    ..NOTHING
+};
 
 const ROWS: &[Row] = &[
     Row {
@@ -67,36 +133,53 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-s -q -d -g -D -ws --silent --quiet --verbose --if-present --workspaces --ignore-scripts --offline \
              --prefer-offline --no-audit --no-fund --no-progress --no-save --save-dev --save-exact --production \
-             --json --long --parseable --all --dry-run --force --legacy-peer-deps --no-color --color --version --help",
+             --json --long --parseable --all --dry-run --force --legacy-peer-deps --no-color --color --no-optional \
+             --no-git-tag-version --version --help",
         ),
-        valued: Names("-w -C --workspace --prefix --loglevel --omit --include --depth --tag"),
-        hands_over_after_dashes: true,
+        valued: Names(
+            "-w -C --workspace --prefix --loglevel --omit --include --depth --tag --audit-level --cache",
+        ),
+        operands: Operands::OfSubcommand,
+        queries: Names(
+            "view info show search ls list outdated explain why help exec x run run-script test t tst start stop",
+        ),
+        closed: Names("init create innit"),
+        after_dashes: Dashes::Script,
         ..NOTHING
     },
     Row {
         programs: Names("pnpm yarn"),
         flags: Names(
-            "-s -r -D -w --silent --recursive --offline --prefer-offline --frozen-lockfile --ignore-scripts \
-             --if-present --production --prod --json --no-color --color --version --help",
+            "-s -r -D -w --silent --recursive --offline --prefer-offline --frozen-lockfile --immutable \
+             --ignore-scripts --if-present --production --prod --json --no-color --color --version --help",
         ),
-        valued: Names("-F --filter --reporter --loglevel --prefix"),
-        hands_over: &[(Names("run exec dlx"), 2), (Names("test start build lint"), 1)],
-        hands_over_after_dashes: true,
+        valued: Names("-C -F --filter --loglevel --prefix --cwd --dir"),
+        operands: Operands::OfSubcommand,
+        queries: Names("view info list ls outdated why help"),
+        closed: Names("init create"),
+        hands_over: &[(Names("exec dlx"), 2)],
+        scripts: &[(Names("run run-script"), 2), (Names("test t start build lint"), 1)],
+        after_dashes: Dashes::Script,
         ..NOTHING
     },
     Row {
         programs: Names("npx pnpx bunx uvx pipx"),
         flags: Names("-y -q --yes --no --quiet --no-install"),
-        valued: Names("-p --package"),
         hands_over: &[(Names(""), 1)],
         ..NOTHING
     },
     Row {
         programs: Names("uv poetry pdm hatch rye conda mamba micromamba bundle bundler"),
         flags: Names(
-            "-q -v --quiet --verbose --offline --frozen --locked --no-sync --no-color --version --help",
+            "-q -v --quiet --verbose --offline --frozen --locked --no-sync --no-color --dev --all-extras --check \
+             --outdated --no-root --upgrade --version --help",
         ),
-        hands_over: &[(Names("run exec"), 2)],
+        valued: Names("--extra --group --upgrade-package"),
+        with_operand: Names("-r --requirement"),
+        operands: Operands::OfSubcommand,
+        groups: Names("pip tool python self cache env"),
+        queries: Names("tree list show help"),
+        hands_over: &[(Names("run exec"), 2), (Names("tool"), 3)],
         ..NOTHING
     },
     Row {
@@ -104,25 +187,33 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-r -q -v -vv --release --quiet --verbose --workspace --all --all-targets --all-features \
              --no-default-features --lib --bins --tests --examples --benches --doc --locked --offline --frozen \
-             --no-run --no-fail-fast --no-deps --open --keep-going --allow-dirty --allow-staged --dry-run \
-             --check --list --version --help --document-private-items",
+             --no-run --no-fail-fast --no-deps --keep-going --allow-dirty --allow-staged --dry-run \
+             --check --list --timings --fix --version --help --document-private-items",
         ),
         valued: Names(
-            "-p -j -F --package --exclude --bin --test --example --bench --features --jobs --profile --color \
-             --message-format --manifest-path --target-dir --depth --edges --invert --format",
+            "-p -j -F -i -e -E --format-version --precise --package --exclude --bin --test --example --bench \
+             --features --jobs --profile --color --message-format --manifest-path --target-dir \
+             --depth --edges --invert --format",
         ),
-        hands_over_after_dashes: true,
+        operands: Operands::OfSubcommand,
+        groups: Names("nextest"),
+        queries: Names("test t bench run r search info tree help"),
+        after_dashes: Dashes::HandOver,
         ..NOTHING
     },
     Row {
         programs: Names("go"),
         flags: Names(
-            "-v -race -short -cover -benchmem -failfast -json -x -n -a -trimpath -m -u -t -d -l",
+            "-v -race -short -cover -benchmem -failfast -json -x -n -a -trimpath -m -u -t -d -l -deps --race \
+             -mod=vendor -mod=readonly -mod=mod",
         ),
         valued: Names(
             "-run -count -coverprofile -covermode -coverpkg -timeout -bench -benchtime -tags -p -parallel -o -cpu \
-             -skip -shuffle -f -C",
+             -skip -shuffle -f -C -compat",
         ),
+        operands: Operands::OfSubcommand,
+        groups: Names("mod work"),
+        queries: Names("test build vet fmt list doc"),
         hands_over: &[(Names("run"), 2)],
         ..NOTHING
     },
@@ -131,13 +222,14 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-v -vv -vvv -q -x -s -l -ra -rA -rs -rf --verbose --quiet --exitfirst --lf --last-failed --ff \
              --failed-first --nf --sw --stepwise --co --collect-only --no-header --no-summary --no-cov --showlocals \
-             --cov --markers --fixtures --version --help",
+             --cov --markers --fixtures --strict-markers --version --help",
         ),
         valued: Names(
             "-k -m -n --maxfail --tb --cov --cov-report --durations --color --deselect --ignore --junitxml --junit-xml \
-             --timeout",
+             --timeout --dist --cov-fail-under --log-cli-level --randomly-seed",
         ),
         letters: true,
+        operands: Operands::Files,
         ..NOTHING
     },
     Row {
@@ -147,16 +239,21 @@ const ROWS: &[Row] = &[
              --passWithNoTests --updateSnapshot --listTests --no-color --color --version --help",
         ),
         valued: Names("-t -g --testNamePattern --maxWorkers --grep --timeout --shard"),
+        operands: Operands::Files,
         ..NOTHING
     },
     Row {
         programs: Names("pip pip3"),
         flags: Names(
-            "-q -v -U -e -o --quiet --verbose --upgrade --user --no-deps --outdated --uptodate --editable --local \
-             --no-cache-dir --disable-pip-version-check --dry-run --all --version --help",
+            "-q -v -U -o --quiet --verbose --upgrade --user --no-deps --outdated --uptodate --local --no-cache-dir \
+             --disable-pip-version-check --dry-run --all --pre --break-system-packages --no-build-isolation \
+             --exclude-editable --files --version --help",
         ),
-        valued: Names("-r -c --requirement --constraint --format"),
+        valued: Names("--format"),
+        with_operand: Names("-e -r -c --editable --requirement --constraint"),
         letters: true,
+        operands: Operands::OfSubcommand,
+        queries: Names("list show freeze check help"),
         ..NOTHING
     },
     Row {
@@ -164,9 +261,10 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-q -B -o -e -U -am -amd -ntp -fae -ff -fn -N -V -v --quiet --batch-mode --offline --errors \
              --update-snapshots --also-make --no-transfer-progress --fail-at-end --fail-fast -DskipTests \
-             -Dmaven.test.skip=true --version --help",
+             -DskipTests=true -Dmaven.test.skip=true -Dverbose --version --help",
         ),
         valued: Names("-T -pl --threads --projects -Dtest"),
+        known: Names("clean"),
         ..NOTHING
     },
     Row {
@@ -174,26 +272,37 @@ const ROWS: &[Row] = &[
         flags: Names(
             "-q -i -d -s -S --quiet --info --debug --stacktrace --full-stacktrace --no-daemon --daemon --offline \
              --parallel --continue --rerun-tasks --dry-run --console=plain --build-cache --no-build-cache --version \
-             --help --scan --refresh-dependencies",
+             --help --scan --refresh-dependencies --configuration-cache",
         ),
-        valued: Names("-x --exclude-task --tests --console --max-workers --warning-mode"),
+        valued: Names(
+            "-x --exclude-task --tests --console --max-workers --warning-mode --configuration",
+        ),
+        known: Names("clean"),
         ..NOTHING
     },
     Row {
         programs: Names("cmake ctest"),
         flags: Names(
             "-V -VV -N -v -j --build --output-on-failure --verbose --extra-verbose --show-only --rerun-failed \
-             --clean-first --version --help --progress --parallel",
+             --clean-first --version --help --progress --parallel -DCMAKE_BUILD_TYPE=Debug \
+             -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
         ),
         valued: Names(
-            "-j -R -E -L -LE --parallel --target --config --test-dir --timeout --repeat -t -B",
+            "-j -R -E -G -L -LE --parallel --target --config --test-dir --timeout --repeat -t -B",
         ),
         ..NOTHING
     },
     Row {
-        programs: Names("ninja meson"),
-        flags: Names("-v -n --verbose --quiet --version --help --list --no-rebuild"),
-        valued: Names("-j -k -C -l --suite --repeat --num-processes"),
+        programs: Names("ninja"),
+        flags: Names("-v -n --verbose --quiet --version --help"),
+        valued: Names("-j -k -C -l"),
+        ..NOTHING
+    },
+    Row {
+        programs: Names("meson"),
+        flags: Names("-v --verbose --quiet --version --help --list --no-rebuild"),
+        valued: Names("-j -C --suite --repeat --num-processes"),
+        operands: Operands::OfSubcommand,
         ..NOTHING
     },
     Row {
@@ -202,7 +311,8 @@ const ROWS: &[Row] = &[
         valued: Names(
             "-c -v -f -r --configuration --verbosity --framework --runtime --filter --logger",
         ),
-        hands_over_after_dashes: true,
+        operands: Operands::Files,
+        after_dashes: Dashes::HandOver,
         ..NOTHING
     },
     Row {
@@ -213,55 +323,72 @@ const ROWS: &[Row] = &[
              --no-install-recommends --show-upgraded --version --help",
         ),
         letters: true,
+        operands: Operands::OfSubcommand,
+        queries: Names("list show search policy depends rdepends showpkg madison"),
         ..NOTHING
     },
     Row {
-        programs: Names("dpkg rpm apk pacman brew snap flatpak dnf yum zypper"),
-        flags: Names(
-            "-l -L -s -S -q -qa -qi -ql -Q -Qi -Ql -y --list --status --installed --version --help",
-        ),
+        programs: Names("dpkg rpm pacman"),
+        flags: Names("-l -L -s -S -q -qa -qi -ql -Q -Qi -Ql --list --status --version --help"),
+        operands: Operands::OfOptions,
+        ..NOTHING
+    },
+    Row {
+        programs: Names("apk brew snap flatpak dnf yum zypper"),
+        flags: Names("-q -y --list --installed --version --help"),
+        operands: Operands::OfSubcommand,
+        queries: Names("list info show search"),
         ..NOTHING
     },
     Row {
         programs: Names("python pypy"),
         flags: Names("-u -B -I -s -E -q -O -OO -b -V --version"),
-        hands_over: &[(Names(""), 1)],
-        ..NOTHING
+        ..INTERPRETER
     },
     Row {
         programs: Names("node"),
         flags: Names(
-            "-v --version --no-warnings --trace-warnings --enable-source-maps --no-deprecation --watch",
+            "-v --version --no-warnings --trace-warnings --enable-source-maps --no-deprecation --watch \
+             --test-only --experimental-test-coverage --test-reporter=spec --test-reporter=tap --test-reporter=dot \
+             --test-reporter=junit",
         ),
-        hands_over: &[(Names(""), 1)],
-        ..NOTHING
+        valued: Names("--max-old-space-size --test-name-pattern --test-concurrency --test-timeout"),
+        ..INTERPRETER
     },
     Row { programs: Names("java kotlin"), hands_over: &[(Names(""), 1)], ..NOTHING },
     Row {
-        programs: Names("tox nox pre-commit"),
-        flags: Names("-a -v -q -l --all-files --verbose --quiet --list --version --help"),
-        valued: Names("-e -s --files --hook-stage"),
-        hands_over_after_dashes: true,
+        programs: Names("tox nox"),
+        flags: Names("-a -v -q -l --verbose --quiet --list --version --help"),
+        ..NOTHING
+    },
+    Row {
+        programs: Names("pre-commit"),
+        flags: Names(
+            "-a -v -q --all-files --show-diff-on-failure --verbose --quiet --version --help",
+        ),
+        valued: Names("--files --hook-stage"),
+        operands: Operands::OfSubcommand,
         ..NOTHING
     },
     Row {
         programs: Names("turbo nx lerna"),
         flags: Names("--parallel --all --dry-run --version --help"),
         valued: Names("--filter --scope --projects --concurrency"),
+        operands: Operands::OfSubcommand,
         ..NOTHING
     },
     Row {
         programs: Names("playwright cypress rspec"),
         flags: Names("--headed --headless --fail-fast --color --dry-run --list --version --help"),
-        valued: Names(
-            "-g -e -t --grep --project --workers --shard --browser --spec --example --seed --tag",
-        ),
+        valued: Names("-g -e -t --grep --project --workers --shard --spec --example --seed --tag"),
+        operands: Operands::Files,
         ..NOTHING
     },
     Row {
         programs: Names("bazel bazelisk"),
         flags: Names("-k --keep_going --version"),
         valued: Names("-c --test_output --test_filter --jobs --compilation_mode"),
+        operands: Operands::OfSubcommand,
         ..NOTHING
     },
     Row {
@@ -274,7 +401,35 @@ const ROWS: &[Row] = &[
     },
 ];
 
-/// What may be added to a call of a program. Nothing but operands if no row says so.
+/// Modules that Python runs with `-m`.
+const MODULES: &[Row] = &[
+    Row {
+        programs: Names("unittest"),
+        flags: Names("-v -q -f -b -c --verbose --quiet --failfast --buffer --catch --locals"),
+        valued: Names("-k"),
+        with_operand: Names("-s -p"),
+        known: Names("discover"),
+        // Any name of a function would be called, such as `code.interact`.
+        known_beginnings: Names("tests test_"),
+        ..NOTHING
+    },
+    Row { programs: Names("http.server"), valued: Names("-b -d --bind --directory"), ..NOTHING },
+    Row {
+        programs: Names("venv json.tool py_compile compileall"),
+        flags: Names(
+            "-q --clear --upgrade --upgrade-deps --system-site-packages --without-pip --sort-keys",
+        ),
+        operands: Operands::Any,
+        ..NOTHING
+    },
+];
+
+/// What may be added to a call of a module.
+pub fn module_row(module: &str) -> Option<&'static Row> {
+    MODULES.iter().find(|row| row.programs.has(module))
+}
+
+/// What may be added to a call of a program. Nothing if no row says so, unless it is an interpreter.
 pub fn row(program: &str) -> &'static Row {
     let own = ROWS.iter().find(|row| row.programs.has(program));
     own.unwrap_or(match programs::is_interpreter(program) && !OTHER_INTERPRETERS.has(program) {

@@ -1,7 +1,7 @@
 //! Looks for a rule that allows a command.
 
 use super::{Judge, Ruling};
-use crate::additions;
+use crate::additions::{self, Arguments};
 use crate::call::span_of;
 use crate::denial::Why;
 use crate::paths::base_name;
@@ -14,7 +14,13 @@ impl Judge<'_> {
     pub(super) fn allowed(&mut self, name: &CommandName, words: &[Word]) -> Ruling {
         let allow = &self.policy.allow;
         let mut added = None;
-        for (at, rule) in allow.iter().enumerate().filter(|(_, rule)| rule.allows(name, words)) {
+        let program = name.known().map(base_name).filter(|name| additions::matter_to(name));
+        let other = program.and_then(|program| additions::options_last(program, words));
+        let spellings: Vec<_> = [Some(words), other.as_deref()].into_iter().flatten().collect();
+        for (at, rule) in allow.iter().enumerate() {
+            let Some(words) = spellings.iter().find(|words| rule.allows(name, words)) else {
+                continue;
+            };
             if let Some(word) = addition(rule, name, words) {
                 let rule = rule.to_string();
                 added.get_or_insert_with(|| self.deny(word.span.clone(), Why::Added { rule }));
@@ -48,5 +54,6 @@ impl Judge<'_> {
 fn addition<'a>(rule: &Rule, name: &CommandName, words: &'a [Word]) -> Option<&'a Word> {
     let program = name.known().map(base_name).filter(|name| additions::matter_to(name))?;
     let named = rule.whole_program().is_none().then(|| rule.named(name, words)).flatten()?;
-    additions::refused(program, &words[1..], &named)
+    let (words, named, open) = (&words[1..], &*named, rule.is_open());
+    additions::refused(program, Arguments { words, named, open })
 }

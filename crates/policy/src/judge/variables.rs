@@ -1,12 +1,13 @@
 //! Judges the variables that a request sets, by what programs do with them.
 
 use super::{Judge, Ruling};
+use crate::additions;
 use crate::denial::Why;
 use crate::identity;
 use crate::names::Names;
 use crate::rule::Rule;
 use crate::script::{Shell, Span, Word};
-use crate::variables::{Effect, Seen, effect, is_inert};
+use crate::variables::{Effect, Seen, effect, is_word};
 
 /// Commands that are harmless as the value of any variable: they show, compile, or do nothing.
 const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
@@ -34,12 +35,14 @@ impl Judge<'_> {
         values.try_for_each(|value| self.variable(name, Some(&value), span))
     }
 
-    /// Whether rules allow make only for certain targets.
-    fn limits_make(&self) -> bool {
-        let of_make =
-            |rule: &&Rule| rule.program().is_some_and(|it| identity::program(it) == "make");
-        let mut rules = self.policy.allow.iter().filter(of_make).peekable();
-        rules.peek().is_some() && rules.all(|rule| rule.whole_program().is_none())
+    /// Whether rules allow a program that runs what it is told, but only with certain arguments.
+    fn limits_runners(&self) -> bool {
+        let limits = |rule: &Rule| {
+            rule.has_many_programs() && !rule.is_everything()
+                || rule.program().is_some_and(additions::matter_to)
+                    && rule.whole_program().is_none()
+        };
+        self.policy.allow.iter().any(limits)
     }
 
     pub(super) fn variable_for(
@@ -62,9 +65,10 @@ impl Judge<'_> {
         if rules.iter().any(|rule| rule.allows_variable(name, known.as_deref())) {
             return Ok(());
         }
-        // Recipes insert it into their commands.
-        let is_text = |value: &str| is_inert(value) && !value.contains(['"', '\'', '\\']);
-        if seen == Seen::ByPrograms && self.limits_make() && !known.as_deref().is_some_and(is_text)
+        let is_text = |value: &str| is_word(name, value);
+        if seen == Seen::ByPrograms
+            && self.limits_runners()
+            && !known.as_deref().is_some_and(is_text)
         {
             return Err(self.deny(span.clone(), Why::Variable { name: name.to_owned() }));
         }

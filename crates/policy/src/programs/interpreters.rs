@@ -72,7 +72,9 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     let inline = words[..file.unwrap_or(words.len())].iter().position(is_inline);
     let stands_for_input =
         |word: &Word| actions.knowledge.target(word) != Target::File || word.is_pipe();
-    let reads = inline.is_none() && file.is_none_or(|at| stands_for_input(&words[at]));
+    // It looks for tests instead.
+    let tests = name == "node" && words.iter().any(|word| text(word) == "--test");
+    let reads = inline.is_none() && file.map_or(!tests, |at| stands_for_input(&words[at]));
     let dash = words.iter().any(|word| text(word) == "-");
     if reads || (dash && inline.is_none()) {
         return match &call.input {

@@ -1,7 +1,7 @@
 //! Other names of sub-commands: `npm i` is `npm install`.
 //!
 //! A deny rule matches all names of a sub-command, and those of sub-commands that do the same and more. An allow rule
-//! means only the name it has.
+//! means only the name it has, and for npm and cargo the others of the same sub-command.
 
 use std::borrow::Cow;
 
@@ -262,6 +262,13 @@ const KINDS: &[(Names, Names, &str)] = &[
 
 /// Programs that accept the beginning of a sub-command's name for the whole.
 const ABBREVIATING: Names = Names("npm hg gem bundle composer ip tc nmcli tmux");
+
+/// Whether two words are the same sub-command to an allow rule.
+pub fn is_same(program: &str, one: &str, other: &str) -> bool {
+    let is_version = |word: &str| Names("-v --version").has(word);
+    Names("npm cargo").has(program) && names(program, one).any(|name| name == other)
+        || Names("npm node").has(program) && is_version(one) && is_version(other)
+}
 
 /// Everything that a word may name as a sub-command, for a rule that has this one.
 pub fn all_names(program: &str, given: &str, wanted: &str) -> Vec<String> {
