@@ -283,7 +283,7 @@ pub struct InstallFlags {
     #[arg(long)]
     pub remove: bool,
 
-    /// Write even if the client is not installed or the name is taken
+    /// Write despite a missing client, taken name or failing server
     #[arg(long)]
     pub force: bool,
 

@@ -1,6 +1,7 @@
 //! `mcpz install`: adds mcpz to the configuration file of a client.
 //!
 //!     flags ─▶ Transport ─▶ Client ─▶ entry ─▶ Location ─▶ text ─▶ File
+//!                 └─▶ trial: does the server start?
 //!
 //! If a file cannot be edited safely, it stays as it is, and the user sees what to write into it. `--remove`
 //! restores a backup if that is certainly what was there before: adding the entry to it gives the present file.
@@ -14,6 +15,7 @@ mod json;
 mod list;
 mod toml;
 mod transport;
+mod trial;
 mod yaml;
 
 use std::error::Error;
@@ -21,17 +23,20 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use mcpz_runtime::PrivateFolder;
 use serde_json::Value;
 
 pub use json::OPTIONS as JSON_OPTIONS;
 
 use crate::args::InstallFlags;
 use crate::client::Client;
+use crate::environment;
 use document::Location;
 use edit::EditError;
 use entry::{action, is_ours, merge};
 use file::File;
 use transport::{Token, Transport};
+use trial::TrialError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
@@ -70,6 +75,8 @@ pub enum InstallError {
     Write { path: PathBuf, source: io::Error },
     #[error("{} changed while mcpz edited it; nothing was written, try again", path.display())]
     Changed { path: PathBuf },
+    #[error("the server does not start with these settings, so nothing was written: {0}")]
+    DoesNotStart(TrialError),
     #[error(
         "`{name}` in {} does not look like mcpz ({action}); choose another --name, or use --force",
         path.display()
@@ -107,10 +114,28 @@ pub fn run(flags: &InstallFlags) -> Result<ExitCode, Box<dyn Error>> {
     if project.is_none() && !flags.force {
         client.check_installed()?;
     }
+    if let Transport::Stdio { command, args } = &transport {
+        try_out(flags, command, args, project.as_deref())?;
+    }
     if add(flags, location, &path, entry, &transport)? {
         writeln!(io::stdout(), "{}", client.next_step(project.is_some()))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Starts the server once in the project or, as nobody knows where the client will start it, in an empty folder.
+fn try_out(
+    flags: &InstallFlags,
+    command: &str,
+    args: &[String],
+    project: Option<&Path>,
+) -> Result<(), Box<dyn Error>> {
+    if flags.force {
+        return Ok(());
+    }
+    let empty = PrivateFolder::create(&environment::temporary_folder())?;
+    let tried = trial::run(command, args, project.unwrap_or(empty.path()));
+    Ok(tried.map_err(InstallError::DoesNotStart)?)
 }
 
 fn project_folder(project: &Path) -> Result<PathBuf, InstallError> {

@@ -293,6 +293,29 @@ fn a_client_that_is_not_there_is_said_not_to_be() {
 }
 
 #[test]
+fn a_server_that_would_not_start_is_not_installed_and_says_why() {
+    let (home, file) = Home::with(case("claude-code"), None);
+    let at_home = home.path("").to_str().unwrap().to_owned();
+    let wrong: &[(&[&str], &str)] = &[
+        (&["-w", "/nonexistent"], "/nonexistent"),
+        (&["-w", &at_home, "--sandbox", "workspace"], "too broad"),
+        (&["--net", "example.org"], "--sandbox"),
+        (&["--tools", "shel"], "shel"),
+        (&["-s", "/nonexistent/sh"], "/nonexistent/sh"),
+        (&["--config", "/nonexistent.toml"], "/nonexistent.toml"),
+        (&["--allow", "/(/"], "regular expression"),
+    ];
+    for (flags, why) in wrong {
+        let (said, code) = home.install(&[&["claude-code"], *flags].concat());
+        assert_eq!(code, 1, "{flags:?}: {said}");
+        assert!(said.contains("does not start") && said.contains(why), "{flags:?}: {said}");
+        assert!(!file.exists(), "{flags:?}: {said}");
+    }
+    home.installed(&["claude-code", "--force", "-w", "/nonexistent"]);
+    assert!(file.exists());
+}
+
+#[test]
 fn a_folder_that_is_elsewhere_is_found_there() {
     let moved = [
         ("claude-code", "CLAUDE_CONFIG_DIR", ".claude.json"),

@@ -16,7 +16,6 @@ mod refusals;
 
 use std::ffi::OsString;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mcpz_agent::{Confinement, Limits, Link};
 use mcpz_output::{Output, Stream};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
-use mcpz_runtime::{random_name, spawn_blocking};
+use mcpz_runtime::{PrivateFolder, spawn_blocking};
 use mcpz_sandbox::{
     Bubblewrap, Cover, Layout, Mode, Network, Placeholders, SERVICE_VARIABLES, View,
 };
@@ -255,15 +254,16 @@ async fn start_in_namespaces(
 /// Starts an agent without namespaces: Landlock and seccomp alone confine its commands.
 async fn start_sealed(layout: &Layout, agent: &InnerAgent<'_>) -> Result<StartedAgent, Error> {
     let parent = agent.variables.get("TMPDIR").map_or(Path::new("/tmp"), Path::new);
-    let tmp = PrivateFolder::make(parent).map_err(Error::Resources)?;
-    let permissions = layout.permissions_without_mounts(&tmp.0).map_err(Error::SandboxLayout)?;
+    let tmp = PrivateFolder::create(parent).map_err(Error::Resources)?;
+    let permissions =
+        layout.permissions_without_mounts(tmp.path()).map_err(Error::SandboxLayout)?;
     let confinement = Confinement { permissions, proxied: false };
     let mut command = Command::new(agent.program);
     set_environment(&mut command, agent.variables);
     SERVICE_VARIABLES.iter().for_each(|name| {
         command.env_remove(name);
     });
-    command.arg("agent").env("TMPDIR", &tmp.0).current_dir(&layout.directory);
+    command.arg("agent").env("TMPDIR", tmp.path()).current_dir(&layout.directory);
     let (link, listener) = Link::start_confined(command, agent.limits, confinement).await?;
     Ok((link, listener, Some(tmp)))
 }
@@ -286,22 +286,4 @@ async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
 
 fn label(run: &str) -> &str {
     run.get(..LABEL_LENGTH).unwrap_or(run)
-}
-
-/// A folder that is deleted with its sandbox.
-struct PrivateFolder(PathBuf);
-
-impl PrivateFolder {
-    fn make(parent: &Path) -> io::Result<Self> {
-        use std::os::unix::fs::DirBuilderExt;
-        let path = parent.join(format!("mcpz-tmp-{}", random_name()?));
-        std::fs::DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for PrivateFolder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
