@@ -33,9 +33,9 @@ pub enum Command {
     },
     /// Add mcpz to a client's configuration file
     // Its help has no line left on the screen for these; the heading of the server's options says where they are.
-    #[command(mut_arg("log-format", |flag| flag.hide(true)))]
-    #[command(mut_arg("max-answer", |flag| flag.hide(true)))]
-    #[command(mut_arg("finish-time", |flag| flag.hide(true)))]
+    #[command(mut_arg("hide", |flag| flag.hide(true)))]
+    #[command(mut_arg("write", |flag| flag.hide(true)))]
+    #[command(mut_arg("unprotect", |flag| flag.hide(true)))]
     Install(InstallFlags),
     /// Call a tool once and print its answer
     #[command(

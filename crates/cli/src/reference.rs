@@ -79,9 +79,11 @@ fn check(path: &Path, page: &str) {
 /// A command and its subcommands, each with its flags. The flags of a server are listed once.
 fn commands(command: &clap::Command, page: &mut String) {
     let path = command.get_bin_name().unwrap_or("mcpz");
+    // The help of a command has no room for all flags, but this page has.
+    let is_flag = |flag: &&clap::Arg| !flag.is_hide_set() || flag.get_long().is_some();
     let flags: Vec<_> = command
         .get_arguments()
-        .filter(|flag| !flag.is_hide_set() && !matches!(flag.get_id().as_str(), "help" | "version"))
+        .filter(|flag| is_flag(flag) && !matches!(flag.get_id().as_str(), "help" | "version"))
         .collect();
     if !command.has_subcommands() {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();

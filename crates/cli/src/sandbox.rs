@@ -24,8 +24,8 @@ const TRIES: usize = 10;
 
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    #[error("--net needs a sandbox; add --sandbox workspace or --sandbox read-only")]
-    NetAlone,
+    #[error("{0} needs a sandbox; add --sandbox workspace or --sandbox read-only")]
+    Alone(&'static str),
     #[error("--net is invalid")]
     Net(#[from] RulesError),
     #[error(transparent)]
@@ -71,9 +71,9 @@ impl SandboxRequest {
     ) -> Result<Option<SandboxSettings>, SandboxError> {
         let net = self.net();
         let Some(mode) = self.mode() else {
-            return match self.settings.net() {
-                Net::Flag(_) => Err(SandboxError::NetAlone),
-                Net::One(_) | Net::List(_) => Ok(None),
+            return match self.flag_alone() {
+                Some(flag) => Err(SandboxError::Alone(flag)),
+                None => Ok(None),
             };
         };
         Rules::parse(&net)?;
@@ -103,6 +103,19 @@ impl SandboxRequest {
         Ok(Some(SandboxSettings { view, ring: support.bubblewrap, net }))
     }
 
+    /// A flag that was given and has no meaning without a sandbox.
+    fn flag_alone(&self) -> Option<&'static str> {
+        let settings = &self.settings;
+        [
+            ("--net", matches!(settings.net(), Net::Flag(_))),
+            ("--write", settings.write_dirs().by_flag),
+            ("--hide", settings.deny_read().by_flag),
+            ("--unprotect", settings.unprotected().by_flag),
+        ]
+        .into_iter()
+        .find_map(|(flag, given)| given.then_some(flag))
+    }
+
     /// What commands can change, if they are in a sandbox.
     pub fn mode(&self) -> Option<Mode> {
         match self.settings.mode() {
@@ -126,10 +139,11 @@ impl SandboxRequest {
         };
         let mut view = View::new(mode, engine.working_directory.clone());
         view.network = if net == "on" { Network::On } else { Network::Off };
-        view.write_dirs = expanded(self.settings.write_dirs());
-        view.deny_read = expanded(self.settings.deny_read());
+        view.write_dirs = expanded(self.settings.write_dirs().items);
+        view.deny_read = expanded(self.settings.deny_read().items);
         view.deny_read.extend(self.hidden.iter().cloned());
-        view.unprotected = self.settings.unprotected();
+        view.unprotected =
+            self.settings.unprotected().items.into_iter().map(PathBuf::from).collect();
         view.homes = homes(home);
         view.tmp_bytes = self.settings.tmp_size().0;
         view

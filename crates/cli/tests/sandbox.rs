@@ -9,13 +9,13 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::UnixListener;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use support::sandbox::{
     NOBODY, Place, fails, programs_without, refused, tool, visible_folder, warnings, works,
 };
-use support::{Server, audit, wait_until};
+use support::{MCPZ, Server, audit, wait_until};
 
 const WORKSPACE: [&str; 2] = ["--sandbox", "workspace"];
 
@@ -24,13 +24,22 @@ fn what_is_refused_is_explained_and_on_record() {
     let place = Place::new();
     place.write(".ssh/id_ed25519", "hunter2");
     place.write("work/.git/config", "[core]\n");
+    place.write(".npm/_cacache/x", "");
     let mut server = place.start_at_home(&WORKSPACE, "");
     let home = place.home();
+    let npm = format!("`--write {}` (`write_dirs`", home.join(".npm").display());
+    let elsewhere = format!("commands can write in {} and /tmp", home.join("work").display());
     for (command, path, setting) in [
-        ("touch ~/new", home.join("new"), "`write_dirs`"),
+        ("touch ~/new", home.join("new"), &*elsewhere),
+        ("touch ~/.npm/_cacache/new", home.join(".npm/_cacache/new"), &npm),
+        ("mkdir ~/.npm/_cacache/a", home.join(".npm/_cacache/a"), &npm),
         ("cat ~/.ssh/id_ed25519", home.join(".ssh/id_ed25519"), "`deny_read`"),
-        ("echo x >> .git/config", home.join("work/.git/config"), "`unprotected`"),
-        ("mkdir .vscode/x", home.join("work/.vscode/x"), "`unprotected`"),
+        (
+            "echo x >> .git/config",
+            home.join("work/.git/config"),
+            "`--unprotect .git` (`unprotected`",
+        ),
+        ("mkdir .vscode/x", home.join("work/.vscode/x"), "`--unprotect .vscode` (`unprotected`"),
     ] {
         let reply = fails(&mut server, command);
         let said = warnings(&reply);
@@ -40,13 +49,42 @@ fn what_is_refused_is_explained_and_on_record() {
     assert!(fine["warnings"].is_null(), "{fine}");
     let session = server.call(json!({"command": "cd ~; echo x > new", "session": "s"}));
     assert!(warnings(&session).contains(home.join("new").to_str().unwrap()), "{session}");
-    let job = server.call(json!({"command": "touch ~/new", "background": true}));
+    let job = server.call(json!({"command": "touch ~/.npm/new", "background": true}));
     let ended = json!({"job_id": job["job_id"], "wait_for": "exit"});
-    assert!(warnings(&tool(&mut server, "read_job", ended)).contains("`write_dirs`"));
+    assert!(warnings(&tool(&mut server, "read_job", ended)).contains(&npm));
+    let url = server.run("echo 'npm error EACCES https://registry.example/left-pad'; false");
+    assert!(url["warnings"].is_null(), "{url}");
     drop(server);
     let trail = fs::read_to_string(place.state().join("mcpz/audit.jsonl")).unwrap();
     let records = trail.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    assert_eq!(records.filter(|record| !record["refused"].is_null()).count(), 6, "{trail}");
+    assert_eq!(records.filter(|record| !record["refused"].is_null()).count(), 8, "{trail}");
+}
+
+#[test]
+fn flags_open_hide_and_unprotect_more() {
+    let place = Place::new();
+    place.write("notes/x", "");
+    place.write("private/x", "secret");
+    place.write("private2/x", "secret");
+    let [notes, private] =
+        ["notes", "private"].map(|name| place.home().join(name).display().to_string());
+    let flags =
+        ["--sandbox", "workspace", "--write", &notes, "--hide", &private, "--unprotect", ".vscode"];
+    // A flag adds to the file.
+    let mut server = place.start_at_home(&flags, "[sandbox]\ndeny_read = [\"~/private2\"]\n");
+    let done = server.run(
+        "echo y > ~/notes/x && mkdir .vscode && echo z > .vscode/settings.json && cat ~/notes/x",
+    );
+    assert_eq!(done["output"], "y\n", "{done}");
+    fails(&mut server, "cat ~/private/x");
+    fails(&mut server, "cat ~/private2/x");
+    for flag in ["--write", "--hide", "--unprotect", "--net"] {
+        let call = Command::new(MCPZ)
+            .args(["call", flag, "x", "execute_command", "command=true"])
+            .output();
+        let said = String::from_utf8(call.unwrap().stderr).unwrap();
+        assert!(said.contains(&format!("{flag} needs a sandbox")), "{said}");
+    }
 }
 
 /// Tries every system call that could set the bits of a mode, and prints those that did.

@@ -206,7 +206,7 @@ fn a_detached_job_is_still_confined_when_its_server_was_killed() {
         let wait = json!({"job_id": job["job_id"], "wait_for": "exit", "cursor": "bytes:0"});
         let told = tool(&mut server, "read_job", wait);
         assert_eq!((&told["state"], &told["exit_code"]), (&json!("exited"), &json!(7)), "{told}");
-        assert!(warnings(&told).contains("`write_dirs`"), "{told}");
+        assert!(warnings(&told).contains("outside the writable directories"), "{told}");
         assert!(!place.home().join("outside").exists() && place.work().join("inside").exists());
         drop(server);
         place.wait_until_tidy(&mark, &["go", "inside"]);

@@ -52,7 +52,7 @@ pub struct InnerAgent<'a> {
 pub struct Sandbox {
     link: Link,
     layout: Layout,
-    mode: Mode,
+    view: View,
     way_out: Option<WayOut>,
     /// Why it replaces an earlier one, until an outcome has said so.
     recreated: Mutex<Option<Broken>>,
@@ -101,11 +101,11 @@ impl Sandbox {
                 Err(error) => return Err(error),
                 Ok((link, way_out, tmp)) => {
                     let (_placeholders, _tmp) = (placeholders, tmp);
-                    let (mode, recreated) = (settings.view.mode, Mutex::default());
+                    let (view, recreated) = (settings.view.clone(), Mutex::default());
                     return Ok(Self {
                         link,
                         layout,
-                        mode,
+                        view,
                         way_out,
                         recreated,
                         _placeholders,
@@ -182,19 +182,34 @@ impl Sandbox {
             Some(Cover::Hidden) => {
                 format!("sandbox: {path_shown} is hidden because it may hold secrets (`deny_read`)")
             }
-            Some(Cover::Protected | Cover::Pinned) => format!(
-                "sandbox: {path_shown} is write-protected because it configures other programs; \
-                 `unprotected` in [sandbox] would allow it"
-            ),
-            None | Some(Cover::Shown) => match self.mode {
+            Some(Cover::Protected | Cover::Pinned) => {
+                let why = "is write-protected because it configures other programs";
+                match self.view.protected_name(path) {
+                    Some(name) => format!(
+                        "sandbox: {path_shown} {why}; `--unprotect {}` (`unprotected` in [sandbox]) would allow it",
+                        name
+                    ),
+                    None => format!("sandbox: {path_shown} {why}"),
+                }
+            }
+            None | Some(Cover::Shown) => match self.view.mode {
                 Mode::ReadOnly => format!(
                     "sandbox: {path_shown} is not writable in read-only mode; `--sandbox workspace` makes the working \
                      directory writable"
                 ),
-                Mode::Workspace => format!(
-                    "sandbox: {path_shown} is outside the writable directories; `write_dirs` in [sandbox] \
-                     would allow it"
-                ),
+                Mode::Workspace => {
+                    let outside = "is outside the writable directories";
+                    match self.view.folder_to_allow(path) {
+                        Some(folder) => format!(
+                            "sandbox: {path_shown} {outside}; `--write {}` (`write_dirs` in [sandbox]) would allow it",
+                            folder.display()
+                        ),
+                        None => format!(
+                            "sandbox: {path_shown} {outside}; commands can write in {} and /tmp",
+                            self.layout.directory.display()
+                        ),
+                    }
+                }
             },
             Some(Cover::Writable | Cover::Private) => return None,
         })

@@ -3,12 +3,25 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 
-use crate::known_paths::{SOCKET_FOLDERS, TEMPORARY};
+use crate::known_paths::{CONFIGURATION, EXISTING_CONFIGURATION, SOCKET_FOLDERS, TEMPORARY};
 
 /// Folders without real files. A sandbox has its own.
 const VIRTUAL_FILE_SYSTEMS: &[&str] = &["/dev", "/proc", "/sys"];
+
+/// Folders of a home that hold files of many programs.
+const SHARED_FOLDERS: &[&str] = &[
+    "",
+    ".cache",
+    ".config",
+    ".local",
+    ".local/share",
+    ".local/state",
+    ".local/lib",
+    ".local/bin",
+];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
@@ -56,6 +69,42 @@ impl View {
         }
     }
 
+    /// The folder that a person would make writable to allow writing a path: the largest one around it that is about
+    /// one thing, such as `~/.npm` or `~/.cache/pip`. `None` if there is none, or if that would not help.
+    pub fn folder_to_allow(&self, path: &Path) -> Option<PathBuf> {
+        let mut folders: Vec<_> = path.ancestors().skip(1).filter(|it| it.is_dir()).collect();
+        folders.reverse();
+        let holds_many = |folder: &Path| {
+            let below = self.homes.iter().find_map(|home| folder.strip_prefix(home).ok());
+            let many =
+                below.is_some_and(|below| SHARED_FOLDERS.iter().any(|it| below == Path::new(it)));
+            many || (below.is_none() && folder.components().count() < 3)
+        };
+        let is_writable = |folder: &Path| rustix::fs::access(folder, Access::WRITE_OK).is_ok();
+        let starts = |folder: &Path| {
+            let write_dirs = vec![folder.to_owned()];
+            Self { mode: Mode::Workspace, write_dirs, ..self.clone() }.survey().is_ok()
+        };
+        let folder =
+            folders.into_iter().find(|folder| !holds_many(folder) && !self.is_too_wide(folder))?;
+        (is_writable(folder) && starts(folder)).then(|| folder.to_owned())
+    }
+
+    /// The protected name in a writable folder that a path is, or is below.
+    pub fn protected_name(&self, path: &Path) -> Option<&'static str> {
+        let roots = self.roots().unwrap_or_default();
+        let below = roots.iter().filter_map(|root| path.strip_prefix(root).ok());
+        let names = || CONFIGURATION.iter().chain(EXISTING_CONFIGURATION);
+        below.flat_map(|below| names().find(|name| below.starts_with(name))).copied().next()
+    }
+
+    fn is_too_wide(&self, root: &Path) -> bool {
+        let homes = self.homes.iter().filter_map(|home| real(home).ok());
+        VIRTUAL_FILE_SYSTEMS.iter().any(|system| root.starts_with(system))
+            || root.parent().is_none()
+            || homes.chain(private()).any(|whole| whole.starts_with(root))
+    }
+
     /// The writable folders.
     pub(crate) fn roots(&self) -> Result<Vec<PathBuf>, ViewError> {
         if self.mode == Mode::ReadOnly {
@@ -63,14 +112,7 @@ impl View {
         }
         let roots = [&self.directory].into_iter().chain(&self.write_dirs);
         let roots = roots.map(real).collect::<Result<Vec<_>, _>>()?;
-        let mut whole: Vec<_> = self.homes.iter().filter_map(|home| real(home).ok()).collect();
-        whole.extend(private());
-        let wide = |root: &&PathBuf| {
-            VIRTUAL_FILE_SYSTEMS.iter().any(|system| root.starts_with(system))
-                || root.parent().is_none()
-                || whole.iter().any(|whole| whole.starts_with(root))
-        };
-        match roots.iter().find(wide) {
+        match roots.iter().find(|root| self.is_too_wide(root)) {
             Some(root) => Err(ViewError::TooWide(root.clone())),
             None => Ok(roots),
         }

@@ -21,6 +21,8 @@ pub struct Flag {
     pub scope: Scope,
     /// Another flag that must be given as well.
     pub requires: Option<&'static str>,
+    /// Whether only the manual shows it, because the screen has no line left.
+    pub hidden: bool,
 }
 
 /// A flag with what the type of its setting means to clap.
@@ -64,7 +66,8 @@ pub enum Scope {
 
 impl Flag {
     pub const fn new(name: &'static str, place: HelpPosition, help: &'static str) -> Self {
-        Self { name, place, help, short: None, value: None, scope: Scope::Shell, requires: None }
+        let (short, value, requires) = (None, None, None);
+        Self { name, place, help, short, value, scope: Scope::Shell, requires, hidden: false }
     }
 
     /// A flag that is for HTTP alone.
@@ -96,6 +99,7 @@ impl TypedFlag {
             .value_parser(parser())
             .value_name(flag.value)
             .action(action())
+            .hide(flag.hidden)
             .hide_possible_values(action().takes_values());
         let argument = flag.requires.into_iter().fold(argument, Arg::requires);
         // Without a heading, it goes where the command puts flags of this kind.

@@ -56,7 +56,7 @@ section! {
                 value: Some("SIZE"),
                 ..Flag::new(
                     "memory",
-                    Bounds(6),
+                    Bounds(9),
                     "Memory limit of a command, such as 2GB; 0 for none [default: 80 %]",
                 )
             };

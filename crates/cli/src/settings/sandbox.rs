@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::ValueParser;
+use clap::{ArgAction, ArgMatches};
 use mcpz_sandbox::{Mode, View};
 use serde::Deserialize;
 
@@ -38,17 +39,79 @@ section! {
                 )
             };
 
-        /// More paths to hide.
-        deny_read: Vec<PathBuf> = Vec::new();
+        /// More paths to hide, besides those of the flag.
+        deny_read: Added<PathBuf> = Added::from(Vec::new()),
+            flag: Flag {
+                value: Some("PATH"),
+                ..Flag::new("hide", Bounds(7), "Path that the sandbox hides; repeatable")
+            };
 
-        /// More folders that commands can write.
-        write_dirs: Vec<PathBuf> = Vec::new();
+        /// More folders that commands can write, besides those of the flag.
+        write_dirs: Added<PathBuf> = Added::from(Vec::new()),
+            flag: Flag {
+                value: Some("DIR"),
+                ..Flag::new("write", Bounds(6), "Folder that the sandbox lets commands write; repeatable")
+            };
 
-        /// Names in writable folders that stay writable although they configure other programs.
-        unprotected: Vec<PathBuf> = Vec::new();
+        /// Names in writable folders that stay writable although they configure other programs, besides those of the
+        /// flag.
+        unprotected: Added<String> = Added::from(Vec::new()),
+            flag: Flag {
+                value: Some("NAME"),
+                ..Flag::new(
+                    "unprotect",
+                    Bounds(8),
+                    "Protected name that commands may write, such as .vscode; repeatable",
+                )
+            };
 
         /// The size of each private folder, such as `/tmp`.
         tmp_size: Size = Size(View::new(Mode::Workspace, "/".into()).tmp_bytes);
+    }
+}
+
+/// A list to which a flag adds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "Vec<T>")]
+pub struct Added<T> {
+    pub items: Vec<T>,
+    /// Whether the flag was given.
+    pub by_flag: bool,
+}
+
+impl<T> From<Vec<T>> for Added<T> {
+    fn from(items: Vec<T>) -> Self {
+        Self { items, by_flag: false }
+    }
+}
+
+impl<T: FromFlag> FromFlag for Added<T> {
+    fn parser() -> ValueParser {
+        T::parser()
+    }
+
+    fn action() -> ArgAction {
+        ArgAction::Append
+    }
+
+    fn read(flags: &ArgMatches, name: &str) -> Option<Self> {
+        let items = flags.get_many::<T>(name)?.cloned().collect();
+        Some(Self { items, by_flag: true })
+    }
+}
+
+impl<T: Value> Value for Added<T> {
+    fn kind() -> String {
+        Vec::<T>::kind()
+    }
+
+    fn toml(&self) -> Option<String> {
+        self.items.toml()
+    }
+
+    fn with(mut self, other: Self) -> Self {
+        self.items.extend(other.items);
+        Self { by_flag: self.by_flag || other.by_flag, ..self }
     }
 }
 

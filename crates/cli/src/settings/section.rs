@@ -58,7 +58,7 @@ macro_rules! section {
 
             /// What this says or, where it says nothing, the other.
             pub fn or(self, other: Self) -> Self {
-                Self { $($key: self.$key.or(other.$key),)+ }
+                Self { $($key: super::value::combined(self.$key, other.$key),)+ }
             }
 
             pub fn section(table: Option<&'static str>) -> super::row::Section {

@@ -73,6 +73,7 @@ section! {
                 value: Some("SECONDS"),
                 // Other commands have no client that closes its input.
                 scope: Scope::Stdio,
+                hidden: true,
                 ..Flag::new(
                     "finish-time",
                     Running(8),
@@ -109,6 +110,7 @@ section! {
         log_format: Format = Format::default(),
             flag: Flag {
                 value: Some("FORMAT"),
+                hidden: true,
                 ..Flag::new("log-format", Options(4), "Format of log lines on stderr: text or json")
             };
 
@@ -128,6 +130,7 @@ section! {
             like: MaxAnswer::default().characters(),
             flag: Flag {
                 value: Some("CHARS"),
+                hidden: true,
                 ..Flag::new("max-answer", Running(6), "Longest answer of a tool, in characters of JSON")
             };
 

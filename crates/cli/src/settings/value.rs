@@ -24,6 +24,23 @@ pub trait Value {
     fn inner() -> Vec<Row> {
         Vec::new()
     }
+
+    /// What counts if another source says something too.
+    fn with(self, other: Self) -> Self
+    where
+        Self: Sized,
+    {
+        let _ = other;
+        self
+    }
+}
+
+/// What two sources say together.
+pub fn combined<T: Value>(first: Option<T>, second: Option<T>) -> Option<T> {
+    match (first, second) {
+        (Some(first), Some(second)) => Some(first.with(second)),
+        (first, second) => first.or(second),
+    }
 }
 
 impl<T: Value> Value for Option<T> {

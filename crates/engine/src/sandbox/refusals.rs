@@ -77,12 +77,20 @@ pub fn files(
 /// What may be a path in a line: words with a slash, or the last word before the final colon.
 fn paths(line: &str) -> Vec<&str> {
     let separators = |c: char| c.is_whitespace() || "'\"`‘’“”:;,()[]".contains(c);
-    let word = |word: &&str| !word.is_empty() && (word.contains('/') || word.starts_with('.'));
+    // `https://host/x` is split at its colon.
+    let word = |word: &&str| {
+        (word.contains('/') || word.starts_with('.')) && !word.starts_with("//") && *word != "."
+    };
     // The program names itself first: `/bin/sh: 1: cannot create /etc/x: …`
     let message = match line.split_once(": ") {
         Some((program, message)) if message.contains(": ") && !program.contains(' ') => message,
         _ => line,
     };
+    // `cannot copy 'a' to 'b'`: the first is only read.
+    let message = [" -> ", " to "]
+        .iter()
+        .find_map(|to| message.rsplit_once(to))
+        .map_or(message, |(_, to)| to);
     let named: Vec<_> = message.split(separators).filter(word).collect();
     if !named.is_empty() {
         return named;
@@ -128,6 +136,8 @@ mod tests {
             "Error: EROFS: read-only file system, open '/etc/x'",
             "PermissionError: [Errno 13] Permission denied: '/etc/x'",
             "cat: ../../etc/x: Permission denied",
+            "cp: cannot copy '/usr/share/x' to '/etc/x': Read-only file system",
+            "Error: EROFS: read-only file system, rename '/usr/x' -> '/etc/x'",
         ] {
             assert_eq!(refused_in(line), ["/etc/x"], "{line}");
         }
@@ -135,7 +145,13 @@ mod tests {
 
     #[test]
     fn a_path_the_sandbox_does_not_cover_is_not_a_refusal() {
-        for line in ["cat: /proj/x: Permission denied", "/etc/x is fine", "x: Permission denied"] {
+        for line in [
+            "cat: /proj/x: Permission denied",
+            "/etc/x is fine",
+            "x: Permission denied",
+            "npm error EACCES https://registry.example/left-pad",
+            "fatal: cannot copy '/usr/share/git/x' to '/proj/.git/x': Permission denied",
+        ] {
             assert!(refused_in(line).is_empty(), "{line}");
         }
     }
