@@ -290,7 +290,14 @@ impl Layout {
             }
         }
         for name in known_paths::EXISTING_CONFIGURATION.iter().filter(wanted) {
-            let path = root.join(name);
+            let path = match root.join(name) {
+                // Nothing can be mounted on the link itself, but commands may create such a name anyway.
+                link if link.is_symlink() => match link.canonicalize() {
+                    Ok(target) if target.starts_with(root) && target != root => target,
+                    _ => continue,
+                },
+                path => path,
+            };
             if kind(&path)? != Kind::Nothing {
                 self.pin(root, path.parent().unwrap_or(root))?;
                 self.protect_existing(path);

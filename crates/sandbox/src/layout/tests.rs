@@ -158,6 +158,21 @@ fn what_is_private_stays_so_wherever_commands_start() {
 }
 
 #[test]
+fn the_target_of_a_startup_file_that_is_a_link_is_protected_if_it_is_inside() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    std::fs::create_dir(root.join("dotfiles")).unwrap();
+    std::fs::write(root.join("dotfiles/zshrc"), "").unwrap();
+    symlink("dotfiles/zshrc", root.join(".zshrc")).unwrap();
+    symlink("/etc/profile", root.join(".profile")).unwrap();
+    symlink("nowhere", root.join(".bashrc")).unwrap();
+    let layout = View::new(Mode::Workspace, root.clone()).survey().unwrap();
+    assert_eq!(layout.cover_of(&root.join("dotfiles/zshrc")), Some(Cover::Protected));
+    assert_eq!(layout.cover_of(&root.join("dotfiles")), Some(Cover::Pinned));
+    assert_eq!(layout.cover_of(&root.join(".bashrc")), Some(Cover::Writable));
+}
+
+#[test]
 fn a_whole_home_cannot_be_written_nor_what_is_hidden_nor_a_link_protected() {
     let (_folder, home, view) = home();
     let wide = View { directory: home.clone(), ..view.clone() };
