@@ -35,6 +35,7 @@ use crate::process::Process;
 use crate::signals;
 use crate::socket::{self, Inbox};
 use crate::spawn_frame::SpawnFrame;
+use crate::tree;
 
 /// How long the agent may take to exit. It gives up long before, unless it is still ending runs.
 const EXIT_TIME: Duration = Duration::from_secs(60);
@@ -144,6 +145,12 @@ impl Link {
 
     pub fn is_closed(&self) -> bool {
         self.pool.is_closed()
+    }
+
+    /// A process in the namespaces of a confined agent: bubblewrap's child.
+    pub fn confined_process(&self) -> Option<i32> {
+        let bubblewrap = self.pool.agent.id().as_raw_nonzero().get();
+        tree::children(bubblewrap).first().copied()
     }
 
     /// Has a program started for an owner.

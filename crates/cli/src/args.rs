@@ -88,6 +88,9 @@ pub enum Command {
     /// Try to get out of a sandbox
     #[command(hide = true)]
     Trial { terms: String },
+    /// Keep the homes of a sandbox up to date
+    #[command(hide = true)]
+    Homes,
 }
 
 #[derive(Debug, Subcommand)]

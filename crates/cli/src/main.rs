@@ -102,5 +102,6 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { dir } => manual::pages(dir.as_deref()),
         Command::Trial { terms } => sandbox::run_trial(&terms),
+        Command::Homes => sandbox::serve_homes(),
     }
 }

@@ -203,3 +203,9 @@ pub fn run_trial(permissions: &str) -> Result<ExitCode, Box<dyn Error>> {
         false => Err(SandboxError::Holes(holes).into()),
     }
 }
+
+/// Keeps the homes of a sandbox up to date, for the server that started us.
+pub fn serve_homes() -> Result<ExitCode, Box<dyn Error>> {
+    mcpz_sandbox::serve_homes(std::io::stdin().lock(), std::io::stdout().lock())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -12,6 +12,7 @@
 //!
 //! Process ids inside differ from those outside. Answers contain the inner ones, which other commands can use.
 
+mod homes;
 mod refusals;
 
 use std::ffi::OsString;
@@ -32,6 +33,7 @@ use crate::error::Error;
 use crate::outcome::End;
 use crate::settings::SandboxSettings;
 use crate::variables::Variables;
+use homes::Homes;
 use refusals::Refusals;
 
 /// How often to try to make a sandbox while files below its mounts keep changing.
@@ -54,6 +56,8 @@ pub struct Sandbox {
     layout: Layout,
     view: View,
     way_out: Option<WayOut>,
+    /// Keeps the homes up to date, if it could be started.
+    homes: Option<Homes>,
     /// Why it replaces an earlier one, until an outcome has said so.
     recreated: Mutex<Option<Broken>>,
     _placeholders: Placeholders,
@@ -102,11 +106,16 @@ impl Sandbox {
                 Ok((link, way_out, tmp)) => {
                     let (_placeholders, _tmp) = (placeholders, tmp);
                     let (view, recreated) = (settings.view.clone(), Mutex::default());
+                    let homes = match settings.ring {
+                        Some(_) => Homes::start(agent.program, &link, &layout).await,
+                        None => None,
+                    };
                     return Ok(Self {
                         link,
                         layout,
                         view,
                         way_out,
+                        homes,
                         recreated,
                         _placeholders,
                         _tmp,
@@ -143,7 +152,18 @@ impl Sandbox {
     pub fn broken(&self) -> Option<Broken> {
         match self.link.is_closed() {
             true => Some(Broken::AgentEnded),
-            false => self.layout.change().map(|path| Broken::Changed(path.to_owned())),
+            false => {
+                let has_homes = self.homes.is_some();
+                self.layout.change(has_homes).map(|path| Broken::Changed(path.to_owned()))
+            }
+        }
+    }
+
+    /// Shows commands what is new outside. False if that is not possible any more.
+    pub async fn renew(&self) -> bool {
+        match &self.homes {
+            Some(homes) => homes.renew().await,
+            None => true,
         }
     }
 
@@ -179,7 +199,7 @@ impl Sandbox {
     fn explain(&self, path: &Path) -> Option<String> {
         let path_shown = path.display();
         Some(match self.layout.cover_of(path) {
-            Some(Cover::Hidden) => {
+            _ if self.layout.is_hidden(path) => {
                 format!("sandbox: {path_shown} is hidden because it may hold secrets (`deny_read`)")
             }
             Some(Cover::Protected | Cover::Pinned) => {
@@ -211,7 +231,7 @@ impl Sandbox {
                     }
                 }
             },
-            Some(Cover::Writable | Cover::Private) => return None,
+            Some(Cover::Writable | Cover::Private | Cover::Hidden) => return None,
         })
     }
 }

@@ -15,13 +15,14 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::closed::closed_around;
+use crate::homes::Home;
 use crate::placeholders::{Placeholders, is_placeholder};
 use crate::restrictions::Permissions;
 use crate::seccomp::Isolation;
@@ -74,6 +75,10 @@ pub struct Layout {
     found: Vec<(PathBuf, Option<Identity>)>,
     /// What was found at each path that may disappear, but must not be replaced.
     hidden: Vec<(PathBuf, Option<Identity>)>,
+    /// The same for secrets in homes that can be made of mounts.
+    hidden_in_homes: Vec<(PathBuf, Option<Identity>)>,
+    /// Homes that can be made of mounts.
+    pub homes: Vec<Home>,
     /// Git folders that must not be redirected to another one.
     git_folders: Vec<PathBuf>,
     /// Folders that must not become git folders.
@@ -107,6 +112,8 @@ impl Layout {
             absent: Vec::new(),
             found: Vec::new(),
             hidden: Vec::new(),
+            hidden_in_homes: Vec::new(),
+            homes: Vec::new(),
             git_folders: Vec::new(),
             plain_folders: Vec::new(),
         };
@@ -124,6 +131,7 @@ impl Layout {
         for root in &roots {
             layout.protect(root, &view.unprotected)?;
         }
+        layout.homes = view.homes.iter().filter_map(|home| layout.home(home, &roots)).collect();
         let secrets =
             view.homes.iter().flat_map(|home| known_paths::SECRETS.iter().map(|it| home.join(it)));
         let system = known_paths::SYSTEM_SECRETS.iter().map(PathBuf::from).chain(host_keys());
@@ -148,21 +156,23 @@ impl Layout {
     /// Linux removes a mount, in every namespace, when someone outside replaces or removes the file it is on, as `git
     /// config` and editors do when they save. A secret that is created later has no cover yet. A hidden file that
     /// disappears does not count: a new sandbox would cost commands their `/tmp` and their loopback network, and
-    /// sockets disappear all the time.
-    pub fn change(&self) -> Option<&Path> {
+    /// sockets disappear all the time. Nor do secrets in homes that are made of mounts.
+    pub fn change(&self, has_homes: bool) -> Option<&Path> {
         let kept = self.found.iter().find(|(path, found)| identity(path) != *found);
         let shown = |now: Option<Identity>, found: Option<Identity>| match (now, found) {
             // A hidden file that is gone is harmless, as long as a replacement can be recognised.
             (None, Some(found)) => found.created.is_none(),
             (now, found) => now != found,
         };
-        let shown = self.hidden.iter().find(|(path, found)| shown(identity(path), *found));
+        let in_homes: &[_] = if has_homes { &[] } else { &self.hidden_in_homes };
+        let mut hidden = self.hidden.iter().chain(in_homes);
+        let shown = hidden.find(|(path, found)| shown(identity(path), *found));
         kept.or(shown).map(|(path, _)| path.as_path())
     }
 
     /// Whether anything has changed, which may be why a sandbox could not be created.
     pub fn is_outdated(&self) -> bool {
-        let mut all = self.found.iter().chain(&self.hidden);
+        let mut all = self.found.iter().chain(&self.hidden).chain(&self.hidden_in_homes);
         all.any(|(path, found)| identity(path) != *found)
     }
 
@@ -171,7 +181,7 @@ impl Layout {
     /// a new survey could find others that are about to disappear.
     pub fn uncover_gone(&mut self) -> bool {
         let mut uncovered = false;
-        for (path, found) in &mut self.hidden {
+        for (path, found) in self.hidden.iter_mut().chain(&mut self.hidden_in_homes) {
             if found.is_some() && identity(path).is_none() {
                 *found = None;
                 uncovered |= self.covers.remove(path).is_some();
@@ -226,6 +236,15 @@ impl Layout {
         self.covers.iter().map(|(path, cover)| (path.as_path(), *cover))
     }
 
+    /// Whether a path is hidden, whether it existed when the sandbox was made or not.
+    pub fn is_hidden(&self, path: &Path) -> bool {
+        let in_home = |home: &Home| {
+            let below = path.strip_prefix(&home.path);
+            below.is_ok_and(|below| home.secrets.iter().any(|secret| below.starts_with(secret)))
+        };
+        self.cover_of(path) == Some(Cover::Hidden) || self.homes.iter().any(in_home)
+    }
+
     /// The cover of a path: its own, or that of the nearest folder around it.
     pub fn cover_of(&self, path: &Path) -> Option<Cover> {
         path.ancestors().find_map(|around| self.covers.get(around)).copied()
@@ -249,7 +268,49 @@ impl Layout {
         }
     }
 
+    /// A home that can be made of mounts, without any secrets yet.
+    fn home(&self, home: &Path, roots: &[PathBuf]) -> Option<Home> {
+        let path = real(home).ok().filter(|path| path.ancestors().count() > 2)?;
+        // What is covered as a whole, or cannot be entered, needs no mounts.
+        if closed_around(&path.join("x")).is_some() || self.cover_of(&path).is_some() {
+            return None;
+        }
+        let inside = roots.iter().chain([&self.directory]);
+        let whole = inside.filter_map(|root| root.strip_prefix(&path).ok().map(Path::to_owned));
+        let whole: BTreeSet<_> = whole.collect();
+        let is_whole = whole.contains(Path::new(""));
+        (!is_whole).then_some(Home { path, secrets: BTreeSet::new(), whole })
+    }
+
+    /// Whether a secret is left out of a home that is made of mounts.
+    fn leave_out(&mut self, name: &Path) -> bool {
+        let existing = name.ancestors().find(|path| path.symlink_metadata().is_ok());
+        // By way of a link, the secret could be reached by another name.
+        let leads_elsewhere =
+            existing.is_none_or(|it| it.canonicalize().ok().as_deref() != existing);
+        for home in &mut self.homes {
+            let Ok(below) = name.strip_prefix(&home.path) else { continue };
+            let is_kept = home.whole.iter().any(|whole| below.starts_with(whole));
+            if below.as_os_str().is_empty() || is_kept || leads_elsewhere {
+                continue;
+            }
+            home.secrets.insert(below.to_owned());
+            return true;
+        }
+        false
+    }
+
     fn hide(&mut self, name: PathBuf, roots: &[PathBuf]) -> Result<(), ViewError> {
+        let left_out = self.leave_out(&name);
+        let before = self.hidden.len();
+        self.hide_by_mount(name, roots)?;
+        if left_out {
+            self.hidden_in_homes.extend(self.hidden.drain(before..));
+        }
+        Ok(())
+    }
+
+    fn hide_by_mount(&mut self, name: PathBuf, roots: &[PathBuf]) -> Result<(), ViewError> {
         let path = name.canonicalize();
         if path.as_ref().ok() != Some(&name) {
             self.hidden.push((name.clone(), identity(&name)));

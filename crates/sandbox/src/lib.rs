@@ -13,16 +13,18 @@
 //! `crates/cli/tests/leaks` is a table of attempts to get out, all of which must fail.
 //!
 //!     View ─ survey ─▶ Layout ─┬─ Bubblewrap ──▶ bwrap ─▶ agent ─▶ keeper ─▶ command   mounts, namespaces
+//!                              ├─ Home ────────▶ helper: mounts what commands see of the homes
 //!                              └─ Permissions ─▶ Restrictions ─┴────────────────┘       Landlock, seccomp
 //!
 //! A [`Layout`] is valid for the moment it was made: `bwrap` mounts over files that exist, and if such a file is
 //! replaced outside, Linux removes the mount. [`Layout::change`] detects that, and then the sandbox must be created
-//! again.
+//! again. In homes files are replaced all the time, so they are built the other way round (`homes.rs`).
 
 #![expect(unsafe_code, reason = "restrictions are made of system calls")]
 
 mod bubblewrap;
 mod closed;
+mod homes;
 mod known_paths;
 mod layout;
 mod placeholders;
@@ -34,6 +36,7 @@ mod trial;
 mod view;
 
 pub use bubblewrap::{Bubblewrap, PreparedCommand, Version};
+pub use homes::{Home, HomesLook, HomesOrder, serve_homes};
 pub use known_paths::SERVICE_VARIABLES;
 pub use layout::{Cover, Layout};
 pub use placeholders::Placeholders;

@@ -6,15 +6,18 @@ use std::sync::{Arc, PoisonError, Weak};
 use super::Engine;
 use crate::error::Error;
 use crate::owner::Owner;
-use crate::sandbox::{InnerAgent, Sandbox};
+use crate::sandbox::{Broken, InnerAgent, Sandbox};
 
 impl Engine {
     /// The sandbox of an owner's commands: the current one if it is intact, or a new one.
     pub(super) async fn sandbox(&self, owner: &Owner) -> Result<Arc<Sandbox>, Error> {
         let mut own = owner.sandbox.lock().await;
-        let broken = own.as_ref().and_then(|sandbox| sandbox.broken());
+        let mut broken = own.as_ref().and_then(|sandbox| sandbox.broken());
         if let (Some(sandbox), None) = (own.as_ref(), &broken) {
-            return Ok(sandbox.clone());
+            if sandbox.renew().await {
+                return Ok(sandbox.clone());
+            }
+            broken = Some(Broken::AgentEnded);
         }
         let Some(settings) = &self.settings().sandbox else { return Err(Error::Closed) };
         let _making = self.shared.making_sandbox.read().await;

@@ -66,17 +66,17 @@ fn a_file_that_is_replaced_outside_makes_the_layout_out_of_date() {
     fs::write(&config, "").unwrap();
     let mut layout = view.survey().unwrap();
     let _placeholders = layout.create_placeholders().unwrap();
-    assert_eq!(layout.change(), None);
+    assert_eq!(layout.change(false), None);
     fs::write(&config, "[core]").unwrap();
-    assert_eq!(layout.change(), None);
+    assert_eq!(layout.change(false), None);
     fs::write(home.join("new"), "").unwrap();
     fs::rename(home.join("new"), &config).unwrap();
-    assert_eq!(layout.change(), Some(config.as_path()));
+    assert_eq!(layout.change(false), Some(config.as_path()));
     // File systems reuse inodes soon.
     for _ in 0..10 {
         fs::write(home.join("new"), "").unwrap();
         fs::rename(home.join("new"), &config).unwrap();
-        assert_eq!(layout.change(), Some(config.as_path()));
+        assert_eq!(layout.change(false), Some(config.as_path()));
     }
 }
 
@@ -88,10 +88,10 @@ fn a_secret_that_goes_is_missed_by_nobody_until_there_is_another() {
     let mut layout = View { deny_read: vec![keys.clone()], ..view }.survey().unwrap();
     let _placeholders = layout.create_placeholders().unwrap();
     fs::remove_dir(&keys).unwrap();
-    assert_eq!(layout.change(), None);
+    assert_eq!(layout.change(false), None);
     assert!(layout.is_outdated());
     fs::create_dir(&keys).unwrap();
-    assert_eq!(layout.change(), Some(keys.as_path()));
+    assert_eq!(layout.change(false), Some(keys.as_path()));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn what_goes_before_it_is_covered_needs_no_cover_until_it_is_back() {
     assert_eq!(cover(&layout, &keys), None);
     assert!(!layout.is_outdated());
     fs::create_dir(&keys).unwrap();
-    assert_eq!(layout.change(), Some(keys.as_path()));
+    assert_eq!(layout.change(false), Some(keys.as_path()));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_secret_that_comes_into_being_makes_the_layout_out_of_date() {
     let mut layout = view.survey().unwrap();
     let _placeholders = layout.create_placeholders().unwrap();
     fs::create_dir(home.join(".aws")).unwrap();
-    assert_eq!(layout.change(), Some(home.join(".aws").as_path()));
+    assert_eq!(layout.change(false), Some(home.join(".aws").as_path()));
 }
 
 #[test]
@@ -161,8 +161,8 @@ fn what_is_private_stays_so_wherever_commands_start() {
 fn the_target_of_a_startup_file_that_is_a_link_is_protected_if_it_is_inside() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
-    std::fs::create_dir(root.join("dotfiles")).unwrap();
-    std::fs::write(root.join("dotfiles/zshrc"), "").unwrap();
+    fs::create_dir(root.join("dotfiles")).unwrap();
+    fs::write(root.join("dotfiles/zshrc"), "").unwrap();
     symlink("dotfiles/zshrc", root.join(".zshrc")).unwrap();
     symlink("/etc/profile", root.join(".profile")).unwrap();
     symlink("nowhere", root.join(".bashrc")).unwrap();

@@ -1,0 +1,286 @@
+//! The helper that mounts homes: a process with one thread, in the user and mount namespaces of a sandbox.
+//!
+//!     server ── Order ──▶ helper ── "ok" ─▶ server ── "renew" ──▶ helper ── "ok", "later" ─▶ …
+//!
+//! It ends when the server closes its input.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, Write};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, mkdirat, openat, readlinkat, statat, symlinkat,
+    unlinkat,
+};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
+    fsconfig_create, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
+};
+use rustix::process::DumpableBehavior;
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use serde::{Deserialize, Serialize};
+
+use super::Home;
+
+/// How old a new file must be to be mounted. Programs that replace a secret write a file with another name first, and
+/// rename it soon after.
+const LEAST_AGE: Duration = Duration::from_secs(1);
+
+/// Returns the user namespace that a namespace belongs to. Not in `libc`.
+const NS_GET_USERNS: libc::c_ulong = 0xb701;
+
+/// What the helper is told first.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// A process in the sandbox.
+    pub process: i32,
+    pub homes: Vec<Home>,
+}
+
+/// Serves the server until it closes its input. Must be called while there is one thread.
+pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let _ = rustix::thread::set_name(c"mcpz-homes");
+    let mut lines = input.lines();
+    let Some(order) = lines.next() else { return Ok(()) };
+    let order: Order = serde_json::from_str(&order?)?;
+    enter(order.process)?;
+    let mut homes = Vec::new();
+    for home in order.homes {
+        homes.push(MountedHome::create(home)?);
+    }
+    writeln!(output, "ok")?;
+    for line in lines {
+        line?;
+        let all = homes.iter_mut().map(MountedHome::renew).collect::<Vec<_>>();
+        let is_done = all.into_iter().all(|is_done| is_done);
+        writeln!(output, "{}", if is_done { "ok" } else { "later" })?;
+    }
+    Ok(())
+}
+
+/// Enters the mount namespace of a process, with all rights there.
+fn enter(process: i32) -> io::Result<()> {
+    let mounts = File::open(format!("/proc/{process}/ns/mnt"))?;
+    // SAFETY: the descriptor is open, and the call has no argument.
+    let owner = unsafe { libc::ioctl(mounts.as_raw_fd(), NS_GET_USERNS) };
+    if owner < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel has just created the descriptor for us, and nothing else owns it.
+    let owner = unsafe { OwnedFd::from_raw_fd(owner) };
+    move_into_link_name_space(owner.as_fd(), Some(LinkNameSpaceType::User))?;
+    move_into_link_name_space(mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+    Ok(())
+}
+
+/// A home that is made of mounts.
+struct MountedHome {
+    home: Home,
+    /// The real one, below ours.
+    real: OwnedFd,
+    /// Ours: what commands see, and the same for writing.
+    shown: OwnedFd,
+    writable: OwnedFd,
+    entries: BTreeMap<PathBuf, Entry>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    inode: u64,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Link,
+    /// A folder of ours.
+    Split,
+    Folder,
+    File,
+    /// Stands for a secret.
+    Closed,
+}
+
+impl MountedHome {
+    /// Replaces the home by one of ours.
+    fn create(home: Home) -> io::Result<Self> {
+        let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let real = openat(CWD, &home.path, folder, Mode::empty())?;
+        let system = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        fsconfig_set_string(&system, "size", "65536")?;
+        fsconfig_set_string(&system, "mode", "0755")?;
+        fsconfig_create(&system)?;
+        let careful = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+        let writable = fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, careful)?;
+        let shown = clone_tree(&writable, Path::new(""))?;
+        make_read_only(&shown)?;
+        move_mount(&shown, "", CWD, &home.path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        let shown = openat(CWD, &home.path, folder, Mode::empty())?;
+        let mut mounted = Self { home, real, shown, writable, entries: BTreeMap::new() };
+        mounted.renew_folder(Path::new(""), Duration::ZERO)?;
+        Ok(mounted)
+    }
+
+    /// Mounts what is new or replaced, and removes what is gone. False if something is too new.
+    fn renew(&mut self) -> bool {
+        self.renew_folder(Path::new(""), LEAST_AGE).unwrap_or(false)
+    }
+
+    fn renew_folder(&mut self, folder: &Path, least_age: Duration) -> io::Result<bool> {
+        let name = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(&self.real, name, flags, Mode::empty())?;
+        let (mut is_done, mut found) = (true, BTreeMap::new());
+        for entry in Dir::new(opened)? {
+            let entry = entry?;
+            let path = folder.join(OsStr::from_bytes(entry.file_name().to_bytes()));
+            if path.file_name().is_some() && path != folder {
+                found.insert(path, (entry.ino(), entry.file_type()));
+            }
+        }
+        let gone = |path: &&PathBuf| path.parent() == Some(folder) && !found.contains_key(*path);
+        for path in self.entries.keys().filter(gone).cloned().collect::<Vec<_>>() {
+            self.remove(&path);
+        }
+        for (path, (inode, kind)) in found {
+            // An entry that cannot be mounted is not visible, which is safe.
+            is_done &= self.renew_entry(&path, inode, kind, least_age).unwrap_or(true);
+        }
+        Ok(is_done)
+    }
+
+    fn renew_entry(
+        &mut self,
+        path: &Path,
+        inode: u64,
+        kind: FileType,
+        least_age: Duration,
+    ) -> io::Result<bool> {
+        let kind = match kind {
+            _ if self.home.secrets.contains(path) => Kind::Closed,
+            FileType::Symlink => Kind::Link,
+            FileType::Directory if self.home.is_split(path) => Kind::Split,
+            FileType::Directory => Kind::Folder,
+            // Whoever listens there is outside.
+            FileType::Socket => return Ok(true),
+            _ => Kind::File,
+        };
+        let (entry, before) = (Entry { inode, kind }, self.entries.get(path).copied());
+        match before {
+            Some(before) if before.kind == Kind::Closed && kind == Kind::Closed => return Ok(true),
+            Some(before) if before == entry && kind != Kind::Split => return Ok(true),
+            Some(before) if before.kind == kind && kind == Kind::Split => {}
+            Some(_) => self.remove(path),
+            None if kind != Kind::Closed && self.is_younger(path, least_age)? => return Ok(false),
+            None => {}
+        }
+        match kind {
+            Kind::Closed => self.close(path)?,
+            Kind::Link => symlinkat(readlinkat(&self.real, path, [])?, &self.writable, path)?,
+            Kind::Folder => {
+                mkdirat(&self.writable, path, Mode::from_raw_mode(0o755))?;
+                self.mount(path)?;
+            }
+            Kind::File => {
+                self.touch(path, 0o644)?;
+                self.mount(path)?;
+            }
+            Kind::Split => match mkdirat(&self.writable, path, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(error.into()),
+            },
+        }
+        self.entries.insert(path.to_owned(), entry);
+        match kind {
+            Kind::Split => self.renew_folder(path, least_age),
+            _ => Ok(true),
+        }
+    }
+
+    /// Whether the file was changed or renamed within this time.
+    fn is_younger(&self, path: &Path, age: Duration) -> io::Result<bool> {
+        if age.is_zero() {
+            return Ok(false);
+        }
+        let found = statat(&self.real, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        let seconds = found.st_ctime.try_into().unwrap_or_default();
+        let nanoseconds = found.st_ctime_nsec.try_into().unwrap_or_default();
+        let since = SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+        // A time in the future says nothing.
+        Ok(since.elapsed().is_ok_and(|elapsed| elapsed < age))
+    }
+
+    /// Puts something there that nobody can open.
+    fn close(&self, path: &Path) -> io::Result<()> {
+        let found = statat(&self.real, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => Ok(mkdirat(&self.writable, path, Mode::empty())?),
+            _ => self.touch(path, 0),
+        }
+    }
+
+    fn touch(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        openat(&self.writable, path, flags, Mode::from_raw_mode(mode))?;
+        Ok(())
+    }
+
+    fn mount(&self, path: &Path) -> io::Result<()> {
+        let tree = clone_tree(&self.real, path)?;
+        let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        Ok(move_mount(&tree, "", &self.shown, path, empty)?)
+    }
+
+    /// Removes an entry of ours, with everything below it.
+    fn remove(&mut self, path: &Path) {
+        let below = |other: &&PathBuf| other.starts_with(path);
+        // What is below a folder comes after it.
+        for path in self.entries.keys().filter(below).rev().cloned().collect::<Vec<_>>() {
+            let Some(entry) = self.entries.remove(&path) else { continue };
+            if matches!(entry.kind, Kind::Folder | Kind::File) {
+                let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+                let _ = unmount(self.home.path.join(&path), flags);
+            }
+            let removed = unlinkat(&self.writable, &path, AtFlags::empty());
+            if removed.is_err() {
+                let _ = unlinkat(&self.writable, &path, AtFlags::REMOVEDIR);
+            }
+        }
+    }
+}
+
+/// A mount like the one there, with all mounts below it, that is nowhere yet.
+fn clone_tree(folder: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_NO_AUTOMOUNT
+        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
+    Ok(open_tree(folder, path, flags)?)
+}
+
+/// Makes a mount read-only, but not its file system.
+fn make_read_only(mount: &OwnedFd) -> io::Result<()> {
+    // Set and cleared attributes, propagation, user namespace.
+    let attributes: [u64; 4] = [MountAttrFlags::MOUNT_ATTR_RDONLY.bits().into(), 0, 0, 0];
+    // SAFETY: the path is a string, and the attributes are a live structure of that size in the kernel's layout.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            libc::AT_EMPTY_PATH,
+            attributes.as_ptr(),
+            size_of_val(&attributes),
+        )
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
