@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use crate::identity;
 use crate::lock;
 use crate::names::Names;
+use crate::paths::base_name;
 use crate::programs;
 use crate::script::Word;
 use crate::subcommands;
@@ -151,6 +152,8 @@ struct Check<'a, 'b> {
     has_program: bool,
     /// Whether the rule names the text of the program.
     is_inline: bool,
+    /// Whether it runs tests, and all operands are files with some.
+    runs_tests: bool,
 }
 
 /// What an argument means for those after it.
@@ -169,7 +172,18 @@ impl<'a, 'b> Check<'a, 'b> {
     fn new(program: &'b str, row: &'static Row, given: Arguments<'a, 'b>) -> Self {
         let has_program = !programs::is_interpreter(program);
         let (first, operands, named_operands) = (String::new(), 0, 0);
-        Self { program, row, given, first, operands, named_operands, has_program, is_inline: false }
+        let (is_inline, runs_tests) = (false, false);
+        Self {
+            program,
+            row,
+            given,
+            first,
+            operands,
+            named_operands,
+            has_program,
+            is_inline,
+            runs_tests,
+        }
     }
 
     fn refused(&mut self) -> Option<&'a Word> {
@@ -199,7 +213,7 @@ impl<'a, 'b> Check<'a, 'b> {
             match next {
                 Next::Skip(more) => at += more,
                 Next::Refuse(word) => return Some(word),
-                Next::HandOver => return None,
+                Next::HandOver => return self.refused_by_next(at),
                 Next::Script => return Check::new("", &SCRIPT, self.given.after(at)).refused(),
                 Next::Module => return refused_by_module(self.given.after(at)),
             }
@@ -212,6 +226,15 @@ impl<'a, 'b> Check<'a, 'b> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
         let name = text.strip_prefix('+').filter(|_| subcommands::has_toolchains(self.program));
         name.is_some_and(|name| name.chars().all(is_plain))
+    }
+
+    /// The same for the program before this place, which gets the rest. If the rule names nothing of that, it allows
+    /// the program with any arguments.
+    fn refused_by_next(&self, at: usize) -> Option<&'a Word> {
+        let rest = self.given.after(at);
+        let program = at.checked_sub(1).and_then(|at| self.given.text(at))?;
+        let is_limited = rest.named.contains(&true) && matter_to(base_name(&program));
+        if is_limited { refused(base_name(&program), rest) } else { None }
     }
 
     fn after_dashes(&self) -> Next<'a> {
@@ -228,6 +251,7 @@ impl<'a, 'b> Check<'a, 'b> {
         let is_named = self.given.names(next - 1);
         let is_inline = is_named && programs::is_inline_option(self.program, text);
         self.is_inline |= is_inline;
+        self.runs_tests |= is_named && text == "--test";
         self.has_program |= is_inline || is_named && CHECKS.has(text);
         match self.row.option(text) {
             _ if is_inline && text == "-m" => Next::Module,
@@ -258,7 +282,7 @@ impl<'a, 'b> Check<'a, 'b> {
     fn operand(&mut self, word: &'a Word, text: Option<&str>, at: usize) -> Next<'a> {
         let is_named = self.given.names(at);
         if !is_named && !self.takes(word, text)
-            || self.row.takes_values && !text.is_some_and(is_inert)
+            || self.row.takes_values && !text.is_some_and(is_goal)
         {
             return Next::Refuse(word);
         }
@@ -269,7 +293,7 @@ impl<'a, 'b> Check<'a, 'b> {
         self.named_operands += usize::from(is_named);
         self.has_program = true;
         let ends = |list: &[(Names, usize)]| ends_after(list, &self.first, self.operands);
-        match ends(self.row.hands_over) {
+        match ends(self.row.hands_over) && !self.runs_tests {
             true => Next::HandOver,
             false if ends(self.row.scripts) => Next::Script,
             false => Next::Skip(0),
@@ -284,9 +308,14 @@ impl<'a, 'b> Check<'a, 'b> {
         }
         match row.operands {
             _ if self.given.open || self.is_inline => true,
+            _ if self.runs_tests => is_inside(word) && is_test(word),
             Operands::Any => true,
             Operands::Known => text.is_some_and(|text| row.knows(text)),
-            Operands::Files => is_inside(word),
+            Operands::Program => is_inside(word),
+            Operands::Tests => {
+                text.is_some_and(|text| row.knows(text)) || is_inside(word) && is_test(word)
+            }
+            Operands::TestNames => text.is_some_and(|text| row.knows(text) || is_test_name(text)),
             Operands::OfOptions => self.named_operands == 0,
             Operands::OfSubcommand if row.queries.has(&self.first) => true,
             Operands::OfSubcommand => {
@@ -296,6 +325,33 @@ impl<'a, 'b> Check<'a, 'b> {
             }
         }
     }
+}
+
+/// Whether an operand is a file with tests, or a folder of them.
+fn is_test(word: &Word) -> bool {
+    let text = word.text().map_or_else(|| word.prefix(), Cow::into_owned);
+    let names_test = text.contains("test") || text.contains("spec");
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./*[]:@".contains(c);
+    let is_path = text.contains('/') || text.rsplit_once('.').is_none_or(|(_, end)| end.len() < 4);
+    names_test && is_path && text.chars().all(is_plain)
+}
+
+/// Whether it names a test module, class or method in Python, and nothing that these import.
+fn is_test_name(text: &str) -> bool {
+    let is_test = |part: &str| {
+        part == "tests"
+            || part.starts_with("test_")
+            || part.starts_with("Test")
+            || ["Test", "Tests", "TestCase"].iter().any(|end| part.ends_with(end))
+    };
+    let path = text.trim_end_matches('/').trim_end_matches(".py").replace('/', ".");
+    let is_pattern = |c: char| c.is_alphanumeric() || "_.*".contains(c);
+    path.chars().all(is_pattern) && !path.contains("..") && path.split('.').all(is_test)
+}
+
+/// Whether it is one word in a command that it becomes part of.
+fn is_goal(text: &str) -> bool {
+    is_inert(text) && !text.contains(|c: char| c.is_whitespace() || "'\"\\*?[{~".contains(c))
 }
 
 /// Whether an operand of perl may be a command: `perl -ne print 'x|'` runs one, and reads what it prints.
@@ -345,7 +401,7 @@ impl Row {
             _ if self.flags.has(text) || is_counted || is_combined => Kind::Flag,
             None if self.valued.has(name) => Kind::Valued,
             None if self.with_operand.has(name) => Kind::Operand,
-            Some(_) if self.valued.has(name) => Kind::Flag,
+            Some(_) if self.valued.has(name) || self.glued.has(name) => Kind::Flag,
             _ => Kind::Unknown,
         }
     }
@@ -363,12 +419,9 @@ impl Row {
 
     /// Whether it is an operand that the table knows. A number is nothing to run.
     fn knows(&self, text: &str) -> bool {
-        let begins = |start: &str| text.starts_with(start);
         let is_switch = text.split_once('=').is_some_and(|(name, _)| self.values.has(name));
-        self.known.has(text)
-            || self.known_beginnings.iter().any(begins)
-            || is_number(text)
-            || is_switch
+        let is_address = |byte: u8| byte.is_ascii_digit() || byte == b'.';
+        self.known.has(text) || text.bytes().all(is_address) || is_switch
     }
 
     /// Whether an operand is not a setting, or a harmless one.
@@ -378,6 +431,8 @@ impl Row {
             return false;
         }
         let Some((name, value)) = text.split_once('=') else { return true };
+        // `NAME:=value`, `NAME += value`
+        let name = name.trim_end_matches([':', '+', '?', '!', ' ', '\t']);
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         match self.values.has(name) {
             true => value.is_empty() || Names("0 1 2 true false yes no on off").has(value),

@@ -72,6 +72,12 @@ impl WorkingDirectories {
         self.directories.as_ref().is_none_or(|directories| directories.len() > 1)
     }
 
+    /// Whether every command certainly runs in the directory where relative rules begin.
+    pub fn are_where_rules_begin(&self) -> bool {
+        let begin = |directory: &String| *directory == self.rules_begin;
+        self.directories.as_ref().is_some_and(|directories| directories.iter().all(begin))
+    }
+
     /// From here on, only the run will know the directory.
     pub fn forget(&mut self) {
         self.directories = None;

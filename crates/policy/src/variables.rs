@@ -8,7 +8,7 @@ mod table;
 use table::{
     BEGINNINGS, CARELESS_BEGINNINGS, COMMAND_ENDS, COMMANDS, DANGEROUS, EXPORTED_BEGINNINGS,
     EXPORTED_COMMAND_ENDS, EXPORTED_COMMANDS, FLAGS, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS,
-    JAVA_OPTIONS, MAKE_OPTIONS, NODE_OPTIONS, NPM, PERSONS, SOURCES,
+    JAVA_OPTIONS, MAKE_OPTIONS, NODE_OPTIONS, NPM, PERSONS, SOURCES, SWITCHES,
 };
 
 use crate::names::Names;
@@ -90,12 +90,16 @@ pub fn is_inert(text: &str) -> bool {
     !text.contains([';', '|', '&', '$', '`', '<', '>', '(', ')', '\n'])
 }
 
-/// Whether a value stays what it is, even in a command of a makefile or a script that inserts it without quotes.
-pub fn is_word(name: &str, value: &str) -> bool {
-    let is_plain = |text: &str| {
-        let is_plain = |c: char| c.is_alphanumeric() || "_./:,+%=-~?#@".contains(c);
-        text.chars().all(is_plain) && !text.starts_with(['@', '-', '~', '#'])
-    };
+/// Whether a value changes nothing that a makefile or a script of a project runs, even if it inserts the value into a
+/// command without quotes, reads a file of that name or installs something from there.
+pub fn is_settled(name: &str, value: &str) -> bool {
+    let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "_.,+@-".contains(c));
+    let is_locale =
+        |text: &str| Names("C POSIX").has(text) || text.contains(['.', '_']) && is_name(text);
+    let is_known = HARMLESS.has(name)
+        || SWITCHES.has(name)
+        || begins(HARMLESS_BEGINNINGS, name)
+        || ends(HARMLESS_ENDS, name);
     let mut words = value.split(' ');
     let is_unquoted = |value: &str| is_inert(value) && !value.contains(['"', '\'', '\\']);
     match name {
@@ -105,9 +109,23 @@ pub fn is_word(name: &str, value: &str) -> bool {
         _ if is_flags(name) => value.is_empty() || words.all(is_harmless_flag),
         _ if JAVA_OPTIONS.has(name) => value.is_empty() || words.all(is_java_option),
         "NODE_OPTIONS" | "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => true,
-        _ if begins(PERSONS, name) => words.all(is_plain),
-        _ => is_plain(value),
+        _ if begins(PERSONS, name) => words.all(is_name),
+        "LANG" | "LANGUAGE" => is_locale(value),
+        _ if name.starts_with("LC_") => is_locale(value),
+        "TZ" => is_name(&value.replace('/', "")) && !value.contains(".."),
+        "TERM" => Names("dumb linux vt100 xterm xterm-256color screen tmux").has(value),
+        "TMPDIR" | "TMP" | "TEMP" => is_in_temporary_folder(value),
+        "DATABASE_URL" | "REDIS_URL" => is_address(value),
+        _ => is_known && (value.is_empty() || is_switch(value)),
     }
+}
+
+fn is_in_temporary_folder(path: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-/.".contains(c);
+    let below = path.strip_prefix("/var").unwrap_or(path).strip_prefix("/tmp");
+    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+        && path.chars().all(is_plain)
+        && !path.contains("..")
 }
 
 /// Whether an option of a compiler neither runs, nor loads, nor reads anything.
@@ -202,10 +220,29 @@ fn checked(name: &str, value: Option<&str>) -> Option<bool> {
 
 /// What makes the compiler run or load something.
 const RUST_SIGNS: &[&str] =
-    &["linker", "link-arg", "-Z", "load", "sysroot", "@", "plugin", "llvm-args"];
+    &["linker", "link-arg", "-Z", "load", "sysroot", "@", "plugin", "llvm-args", "extern"];
 
 /// Whether a value is a number, a switch or a level, or an address on the network: nothing that can be run.
 fn is_plain(value: &str) -> bool {
+    is_switch(value) || is_address(value)
+}
+
+fn is_address(value: &str) -> bool {
+    const SCHEMES: Names = Names(
+        "amqp amqps grpc http https mariadb mongodb mongodb+srv mqtt mysql nats pg postgres postgresql redis rediss \
+         smtp ssh tcp udp ws wss x",
+    );
+    value.split_once("://").is_some_and(|(scheme, rest)| {
+        SCHEMES.has(scheme)
+            && rest.starts_with(|first: char| first.is_alphanumeric() || "[:".contains(first))
+            && is_inert(rest)
+            && !rest.contains(char::is_whitespace)
+            && !rest.contains("..")
+    })
+}
+
+/// Whether a value is a number, a switch or a level.
+fn is_switch(value: &str) -> bool {
     const WORDS: Names = Names(
         "true false yes no on off always never auto none all full debug info warn warning error \
          trace verbose quiet silent test testing development production staging local dev prod \
@@ -213,14 +250,7 @@ fn is_plain(value: &str) -> bool {
     );
     let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,:".contains(&byte))
         && (value.is_empty() || value.bytes().any(|byte| byte.is_ascii_digit()));
-    let is_address = value.split_once("://").is_some_and(|(scheme, rest)| {
-        !scheme.is_empty()
-            && scheme != "file"
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+')
-            && is_inert(rest)
-            && !rest.contains(char::is_whitespace)
-    });
-    is_number || is_address || WORDS.has(value)
+    is_number || WORDS.has(value)
 }
 
 #[cfg(test)]

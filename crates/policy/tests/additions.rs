@@ -195,7 +195,10 @@ fn other_build_tools_take_operands_and_known_options() {
 fn variables_for_such_programs_are_plain_words() {
     for rule in ["npm test", "npm run *", "just test", "/^make test$/", "make* test", "tox -e py"] {
         let policy = allow(&format!("{rule},export"));
-        all_allowed(&policy, &["CI=1 true", "export NODE_ENV=test", "LANG=C.UTF-8 true"]);
+        all_allowed(
+            &policy,
+            &["CI=1 true", "export NODE_ENV=test", "LANG=C.UTF-8 true", "TMPDIR=/tmp/x true"],
+        );
         all_denied(
             &policy,
             &[
@@ -204,6 +207,14 @@ fn variables_for_such_programs_are_plain_words() {
                 "API_URL='x;pwned' true",
                 "APP_ENV='. -exec pwned {} +' true",
                 "LANG=$(cat v) true",
+                "LANG=pwned true",
+                "CI=pwned true",
+                "TEST_ENV=pwned true",
+                "NODE_ENV=../../../dev/stdin true",
+                "TOX_CONFIG_FILE=x://../../dev/stdin true",
+                "JUST_JUSTFILE=3 true",
+                "https_proxy=http://evil true",
+                "MVNW_REPOURL=http://evil true",
                 "export LANG=';pwned;'",
             ],
         );
@@ -271,6 +282,32 @@ fn operands_are_those_of_the_sub_command_unless_the_rule_names_one() {
             "cargo +/tmp/x test",
             "mvn test deploy",
             "./gradlew test publish",
+            "mvn test -Dtest com.evil:evil-maven-plugin:1.0:run",
+            "pytest tests scripts/deploy.py",
+        ],
+    );
+    all_denied(
+        &allow(
+            "cmake --build build,mocha test,uv run pytest tests,make test-*,python3 scripts/*,cd",
+        ),
+        &[
+            "cmake --build build --target SHELL=/usr/local/bin/pwned",
+            "cmake --build build --target=-f/dev/stdin",
+            "mocha test -u ./deploy.js",
+            "uv run pytest tests --trace",
+            "make 'test-a.py --trace'",
+            "cd other && python3 scripts/x.py",
+        ],
+    );
+    all_allowed(
+        &allow("cmake --build build,uv run pytest tests,uv run ruff,make test-*,python3 scripts/*"),
+        &[
+            "cmake --build build --target all -j4",
+            "uv run pytest tests -q tests/unit",
+            "uv run ruff check --fix .",
+            "make test-unit",
+            "python3 scripts/x.py",
+            "python3 ./scripts/x.py",
         ],
     );
     all_denied(
@@ -291,7 +328,7 @@ fn a_script_of_the_project_takes_options_that_are_harmless_to_every_runner() {
         &[
             "npm test -- --watch=false --coverage src/a.test.js",
             "npm run dev -- --port 3000 --host",
-            "pnpm test -- -t name",
+            "pnpm test -- --testNamePattern=name",
             "pnpm test --watch",
             "yarn run build --mode production",
         ],
@@ -305,6 +342,14 @@ fn a_script_of_the_project_takes_options_that_are_harmless_to_every_runner() {
             "pnpm test --config evil.js",
             "pnpm test -- --require ./e.js",
             "yarn run build ../../evil.js",
+            "npm test -- -k SHELL=pwned",
+            "npm test 'SHELL:=pwned'",
+            "pnpm test SHELL+=pwned",
+            "pnpm test code.interact",
+            "pnpm test tests.test_a.unittest.case.sys.breakpointhook",
+            "pnpm test pwned",
+            "pnpm --cwd pwned test",
+            "yarn --production run build",
         ],
     );
 }
@@ -334,6 +379,10 @@ fn what_an_interpreter_reads_is_no_program() {
         &policy,
         &[
             "python3 -m unittest code.interact <<< x",
+            "python3 -m unittest tests.test_a.unittest.case.sys.breakpointhook <<< x",
+            "python3 -m unittest discover -s tests/../../tmp",
+            "node --test test/a.test.js /tmp/e.test.js",
+            "node --test scripts/deploy.js",
             "python3 -m doctest README.md /dev/stdin <<< x",
             "python3 -m http.server --cgi 8000",
             "python3 -m mytool x",

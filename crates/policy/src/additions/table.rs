@@ -24,8 +24,12 @@ pub enum Operands {
     OfSubcommand,
     /// All if the rule names only options: `rpm -q x`.
     OfOptions,
-    /// Files in the working directory or below.
-    Files,
+    /// Tests in the working directory or below.
+    Tests,
+    /// Names of tests in Python: any other name of a function would be called, such as `code.interact`.
+    TestNames,
+    /// Any file there, if it is the program that an interpreter runs.
+    Program,
     Any,
 }
 
@@ -45,13 +49,14 @@ pub struct Row {
     pub flags: Names,
     /// Options with a value, in the same word after `=`, or in the next. One that needs none is a flag as well.
     pub valued: Names,
+    /// Options with a value in the same word only.
+    pub glued: Names,
     /// Options with a value that is like an operand.
     pub with_operand: Names,
     /// Whether several flags may be one word: `-qy`.
     pub letters: bool,
     pub operands: Operands,
     pub known: Names,
-    pub known_beginnings: Names,
     /// Sub-commands with a sub-command of their own.
     pub groups: Names,
     /// Sub-commands whose operands are always harmless.
@@ -73,11 +78,11 @@ const NOTHING: Row = Row {
     programs: Names(""),
     flags: Names(""),
     valued: Names(""),
+    glued: Names(""),
     with_operand: Names(""),
     letters: false,
     operands: Operands::Known,
     known: Names(""),
-    known_beginnings: Names(""),
     groups: Names(""),
     queries: Names(""),
     closed: Names(""),
@@ -90,7 +95,7 @@ const NOTHING: Row = Row {
 
 /// The first operand is the program, and the rest its arguments.
 const INTERPRETER: Row =
-    Row { operands: Operands::Files, hands_over: &[(Names(""), 1)], ..NOTHING };
+    Row { operands: Operands::Program, hands_over: &[(Names(""), 1)], ..NOTHING };
 
 /// Interpreters that look for options everywhere, or whose first operand is a sub-command.
 const OTHER_INTERPRETERS: Names = Names("deno bun mongo mongosh rails gnuplot sbcl ecl erl maxima");
@@ -99,17 +104,20 @@ const OTHER_INTERPRETERS: Names = Names("deno bun mongo mongosh rails gnuplot sb
 /// them, and to node.
 pub const SCRIPT: Row = Row {
     flags: Names(
-        "-u -w -v -vv -q --ci --run --fix --watch --watchAll --watchAll=false --watch=false --coverage \
+        "-v -vv -q --ci --run --fix --watch --watchAll --watchAll=false --watch=false --coverage \
          --no-coverage --coverage=false --verbose --silent --quiet --bail --runInBand --updateSnapshot --update \
          --passWithNoTests --findRelatedTests --listTests --lf --no-cov --headed --host --noEmit --force \
-         --debug --color --no-color --all --production --prod --strict --nocapture --ignored --exact --check --write",
+         --debug --color --no-color --all --production --prod --strict --nocapture --ignored --exact --check \
+         --write --port --mode",
     ),
-    valued: Names(
-        "-t -g -k --testNamePattern --testPathPattern --testPathPatterns --grep --maxWorkers --shard --timeout \
+    // In the next word, another program may take the value for something to run.
+    glued: Names(
+        "--testNamePattern --testPathPattern --testPathPatterns --grep --maxWorkers --shard --timeout \
          --port --host --mode --project --workers --max-warnings --bail --retries --test-threads --skip --maxfail \
          --durations --log-level --logLevel",
     ),
-    operands: Operands::Files,
+    operands: Operands::Tests,
+    known: Names("production development staging test"),
     after_dashes: Dashes::Script,
     ..NOTHING
 };
@@ -140,20 +148,32 @@ const ROWS: &[Row] = &[
             "-w -C --workspace --prefix --loglevel --omit --include --depth --tag --audit-level --cache",
         ),
         operands: Operands::OfSubcommand,
-        queries: Names(
-            "view info show search ls list outdated explain why help exec x run run-script test t tst start stop",
-        ),
-        closed: Names("init create innit"),
+        queries: Names("view info show search ls list outdated explain why help exec x"),
+        closed: Names("init create innit run run-script test t tst start stop restart"),
         after_dashes: Dashes::Script,
         ..NOTHING
     },
     Row {
-        programs: Names("pnpm yarn"),
+        programs: Names("pnpm"),
         flags: Names(
-            "-s -r -D -w --silent --recursive --offline --prefer-offline --frozen-lockfile --immutable \
-             --ignore-scripts --if-present --production --prod --json --no-color --color --version --help",
+            "-s -r -D -w --silent --recursive --offline --prefer-offline --frozen-lockfile --ignore-scripts \
+             --if-present --prod --json --no-color --color --version --help",
         ),
-        valued: Names("-C -F --filter --loglevel --prefix --cwd --dir"),
+        valued: Names("-C -F --filter --loglevel --dir"),
+        operands: Operands::OfSubcommand,
+        queries: Names("view info list ls outdated why help"),
+        closed: Names("init create"),
+        hands_over: &[(Names("exec dlx"), 2)],
+        scripts: &[(Names("run run-script"), 2), (Names("test t start build lint"), 1)],
+        after_dashes: Dashes::Script,
+        ..NOTHING
+    },
+    Row {
+        programs: Names("yarn"),
+        flags: Names(
+            "-s --silent --offline --frozen-lockfile --immutable --ignore-scripts --json --version --help",
+        ),
+        valued: Names("--cwd"),
         operands: Operands::OfSubcommand,
         queries: Names("view info list ls outdated why help"),
         closed: Names("init create"),
@@ -229,17 +249,17 @@ const ROWS: &[Row] = &[
              --timeout --dist --cov-fail-under --log-cli-level --randomly-seed",
         ),
         letters: true,
-        operands: Operands::Files,
+        operands: Operands::Tests,
         ..NOTHING
     },
     Row {
         programs: Names("jest vitest mocha ava"),
         flags: Names(
-            "-i -u -b -w --runInBand --coverage --verbose --silent --bail --ci --watch --watchAll --no-coverage --run \
+            "-b -w --runInBand --coverage --verbose --silent --bail --ci --watch --watchAll --no-coverage --run \
              --passWithNoTests --updateSnapshot --listTests --no-color --color --version --help",
         ),
         valued: Names("-t -g --testNamePattern --maxWorkers --grep --timeout --shard"),
-        operands: Operands::Files,
+        operands: Operands::Tests,
         ..NOTHING
     },
     Row {
@@ -263,7 +283,8 @@ const ROWS: &[Row] = &[
              --update-snapshots --also-make --no-transfer-progress --fail-at-end --fail-fast -DskipTests \
              -DskipTests=true -Dmaven.test.skip=true -Dverbose --version --help",
         ),
-        valued: Names("-T -pl --threads --projects -Dtest"),
+        valued: Names("-T -pl --threads --projects"),
+        glued: Names("-Dtest"),
         known: Names("clean"),
         ..NOTHING
     },
@@ -287,9 +308,10 @@ const ROWS: &[Row] = &[
              --clean-first --version --help --progress --parallel -DCMAKE_BUILD_TYPE=Debug \
              -DCMAKE_BUILD_TYPE=Release -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
         ),
-        valued: Names(
-            "-j -R -E -G -L -LE --parallel --target --config --test-dir --timeout --repeat -t -B",
-        ),
+        valued: Names("-j -R -E -G -L -LE --parallel --config --test-dir --timeout --repeat -B"),
+        // A target may be an option or a setting of make.
+        with_operand: Names("-t --target"),
+        known: Names("all clean test check"),
         ..NOTHING
     },
     Row {
@@ -308,10 +330,8 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("dotnet"),
         flags: Names("--no-restore --no-build --nologo --version --help --list-tests"),
-        valued: Names(
-            "-c -v -f -r --configuration --verbosity --framework --runtime --filter --logger",
-        ),
-        operands: Operands::Files,
+        valued: Names("-c -v -f -r --configuration --verbosity --framework --runtime --filter"),
+        operands: Operands::Program,
         after_dashes: Dashes::HandOver,
         ..NOTHING
     },
@@ -380,8 +400,8 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("playwright cypress rspec"),
         flags: Names("--headed --headless --fail-fast --color --dry-run --list --version --help"),
-        valued: Names("-g -e -t --grep --project --workers --shard --spec --example --seed --tag"),
-        operands: Operands::Files,
+        valued: Names("-g -e -t --grep --workers --shard --example --seed --tag"),
+        operands: Operands::Tests,
         ..NOTHING
     },
     Row {
@@ -409,8 +429,7 @@ const MODULES: &[Row] = &[
         valued: Names("-k"),
         with_operand: Names("-s -p"),
         known: Names("discover"),
-        // Any name of a function would be called, such as `code.interact`.
-        known_beginnings: Names("tests test_"),
+        operands: Operands::TestNames,
         ..NOTHING
     },
     Row { programs: Names("http.server"), valued: Names("-b -d --bind --directory"), ..NOTHING },

@@ -6,6 +6,7 @@ use crate::call::span_of;
 use crate::denial::Why;
 use crate::paths::base_name;
 use crate::policy::Unresolved;
+use crate::programs;
 use crate::rule::{CommandName, Rule};
 use crate::script::Word;
 
@@ -21,7 +22,8 @@ impl Judge<'_> {
             let Some(words) = spellings.iter().find(|words| rule.allows(name, words)) else {
                 continue;
             };
-            if let Some(word) = addition(rule, name, words) {
+            let moved = || self.moved_program(rule, name, words);
+            if let Some(word) = addition(rule, name, words).or_else(moved) {
                 let rule = rule.to_string();
                 added.get_or_insert_with(|| self.deny(word.span.clone(), Why::Added { rule }));
                 continue;
@@ -47,6 +49,27 @@ impl Judge<'_> {
             None if self.policy.unresolved == Unresolved::Allow => Ok(()),
             None => Err(self.deny(span, Why::Unresolved { what: "its name" })),
         }
+    }
+}
+
+impl Judge<'_> {
+    /// The program of an interpreter that a rule names by a relative path, if it is another file than the rule means:
+    /// one that is not where the rules begin.
+    fn moved_program<'a>(
+        &self,
+        rule: &Rule,
+        name: &CommandName,
+        words: &'a [Word],
+    ) -> Option<&'a Word> {
+        let program = name.known().map(base_name)?;
+        if !programs::is_interpreter(program) || rule.whole_program().is_some() {
+            return None;
+        }
+        let is_operand = |word: &&Word| word.text().is_none_or(|text| !text.starts_with('-'));
+        let file = words[1..].iter().find(is_operand)?;
+        let is_relative =
+            file.text().is_some_and(|text| text.contains('/') && !text.starts_with('/'));
+        (is_relative && !self.knowledge.directories.are_where_rules_begin()).then_some(file)
     }
 }
 

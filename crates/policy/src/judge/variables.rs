@@ -7,7 +7,7 @@ use crate::identity;
 use crate::names::Names;
 use crate::rule::Rule;
 use crate::script::{Shell, Span, Word};
-use crate::variables::{Effect, Seen, effect, is_word};
+use crate::variables::{Effect, Seen, effect, is_settled};
 
 /// Commands that are harmless as the value of any variable: they show, compile, or do nothing.
 const KNOWN: Names = Names("cat true : less more gcc g++ cc c++ clang clang++ ld ar as");
@@ -65,7 +65,7 @@ impl Judge<'_> {
         if rules.iter().any(|rule| rule.allows_variable(name, known.as_deref())) {
             return Ok(());
         }
-        let is_text = |value: &str| is_word(name, value);
+        let is_text = |value: &str| is_settled(name, value);
         if seen == Seen::ByPrograms
             && self.limits_runners()
             && !known.as_deref().is_some_and(is_text)

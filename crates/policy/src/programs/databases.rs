@@ -105,7 +105,9 @@ fn statements(actions: &mut Actions<'_>, text: &str, word: &Word) {
 
 /// Whether SQL calls one of the functions, whatever stands between its name and the parenthesis.
 fn calls_function(sql: &str) -> bool {
-    let sql = without_comments(&sql.to_lowercase());
+    let sql = sql.to_lowercase();
+    // What looks like a comment may be in a string, so the whole text counts, too.
+    let sql = format!("{}\n{sql}", without_comments(&sql));
     FUNCTIONS.iter().any(|function| {
         sql.match_indices(function).any(|(at, _)| {
             let after = &sql[at + function.len()..];

@@ -32,6 +32,9 @@ const VALUED: Names = Names("-W -X -Q -r -I -E --require --import");
 const RUNNERS: Names =
     Names("sh bash dash zsh fish ksh source . sudo make npx docker ssh gdb vim vi emacs ed screen");
 
+/// Modules of Python that run what they read.
+const DEBUGGERS: Names = Names("pdb ipdb pudb code asyncio");
+
 fn interpreter(name: &str) -> Option<Names> {
     let name = identity::program(name);
     INTERPRETERS.iter().find(|(names, _)| names.has(name)).map(|(_, options)| *options)
@@ -59,7 +62,20 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
     if words.first().is_some_and(|first| Names("-V -v --version --help -h").has(&text(first))) {
         return;
     }
-    if let Some(module) = module(name, words) {
+    let module = module(name, words);
+    let debugs = |word: &Word| name == "perl" && text(word).starts_with("-d");
+    let debugger =
+        |module: &Vec<Word>| DEBUGGERS.has(&module.first().map(text).unwrap_or_default());
+    if (module.as_ref().is_some_and(debugger) || words.iter().any(debugs))
+        && !matches!(call.input, Input::Typed)
+    {
+        actions.unresolved(
+            call.span(),
+            "a debugger that reads commands from its input; run it in a terminal",
+        );
+        return;
+    }
+    if let Some(module) = module {
         actions.push(Action::Open(module));
         return;
     }

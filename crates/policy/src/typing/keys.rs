@@ -124,11 +124,16 @@ pub fn steps(typed: &TypedText<'_>) -> bool {
         "b break bt backtrace c cont continue d delete disable down enable f fin finish frame h help \
          l list n next ni nexti q quit s step si stepi u until up w where y yes no",
     );
+    // A second word may be a condition, which the debugger evaluates, or a command for each frame.
+    const WITH_NAME: Names = Names("b break h help l list until");
     let is_name = |c: char| c.is_ascii_alphanumeric() || "._:".contains(c);
-    let is_fine = |line: &str| {
-        let mut words = line.split_whitespace();
-        words.next().is_none_or(|name| COMMANDS.has(name))
-            && words.all(|word| word.chars().all(is_name))
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let is_fine = |line: &str| match *line.split_whitespace().collect::<Vec<_>>() {
+        [] => true,
+        [name] => COMMANDS.has(name),
+        [name, number] if is_number(number) => COMMANDS.has(name),
+        [name, word] => WITH_NAME.has(name) && word.chars().all(is_name),
+        _ => false,
     };
     is_plain(typed) && typed.whole.split(['\n', '\r']).all(is_fine)
 }

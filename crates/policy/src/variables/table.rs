@@ -60,6 +60,9 @@ pub const SOURCES: Names = Names(
      uv_index_url",
 );
 
+/// Variables by which makefiles and scripts are told what to show.
+pub const SWITCHES: Names = Names("COLOR DEBUG QUIET V VERBOSE");
+
 /// Options for programs in Java.
 pub const JAVA_OPTIONS: Names = Names("MAVEN_OPTS GRADLE_OPTS JAVA_OPTS SBT_OPTS");
 
