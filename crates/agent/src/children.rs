@@ -62,8 +62,8 @@ pub fn forget(child: i32) {
     REAPED.notify_one();
 }
 
-/// From now on, this process inherits what its agents and recorders leave behind, and ends it. All its other children
-/// must be started here. Must be called within a tokio runtime.
+/// From now on, this process inherits what its agents and recorders leave behind, and ends it. It also reaps children
+/// that were not started here, so nobody else can wait for them. Must be called within a tokio runtime.
 pub fn inherit_orphans() -> io::Result<()> {
     let mut changes = signal(SignalKind::child())?;
     lock().inherits = true;

@@ -59,7 +59,7 @@ pub struct Sandbox {
     /// Keeps the homes up to date, if it could be started.
     homes: Option<Homes>,
     /// Why it replaces an earlier one, until an outcome has said so.
-    recreated: Mutex<Option<Broken>>,
+    recreated: Mutex<Option<String>>,
     _placeholders: Placeholders,
     _tmp: Option<PrivateFolder>,
 }
@@ -138,9 +138,18 @@ impl Sandbox {
         Ok((link, way_out, tmp))
     }
 
-    /// Notes why it replaces an earlier one.
-    pub fn replacing(mut self, broken: Option<Broken>) -> Self {
-        self.recreated = Mutex::new(broken);
+    /// Notes why it replaces an earlier one, in which these jobs go on.
+    pub fn replacing(mut self, broken: Option<Broken>, jobs: &[String]) -> Self {
+        self.recreated = Mutex::new(broken.map(|why| {
+            let recreated = format!("sandbox recreated because {why}; /tmp is empty now");
+            match jobs {
+                [] => recreated,
+                jobs => format!(
+                    "{recreated}, and {} went on in the old one, where new commands cannot reach what they serve",
+                    jobs.join(", ")
+                ),
+            }
+        }));
         self
     }
 
@@ -190,8 +199,6 @@ impl Sandbox {
             )
         });
         let recreated = self.recreated.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let recreated =
-            recreated.map(|why| format!("sandbox recreated because {why}; /tmp is empty now"));
         network.chain(files).chain(intrusion).chain(recreated).collect()
     }
 

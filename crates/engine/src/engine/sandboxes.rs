@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use super::Engine;
 use crate::error::Error;
+use crate::jobs::{Job, JobState};
 use crate::owner::Owner;
 use crate::sandbox::{Broken, InnerAgent, Sandbox};
 
@@ -28,7 +29,10 @@ impl Engine {
         let program: PathBuf = self.settings().agent.canonicalize().map_err(Error::Resources)?;
         let (variables, limits) = (&self.environment().variables, self.settings().limits);
         let inner = InnerAgent { program: &program, variables, limits };
-        let made = Arc::new(Sandbox::make(settings, &inner).await?.replacing(broken));
+        let jobs = owner.jobs.list();
+        let is_inside = |job: &&Arc<Job>| job.state() == JobState::Running && !job.is_detached();
+        let left: Vec<_> = jobs.iter().filter(is_inside).map(|job| job.id().to_owned()).collect();
+        let made = Arc::new(Sandbox::make(settings, &inner).await?.replacing(broken, &left));
         let mut all = self.shared.sandboxes.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.strong_count() > 0);
         all.push(Arc::downgrade(&made));
