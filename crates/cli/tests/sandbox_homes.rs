@@ -140,6 +140,20 @@ fn a_command_that_looks_all_the_time_never_sees_a_secret() {
 }
 
 #[test]
+fn in_a_home_with_too_many_files_secrets_are_hidden_one_by_one() {
+    let place = place(Place::new());
+    for number in 0..20_001 {
+        fs::write(place.home().join(number.to_string()), "").unwrap();
+    }
+    let mut server = place.start_at_home(&FLAGS, "");
+    fails(&mut server, "cat ~/.claude.json ~/.ssh/id ~/.config/gh/hosts.yml");
+    assert_eq!(works(&mut server, "cat ~/.gitconfig; ls ~ | wc -l"), "plain20003\n");
+    replace(&place, ".claude.json", "secret");
+    let reply = fails(&mut server, "cat ~/.claude.json");
+    assert!(reply["warnings"].to_string().contains("sandbox recreated"), "{reply}");
+}
+
+#[test]
 fn a_helper_that_is_killed_costs_the_sandbox_and_nothing_else() {
     let place = place(Place::new());
     let mut server = place.start_at_home(&FLAGS, "");

@@ -32,6 +32,9 @@ use super::Home;
 /// rename it soon after.
 const LEAST_AGE: Duration = Duration::from_secs(1);
 
+/// How many entries are mounted at most. The kernel allows 100,000 mounts in a namespace.
+const MOST_ENTRIES: usize = 20_000;
+
 /// Returns the user namespace that a namespace belongs to. Not in `libc`.
 const NS_GET_USERNS: libc::c_ulong = 0xb701;
 
@@ -51,9 +54,16 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     let Some(order) = lines.next() else { return Ok(()) };
     let order: Order = serde_json::from_str(&order?)?;
     enter(order.process)?;
-    let mut homes = Vec::new();
+    let mut homes: Vec<MountedHome> = Vec::new();
     for home in order.homes {
-        homes.push(MountedHome::create(home)?);
+        match MountedHome::create(home) {
+            Ok(home) => homes.push(home),
+            // The sandbox is as it was before, or it would show less than it says.
+            Err(error) => {
+                homes.iter().for_each(MountedHome::undo);
+                return Err(error);
+            }
+        }
     }
     writeln!(output, "ok")?;
     for line in lines {
@@ -123,9 +133,23 @@ impl MountedHome {
         make_read_only(&shown)?;
         move_mount(&shown, "", CWD, &home.path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
         let shown = openat(CWD, &home.path, folder, Mode::empty())?;
-        let mut mounted = Self { home, real, shown, writable, entries: BTreeMap::new() };
-        mounted.renew_folder(Path::new(""), Duration::ZERO)?;
-        Ok(mounted)
+        let mut created = Self { home, real, shown, writable, entries: BTreeMap::new() };
+        let filled = created.renew_folder(Path::new(""), Duration::ZERO).and_then(|_| {
+            let fits = created.entries.len() < MOST_ENTRIES;
+            if fits { Ok(()) } else { Err(io::Error::other("a home has too many entries")) }
+        });
+        match filled {
+            Ok(()) => Ok(created),
+            Err(error) => {
+                created.undo();
+                Err(error)
+            }
+        }
+    }
+
+    /// Shows the real home again.
+    fn undo(&self) {
+        let _ = unmount(&self.home.path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
     }
 
     /// Mounts what is new or replaced, and removes what is gone. False if something is too new.
@@ -178,6 +202,7 @@ impl MountedHome {
             Some(before) if before == entry && kind != Kind::Split => return Ok(true),
             Some(before) if before.kind == kind && kind == Kind::Split => {}
             Some(_) => self.remove(path),
+            None if self.entries.len() >= MOST_ENTRIES => return Ok(true),
             None if kind != Kind::Closed && self.is_younger(path, least_age)? => return Ok(false),
             None => {}
         }
