@@ -122,6 +122,17 @@ pub const SCRIPT: Row = Row {
     ..NOTHING
 };
 
+/// Package managers that hand all after the name of a script to it.
+const SCRIPT_MANAGER: Row = Row {
+    operands: Operands::OfSubcommand,
+    queries: Names("view info list ls outdated why help"),
+    closed: Names("init create"),
+    hands_over: &[(Names("exec dlx"), 2)],
+    scripts: &[(Names("run run-script"), 2), (Names("test t start build lint"), 1)],
+    after_dashes: Dashes::Script,
+    ..NOTHING
+};
+
 const ROWS: &[Row] = &[
     Row {
         programs: Names("make gmake bmake"),
@@ -160,13 +171,7 @@ const ROWS: &[Row] = &[
              --if-present --prod --json --no-color --color --version --help",
         ),
         valued: Names("-C -F --filter --loglevel --dir"),
-        operands: Operands::OfSubcommand,
-        queries: Names("view info list ls outdated why help"),
-        closed: Names("init create"),
-        hands_over: &[(Names("exec dlx"), 2)],
-        scripts: &[(Names("run run-script"), 2), (Names("test t start build lint"), 1)],
-        after_dashes: Dashes::Script,
-        ..NOTHING
+        ..SCRIPT_MANAGER
     },
     Row {
         programs: Names("yarn"),
@@ -174,13 +179,7 @@ const ROWS: &[Row] = &[
             "-s --silent --offline --frozen-lockfile --immutable --ignore-scripts --json --version --help",
         ),
         valued: Names("--cwd"),
-        operands: Operands::OfSubcommand,
-        queries: Names("view info list ls outdated why help"),
-        closed: Names("init create"),
-        hands_over: &[(Names("exec dlx"), 2)],
-        scripts: &[(Names("run run-script"), 2), (Names("test t start build lint"), 1)],
-        after_dashes: Dashes::Script,
-        ..NOTHING
+        ..SCRIPT_MANAGER
     },
     Row {
         programs: Names("npx pnpx bunx uvx pipx"),
