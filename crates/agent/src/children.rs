@@ -83,8 +83,11 @@ pub fn inherit_orphans() -> io::Result<()> {
 }
 
 /// Wakes a child whenever it is stopped, and never completes. While it is stopped, it looks after nothing.
-pub async fn keep_awake(child: Pid) {
-    let Ok(mut changes) = signal(SignalKind::child()) else { return pending().await };
+pub async fn keep_awake(child: u32) {
+    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
+    let (Some(child), Ok(mut changes)) = (child, signal(SignalKind::child())) else {
+        return pending().await;
+    };
     loop {
         let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         if let Ok(Some(_)) = waitid(WaitId::Pid(child), stopped) {

@@ -94,7 +94,7 @@ mod usage;
 pub use agent::{AgentError, serve_stdin};
 pub use ancestry::{Ancestry, Identity, ProcessHandle, Supervisor};
 pub use cgroup::AgentCgroups;
-pub use children::{inherit_orphans, start as start_child, wait as wait_for_child};
+pub use children::{inherit_orphans, keep_awake, start as start_child, wait as wait_for_child};
 pub use descriptor::{is_all_read, path_of};
 pub use error::LinkError;
 pub use exec_lock::can_lock;

@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::io::fcntl_dupfd_cloexec;
-use rustix::process::{DumpableBehavior, Pid};
+use rustix::process::DumpableBehavior;
 use tokio::sync::oneshot;
 
 use crate::agent::{become_subreaper, close_all_but, run_keeper, set_name};
@@ -32,7 +32,7 @@ use crate::spawn_frame::SpawnFrame;
 
 /// A keeper that is a child of this process, ready for its one run.
 pub struct OwnKeeper {
-    pid: Pid,
+    pid: u32,
     socket: OwnedFd,
 }
 
@@ -88,10 +88,7 @@ impl OwnKeeper {
                 signals::block_all();
                 run_keeper(theirs, limits, cgroup, None, KeeperCount::new())
             }
-            pid => {
-                let pid = Pid::from_raw(pid).expect("a child's id is positive");
-                Ok((Self { pid, socket: ours }, cgroups))
-            }
+            pid => Ok((Self { pid: pid.unsigned_abs(), socket: ours }, cgroups)),
         }
     }
 

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use serde_json::json;
-use support::{Server, children, kill, open_folder, read, wait_until};
+use support::{Server, agents, children, kill, open_folder, read, wait_until};
 
 const SANDBOX: [&str; 2] = ["--sandbox", "workspace"];
 
@@ -119,7 +119,7 @@ fn calls_in_a_sandbox_whose_agent_is_killed_are_started_by_the_next_one_if_they_
     let mut server = Server::start(&SANDBOX);
     for round in 0..12 {
         assert_eq!(server.run("echo before")["output"], "before\n");
-        let agent = children(server.child.id())[0];
+        let agent = agents(&server)[0];
         let calls: Vec<_> =
             (0..60).map(|_| server.start_call(json!({"command": "echo ran"}))).collect();
         // Sooner or later while they are started.
@@ -181,7 +181,7 @@ fn a_run_that_is_lost_tells_how_long_it_took() {
         let mut server = Server::start(flags);
         server.run("true");
         let id = server.start_call(json!({"command": "sleep 1000"}));
-        let [agent] = children(server.child.id())[..] else { panic!("there is one agent") };
+        let [agent] = agents(&server)[..] else { panic!("there is one agent") };
         wait_until("it runs", || (survivors_below(agent) > 0).then_some(()));
         std::thread::sleep(std::time::Duration::from_millis(300));
         for pid in ours(&server, "mcpz-keeper") {

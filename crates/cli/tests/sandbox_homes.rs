@@ -140,6 +140,28 @@ fn a_command_that_looks_all_the_time_never_sees_a_secret() {
 }
 
 #[test]
+fn a_helper_that_is_stopped_is_woken_and_does_not_outlive_its_server() {
+    let place = place(Place::new());
+    let mut server = place.start_at_home(&FLAGS, "");
+    works(&mut server, "true");
+    for text in ["new", "newer"] {
+        kill("STOP", helper(&server));
+        replace(&place, ".gitconfig", text);
+        assert_eq!(works(&mut server, "cat ~/.gitconfig"), text);
+    }
+    let helper = helper(&server);
+    kill("STOP", helper);
+    server.signal("KILL");
+    server.wait();
+    wait_until("it has ended", || (name(helper) != "mcpz-homes").then_some(()));
+}
+
+fn helper(server: &Server) -> u32 {
+    let below = children(server.child.id());
+    below.into_iter().find(|pid| name(*pid) == "mcpz-homes").unwrap()
+}
+
+#[test]
 fn in_a_home_with_too_many_files_secrets_are_hidden_one_by_one() {
     let place = place(Place::new());
     for number in 0..20_001 {
@@ -158,8 +180,7 @@ fn a_helper_that_is_killed_costs_the_sandbox_and_nothing_else() {
     let place = place(Place::new());
     let mut server = place.start_at_home(&FLAGS, "");
     mark(&mut server);
-    let helper = children(server.child.id()).into_iter().find(|pid| name(*pid) == "mcpz-homes");
-    kill("KILL", helper.unwrap());
+    kill("KILL", helper(&server));
     replace(&place, ".gitconfig", "new");
     replace(&place, ".claude.json", "secret");
     let reply = server.run("cat ~/.gitconfig; ls /tmp");

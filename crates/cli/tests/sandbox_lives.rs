@@ -7,7 +7,7 @@ mod support;
 use serde_json::{Value, json};
 use support::http::{HttpServer, Request, call};
 use support::sandbox::{Place, fails, tool, warnings, works};
-use support::{Server, children, kill, mark, name, survivors, wait_until};
+use support::{Server, agents, children, kill, mark, name, survivors, wait_until};
 
 /// Processes that leave their parent, their group and their session, and do not mind being asked.
 const TREE: &str = "trap '' TERM; sleep 300 & setsid sleep 300 & (setsid sh -c 'sleep 300 & sleep 300' &); \
@@ -27,9 +27,7 @@ fn ring(server: &Server) -> [u32; 3] {
         [only] => only,
         ref all => panic!("there should be one: {all:?}"),
     };
-    let mut below = children(server.child.id());
-    below.retain(|pid| name(*pid) == "bwrap");
-    let outer = only(below);
+    let outer = only(agents(server));
     let first = only(children(outer));
     [outer, first, only(children(first))]
 }

@@ -292,9 +292,12 @@ impl Engine {
         let sandboxes = self.sandboxes();
         let links = shared.iter().chain(sandboxes.iter().map(|sandbox| sandbox.link()));
         // All at once: each takes as long as its commands take to end.
-        links.clone().for_each(Link::hang_up);
-        for link in links {
+        links.for_each(Link::hang_up);
+        if let Some(link) = &shared {
             link.close().await;
+        }
+        for sandbox in &sandboxes {
+            sandbox.close().await;
         }
         self.close_control();
         self.shared.audit.retry_pending();

@@ -168,6 +168,14 @@ impl Sandbox {
         }
     }
 
+    /// Ends everything in it, and waits until it is gone.
+    pub async fn close(&self) {
+        self.link.close().await;
+        if let Some(homes) = &self.homes {
+            homes.close().await;
+        }
+    }
+
     /// Shows commands what is new outside. False if that is not possible any more.
     pub async fn renew(&self) -> bool {
         match &self.homes {

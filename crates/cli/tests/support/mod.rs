@@ -411,6 +411,13 @@ pub fn survivors(mark: &str) -> Vec<String> {
         .collect()
 }
 
+/// The agents of a server, or what contains them.
+pub fn agents(server: &Server) -> Vec<u32> {
+    let mut below = children(server.child.id());
+    below.retain(|pid| ["mcpz-agent", "bwrap"].contains(&&*name(*pid)));
+    below
+}
+
 /// The name of a process, empty if it has ended.
 pub fn name(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()

@@ -2,21 +2,31 @@
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpz_agent::Link;
+use mcpz_agent::{Link, keep_awake};
 use mcpz_runtime::spawn_blocking;
 use mcpz_sandbox::{Home, HomesLook, HomesOrder, Layout};
+use tokio::task::AbortHandle;
 
 pub struct Homes {
     look: Mutex<HomesLook>,
     helper: Arc<Mutex<Helper>>,
+    /// Wakes the helper if somebody stops it.
+    awake: AbortHandle,
 }
 
-/// The helper's input and output. It ends with its input, and then this process reaps it like an orphan.
+impl Drop for Homes {
+    fn drop(&mut self) {
+        self.awake.abort();
+    }
+}
+
+/// The helper, which ends with its input. If nobody waits for that, this process reaps it like an orphan.
 struct Helper {
-    input: ChildStdin,
+    process: Child,
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
 }
 
@@ -33,15 +43,29 @@ impl Homes {
         // Before the helper looks, so that nothing is missed.
         let mut look = HomesLook::new(&homes);
         look.has_changed();
-        let (program, order) = (program.to_owned(), HomesOrder { process, homes });
-        let started = spawn_blocking(move || Helper::start(&program, &order)).await;
-        match started.map_err(io::Error::other).flatten() {
-            Ok(helper) => {
-                Some(Self { look: Mutex::new(look), helper: Arc::new(Mutex::new(helper)) })
+        match Self::start_helper(program, HomesOrder { process, homes }).await {
+            Ok((helper, awake)) => {
+                let helper = Arc::new(Mutex::new(helper));
+                Some(Self { look: Mutex::new(look), helper, awake })
             }
             Err(error) => {
                 tracing::info!("cannot make homes of mounts: {error}");
                 None
+            }
+        }
+    }
+
+    /// Starts the helper, which ends with this thread, and has it do its work.
+    async fn start_helper(program: &Path, order: HomesOrder) -> io::Result<(Helper, AbortHandle)> {
+        let mut helper = Helper::start(program)?;
+        let awake = tokio::spawn(keep_awake(helper.process.id())).abort_handle();
+        let order = serde_json::to_string(&order)? + "\n";
+        let asked = spawn_blocking(move || helper.ask(&order).map(|said| (helper, said))).await;
+        match asked.map_err(io::Error::other).flatten() {
+            Ok((helper, said)) if said == "ok" => Ok((helper, awake)),
+            answered => {
+                awake.abort();
+                Err(answered.map_or_else(|error| error, |(_, said)| io::Error::other(said)))
             }
         }
     }
@@ -67,6 +91,13 @@ impl Homes {
         }
     }
 
+    /// Ends the helper, and waits until it is gone. The sandbox stays as it is.
+    pub async fn close(&self) {
+        let helper = self.helper.clone();
+        let end = move || helper.lock().unwrap_or_else(PoisonError::into_inner).end();
+        let _ = spawn_blocking(end).await;
+    }
+
     fn look(&self) -> std::sync::MutexGuard<'_, HomesLook> {
         // No code panics while it holds the lock.
         self.look.lock().unwrap_or_else(PoisonError::into_inner)
@@ -74,25 +105,27 @@ impl Homes {
 }
 
 impl Helper {
-    fn start(program: &Path, order: &HomesOrder) -> io::Result<Self> {
+    /// Starts the process. Must be called on a thread that outlives it.
+    fn start(program: &Path) -> io::Result<Self> {
         let mut command = Command::new(program);
         command.arg("homes").env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn()?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+        let mut process = command.spawn()?;
+        let (Some(input), Some(output)) = (process.stdin.take(), process.stdout.take()) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
-        let mut helper = Self { input, output: BufReader::new(output) };
-        let order = serde_json::to_string(order)? + "\n";
-        match helper.ask(&order)?.as_str() {
-            "ok" => Ok(helper),
-            said => Err(io::Error::other(said.to_owned())),
-        }
+        Ok(Self { process, input: Some(input), output: BufReader::new(output) })
+    }
+
+    /// Ends it. Blocks until it is gone.
+    fn end(&mut self) {
+        self.input = None;
+        let _ = self.process.wait();
     }
 
     /// Sends a line and returns the line that answers it.
     fn ask(&mut self, line: &str) -> io::Result<String> {
-        self.input.write_all(line.as_bytes())?;
+        self.input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.write_all(line.as_bytes())?;
         let mut answer = String::new();
         match self.output.read_line(&mut answer)? {
             0 => Err(io::ErrorKind::UnexpectedEof.into()),

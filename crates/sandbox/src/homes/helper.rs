@@ -2,7 +2,7 @@
 //!
 //!     server ── Order ──▶ helper ── "ok" ─▶ server ── "renew" ──▶ helper ── "ok", "later" ─▶ …
 //!
-//! It ends when the server closes its input.
+//! It ends when the server closes its input, or with the thread that started it.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -22,7 +22,7 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
     fsconfig_create, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
 };
-use rustix::process::DumpableBehavior;
+use rustix::process::{DumpableBehavior, Signal, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,8 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     let Some(order) = lines.next() else { return Ok(()) };
     let order: Order = serde_json::from_str(&order?)?;
     enter(order.process)?;
+    // Even if it is stopped. Only now: the kernel forgets this when rights change.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
     let mut homes: Vec<MountedHome> = Vec::new();
     for home in order.homes {
         match MountedHome::create(home) {
