@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use support::disk::Disk;
-use support::{Gate, MCPZ, Server, audit, wait_until};
+use support::{Gate, MCPZ, Server, audit, is_living, wait_until};
 use tempfile::TempDir;
 
 const CONFIG: &str = "[limits]\nspill_per_run = \"100KB\"\n";
@@ -117,7 +117,8 @@ fn a_server_that_was_stopped_while_a_job_past_its_quota_ended_has_its_last_lines
     drop(gate);
     // It prints more than the socket between them holds, so the recorder waits a while and leaves.
     let recorder = format!("/proc/{}", card["recorder"]);
-    wait_until("its recorder is gone", || (!Path::new(&recorder).exists()).then_some(()));
+    // Nobody reaps it before its server goes on.
+    wait_until("its recorder is gone", || (!is_living(Path::new(&recorder))).then_some(()));
     server.signal("CONT");
     tool(&mut server, "read_job", json!({"job_id": job, "wait_for": "exit", "cursor": cursor}));
     let (text, _) = read_on(&mut server, &job, &cursor);

@@ -8,6 +8,7 @@
 //! something else are too many to list, so the harmless ones are listed (`additions/table.rs`). All others need a rule
 //! that names them.
 
+mod operands;
 mod table;
 
 use std::borrow::Cow;
@@ -19,7 +20,7 @@ use crate::paths::base_name;
 use crate::programs;
 use crate::script::Word;
 use crate::subcommands;
-use crate::variables::is_inert;
+use operands::{is_goal, is_inside, is_operand, is_test, is_test_name};
 use table::{Dashes, Kind, Operands, Row, SCRIPT, module_row, row};
 
 /// Options with which interpreters only print something about themselves.
@@ -128,15 +129,26 @@ fn refused_by_interpreter<'a>(program: &str, given: Arguments<'a, '_>) -> Option
 }
 
 /// The same for `python3 -m MODULE …`, whose arguments are the module's.
-fn refused_by_module<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
-    let module = given.words.first()?.text()?;
-    let rest = given.after(1);
-    match module_row(&module) {
-        _ if matter_to(&module) => refused(&module, rest),
-        Some(row) => Check::new(&module, row, rest).refused(),
-        None if given.open => None,
+fn refused_by_module<'a>(module: &str, rest: Arguments<'a, '_>) -> Option<&'a Word> {
+    match module_row(module) {
+        _ if matter_to(module) => refused(module, rest),
+        Some(row) => Check::new(module, row, rest).refused(),
+        None if rest.open => None,
         None => rest.first_unnamed(),
     }
+}
+
+/// What an option of an interpreter is, if it is letters in one word: `-Bm`, `-lne`.
+fn in_letters(program: &str, text: &str) -> Option<(char, String)> {
+    let (flags, wanted) = match program {
+        "python" | "pypy" => ("bBdEhiIOqRsStuvVx?P", "cm"),
+        "perl" => ("acdfhlnpsStTuUvwWX0123456789", "eE"),
+        _ => return None,
+    };
+    let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let at = letters.find(|letter| !flags.contains(letter))?;
+    let letter = letters[at..].chars().next().filter(|letter| wanted.contains(*letter))?;
+    Some((letter, letters[at + letter.len_utf8()..].to_owned()))
 }
 
 /// Looks at arguments one after the other.
@@ -165,7 +177,8 @@ enum Next<'a> {
     HandOver,
     /// The rest is for the program that a script of the project runs.
     Script,
-    Module,
+    /// The rest is for a module of Python, which is the next word if it has no name.
+    Module(String),
 }
 
 impl<'a, 'b> Check<'a, 'b> {
@@ -187,6 +200,9 @@ impl<'a, 'b> Check<'a, 'b> {
     }
 
     fn refused(&mut self) -> Option<&'a Word> {
+        if self.is_unclear() {
+            return self.given.first_unnamed();
+        }
         let (mut ended, mut at) = (false, 0);
         while let Some(word) = self.given.words.get(at) {
             at += 1;
@@ -215,10 +231,44 @@ impl<'a, 'b> Check<'a, 'b> {
                 Next::Refuse(word) => return Some(word),
                 Next::HandOver => return self.refused_by_next(at),
                 Next::Script => return Check::new("", &SCRIPT, self.given.after(at)).refused(),
-                Next::Module => return refused_by_module(self.given.after(at)),
+                Next::Module(name) if name.is_empty() => {
+                    let name = self.given.text(at)?;
+                    return refused_by_module(&name, self.given.after(at + 1));
+                }
+                Next::Module(name) => return refused_by_module(&name, self.given.after(at)),
             }
         }
         None
+    }
+
+    /// Whether the rule has an option that may take the next word or not, so that nobody knows what that word is.
+    fn is_unclear(&self) -> bool {
+        let is_option = |at: usize| {
+            self.given.names(at) && self.given.text(at).is_some_and(|text| text.starts_with('-'))
+        };
+        let is_unknown = |at: usize| {
+            self.given.text(at).is_some_and(|text| {
+                // What follows `-jar` is the program.
+                let is_known = CHECKS.has(&text)
+                    || self.row.risky.has(&text)
+                    || text.contains('=')
+                    || Names("-- -jar").has(&text);
+                !is_known && !self.is_program(&text) && self.row.option(&text) == Kind::Unknown
+            })
+        };
+        let has_value = |at: usize| self.given.names(at + 1) && !is_option(at + 1);
+        (0..self.given.words.len()).any(|at| is_option(at) && is_unknown(at) && has_value(at))
+    }
+
+    /// Whether the next word is a program, or a module.
+    fn is_program(&self, option: &str) -> bool {
+        let runs = self.row.hands_over.iter().any(|(subs, _)| subs.has("run"));
+        match in_letters(self.program, option) {
+            Some(_) => true,
+            None if Names("python pypy perl").has(self.program) => false,
+            None if runs => Names("-m --module").has(option),
+            None => programs::is_inline_option(self.program, option),
+        }
     }
 
     /// Whether it is the version of the program that is wanted: `cargo +nightly test`.
@@ -233,8 +283,16 @@ impl<'a, 'b> Check<'a, 'b> {
     fn refused_by_next(&self, at: usize) -> Option<&'a Word> {
         let rest = self.given.after(at);
         let program = at.checked_sub(1).and_then(|at| self.given.text(at))?;
-        let is_limited = rest.named.contains(&true) && matter_to(base_name(&program));
-        if is_limited { refused(base_name(&program), rest) } else { None }
+        let name = base_name(&program);
+        let bare = [".js", ".mjs", ".cjs", ".py"].iter().find_map(|end| name.strip_suffix(end));
+        let bare = bare.unwrap_or(name);
+        // What a script of the project does with its arguments is its own affair.
+        let is_script =
+            programs::is_interpreter(self.program) && !matter_to(bare) && bare != "setup";
+        match rest.named.contains(&true) && !is_script {
+            true => refused(bare, rest),
+            false => None,
+        }
     }
 
     fn after_dashes(&self) -> Next<'a> {
@@ -249,14 +307,22 @@ impl<'a, 'b> Check<'a, 'b> {
     fn option(&mut self, text: &str, next: usize) -> Next<'a> {
         let (word, value) = (&self.given.words[next - 1], self.given.words.get(next));
         let is_named = self.given.names(next - 1);
-        let is_inline = is_named && programs::is_inline_option(self.program, text);
+        let is_inline = is_named && self.is_program(text);
         self.is_inline |= is_inline;
         self.runs_tests |= is_named && text == "--test";
         self.has_program |= is_inline || is_named && CHECKS.has(text);
         match self.row.option(text) {
-            _ if is_inline && text == "-m" => Next::Module,
+            _ if is_inline && self.module(text).is_some() => {
+                Next::Module(self.module(text).unwrap_or_default())
+            }
             // What follows is a program, and options may come after it.
             _ if is_inline && self.given.names(next) => Next::Skip(1),
+            Kind::Valued if is_named => Next::Skip(1),
+            _ if is_named && self.row.risky.has(text) => Next::Skip(1),
+            Kind::Operand if is_named => {
+                self.named_operands += 1;
+                Next::Skip(1)
+            }
             _ if is_named => Next::Skip(0),
             Kind::Flag => Next::Skip(0),
             Kind::Operand
@@ -278,6 +344,15 @@ impl<'a, 'b> Check<'a, 'b> {
         }
     }
 
+    /// The module that an option names, or nothing if the next word does.
+    fn module(&self, option: &str) -> Option<String> {
+        match in_letters(self.program, option) {
+            Some(('m', name)) => Some(name),
+            Some(_) => None,
+            None => Names("-m --module").has(option).then(String::new),
+        }
+    }
+
     /// An operand at this place. The text is `None` if only the run will know it.
     fn operand(&mut self, word: &'a Word, text: Option<&str>, at: usize) -> Next<'a> {
         let is_named = self.given.names(at);
@@ -295,9 +370,14 @@ impl<'a, 'b> Check<'a, 'b> {
         let ends = |list: &[(Names, usize)]| ends_after(list, &self.first, self.operands);
         match ends(self.row.hands_over) && !self.runs_tests {
             true => Next::HandOver,
-            false if ends(self.row.scripts) => Next::Script,
+            false if ends(self.row.scripts) || self.names_script() => Next::Script,
             false => Next::Skip(0),
         }
+    }
+
+    /// Whether the first operand is not a sub-command but a script of the project.
+    fn names_script(&self) -> bool {
+        self.operands == 1 && !self.row.own.is_empty() && !self.row.own.has(&self.first)
     }
 
     /// Whether an operand that the rule does not name is harmless.
@@ -327,33 +407,6 @@ impl<'a, 'b> Check<'a, 'b> {
     }
 }
 
-/// Whether an operand is a file with tests, or a folder of them.
-fn is_test(word: &Word) -> bool {
-    let text = word.text().map_or_else(|| word.prefix(), Cow::into_owned);
-    let names_test = text.contains("test") || text.contains("spec");
-    let is_plain = |c: char| c.is_alphanumeric() || "_-./*[]:@".contains(c);
-    let is_path = text.contains('/') || text.rsplit_once('.').is_none_or(|(_, end)| end.len() < 4);
-    names_test && is_path && text.chars().all(is_plain)
-}
-
-/// Whether it names a test module, class or method in Python, and nothing that these import.
-fn is_test_name(text: &str) -> bool {
-    let is_test = |part: &str| {
-        part == "tests"
-            || part.starts_with("test_")
-            || part.starts_with("Test")
-            || ["Test", "Tests", "TestCase"].iter().any(|end| part.ends_with(end))
-    };
-    let path = text.trim_end_matches('/').trim_end_matches(".py").replace('/', ".");
-    let is_pattern = |c: char| c.is_alphanumeric() || "_.*".contains(c);
-    path.chars().all(is_pattern) && !path.contains("..") && path.split('.').all(is_test)
-}
-
-/// Whether it is one word in a command that it becomes part of.
-fn is_goal(text: &str) -> bool {
-    is_inert(text) && !text.contains(|c: char| c.is_whitespace() || "'\"\\*?[{~".contains(c))
-}
-
 /// Whether an operand of perl may be a command: `perl -ne print 'x|'` runs one, and reads what it prints.
 fn opened_command<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
     let is_inline = |at: usize| {
@@ -371,21 +424,6 @@ fn opened_command<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
     };
     let mut unnamed = (0..given.words.len()).filter(|at| !given.names(*at));
     unnamed.find_map(|at| given.words.get(at).filter(|word| opens(word)))
-}
-
-/// Whether an operand is the name of a file in the working directory or below, or of something that is no file.
-fn is_inside(word: &Word) -> bool {
-    let beginning = word.text().map_or_else(|| word.prefix(), Cow::into_owned);
-    let climbs = |text: &str| text.split('/').any(|part| part == "..");
-    beginning.starts_with(|first: char| first.is_alphanumeric() || "._".contains(first))
-        && !climbs(&beginning)
-}
-
-/// Whether a word certainly is not an option, nor becomes several of which one is.
-fn is_operand(word: &Word) -> bool {
-    // A pattern with a beginning of its own.
-    let begins = |text: &str| !text.starts_with(['-', '{', '*', '?', '[', '~', '+', '@', '!']);
-    word.is_operand() || word.text().is_some_and(|text| !text.is_empty() && begins(&text))
 }
 
 impl Row {
@@ -421,7 +459,9 @@ impl Row {
     fn knows(&self, text: &str) -> bool {
         let is_switch = text.split_once('=').is_some_and(|(name, _)| self.values.has(name));
         let is_address = |byte: u8| byte.is_ascii_digit() || byte == b'.';
-        self.known.has(text) || text.bytes().all(is_address) || is_switch
+        let is_number =
+            text.bytes().all(is_address) && text.starts_with(|c: char| c.is_ascii_digit());
+        self.known.has(text) || is_number || is_switch
     }
 
     /// Whether an operand is not a setting, or a harmless one.

@@ -357,6 +357,7 @@ fn allows_argument(pattern: &str, word: &str) -> bool {
     (glob(pattern, word) || here.is_some_and(|word| glob(pattern, word)))
         && (pattern == "*"
             || (climbs(pattern) == climbs(word)
+                && pattern.starts_with('/') >= word.starts_with('/')
                 && pattern.starts_with('-') == word.starts_with('-')))
 }
 

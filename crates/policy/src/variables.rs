@@ -101,15 +101,16 @@ pub fn is_settled(name: &str, value: &str) -> bool {
         || begins(HARMLESS_BEGINNINGS, name)
         || ends(HARMLESS_ENDS, name);
     let mut words = value.split(' ');
-    let is_unquoted = |value: &str| is_inert(value) && !value.contains(['"', '\'', '\\']);
+    let is_option = |word: &str| word.starts_with('-') && is_name(&word.replace('=', ""));
     match name {
         // Checked by rules of their own.
-        "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => is_unquoted(value),
-        _ if name.starts_with("CARGO_") && is_flags(name) => is_unquoted(value),
+        "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => value.is_empty() || words.all(is_option),
+        _ if name.starts_with("CARGO_") && is_flags(name) => is_name(value) || words.all(is_option),
         _ if is_flags(name) => value.is_empty() || words.all(is_harmless_flag),
         _ if JAVA_OPTIONS.has(name) => value.is_empty() || words.all(is_java_option),
-        "NODE_OPTIONS" | "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => true,
-        _ if begins(PERSONS, name) => words.all(is_name),
+        "NODE_OPTIONS" => value.is_empty() || words.all(is_option),
+        "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => true,
+        _ if begins(PERSONS, name) => is_name(value),
         "LANG" | "LANGUAGE" => is_locale(value),
         _ if name.starts_with("LC_") => is_locale(value),
         "TZ" => is_name(&value.replace('/', "")) && !value.contains(".."),
@@ -135,10 +136,16 @@ fn is_harmless_flag(flag: &str) -> bool {
     let loads =
         ["-fplugin", "-fuse", "-mllvm", "-fpass", "-fmodule", "-fprofile", "-fdump", "-fembed"];
     let begins = |starts: &[&str]| starts.iter().any(|start| flag.starts_with(start));
-    let known = ["-O", "-g", "-W", "-f", "-m", "-D", "-U", "-std=", "-C", "--cfg="];
+    let known = ["-O", "-g", "-W", "-f", "-m", "-std=", "-C", "--cfg="];
+    // A name in small letters could be that of a function.
+    let is_constant = flag.strip_prefix("-D").is_some_and(|name| {
+        let (name, value) = name.split_once('=').unwrap_or((name, "1"));
+        name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+            && value.bytes().all(|byte| byte.is_ascii_digit())
+    });
     let switch =
         Names("-s -pthread -pipe -static -shared -pedantic -ansi -w -v -race -count=1 -mod=vendor");
-    is_plain && !begins(&loads) && (switch.has(flag) || begins(&known))
+    is_plain && !begins(&loads) && (switch.has(flag) || is_constant || begins(&known))
 }
 
 fn is_java_option(option: &str) -> bool {
@@ -235,8 +242,7 @@ fn is_address(value: &str) -> bool {
     value.split_once("://").is_some_and(|(scheme, rest)| {
         SCHEMES.has(scheme)
             && rest.starts_with(|first: char| first.is_alphanumeric() || "[:".contains(first))
-            && is_inert(rest)
-            && !rest.contains(char::is_whitespace)
+            && rest.chars().all(|c| c.is_alphanumeric() || "_.:/@?=%+,[]-".contains(c))
             && !rest.contains("..")
     })
 }

@@ -24,7 +24,7 @@ fn make_runs_its_target_and_nothing_else() {
             "CFLAGS=-O2 make build",
             "CFLAGS='-O2 -g -Wall -DNDEBUG' make build",
             "make -k test",
-            "GIT_AUTHOR_NAME='A B' make build",
+            "GIT_AUTHOR_NAME=Ann make build",
         ],
     );
     all_denied(
@@ -330,7 +330,7 @@ fn a_script_of_the_project_takes_options_that_are_harmless_to_every_runner() {
             "npm run dev -- --port 3000 --host",
             "pnpm test -- --testNamePattern=name",
             "pnpm test --watch",
-            "yarn run build --mode production",
+            "yarn run build --mode=production",
         ],
     );
     all_denied(
@@ -395,6 +395,64 @@ fn what_an_interpreter_reads_is_no_program() {
             "perl -wc - <<< 'BEGIN { }'",
             "jshell scripts/x.jsh <<< x",
             "node --test /tmp/x.js",
+        ],
+    );
+}
+
+#[test]
+fn what_an_option_of_the_rule_takes_is_not_the_program() {
+    let policy = allow(
+        "python3 -W error -m unittest,python3 -Bm unittest,python3 -Wonce -m unittest,perl -I lib -ne print,\
+         uv run --extra dev pytest tests,uv run -m unittest tests.test_a,uv run pylint src,npm exec mocha test,\
+         yarn verify,node index.js,node node_modules/mocha/bin/mocha.js test,python3 setup.py build_ext,\
+         mocha test,pytest tests,cd,cat",
+    );
+    all_allowed(
+        &policy,
+        &[
+            "python3 -W error -m unittest tests.test_a",
+            "python3 -Bm unittest -v",
+            "uv run --extra dev pytest tests -q",
+            "uv run pylint src",
+            "yarn verify --watch",
+            "node index.js anything",
+            "mocha test test/a.test.js",
+            "pytest tests 'tests/test_a.py::TestA::test_one'",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "python3 -W error -m unittest code.interact",
+            "python3 -Bm unittest code.interact",
+            "python3 -Wonce -m unittest code.interact",
+            "perl -I lib -ne print -e ';system q(pwned)'",
+            "uv run --extra dev pytest tests --trace",
+            "uv run -m unittest tests.test_a code.interact",
+            "uv run pylint src --init-hook x",
+            "npm exec mocha test ./deploy.js",
+            "yarn verify pwned",
+            "cd other; node index.js",
+            "node node_modules/mocha/bin/mocha.js test ./deploy.js",
+            "python3 setup.py build_ext --swig=/usr/local/bin/pwned",
+            "mocha test \"test/${PWD:+../deploy.js}\"",
+            "pytest tests \"tests/$(cat x)\"",
+            "mocha test publish-latest.js",
+            "mocha test ..",
+            "mocha test --shard ./deploy.js",
+            "pytest tests --timeout integration",
+            "pytest tests docs/testing.rst",
+        ],
+    );
+    all_denied(
+        &allow("make test"),
+        &[
+            "make test -R",
+            "NODE_OPTIONS='--disable-warning=;pwned;' make test",
+            "GIT_AUTHOR_NAME='x pwned' make test",
+            "RUSTFLAGS='-Copt-level=3 pwned' make test",
+            "DATABASE_URL=\"postgres://h/x'\" make test",
+            "CFLAGS=-Dputs=system make test",
         ],
     );
 }

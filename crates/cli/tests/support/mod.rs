@@ -431,7 +431,7 @@ pub fn children(parent: u32) -> Vec<u32> {
         .collect()
 }
 
-fn is_living(process: &Path) -> bool {
+pub fn is_living(process: &Path) -> bool {
     fields(process).is_some_and(|(state, _)| state != 'Z' && state != 'X')
 }
 

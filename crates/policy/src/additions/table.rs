@@ -51,6 +51,8 @@ pub struct Row {
     pub valued: Names,
     /// Options with a value in the same word only.
     pub glued: Names,
+    /// Options with a value in the next word that only a rule may name.
+    pub risky: Names,
     /// Options with a value that is like an operand.
     pub with_operand: Names,
     /// Whether several flags may be one word: `-qy`.
@@ -71,6 +73,8 @@ pub struct Row {
     pub hands_over: &'static [(Names, usize)],
     /// The same for scripts of the project.
     pub scripts: &'static [(Names, usize)],
+    /// Sub-commands of its own, if every other one is a script of the project.
+    pub own: Names,
     pub after_dashes: Dashes,
 }
 
@@ -79,6 +83,7 @@ const NOTHING: Row = Row {
     flags: Names(""),
     valued: Names(""),
     glued: Names(""),
+    risky: Names(""),
     with_operand: Names(""),
     letters: false,
     operands: Operands::Known,
@@ -90,6 +95,7 @@ const NOTHING: Row = Row {
     values: Names(""),
     hands_over: &[],
     scripts: &[],
+    own: Names(""),
     after_dashes: Dashes::Operands,
 };
 
@@ -108,7 +114,7 @@ pub const SCRIPT: Row = Row {
          --no-coverage --coverage=false --verbose --silent --quiet --bail --runInBand --updateSnapshot --update \
          --passWithNoTests --findRelatedTests --listTests --lf --no-cov --headed --host --noEmit --force \
          --debug --color --no-color --all --production --prod --strict --nocapture --ignored --exact --check \
-         --write --port --mode",
+         --write --port",
     ),
     // In the next word, another program may take the value for something to run.
     glued: Names(
@@ -117,7 +123,6 @@ pub const SCRIPT: Row = Row {
          --durations --log-level --logLevel",
     ),
     operands: Operands::Tests,
-    known: Names("production development staging test"),
     after_dashes: Dashes::Script,
     ..NOTHING
 };
@@ -128,7 +133,13 @@ const SCRIPT_MANAGER: Row = Row {
     queries: Names("view info list ls outdated why help"),
     closed: Names("init create"),
     hands_over: &[(Names("exec dlx"), 2)],
-    scripts: &[(Names("run run-script"), 2), (Names("test t start build lint"), 1)],
+    scripts: &[(Names("run run-script"), 2)],
+    own: Names(
+        "add audit bin cache config create dedupe deploy dlx exec fetch global help i import info init install \
+         install-test it licenses link list ll login logout ls node outdated owner pack patch prune publish rebuild \
+         remove rm root run run-script set store team un uninstall unlink up update upgrade version view whoami why \
+         workspace workspaces",
+    ),
     after_dashes: Dashes::Script,
     ..NOTHING
 };
@@ -137,7 +148,7 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("make gmake bmake"),
         flags: Names(
-            "-s -k -n -B -i -w -r -R -j -l -O --silent --quiet --keep-going --dry-run --just-print --always-make \
+            "-s -k -n -B -i -w -r -j -l -O --silent --quiet --keep-going --dry-run --just-print --always-make \
              --ignore-errors --print-directory --no-print-directory --jobs --load-average --output-sync --trace \
              --version --help",
         ),
@@ -159,8 +170,8 @@ const ROWS: &[Row] = &[
             "-w -C --workspace --prefix --loglevel --omit --include --depth --tag --audit-level --cache",
         ),
         operands: Operands::OfSubcommand,
-        queries: Names("view info show search ls list outdated explain why help exec x"),
-        closed: Names("init create innit run run-script test t tst start stop restart"),
+        queries: Names("view info show search ls list outdated explain why help"),
+        closed: Names("init create innit exec x run run-script test t tst start stop restart"),
         after_dashes: Dashes::Script,
         ..NOTHING
     },
@@ -184,6 +195,7 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("npx pnpx bunx uvx pipx"),
         flags: Names("-y -q --yes --no --quiet --no-install"),
+        risky: Names("-p --package"),
         hands_over: &[(Names(""), 1)],
         ..NOTHING
     },
@@ -194,6 +206,7 @@ const ROWS: &[Row] = &[
              --outdated --no-root --upgrade --version --help",
         ),
         valued: Names("--extra --group --upgrade-package"),
+        risky: Names("-p --python --with --env-file --package --directory"),
         with_operand: Names("-r --requirement"),
         operands: Operands::OfSubcommand,
         groups: Names("pip tool python self cache env"),
@@ -244,20 +257,30 @@ const ROWS: &[Row] = &[
              --cov --markers --fixtures --strict-markers --version --help",
         ),
         valued: Names(
-            "-k -m -n --maxfail --tb --cov --cov-report --durations --color --deselect --ignore --junitxml --junit-xml \
-             --timeout --dist --cov-fail-under --log-cli-level --randomly-seed",
+            "-k -m --maxfail --tb --durations --color --deselect --ignore --junitxml --junit-xml",
+        ),
+        // Without the plugin that knows them, the next word would be a test.
+        glued: Names(
+            "--cov --cov-report --cov-fail-under --timeout --dist --numprocesses --log-cli-level --randomly-seed",
         ),
         letters: true,
         operands: Operands::Tests,
         ..NOTHING
     },
     Row {
-        programs: Names("jest vitest mocha ava"),
+        programs: Names("mocha ava"),
+        flags: Names("-b -w --bail --watch --verbose --no-color --color --version --help"),
+        valued: Names("-g --grep --timeout"),
+        operands: Operands::Tests,
+        ..NOTHING
+    },
+    Row {
+        programs: Names("jest vitest"),
         flags: Names(
             "-b -w --runInBand --coverage --verbose --silent --bail --ci --watch --watchAll --no-coverage --run \
              --passWithNoTests --updateSnapshot --listTests --no-color --color --version --help",
         ),
-        valued: Names("-t -g --testNamePattern --maxWorkers --grep --timeout --shard"),
+        valued: Names("-t --testNamePattern --maxWorkers --shard"),
         operands: Operands::Tests,
         ..NOTHING
     },
@@ -362,6 +385,7 @@ const ROWS: &[Row] = &[
     Row {
         programs: Names("python pypy"),
         flags: Names("-u -B -I -s -E -q -O -OO -b -V --version"),
+        risky: Names("-W -X"),
         ..INTERPRETER
     },
     Row {
@@ -372,8 +396,10 @@ const ROWS: &[Row] = &[
              --test-reporter=junit",
         ),
         valued: Names("--max-old-space-size --test-name-pattern --test-concurrency --test-timeout"),
+        risky: Names("-r --require --import"),
         ..INTERPRETER
     },
+    Row { programs: Names("perl"), flags: Names("-w -W -T"), risky: Names("-I"), ..INTERPRETER },
     Row { programs: Names("java kotlin"), hands_over: &[(Names(""), 1)], ..NOTHING },
     Row {
         programs: Names("tox nox"),

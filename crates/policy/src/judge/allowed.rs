@@ -4,9 +4,9 @@ use super::{Judge, Ruling};
 use crate::additions::{self, Arguments};
 use crate::call::span_of;
 use crate::denial::Why;
+use crate::names::Names;
 use crate::paths::base_name;
 use crate::policy::Unresolved;
-use crate::programs;
 use crate::rule::{CommandName, Rule};
 use crate::script::Word;
 
@@ -61,15 +61,18 @@ impl Judge<'_> {
         name: &CommandName,
         words: &'a [Word],
     ) -> Option<&'a Word> {
+        const PROGRAMS: Names =
+            Names("cjs class exs groovy jar java jl js kts lua mjs php pl ps1 py rb sh tcl ts");
         let program = name.known().map(base_name)?;
-        if !programs::is_interpreter(program) || rule.whole_program().is_some() {
+        if !additions::matter_to(program) || rule.whole_program().is_some() {
             return None;
         }
-        let is_operand = |word: &&Word| word.text().is_none_or(|text| !text.starts_with('-'));
-        let file = words[1..].iter().find(is_operand)?;
-        let is_relative =
-            file.text().is_some_and(|text| text.contains('/') && !text.starts_with('/'));
-        (is_relative && !self.knowledge.directories.are_where_rules_begin()).then_some(file)
+        let is_program = |text: &str| {
+            let ends = text.rsplit_once('.').is_some_and(|(_, end)| PROGRAMS.has(end));
+            ends && !text.starts_with(['/', '-'])
+        };
+        let file = words[1..].iter().find(|word| word.text().is_some_and(|it| is_program(&it)))?;
+        (!self.knowledge.directories.are_where_rules_begin()).then_some(file)
     }
 }
 

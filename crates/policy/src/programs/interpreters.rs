@@ -63,10 +63,16 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         return;
     }
     let module = module(name, words);
-    let debugs = |word: &Word| name == "perl" && text(word).starts_with("-d");
+    let debugs = |word: &Word| {
+        let option = text(word);
+        let letters = option.strip_prefix('-').unwrap_or_default();
+        let letters = letters.split(|letter| "MmIFixCDeE".contains(letter)).next();
+        name == "perl" && letters.is_some_and(|letters| letters.contains('d'))
+    };
+    let inspects = name == "node" && words.first().is_some_and(|first| text(first) == "inspect");
     let debugger =
         |module: &Vec<Word>| DEBUGGERS.has(&module.first().map(text).unwrap_or_default());
-    if (module.as_ref().is_some_and(debugger) || words.iter().any(debugs))
+    if (module.as_ref().is_some_and(debugger) || words.iter().any(debugs) || inspects)
         && !matches!(call.input, Input::Typed)
     {
         actions.unresolved(

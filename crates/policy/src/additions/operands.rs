@@ -1,0 +1,55 @@
+//! What an operand is, as far as its text tells.
+
+use crate::names::Names;
+use crate::script::Word;
+use crate::variables::is_inert;
+
+/// Whether an operand is a file with tests, or a folder of them.
+pub fn is_test(word: &Word) -> bool {
+    const WORDS: Names = Names("test tests spec specs Test Tests Spec");
+    const CODE: Names = Names("js jsx ts tsx mjs cjs py rb go rs java kt cs php ex exs");
+    let Some(text) = word.text() else { return false };
+    // `tests/test_a.py::TestA::test_one`
+    let path = text.split("::").next().unwrap_or_default();
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./*".contains(c);
+    let file = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let is_code = file.rsplit_once('.').is_none_or(|(_, end)| CODE.has(end));
+    let folder = path.strip_suffix(file).unwrap_or(path);
+    let is_folder = |part: &str| WORDS.has(part) || part == "__tests__";
+    let in_folder = folder.split('/').any(is_folder) || is_folder(file);
+    let is_named = file.contains('.') && file.split(['.', '_', '-']).any(|part| WORDS.has(part));
+    path.chars().all(is_plain) && is_code && (in_folder || is_named)
+}
+
+/// Whether it names a test module, class or method in Python, and nothing that these import.
+pub fn is_test_name(text: &str) -> bool {
+    let is_test = |part: &str| {
+        part == "tests"
+            || part.starts_with("test_")
+            || part.starts_with("Test")
+            || ["Test", "Tests", "TestCase"].iter().any(|end| part.ends_with(end))
+    };
+    let path = text.trim_end_matches('/').trim_end_matches(".py").replace('/', ".");
+    let is_pattern = |c: char| c.is_alphanumeric() || "_.*".contains(c);
+    path.chars().all(is_pattern) && !path.contains("..") && path.split('.').all(is_test)
+}
+
+/// Whether it is one word in a command that it becomes part of.
+pub fn is_goal(text: &str) -> bool {
+    is_inert(text) && !text.contains(|c: char| c.is_whitespace() || "'\"\\*?[{~".contains(c))
+}
+
+/// Whether an operand is the name of a file in the working directory or below, or of something that is no file.
+pub fn is_inside(word: &Word) -> bool {
+    let Some(beginning) = word.text() else { return false };
+    let climbs = |text: &str| text.split('/').any(|part| part == "..");
+    beginning.starts_with(|first: char| first.is_alphanumeric() || "._".contains(first))
+        && !climbs(&beginning)
+}
+
+/// Whether a word certainly is not an option, nor becomes several of which one is.
+pub fn is_operand(word: &Word) -> bool {
+    // A pattern with a beginning of its own.
+    let begins = |text: &str| !text.starts_with(['-', '{', '*', '?', '[', '~', '+', '@', '!']);
+    word.is_operand() || word.text().is_some_and(|text| !text.is_empty() && begins(&text))
+}
