@@ -85,9 +85,10 @@ impl View {
             let write_dirs = vec![folder.to_owned()];
             Self { mode: Mode::Workspace, write_dirs, ..self.clone() }.survey().is_ok()
         };
-        let folder =
-            folders.into_iter().find(|folder| !holds_many(folder) && !self.is_too_wide(folder))?;
-        (is_writable(folder) && starts(folder)).then(|| folder.to_owned())
+        let fits = |folder: &&Path| {
+            !holds_many(folder) && !self.is_too_wide(folder) && is_writable(folder)
+        };
+        folders.into_iter().find(fits).filter(|folder| starts(folder)).map(Path::to_owned)
     }
 
     /// The protected name in a writable folder that a path is, or is below.
