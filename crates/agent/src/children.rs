@@ -1,6 +1,6 @@
 //! The children of a server: those it started, and those the kernel gave it.
 //!
-//!     started    an agent, or the process that a recorder forks away from   reaped by whoever started it
+//!     started    an agent, or the process that a recorder forks away from   reaped by the code that started it
 //!     inherited  a recorder, or a keeper whose agent was killed             reaped here when it exits
 //!                a command whose keeper and agent were killed               killed and reaped here
 //!
@@ -41,7 +41,7 @@ struct Children {
     started: BTreeSet<i32>,
 }
 
-/// Starts a child. Whoever reaps it must say so with [`forget`].
+/// Starts a child. The caller must reap it, and then call [`forget`].
 pub fn start(command: &mut Command) -> io::Result<Child> {
     // Locked all the time: the child may end before its id is known, and counts as inherited until then.
     let mut children = lock();
@@ -83,9 +83,8 @@ pub fn inherit_orphans() -> io::Result<()> {
 }
 
 /// Wakes a child whenever it is stopped, and never completes. While it is stopped, it looks after nothing.
-pub async fn keep_awake(child: u32) {
-    let child = i32::try_from(child).ok().and_then(Pid::from_raw);
-    let (Some(child), Ok(mut changes)) = (child, signal(SignalKind::child())) else {
+pub async fn keep_awake(child: i32) {
+    let (Some(child), Ok(mut changes)) = (Pid::from_raw(child), signal(SignalKind::child())) else {
         return pending().await;
     };
     loop {

@@ -212,7 +212,7 @@ impl AgentMonitor {
             () = self.read_all() => false,
             () = pool.trim() => false,
             () = pool.send_waiting() => false,
-            () = children::keep_awake(pool.agent.id().as_raw_nonzero().get().unsigned_abs()) => false,
+            () = children::keep_awake(pool.agent.id().as_raw_nonzero().get()) => false,
             () = pool.agent.ended() => true,
         };
         if has_ended {

@@ -32,7 +32,7 @@ use crate::spawn_frame::SpawnFrame;
 
 /// A keeper that is a child of this process, ready for its one run.
 pub struct OwnKeeper {
-    pid: u32,
+    pid: i32,
     socket: OwnedFd,
 }
 
@@ -88,7 +88,7 @@ impl OwnKeeper {
                 signals::block_all();
                 run_keeper(theirs, limits, cgroup, None, KeeperCount::new())
             }
-            pid => Ok((Self { pid: pid.unsigned_abs(), socket: ours }, cgroups)),
+            pid => Ok((Self { pid, socket: ours }, cgroups)),
         }
     }
 

@@ -68,6 +68,8 @@ pub struct Sandbox {
 #[derive(Debug)]
 pub enum Broken {
     AgentEnded,
+    /// The helper that keeps the homes up to date.
+    HelperEnded,
     /// Someone outside replaced, deleted or created this file.
     Changed(PathBuf),
 }
@@ -76,6 +78,7 @@ impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::AgentEnded => f.write_str("its agent ended"),
+            Self::HelperEnded => f.write_str("the process that shows it your home ended"),
             Self::Changed(path) => write!(f, "{} changed", path.display()),
         }
     }

@@ -138,19 +138,6 @@ fn refused_by_module<'a>(module: &str, rest: Arguments<'a, '_>) -> Option<&'a Wo
     }
 }
 
-/// What an option of an interpreter is, if it is letters in one word: `-Bm`, `-lne`.
-fn in_letters(program: &str, text: &str) -> Option<(char, String)> {
-    let (flags, wanted) = match program {
-        "python" | "pypy" => ("bBdEhiIOqRsStuvVx?P", "cm"),
-        "perl" => ("acdfhlnpsStTuUvwWX0123456789", "eE"),
-        _ => return None,
-    };
-    let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
-    let at = letters.find(|letter| !flags.contains(letter))?;
-    let letter = letters[at..].chars().next().filter(|letter| wanted.contains(*letter))?;
-    Some((letter, letters[at + letter.len_utf8()..].to_owned()))
-}
-
 /// Looks at arguments one after the other.
 struct Check<'a, 'b> {
     program: &'b str,
@@ -263,7 +250,7 @@ impl<'a, 'b> Check<'a, 'b> {
     /// Whether the next word is a program, or a module.
     fn is_program(&self, option: &str) -> bool {
         let runs = self.row.hands_over.iter().any(|(subs, _)| subs.has("run"));
-        match in_letters(self.program, option) {
+        match programs::in_letters(self.program, option) {
             Some(_) => true,
             None if Names("python pypy perl").has(self.program) => false,
             None if runs => Names("-m --module").has(option),
@@ -346,7 +333,7 @@ impl<'a, 'b> Check<'a, 'b> {
 
     /// The module that an option names, or nothing if the next word does.
     fn module(&self, option: &str) -> Option<String> {
-        match in_letters(self.program, option) {
+        match programs::in_letters(self.program, option) {
             Some(('m', name)) => Some(name),
             Some(_) => None,
             None => Names("-m --module").has(option).then(String::new),

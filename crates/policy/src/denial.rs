@@ -25,6 +25,8 @@ pub enum Why {
     NotAllowed { name: String, allowed: Vec<String> },
     /// A rule allows the command without this argument, which may change what runs.
     Added { rule: String },
+    /// A rule names this file by a relative path, but the command runs elsewhere.
+    Moved { rule: String },
     /// Only the run will know what it is, and it could be something that is refused. What to do instead may follow
     /// after a semicolon, here and below.
     Unresolved { what: &'static str },
@@ -98,6 +100,11 @@ impl fmt::Display for Denial {
                 f,
                 "is added to what the rule `{rule}` allows, and is not known to be harmless; leave it out, or ask \
                  for a rule that names it"
+            ),
+            Why::Moved { rule } => write!(
+                f,
+                "may not be the file that the rule `{rule}` means: its path starts at the server's working directory; \
+                 run the command there"
             ),
             Why::Unresolved { what } => {
                 let (what, advice) =

@@ -136,15 +136,14 @@ fn is_harmless_flag(flag: &str) -> bool {
     let loads =
         ["-fplugin", "-fuse", "-mllvm", "-fpass", "-fmodule", "-fprofile", "-fdump", "-fembed"];
     let begins = |starts: &[&str]| starts.iter().any(|start| flag.starts_with(start));
-    let known = ["-O", "-g", "-W", "-f", "-m", "-std=", "-C", "--cfg="];
+    let known = ["-O", "-g", "-W", "-f", "-m", "-std="];
     // A name in small letters could be that of a function.
     let is_constant = flag.strip_prefix("-D").is_some_and(|name| {
         let (name, value) = name.split_once('=').unwrap_or((name, "1"));
         name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
             && value.bytes().all(|byte| byte.is_ascii_digit())
     });
-    let switch =
-        Names("-s -pthread -pipe -static -shared -pedantic -ansi -w -v -race -count=1 -mod=vendor");
+    let switch = Names("-s -pthread -pipe -static -shared -pedantic -ansi -w -v");
     is_plain && !begins(&loads) && (switch.has(flag) || is_constant || begins(&known))
 }
 
@@ -237,7 +236,7 @@ fn is_plain(value: &str) -> bool {
 fn is_address(value: &str) -> bool {
     const SCHEMES: Names = Names(
         "amqp amqps grpc http https mariadb mongodb mongodb+srv mqtt mysql nats pg postgres postgresql redis rediss \
-         smtp ssh tcp udp ws wss x",
+         smtp ssh tcp udp ws wss",
     );
     value.split_once("://").is_some_and(|(scheme, rest)| {
         SCHEMES.has(scheme)

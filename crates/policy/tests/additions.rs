@@ -355,10 +355,10 @@ fn a_script_of_the_project_takes_options_that_are_harmless_to_every_runner() {
 }
 
 #[test]
-fn what_an_interpreter_reads_is_no_program() {
+fn an_interpreter_does_not_run_what_it_reads() {
     let policy = allow(
         "python3 -m unittest,python3 -m doctest README.md,python3 -m http.server,python3 -m mytool,python3 -m other *,\
-         python3 -v,perl -ne print,perl -c,perl scripts/*,jshell scripts/*,node --test",
+         python3 -v,python3 -W ignore -m pdb scripts/*,perl -wd scripts/*,perl -ne print,perl -c,perl scripts/*,jshell scripts/*,node --test",
     );
     all_allowed(
         &policy,
@@ -386,6 +386,8 @@ fn what_an_interpreter_reads_is_no_program() {
             "python3 -m doctest README.md /dev/stdin <<< x",
             "python3 -m http.server --cgi 8000",
             "python3 -m mytool x",
+            "python3 -W ignore -m pdb scripts/x.py <<< x",
+            "perl -wd scripts/x.pl <<< x",
             "python3 -v <<< x",
             "perl -ne print 'pwned|'",
             "perl -ne print p*",
@@ -464,6 +466,12 @@ fn the_refusal_tells_the_argument_and_the_rule() {
         told.contains("`--script-shell` (at 9) is added to what the rule `npm test` allows"),
         "{told}"
     );
+}
+
+#[test]
+fn a_file_that_the_rule_does_not_mean_is_refused_with_the_reason() {
+    let told = refusal(&allow("python3 scripts/*,cd"), "cd other && python3 scripts/x.py");
+    assert!(told.contains("its path starts at the server's working directory"), "{told}");
 }
 
 #[test]

@@ -18,7 +18,7 @@ impl Engine {
             if sandbox.renew().await {
                 return Ok(sandbox.clone());
             }
-            broken = Some(Broken::AgentEnded);
+            broken = Some(Broken::HelperEnded);
         }
         let Some(settings) = &self.settings().sandbox else { return Err(Error::Closed) };
         let _making = self.shared.making_sandbox.read().await;

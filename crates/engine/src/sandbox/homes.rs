@@ -58,7 +58,7 @@ impl Homes {
     /// Starts the helper, which ends with this thread, and has it do its work.
     async fn start_helper(program: &Path, order: HomesOrder) -> io::Result<(Helper, AbortHandle)> {
         let mut helper = Helper::start(program)?;
-        let awake = tokio::spawn(keep_awake(helper.process.id())).abort_handle();
+        let awake = tokio::spawn(keep_awake(helper.process.id() as i32)).abort_handle();
         let order = serde_json::to_string(&order)? + "\n";
         let asked = spawn_blocking(move || helper.ask(&order).map(|said| (helper, said))).await;
         match asked.map_err(io::Error::other).flatten() {

@@ -39,7 +39,7 @@ pub fn is_goal(text: &str) -> bool {
     is_inert(text) && !text.contains(|c: char| c.is_whitespace() || "'\"\\*?[{~".contains(c))
 }
 
-/// Whether an operand is the name of a file in the working directory or below, or of something that is no file.
+/// Whether an operand, if it names a file, names one in the working directory or below.
 pub fn is_inside(word: &Word) -> bool {
     let Some(beginning) = word.text() else { return false };
     let climbs = |text: &str| text.split('/').any(|part| part == "..");

@@ -14,7 +14,7 @@ impl Judge<'_> {
     /// Refuses a command that no rule allows, or none with all its arguments.
     pub(super) fn allowed(&mut self, name: &CommandName, words: &[Word]) -> Ruling {
         let allow = &self.policy.allow;
-        let mut added = None;
+        let mut refused = None;
         let program = name.known().map(base_name).filter(|name| additions::matter_to(name));
         let other = program.and_then(|program| additions::options_last(program, words));
         let spellings: Vec<_> = [Some(words), other.as_deref()].into_iter().flatten().collect();
@@ -22,10 +22,16 @@ impl Judge<'_> {
             let Some(words) = spellings.iter().find(|words| rule.allows(name, words)) else {
                 continue;
             };
-            let moved = || self.moved_program(rule, name, words);
-            if let Some(word) = addition(rule, name, words).or_else(moved) {
-                let rule = rule.to_string();
-                added.get_or_insert_with(|| self.deny(word.span.clone(), Why::Added { rule }));
+            let added = addition(rule, name, words);
+            let added = added.map(|word| (word, Why::Added { rule: rule.to_string() }));
+            let moved = || {
+                Some((
+                    self.moved_program(rule, name, words)?,
+                    Why::Moved { rule: rule.to_string() },
+                ))
+            };
+            if let Some((word, why)) = added.or_else(moved) {
+                refused.get_or_insert_with(|| self.deny(word.span.clone(), why));
                 continue;
             }
             if !self.needed.contains(&at) {
@@ -33,8 +39,8 @@ impl Judge<'_> {
             }
             return Ok(());
         }
-        if let Some(added) = added {
-            return Err(added);
+        if let Some(refused) = refused {
+            return Err(refused);
         }
         if allow.is_empty() {
             return Ok(());

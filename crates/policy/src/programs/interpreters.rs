@@ -51,6 +51,33 @@ pub fn is_inline_option(name: &str, option: &str) -> bool {
     is_module || is_inline(interpreter(name).unwrap_or(Names("-c")), option)
 }
 
+/// Whether an argument makes an interpreter debug a program, and read commands meanwhile.
+pub fn is_debugging(name: &str, argument: &str) -> bool {
+    match name {
+        "perl" => {
+            let letters = argument.strip_prefix('-').unwrap_or_default();
+            let flags = letters.split(|letter| "MmIFixCDeE".contains(letter)).next();
+            flags.is_some_and(|flags| flags.contains('d'))
+        }
+        "node" => argument == "inspect",
+        "ruby" => Names("-rdebug -rbyebug -rpry").has(argument),
+        _ => argument == "--pdb",
+    }
+}
+
+/// The letter of an option that takes a program or a module, and what follows it in the same word: `-Bm`, `-lne`.
+pub fn in_letters(program: &str, option: &str) -> Option<(char, String)> {
+    let (flags, wanted) = match program {
+        "python" | "pypy" => ("bBdEhiIOqRsStuvVx?P", "cm"),
+        "perl" => ("acdfhlnpsStTuUvwWX0123456789", "eE"),
+        _ => return None,
+    };
+    let letters = option.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
+    let at = letters.find(|letter| !flags.contains(letter))?;
+    let letter = letters[at..].chars().next().filter(|letter| wanted.contains(*letter))?;
+    Some((letter, letters[at + letter.len_utf8()..].to_owned()))
+}
+
 /// Whether a rule that allows the program allows everything.
 pub fn runs_anything(name: &str) -> bool {
     interpreter(name).is_some() || RUNNERS.has(name)
@@ -63,16 +90,10 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
         return;
     }
     let module = module(name, words);
-    let debugs = |word: &Word| {
-        let option = text(word);
-        let letters = option.strip_prefix('-').unwrap_or_default();
-        let letters = letters.split(|letter| "MmIFixCDeE".contains(letter)).next();
-        name == "perl" && letters.is_some_and(|letters| letters.contains('d'))
-    };
-    let inspects = name == "node" && words.first().is_some_and(|first| text(first) == "inspect");
+    let debugs = |word: &Word| is_debugging(name, &text(word));
     let debugger =
         |module: &Vec<Word>| DEBUGGERS.has(&module.first().map(text).unwrap_or_default());
-    if (module.as_ref().is_some_and(debugger) || words.iter().any(debugs) || inspects)
+    if (module.as_ref().is_some_and(debugger) || words.iter().any(debugs))
         && !matches!(call.input, Input::Typed)
     {
         actions.unresolved(
@@ -133,24 +154,17 @@ pub fn inspect(actions: &mut Actions<'_>, name: &str, call: &Call<'_>) {
 /// The module that Python runs with the arguments after it: `python3 -m pip install x`.
 fn module(name: &str, words: &[Word]) -> Option<Vec<Word>> {
     let is_python = Names("python pypy").has(name);
-    let is_module = |word: &Word| {
-        let letters = word.prefix();
-        let letters = letters.strip_prefix('-').unwrap_or_default();
-        letters
-            .find('m')
-            .is_some_and(|at| letters[..at].chars().all(|c| "bBdEiIOqRsStuvxP".contains(c)))
+    let glued = |at: usize| match in_letters(name, &words[at].prefix()) {
+        Some(('m', glued)) => Some(glued),
+        _ => None,
     };
-    let is_option = |word: &&Word| text(word).starts_with('-') && text(word) != "-";
-    let at = words.iter().take_while(is_option).position(is_module).filter(|_| is_python)?;
-    let option = text(&words[at]);
-    let glued = option.split_once('m').map(|(_, glued)| glued).filter(|glued| !glued.is_empty());
-    match glued {
-        Some(glued) => {
-            let first = Word::known(glued, words[at].span.clone());
-            Some([&[first], &words[at + 1..]].concat())
-        }
-        None => Some(words[at + 1..].to_vec()),
-    }
+    let is_value = |at: usize| at > 0 && Names("-W -X").has(&text(&words[at - 1]));
+    let is_option = |at: &usize| text(&words[*at]).starts_with('-') && text(&words[*at]) != "-";
+    let mut options = (0..words.len()).take_while(|at| is_option(at) || is_value(*at));
+    let at = options.find(|at| glued(*at).is_some()).filter(|_| is_python)?;
+    let first = glued(at).filter(|glued| !glued.is_empty());
+    let first = first.map(|glued| Word::known(glued, words[at].span.clone()));
+    Some(first.into_iter().chain(words[at + 1..].iter().cloned()).collect())
 }
 
 /// Whether an argument introduces a program: `-c`, `-Bc`, `--eval=…`.

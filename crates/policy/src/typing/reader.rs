@@ -8,7 +8,7 @@ use crate::identity;
 use crate::names::Names;
 use crate::paths::{Target, base_name, target_anywhere};
 use crate::programs::{
-    is_database, is_editor, is_inline_option, is_interpreter, is_shell, is_wrapper,
+    is_database, is_debugging, is_editor, is_inline_option, is_interpreter, is_shell, is_wrapper,
 };
 
 /// A program that may read the input of a job.
@@ -118,12 +118,7 @@ fn use_of(full_name: &str, arguments: &[String]) -> Use {
 fn interpreted(full_name: &str, arguments: &[String]) -> Use {
     let name = identity::program(full_name);
     let runs = Use::Runs(full_name.to_owned());
-    let is_debugger = |word: &String| match name {
-        "perl" => word.starts_with("-d"),
-        "node" => word == "inspect",
-        "ruby" => Names("-rdebug -rbyebug -rpry").has(word),
-        _ => word == "--pdb",
-    };
+    let is_debugger = |word: &String| is_debugging(name, word);
     if arguments.iter().any(is_debugger) {
         return Use::Debugs;
     }

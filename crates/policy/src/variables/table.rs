@@ -54,7 +54,7 @@ pub const HARMLESS_ENDS: Names = Names(
      _THREADS _TIMEOUT _TOKEN _URL _USER _USERNAME",
 );
 
-/// Variables that tell where packages come from, in lower case. Whoever sets them decides what is installed.
+/// Variables that say where packages come from, in lower case, and so decide what is installed.
 pub const SOURCES: Names = Names(
     "destdir goproxy npm_config_registry pip_extra_index_url pip_find_links pip_index_url uv_default_index uv_index \
      uv_index_url",

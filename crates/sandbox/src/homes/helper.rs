@@ -194,7 +194,7 @@ impl MountedHome {
             FileType::Symlink => Kind::Link,
             FileType::Directory if self.home.is_split(path) => Kind::Split,
             FileType::Directory => Kind::Folder,
-            // Whoever listens there is outside.
+            // A process outside the sandbox listens there.
             FileType::Socket => return Ok(true),
             _ => Kind::File,
         };
