@@ -20,7 +20,7 @@ use crate::paths::base_name;
 use crate::programs;
 use crate::script::Word;
 use crate::subcommands;
-use operands::{is_goal, is_inside, is_operand, is_test, is_test_name};
+use operands::{is_goal, is_inside, is_operand, is_test, is_test_name, is_value};
 use table::{Dashes, Kind, Operands, Row, SCRIPT, module_row, row};
 
 /// Options with which interpreters only print something about themselves.
@@ -319,10 +319,7 @@ impl<'a, 'b> Check<'a, 'b> {
             }
             Kind::Operand => Next::Skip(1),
             Kind::Valued => match value {
-                Some(value)
-                    if value.literal().is_none_or(|it| it.starts_with('-'))
-                        && !is_operand(value) =>
-                {
+                Some(value) if !value.literal().is_some_and(|it| is_value(&it)) => {
                     Next::Refuse(value)
                 }
                 _ => Next::Skip(1),
@@ -426,7 +423,9 @@ impl Row {
             _ if self.flags.has(text) || is_counted || is_combined => Kind::Flag,
             None if self.valued.has(name) => Kind::Valued,
             None if self.with_operand.has(name) => Kind::Operand,
-            Some(_) if self.valued.has(name) || self.glued.has(name) => Kind::Flag,
+            Some(value) if (self.valued.has(name) || self.glued.has(name)) && is_value(value) => {
+                Kind::Flag
+            }
             _ => Kind::Unknown,
         }
     }

@@ -8,7 +8,7 @@ mod table;
 use table::{
     BEGINNINGS, CARELESS_BEGINNINGS, COMMAND_ENDS, COMMANDS, DANGEROUS, EXPORTED_BEGINNINGS,
     EXPORTED_COMMAND_ENDS, EXPORTED_COMMANDS, FLAGS, HARMLESS, HARMLESS_BEGINNINGS, HARMLESS_ENDS,
-    JAVA_OPTIONS, MAKE_OPTIONS, NODE_OPTIONS, NPM, PERSONS, SOURCES, SWITCHES,
+    JAVA_OPTIONS, MAKE_OPTIONS, NODE_OPTIONS, NPM, SOURCES, SWITCHES,
 };
 
 use crate::names::Names;
@@ -90,8 +90,8 @@ pub fn is_inert(text: &str) -> bool {
     !text.contains([';', '|', '&', '$', '`', '<', '>', '(', ')', '\n'])
 }
 
-/// Whether a value changes nothing that a makefile or a script of a project runs, even if it inserts the value into a
-/// command without quotes, reads a file of that name or installs something from there.
+/// Whether a value changes nothing that a makefile or a script of a project runs, whatever these do with it: a switch, a
+/// number, a level or a locale, in a variable that is known to be harmless.
 pub fn is_settled(name: &str, value: &str) -> bool {
     let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "_.,+@-".contains(c));
     let is_locale =
@@ -100,51 +100,17 @@ pub fn is_settled(name: &str, value: &str) -> bool {
         || SWITCHES.has(name)
         || begins(HARMLESS_BEGINNINGS, name)
         || ends(HARMLESS_ENDS, name);
-    let mut words = value.split(' ');
-    let is_option = |word: &str| word.starts_with('-') && is_name(&word.replace('=', ""));
+    let is_option = |text: &str| text.starts_with('-') && is_name(&text.replace('=', ""));
     match name {
         // Checked by rules of their own.
-        "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => value.is_empty() || words.all(is_option),
-        _ if name.starts_with("CARGO_") && is_flags(name) => is_name(value) || words.all(is_option),
-        _ if is_flags(name) => value.is_empty() || words.all(is_harmless_flag),
-        _ if JAVA_OPTIONS.has(name) => value.is_empty() || words.all(is_java_option),
-        "NODE_OPTIONS" => value.is_empty() || words.all(is_option),
-        "MAKEFLAGS" | "GNUMAKEFLAGS" | "MFLAGS" => true,
-        _ if begins(PERSONS, name) => is_name(value),
+        "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => value.is_empty() || is_option(value),
+        _ if name.starts_with("CARGO_") && is_flags(name) => is_name(value),
         "LANG" | "LANGUAGE" => is_locale(value),
         _ if name.starts_with("LC_") => is_locale(value),
         "TZ" => is_name(&value.replace('/', "")) && !value.contains(".."),
         "TERM" => Names("dumb linux vt100 xterm xterm-256color screen tmux").has(value),
-        "TMPDIR" | "TMP" | "TEMP" => is_in_temporary_folder(value),
-        "DATABASE_URL" | "REDIS_URL" => is_address(value),
         _ => is_known && (value.is_empty() || is_switch(value)),
     }
-}
-
-fn is_in_temporary_folder(path: &str) -> bool {
-    let is_plain = |c: char| c.is_alphanumeric() || "_-/.".contains(c);
-    let below = path.strip_prefix("/var").unwrap_or(path).strip_prefix("/tmp");
-    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
-        && path.chars().all(is_plain)
-        && !path.contains("..")
-}
-
-/// Whether an option of a compiler neither runs, nor loads, nor reads anything.
-fn is_harmless_flag(flag: &str) -> bool {
-    let is_plain =
-        flag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.=+-".contains(&byte));
-    let loads =
-        ["-fplugin", "-fuse", "-mllvm", "-fpass", "-fmodule", "-fprofile", "-fdump", "-fembed"];
-    let begins = |starts: &[&str]| starts.iter().any(|start| flag.starts_with(start));
-    let known = ["-O", "-g", "-W", "-f", "-m", "-std="];
-    // A name in small letters could be that of a function.
-    let is_constant = flag.strip_prefix("-D").is_some_and(|name| {
-        let (name, value) = name.split_once('=').unwrap_or((name, "1"));
-        name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-            && value.bytes().all(|byte| byte.is_ascii_digit())
-    });
-    let switch = Names("-s -pthread -pipe -static -shared -pedantic -ansi -w -v");
-    is_plain && !begins(&loads) && (switch.has(flag) || is_constant || begins(&known))
 }
 
 fn is_java_option(option: &str) -> bool {

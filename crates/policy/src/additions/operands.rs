@@ -39,10 +39,18 @@ pub fn is_goal(text: &str) -> bool {
     is_inert(text) && !text.contains(|c: char| c.is_whitespace() || "'\"\\*?[{~".contains(c))
 }
 
+/// Whether the value of a harmless option is no option itself, nor a file outside of the working directory.
+pub fn is_value(text: &str) -> bool {
+    !text.starts_with(['-', '/', '~', '@']) && !climbs(text) && !text.contains("://")
+}
+
+fn climbs(path: &str) -> bool {
+    path.split('/').any(|part| part == "..")
+}
+
 /// Whether an operand, if it names a file, names one in the working directory or below.
 pub fn is_inside(word: &Word) -> bool {
     let Some(beginning) = word.text() else { return false };
-    let climbs = |text: &str| text.split('/').any(|part| part == "..");
     beginning.starts_with(|first: char| first.is_alphanumeric() || "._".contains(first))
         && !climbs(&beginning)
 }

@@ -66,9 +66,6 @@ pub const SWITCHES: Names = Names("COLOR DEBUG QUIET V VERBOSE");
 /// Options for programs in Java.
 pub const JAVA_OPTIONS: Names = Names("MAVEN_OPTS GRADLE_OPTS JAVA_OPTS SBT_OPTS");
 
-/// Beginnings of the names of variables that are about a person, whose name has blanks.
-pub const PERSONS: Names = Names("GIT_AUTHOR_ GIT_COMMITTER_");
-
 /// Variables whose values are commands.
 pub const COMMANDS: Names = Names(
     "AR AS BROWSER CC CPP CVS_RSH CXX EDITOR FC FCEDIT FZF_DEFAULT_COMMAND GIT_ASKPASS GIT_EDITOR \
