@@ -100,7 +100,9 @@ impl SandboxRequest {
             }
             Protection::Both => {}
         }
-        Ok(Some(SandboxSettings { view, ring: support.bubblewrap, net }))
+        let state = environment::state_folder().unwrap_or_else(|| engine.audit.folder.clone());
+        let quarantine = state.join("quarantine");
+        Ok(Some(SandboxSettings { view, ring: support.bubblewrap, net, quarantine }))
     }
 
     /// A flag that was given and has no meaning without a sandbox.
@@ -176,7 +178,6 @@ pub fn probe(view: &View) -> Result<(Support, Layout), SandboxError> {
     let mut tries = 1;
     loop {
         let mut layout = view.survey()?;
-        let _placeholders = layout.create_placeholders().map_err(SandboxError::Trial)?;
         let permissions =
             serde_json::to_string(&layout.permissions()).map_err(std::io::Error::other);
         let arguments = ["trial".into(), OsString::from(permissions.map_err(SandboxError::Trial)?)];

@@ -7,7 +7,8 @@ mod attempts;
 mod support;
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -114,8 +115,6 @@ fn start(place: &Place, fixture: &Fixture, flags: &[&str], path: &str) -> Server
     command.env("HOME", fixture.home()).env("SSH_AUTH_SOCK", fixture.home().join("agent.sock"));
     let mut server = Server::from_command(&mut command);
     server.initialize("2025-11-25");
-    // Names that are taken are there from now on.
-    server.run("true");
     server
 }
 
@@ -137,12 +136,15 @@ impl Try {
         assert!(code >= 0, "{} has not run: {reply}", attempt.name);
         let left = attempt.leaves.as_ref().map(|path| fixture.fill(path));
         let left = left.is_some_and(|path| fs::remove_file(path).is_ok());
+        let stays = |name: &String| fixture.work().join(name).symlink_metadata().is_ok();
+        let stays = attempt.taken.as_ref().map(stays);
         // The next one finds what this one found.
+        fs::set_permissions(fixture.work(), Permissions::from_mode(0o755)).unwrap();
         for path in files(&fixture.work()).difference(&before) {
             let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
         }
-        let said = reply["output"].as_str().unwrap().to_owned();
-        Self { got_out: code == 0 || left, said }
+        let said = format!("{}{}", reply["output"].as_str().unwrap(), reply["warnings"]);
+        Self { got_out: stays.unwrap_or(code == 0 || left), said }
     }
 }
 

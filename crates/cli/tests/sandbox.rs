@@ -39,7 +39,7 @@ fn what_is_refused_is_explained_and_on_record() {
             home.join("work/.git/config"),
             "`--unprotect .git` (`unprotected`",
         ),
-        ("mkdir .vscode/x", home.join("work/.vscode/x"), "`--unprotect .vscode` (`unprotected`"),
+        ("mkdir .vscode; false", home.join("work/.vscode"), "`--unprotect .vscode` (`unprotected`"),
     ] {
         let reply = fails(&mut server, command);
         let said = warnings(&reply);
@@ -189,28 +189,31 @@ fn what_is_in_somebodys_closed_folder_keeps_no_sandbox_from_being_made_and_stays
 }
 
 #[test]
-fn what_configures_other_programs_cannot_be_written_also_where_it_is_not() {
+fn what_configures_other_programs_cannot_be_written_nor_stay_where_it_was_not() {
     let place = Place::new();
     place.git(&["init", "-q"]);
     fs::remove_dir_all(place.work().join(".git/hooks")).unwrap();
     place.write("work/.bashrc", "");
     place.write("work/.envrc", "");
     let mut server = place.workspace();
-    for command in [
-        "mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
-        "git config core.fsmonitor x",
-        "mkdir -p .vscode; echo x > .vscode/tasks.json",
-        "echo '{}' > .mcp.json",
-        "echo x >> .bashrc",
-        "rm -f .envrc",
-        "rmdir .cursor; mkdir .cursor; echo x > .cursor/mcp.json",
-        "mv .git elsewhere",
-    ] {
+    for command in
+        ["git config core.fsmonitor x", "echo x >> .bashrc", "rm -f .envrc", "mv .git elsewhere"]
+    {
         fails(&mut server, command);
+    }
+    for (command, name) in [
+        ("mkdir -p .git/hooks; echo x > .git/hooks/pre-commit", ".git/hooks/pre-commit"),
+        ("mkdir -p .vscode; echo x > .vscode/tasks.json", ".vscode"),
+        ("echo '{}' > .mcp.json", ".mcp.json"),
+    ] {
+        let reply = server.run(command);
+        let said = warnings(&reply);
+        let moved = format!("{} was moved to ", place.work().join(name).display());
+        assert!(said.contains(&moved) && said.contains("/quarantine/"), "{reply}");
+        assert!(place.work().join(name).symlink_metadata().is_err());
     }
     drop(server);
     assert_eq!(place.left(), [".bashrc", ".envrc", ".git"]);
-    assert!(!place.work().join(".git/hooks").exists());
 }
 
 #[test]
@@ -230,8 +233,6 @@ fn what_is_replaced_outside_is_protected_in_the_next_command() {
         assert!(warnings(&reply).contains(".git/config changed; /tmp is empty now"), "{reply}");
         assert_eq!(fs::read(place.work().join(".git/config")).unwrap(), before);
     }
-    fs::remove_dir(place.work().join(".vscode")).unwrap();
-    fails(&mut server, "mkdir -p .vscode && echo x > .vscode/tasks.json");
     // What ran before goes on.
     let typed = json!({"job_id": job, "text": "still\n", "wait_for": "text", "pattern": "still"});
     assert_eq!(tool(&mut server, "write_job", typed)["matched"], "still");

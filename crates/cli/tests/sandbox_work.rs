@@ -4,6 +4,7 @@
 
 mod support;
 
+use std::fs;
 use std::net::TcpStream;
 use std::os::unix::net::UnixListener;
 use std::process::Command;
@@ -11,9 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use support::MCPZ;
 use support::http::HttpServer;
 use support::sandbox::{Place, fails, tool, warnings, works};
+use support::{MCPZ, Server};
 
 const COMMIT: &str = "git -c user.name=a -c user.email=a@b commit -q";
 
@@ -32,18 +33,68 @@ fn a_commit_is_made_in_a_repository_that_is_there() {
 }
 
 #[test]
-fn a_repository_is_made_only_where_that_is_allowed() {
+fn a_repository_that_is_made_works_and_runs_nothing() {
     let place = Place::new();
     let mut server = place.workspace();
-    let refused = fails(&mut server, "git init -q");
-    let said = warnings(&refused);
-    assert!(said.contains(".git") && said.contains("`unprotected` in [sandbox]"), "{refused}");
-    works(&mut server, "mkdir below && git init -q below");
+    works(
+        &mut server,
+        "git init -qb main && git config user.name Ann && git config user.email a@b.c",
+    );
+    works(&mut server, "git remote add origin https://example.org/x && touch file && git add -A");
+    works(&mut server, "git commit -qm one && git switch -qc two && git worktree add -q tree main");
+    let before = fs::read_to_string(place.work().join(".git/config")).unwrap();
+    let configured = server.run("git config core.pager evil");
+    assert!(warnings(&configured).contains("was put back"), "{configured}");
+    assert_eq!(fs::read_to_string(place.work().join(".git/config")).unwrap(), before);
+    // What comes from outside while nothing runs is the user's.
+    place.git(&["config", "alias.one", "!echo one"]);
+    place.write("work/.git/hooks/pre-commit", "#!/bin/sh\ntouch ran\n");
+    let hook = place.work().join(".git/hooks/pre-commit");
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    works(&mut server, "git config user.name Bob && git commit -q --allow-empty -m x && rm ran");
+    assert_eq!(works(&mut server, "git one"), "one\n");
+    let changed = server.run("echo evil >> .git/hooks/pre-commit");
+    assert!(warnings(&changed).contains("pre-commit was moved to"), "{changed}");
     drop(server);
-    assert_eq!(place.left(), ["below"]);
-    let config = "[sandbox]\nunprotected = [\".git\"]\n";
-    let mut server = place.start(&["--sandbox", "workspace"], config);
-    works(&mut server, &format!("git init -q && git config a.b c && {COMMIT} --allow-empty -m x"));
+    assert_eq!(place.left(), [".git", "file", "tree"]);
+}
+
+#[test]
+fn a_folder_below_its_repository_can_commit() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    place.write("work/a/file", "");
+    let mut command = place.command(&["--sandbox", "workspace"], "");
+    let mut server = Server::from_command(command.current_dir(place.work().join("a")));
+    server.initialize("2025-11-25");
+    works(&mut server, &format!("git add . && {COMMIT} -m one && git switch -qc two"));
+    works(&mut server, "echo x > file && git stash -q && git stash pop -q");
+    fails(&mut server, "echo x > ../.git/hooks/pre-commit");
+    fails(&mut server, "echo x >> ../.git/config");
+    fails(&mut server, "echo x > ../other");
+    assert_eq!(place.git(&["log", "--format=%s"]), "one\n");
+}
+
+#[test]
+fn a_work_tree_elsewhere_can_commit_if_its_repository_knows_it() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    place.git(&["-c", "user.name=a", "-c", "user.email=b", "commit", "-q", "--allow-empty", "-m0"]);
+    place.git(&["worktree", "add", "-q", "../tree"]);
+    let start = |folder: &str| {
+        let mut command = place.command(&["--sandbox", "workspace"], "");
+        let mut server = Server::from_command(command.current_dir(place.home().join(folder)));
+        server.initialize("2025-11-25");
+        server
+    };
+    let mut server = start("tree");
+    works(&mut server, &format!("touch x && git add x && {COMMIT} -m one"));
+    fails(&mut server, "echo x > \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"");
+    drop(server);
+    // A file that a command could have written leads to a repository that does not lead back.
+    place.write("other/.git", &format!("gitdir: {}", place.work().join(".git").display()));
+    let mut server = start("other");
+    fails(&mut server, &format!("git status && {COMMIT} --allow-empty -m evil"));
 }
 
 #[test]
@@ -174,7 +225,7 @@ fn a_sandbox_is_made_while_sockets_come_and_go() {
                     let path = home.join(format!("{who}-{number}.sock"));
                     let _bound = UnixListener::bind(&path).unwrap();
                     std::thread::sleep(Duration::from_millis(who));
-                    std::fs::remove_file(&path).unwrap();
+                    fs::remove_file(&path).unwrap();
                 }
             });
         }
@@ -194,6 +245,6 @@ fn what_comes_and_goes_elsewhere_does_not_take_a_sandbox_away() {
     let mut server = place.workspace();
     works(&mut server, "echo kept > /tmp/note");
     drop(bound);
-    elsewhere.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    elsewhere.iter().for_each(|path| fs::remove_file(path).unwrap());
     assert_eq!(works(&mut server, "cat /tmp/note"), "kept\n");
 }

@@ -47,7 +47,7 @@ use crate::gate::Plan;
 use crate::outcome::{Closing, Outcome};
 use crate::request::{Input, TerminalSize};
 use crate::resolved::Beginning;
-use crate::sandbox::Sandbox;
+use crate::sandbox::Occupied;
 use task::RunTask;
 
 /// A started command. Dropping it before its outcome arrives cancels the command.
@@ -120,7 +120,7 @@ pub(crate) struct TaskEnds {
 #[derive(Default)]
 pub(crate) struct Backing {
     /// The sandbox it runs in. Holding it keeps the sandbox alive.
-    pub sandbox: Option<Arc<Sandbox>>,
+    pub sandbox: Option<Occupied>,
     /// Receives the channel to a session's shell or the login shell.
     pub channel: Option<oneshot::Sender<Channel>>,
     /// Why the engine closes, once it does.

@@ -14,6 +14,7 @@
 
 mod homes;
 mod refusals;
+mod taken;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -26,7 +27,7 @@ use mcpz_output::{Output, Stream};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
 use mcpz_runtime::{PrivateFolder, spawn_blocking};
 use mcpz_sandbox::{
-    Bubblewrap, Cover, Layout, Mode, Network, Placeholders, SERVICE_VARIABLES, View,
+    Bubblewrap, Cover, Guard, Layout, Mode, Network, SERVICE_VARIABLES, View, WatchedGuard,
 };
 
 use crate::error::Error;
@@ -58,9 +59,10 @@ pub struct Sandbox {
     way_out: Option<WayOut>,
     /// Keeps the homes up to date, if it could be started.
     homes: Option<Homes>,
+    /// Takes away what must not come into being, if commands can write anywhere.
+    guard: Option<Arc<WatchedGuard>>,
     /// Why it replaces an earlier one, until an outcome has said so.
     recreated: Mutex<Option<String>>,
-    _placeholders: Placeholders,
     _tmp: Option<PrivateFolder>,
 }
 
@@ -84,6 +86,26 @@ impl fmt::Display for Broken {
     }
 }
 
+/// A sandbox in which a command runs. What comes into being there may be the command's work.
+pub struct Occupied(Arc<Sandbox>);
+
+impl Occupied {
+    pub fn new(sandbox: Arc<Sandbox>) -> Self {
+        sandbox.guard.iter().for_each(|guard| guard.enter());
+        Self(sandbox)
+    }
+
+    pub fn sandbox(&self) -> &Arc<Sandbox> {
+        &self.0
+    }
+}
+
+impl Drop for Occupied {
+    fn drop(&mut self) {
+        self.0.guard.iter().for_each(|guard| guard.leave());
+    }
+}
+
 struct WayOut {
     port: u16,
     refusals: Arc<Refusals>,
@@ -94,7 +116,7 @@ impl Sandbox {
     /// Makes one. Its agent ends with the thread that calls this.
     pub async fn make(settings: &SandboxSettings, agent: &InnerAgent<'_>) -> Result<Self, Error> {
         let mut tries = 1;
-        let (mut layout, mut placeholders) = survey(&settings.view).await?;
+        let mut layout = survey(&settings.view).await?;
         loop {
             match Self::start_agent(settings, &layout, agent).await {
                 // Bubblewrap fails on a socket that is gone, and sockets go all the time. This leaves out those that
@@ -103,26 +125,20 @@ impl Sandbox {
                 // Something below a mount was replaced before bubblewrap mounted it.
                 Err(_) if tries < MAX_TRIES && layout.is_outdated() => {
                     tries += 1;
-                    (layout, placeholders) = survey(&settings.view).await?;
+                    layout = survey(&settings.view).await?;
                 }
                 Err(error) => return Err(error),
-                Ok((link, way_out, tmp)) => {
-                    let (_placeholders, _tmp) = (placeholders, tmp);
+                Ok((link, way_out, _tmp)) => {
+                    let guard = (settings.view.mode == Mode::Workspace).then(|| {
+                        let folder = settings.quarantine.clone();
+                        WatchedGuard::new(Guard::new(layout.guarded.clone(), folder))
+                    });
                     let (view, recreated) = (settings.view.clone(), Mutex::default());
                     let homes = match settings.ring {
                         Some(_) => Homes::start(agent.program, &link, &layout).await,
                         None => None,
                     };
-                    return Ok(Self {
-                        link,
-                        layout,
-                        view,
-                        way_out,
-                        homes,
-                        recreated,
-                        _placeholders,
-                        _tmp,
-                    });
+                    return Ok(Self { link, layout, view, way_out, homes, guard, recreated, _tmp });
                 }
             }
         }
@@ -166,7 +182,9 @@ impl Sandbox {
             true => Some(Broken::AgentEnded),
             false => {
                 let has_homes = self.homes.is_some();
-                self.layout.change(has_homes).map(|path| Broken::Changed(path.to_owned()))
+                let changed = self.layout.change(has_homes).map(Path::to_owned);
+                let created = || self.guard.as_ref().and_then(|guard| guard.accept());
+                changed.or_else(created).map(Broken::Changed)
             }
         }
     }
@@ -187,6 +205,11 @@ impl Sandbox {
         }
     }
 
+    /// Takes away what must not be there by now. The next answer tells.
+    pub fn check(&self) {
+        self.guard.iter().for_each(|guard| guard.check());
+    }
+
     /// Variables that point a run's programs to the proxy.
     pub fn variables(&self, run: &str) -> Vec<(OsString, Option<OsString>)> {
         let Some(way_out) = &self.way_out else { return Vec::new() };
@@ -195,7 +218,7 @@ impl Sandbox {
     }
 
     /// What the sandbox refused a run, as far as that is known: the connections, and the files its output complains
-    /// about. Also reports a file that redirects git, and that the sandbox was recreated.
+    /// about. Also reports what was taken away, and that the sandbox was recreated.
     pub fn refused(&self, run: &str, end: End, output: &Output, directory: &Path) -> Vec<String> {
         let printed = match end {
             End::Exited(0) => String::new(),
@@ -203,14 +226,10 @@ impl Sandbox {
         };
         let network = self.way_out.iter().flat_map(|way_out| way_out.refusals.take(label(run)));
         let files = refusals::files(&printed, directory, |path| self.explain(path));
-        let intrusion = self.layout.intrusion().map(|path| {
-            format!(
-                "{} makes git read another configuration; remove it before you use git outside the sandbox",
-                path.display()
-            )
-        });
+        let taken = self.guard.as_ref().map(|guard| guard.settle()).unwrap_or_default();
+        let taken = taken::described(&taken, &self.view);
         let recreated = self.recreated.lock().unwrap_or_else(PoisonError::into_inner).take();
-        network.chain(files).chain(intrusion).chain(recreated).collect()
+        network.chain(files).chain(taken).chain(recreated).collect()
     }
 
     /// Why the sandbox hides or protects a file, or `None` if it does not.
@@ -326,14 +345,10 @@ fn set_environment(command: &mut Command, variables: &Variables) {
     command.env_clear().envs(variables.all().iter().map(|(name, value)| (name, value)));
 }
 
-/// Finds out what a view covers now, and creates placeholders for the protected names that do not exist.
-async fn survey(view: &View) -> Result<(Layout, Placeholders), Error> {
+/// Finds out what a view covers now.
+async fn survey(view: &View) -> Result<Layout, Error> {
     let view = view.clone();
-    let surveyed = spawn_blocking(move || {
-        let mut layout = view.survey().map_err(Error::SandboxLayout)?;
-        let placeholders = layout.create_placeholders().map_err(Error::Resources)?;
-        Ok((layout, placeholders))
-    });
+    let surveyed = spawn_blocking(move || view.survey().map_err(Error::SandboxLayout));
     surveyed.await.unwrap_or(Err(Error::Closed))
 }
 

@@ -61,6 +61,8 @@ pub struct SandboxSettings {
     /// Where commands may connect to, in the syntax of `--net`. Commands share the machine's network only if the view
     /// says so.
     pub net: String,
+    /// The folder for what commands must not create.
+    pub quarantine: PathBuf,
 }
 
 /// How many commands may run and wait, and how long they may be idle.

@@ -90,8 +90,8 @@ pub fn is_inert(text: &str) -> bool {
     !text.contains([';', '|', '&', '$', '`', '<', '>', '(', ')', '\n'])
 }
 
-/// Whether a value changes nothing that a makefile or a script of a project runs, whatever these do with it: a switch, a
-/// number, a level or a locale, in a variable that is known to be harmless.
+/// Whether a value changes nothing that a makefile or a script of a project runs, whatever these do with it: a
+/// switch, a number, a level or a locale, in a variable that is known to be harmless.
 pub fn is_settled(name: &str, value: &str) -> bool {
     let is_name = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "_.,+@-".contains(c));
     let is_locale =

@@ -250,4 +250,4 @@ pub const EXISTING_CONFIGURATION: &[&str] = &[
 ];
 
 /// Names in a git folder that make git run programs.
-pub const GIT_CONFIGURATION: &[&str] = &["config", "config.worktree", "hooks"];
+pub const GIT_CONFIGURATION: &[&str] = &["commondir", "config", "config.worktree", "hooks"];

@@ -12,25 +12,22 @@
 //!
 //! Without the pin, `mv .git old && mkdir .git` would create hooks that nothing is mounted on.
 
+mod git;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::closed::closed_around;
+use crate::guard::Guarded;
 use crate::homes::Home;
-use crate::placeholders::{Placeholders, is_placeholder};
 use crate::restrictions::Permissions;
 use crate::seccomp::Isolation;
 use crate::view::{Network, View, ViewError, private, real};
 use crate::{known_paths, sockets};
-
-/// How deep to search for git's folders of submodules.
-const SUBMODULE_DEPTH: usize = 4;
 
 /// What programs need in `/run`: the resolver's configuration and, on some systems, all programs.
 const KEPT_IN_RUN: &[&str] = &["/etc/resolv.conf", "/run/current-system", "/run/opengl-driver"];
@@ -69,8 +66,6 @@ pub struct Layout {
     pub tmp_bytes: u64,
     /// Parents come before their contents.
     covers: BTreeMap<PathBuf, Cover>,
-    /// Protected names that do not exist.
-    absent: Vec<PathBuf>,
     /// What was found at each path that must not change.
     found: Vec<(PathBuf, Option<Identity>)>,
     /// What was found at each path that may disappear, but must not be replaced.
@@ -79,10 +74,10 @@ pub struct Layout {
     hidden_in_homes: Vec<(PathBuf, Option<Identity>)>,
     /// Homes that can be made of mounts.
     pub homes: Vec<Home>,
-    /// Git folders that must not be redirected to another one.
-    git_folders: Vec<PathBuf>,
-    /// Folders that must not become git folders.
-    plain_folders: Vec<PathBuf>,
+    /// What must not come into being.
+    pub guarded: Guarded,
+    /// Writable git folders of work trees that are not writable as a whole.
+    outer_git: Vec<PathBuf>,
 }
 
 /// Tells a file from another that took its place. A new file may reuse an inode, but is younger.
@@ -109,13 +104,12 @@ impl Layout {
             network: view.network,
             tmp_bytes: view.tmp_bytes,
             covers: BTreeMap::new(),
-            absent: Vec::new(),
             found: Vec::new(),
             hidden: Vec::new(),
             hidden_in_homes: Vec::new(),
             homes: Vec::new(),
-            git_folders: Vec::new(),
-            plain_folders: Vec::new(),
+            guarded: Guarded::default(),
+            outer_git: Vec::new(),
         };
         private().into_iter().for_each(|path| layout.cover(path, Cover::Private));
         let kept = KEPT_IN_RUN.iter().filter_map(|path| real(path).ok());
@@ -130,6 +124,7 @@ impl Layout {
         }
         for root in &roots {
             layout.protect(root, &view.unprotected)?;
+            layout.open_outer_git(root, view)?;
         }
         layout.homes = view.homes.iter().filter_map(|home| layout.home(home, &roots)).collect();
         let secrets =
@@ -140,14 +135,6 @@ impl Layout {
             layout.hide(path, &roots)?;
         }
         Ok(layout)
-    }
-
-    /// Creates placeholders for protected names that do not exist. They last until the result is dropped.
-    pub fn create_placeholders(&mut self) -> io::Result<Placeholders> {
-        let placeholders = Placeholders::make(&self.absent)?;
-        let found = self.absent.drain(..).map(|path| (identity(&path), path));
-        self.found.extend(found.map(|(found, path)| (path, found)));
-        Ok(placeholders)
     }
 
     /// A path that has changed since. Its mount is gone, or something is visible that should be hidden, so the sandbox
@@ -190,14 +177,6 @@ impl Layout {
         uncovered
     }
 
-    /// A file that a command has created to make git read another configuration. No mount can prevent it: git itself
-    /// would not work with a placeholder there. So these names are checked after a command has run.
-    pub fn intrusion(&self) -> Option<PathBuf> {
-        let redirected = self.git_folders.iter().map(|git| git.join("commondir"));
-        let bare = self.plain_folders.iter().filter(|folder| is_git(folder));
-        redirected.filter(|path| path.exists()).chain(bare.map(|it| it.join("HEAD"))).next()
-    }
-
     /// The permissions of commands inside the namespaces.
     pub fn permissions(&self) -> Permissions {
         let own = |cover| matches!(cover, Cover::Writable | Cover::Private);
@@ -211,13 +190,17 @@ impl Layout {
     /// and there is no private `/tmp`; `tmp` is writable instead.
     pub fn permissions_without_mounts(&self, tmp: &Path) -> Result<Permissions, ViewError> {
         let of = |wanted: &[Cover]| -> Vec<PathBuf> {
+            let is_outer = |path: &Path| self.outer_git.iter().any(|git| path.starts_with(git));
             let covers = self.covers.iter().filter(|(_, cover)| wanted.contains(cover));
-            covers.map(|(path, _)| path.clone()).collect()
+            covers.filter(|(path, _)| !is_outer(path)).map(|(path, _)| path.clone()).collect()
         };
         let roots = of(&[Cover::Writable]);
         let inside = |path: &&PathBuf| roots.iter().any(|root| path.starts_with(root));
-        if let Some(path) = of(&[Cover::Protected, Cover::Hidden]).iter().find(inside) {
-            return Err(ViewError::NeedsMounts(path.clone()));
+        let mut unprotected = of(&[Cover::Protected, Cover::Hidden]);
+        unprotected.retain(|path| inside(&path));
+        unprotected.extend(self.guarded.names());
+        if let Some(path) = unprotected.into_iter().next() {
+            return Err(ViewError::NeedsMounts(path));
         }
         let mut closed = of(&[Cover::Private, Cover::Hidden]);
         closed.push("/dev".into());
@@ -344,9 +327,14 @@ impl Layout {
             match kind(&path)? {
                 Kind::Folder if *name == ".git" => {
                     self.pin(root, &path)?;
-                    self.protect_git(&path)?;
+                    self.protect_git(&path, root)?;
                 }
-                Kind::Nothing => self.reserve(path),
+                Kind::Nothing if *name == ".git" => {
+                    self.guarded.without_git.push(root.to_owned());
+                }
+                Kind::Nothing => {
+                    self.guarded.reserved.insert((root.to_owned(), name));
+                }
                 Kind::Folder | Kind::File => self.protect_existing(path),
             }
         }
@@ -364,32 +352,10 @@ impl Layout {
                 self.protect_existing(path);
             }
         }
-        match is_git(root) {
-            true if wanted(&&".git") => self.protect_git(root)?,
-            true => {}
-            false => self.plain_folders.push(root.to_owned()),
-        }
-        Ok(())
-    }
-
-    /// Protects what makes git run programs, in its folder and in those of submodules.
-    fn protect_git(&mut self, git: &Path) -> Result<(), ViewError> {
-        for name in known_paths::GIT_CONFIGURATION {
-            let path = git.join(name);
-            match kind(&path)? {
-                Kind::Nothing if *name == "hooks" => self.reserve(path),
-                Kind::Nothing => {}
-                Kind::Folder | Kind::File => self.protect_existing(path),
-            }
-        }
-        if !git.join("commondir").exists() {
-            self.git_folders.push(git.to_owned());
-        }
-        let mut modules = Vec::new();
-        find_modules(&git.join("modules"), SUBMODULE_DEPTH, &mut modules);
-        for module in modules {
-            self.pin(git, &module)?;
-            self.protect_git(&module)?;
+        match git::is_git(root) {
+            _ if !wanted(&&".git") => {}
+            true => self.protect_git(root, root)?,
+            false => self.guarded.plain.push(root.to_owned()),
         }
         Ok(())
     }
@@ -409,11 +375,6 @@ impl Layout {
         self.found.push((path.clone(), identity(&path)));
         self.cover(path, Cover::Protected);
     }
-
-    fn reserve(&mut self, path: PathBuf) {
-        self.absent.push(path.clone());
-        self.cover(path, Cover::Protected);
-    }
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -426,7 +387,6 @@ enum Kind {
 fn kind(path: &Path) -> Result<Kind, ViewError> {
     match path.symlink_metadata() {
         Err(_) => Ok(Kind::Nothing),
-        Ok(_) if is_placeholder(path) => Ok(Kind::Nothing),
         Ok(found) if found.is_symlink() => Err(ViewError::Link(path.to_owned())),
         Ok(found) if found.is_dir() => Ok(Kind::Folder),
         Ok(_) => Ok(Kind::File),
@@ -439,21 +399,6 @@ fn identity(path: &Path) -> Option<Identity> {
         inode: found.ino(),
         created: found.created().ok(),
     })
-}
-
-fn is_git(folder: &Path) -> bool {
-    ["HEAD", "objects", "refs"].iter().all(|name| folder.join(name).exists())
-}
-
-fn find_modules(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() && is_git(&path) => found.push(path),
-            Ok(kind) if kind.is_dir() && depth > 0 => find_modules(&path, depth - 1, found),
-            _ => {}
-        }
-    }
 }
 
 /// The SSH host keys of this machine.

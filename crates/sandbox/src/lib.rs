@@ -14,6 +14,7 @@
 //!
 //!     View ─ survey ─▶ Layout ─┬─ Bubblewrap ──▶ bwrap ─▶ agent ─▶ keeper ─▶ command   mounts, namespaces
 //!                              ├─ Home ────────▶ helper: mounts what commands see of the homes
+//!                              ├─ Guard ───────▶ thread: takes away what commands must not create
 //!                              └─ Permissions ─▶ Restrictions ─┴────────────────┘       Landlock, seccomp
 //!
 //! A [`Layout`] is valid for the moment it was made: `bwrap` mounts over files that exist, and if such a file is
@@ -24,10 +25,11 @@
 
 mod bubblewrap;
 mod closed;
+mod git_config;
+mod guard;
 mod homes;
 mod known_paths;
 mod layout;
-mod placeholders;
 mod restrictions;
 mod seccomp;
 mod sockets;
@@ -36,10 +38,10 @@ mod trial;
 mod view;
 
 pub use bubblewrap::{Bubblewrap, PreparedCommand, Version};
+pub use guard::{Fate, Guard, Taken, WatchedGuard};
 pub use homes::{Home, HomesLook, HomesOrder, serve_homes};
 pub use known_paths::SERVICE_VARIABLES;
 pub use layout::{Cover, Layout};
-pub use placeholders::Placeholders;
 pub use restrictions::{Permissions, RestrictionError, Restrictions};
 pub use seccomp::Isolation;
 pub use support::{Obstacle, Protection, Support};

@@ -45,7 +45,6 @@ pub struct Support {
 impl Support {
     /// Tries everything. `bwrap` is the path of that program, if it was found. `trial` is a program, with arguments,
     /// that runs a [`trial`](crate::trial) inside the layout and succeeds if nothing was possible that must not be.
-    /// The layout's placeholders must exist.
     pub fn probe(bwrap: Option<&Path>, layout: &mut Layout, trial: (&Path, &[OsString])) -> Self {
         let mut obstacles = Vec::new();
         let landlock = match landlock_version() {

@@ -58,6 +58,8 @@ pub struct Attempt {
     python: String,
     /// What is there outside if something got out.
     pub leaves: Option<String>,
+    /// What comes into being in the folder to work in, and must be gone when the command is answered.
+    pub taken: Option<String>,
     /// What one that is held says, one of these.
     error: Vec<String>,
 }

@@ -148,10 +148,10 @@ impl Place {
         refused(&mut self.command(flags, config))
     }
 
-    /// Waits until nothing of a sandbox is left: no process with the mark, no name that was taken.
+    /// Waits until nothing of a sandbox is left: no process with the mark, no file in the work folder.
     pub fn wait_until_tidy(&self, mark: &str, expected: &[&str]) {
         wait_until("nothing is left", || survivors(mark).is_empty().then_some(()));
-        wait_until("no placeholder is left", || (self.left() == expected).then_some(()));
+        wait_until("nothing of ours is left", || (self.left() == expected).then_some(()));
     }
 }
 

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::gate::Plan;
 use crate::jobs::{Job, JobEnd, Jobs};
 use crate::run::{Backing, Run};
-use crate::sandbox::{InnerAgent, Sandbox};
+use crate::sandbox::{InnerAgent, Occupied, Sandbox};
 use crate::settings::SandboxSettings;
 use crate::variables::Variables;
 
@@ -116,7 +116,7 @@ struct Ready {
     lock: JobLock,
     socket: ControlSocket,
     process: Process,
-    sandbox: Option<Arc<Sandbox>>,
+    sandbox: Option<Occupied>,
 }
 
 async fn begin(
@@ -196,10 +196,11 @@ async fn prepare(
         Start::Sandboxed { settings, program, variables } => {
             let (variables, limits) = (&variables, launch.limits);
             let inner = InnerAgent { program: &program, variables, limits };
-            let sandbox = Sandbox::make(&settings, &inner).await?;
+            let sandbox = Arc::new(Sandbox::make(&settings, &inner).await?);
+            let occupied = Occupied::new(sandbox.clone());
             let own = std::mem::take(&mut spawn.environment);
             spawn.environment = sandbox.variables(&run).into_iter().chain(own).collect();
-            (sandbox.link().spawn(FIRST_OWNER, spawn)?, Some(Arc::new(sandbox)))
+            (sandbox.link().spawn(FIRST_OWNER, spawn)?, Some(occupied))
         }
     };
     Ok(Ready { folder, lock, socket, process, sandbox })

@@ -116,7 +116,7 @@ impl Engine {
             }
         };
         let (send_channel, channel) = oneshot::channel();
-        let sandbox = backing.sandbox.clone();
+        let sandbox = backing.sandbox.as_ref().map(|it| it.sandbox().clone());
         let backing = Backing { channel: Some(send_channel), ..backing };
         let command = format!("session {name}: {}", shell.display());
         let output = owner.new_output().with_secrets(plan.secrets.clone());

@@ -15,6 +15,7 @@ use crate::observer::RunObserver;
 use crate::owner::Owner;
 use crate::request::{Origin, RunRequest};
 use crate::run::{Accounting, Backing, Run};
+use crate::sandbox::Occupied;
 use crate::turns::Turn;
 
 impl Engine {
@@ -96,11 +97,12 @@ impl Engine {
         let mut tries = 0..2;
         loop {
             let sandbox = self.sandbox(owner).await?;
+            let occupied = Occupied::new(sandbox.clone());
             // Last, so that the request's own variables win.
             spawn.environment = sandbox.variables(run).into_iter().chain(own.clone()).collect();
             let unsent = match sandbox.link().send(FIRST_OWNER, SpawnFrame::new(spawn)?) {
                 Ok(process) => {
-                    return Ok((process, Backing { sandbox: Some(sandbox), ..backing }));
+                    return Ok((process, Backing { sandbox: Some(occupied), ..backing }));
                 }
                 Err(unsent) => unsent,
             };

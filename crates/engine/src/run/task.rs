@@ -137,6 +137,7 @@ impl RunTask {
             Message::Do(action) => self.perform(action),
             Message::Switch(..) => {}
             Message::BecomeJob => {
+                self.backing.sandbox.iter().for_each(|it| it.sandbox().check());
                 self.backing.adopt = None;
                 if !self.stopping {
                     (self.timer, self.plan.timeout) = (None, None);
@@ -370,8 +371,8 @@ impl RunTask {
 
     /// What the sandbox refused.
     fn refused(&self, end: End) -> Vec<String> {
-        let Some(sandbox) = &self.backing.sandbox else { return Vec::new() };
-        sandbox.refused(&self.about.id, end, &self.about.output, &self.plan.directory)
+        let Some(occupied) = &self.backing.sandbox else { return Vec::new() };
+        occupied.sandbox().refused(&self.about.id, end, &self.about.output, &self.plan.directory)
     }
 
     fn answer_with(&mut self, answer: Result<Outcome, Error>) {

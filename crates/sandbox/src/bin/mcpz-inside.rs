@@ -76,7 +76,6 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     if let Some(tmp) = alone {
         return Err(restricted(&layout.permissions_without_mounts(&tmp)?, words));
     }
-    let _placeholders = layout.create_placeholders()?;
     let own = std::env::current_exe()?;
     let permissions: OsString = serde_json::to_string(&layout.permissions())?.into();
     if probe {

@@ -30,7 +30,8 @@ fn a_workspace_is_writable_but_for_what_configures_others() {
     assert_eq!(cover(&layout, &work), Some(Cover::Writable));
     assert_eq!(cover(&layout, &work.join(".git")), Some(Cover::Pinned));
     assert_eq!(cover(&layout, &work.join(".git/hooks")), Some(Cover::Protected));
-    assert_eq!(cover(&layout, &work.join(".vscode")), Some(Cover::Protected));
+    assert_eq!(cover(&layout, &work.join(".vscode")), None);
+    assert!(layout.guarded.reserved.contains(&(work.clone(), ".vscode")));
     assert_eq!(cover(&layout, &work.join(".bashrc")), None);
 }
 
@@ -43,7 +44,7 @@ fn what_cannot_be_written_needs_no_protection() {
     assert!(
         layout.covers.values().all(|cover| *cover < Cover::Writable || *cover == Cover::Hidden)
     );
-    assert!(layout.absent.is_empty());
+    assert!(layout.guarded.reserved.is_empty());
 }
 
 #[test]
@@ -56,7 +57,8 @@ fn the_hooks_of_a_submodule_are_protected_and_the_way_to_them_is_pinned() {
     let layout = view.survey().unwrap();
     assert_eq!(cover(&layout, module.parent().unwrap()), Some(Cover::Pinned));
     assert_eq!(cover(&layout, &module.join("config")), Some(Cover::Protected));
-    assert!(layout.absent.contains(&module.join("hooks")));
+    let git = layout.guarded.repositories.iter().find(|it| it.folder == module).unwrap();
+    assert!(git.mounted.iter().eq(&["config"]) && git.root == home.join("work"));
 }
 
 #[test]
@@ -64,8 +66,7 @@ fn a_file_that_is_replaced_outside_makes_the_layout_out_of_date() {
     let (_folder, home, view) = home();
     let config = home.join("work/.git/config");
     fs::write(&config, "").unwrap();
-    let mut layout = view.survey().unwrap();
-    let _placeholders = layout.create_placeholders().unwrap();
+    let layout = view.survey().unwrap();
     assert_eq!(layout.change(false), None);
     fs::write(&config, "[core]").unwrap();
     assert_eq!(layout.change(false), None);
@@ -85,8 +86,7 @@ fn a_secret_that_goes_is_missed_by_nobody_until_there_is_another() {
     let (_folder, home, view) = home();
     let keys = home.join("work/keys");
     fs::create_dir(&keys).unwrap();
-    let mut layout = View { deny_read: vec![keys.clone()], ..view }.survey().unwrap();
-    let _placeholders = layout.create_placeholders().unwrap();
+    let layout = View { deny_read: vec![keys.clone()], ..view }.survey().unwrap();
     fs::remove_dir(&keys).unwrap();
     assert_eq!(layout.change(false), None);
     assert!(layout.is_outdated());
@@ -100,7 +100,6 @@ fn what_goes_before_it_is_covered_needs_no_cover_until_it_is_back() {
     let keys = home.join("work/keys");
     fs::create_dir(&keys).unwrap();
     let mut layout = View { deny_read: vec![keys.clone()], ..view }.survey().unwrap();
-    let _placeholders = layout.create_placeholders().unwrap();
     assert!(!layout.uncover_gone());
     fs::remove_dir(&keys).unwrap();
     assert!(layout.uncover_gone() && !layout.uncover_gone());
@@ -113,8 +112,7 @@ fn what_goes_before_it_is_covered_needs_no_cover_until_it_is_back() {
 #[test]
 fn a_secret_that_comes_into_being_makes_the_layout_out_of_date() {
     let (_folder, home, view) = home();
-    let mut layout = view.survey().unwrap();
-    let _placeholders = layout.create_placeholders().unwrap();
+    let layout = view.survey().unwrap();
     fs::create_dir(home.join(".aws")).unwrap();
     assert_eq!(layout.change(false), Some(home.join(".aws").as_path()));
 }
@@ -127,20 +125,6 @@ fn a_folder_inside_another_cannot_be_exchanged() {
     let layout = View { write_dirs: vec![inner.clone()], ..view }.survey().unwrap();
     assert_eq!(cover(&layout, &inner), Some(Cover::Writable));
     assert_eq!(cover(&layout, &home.join("work/a")), Some(Cover::Pinned));
-}
-
-#[test]
-fn what_leads_git_elsewhere_is_noticed() {
-    let (_folder, home, view) = home();
-    let layout = view.survey().unwrap();
-    assert_eq!(layout.intrusion(), None);
-    let work = home.join("work");
-    for name in ["HEAD", "objects", "refs"] {
-        fs::create_dir(work.join(name)).unwrap();
-    }
-    assert_eq!(layout.intrusion(), Some(work.join("HEAD")));
-    fs::write(work.join(".git/commondir"), "..").unwrap();
-    assert_eq!(layout.intrusion(), Some(work.join(".git/commondir")));
 }
 
 #[test]

@@ -1,0 +1,179 @@
+//! Lets guards check whenever something changes in their folders, as long as commands run there.
+//!
+//! All guards of a process share one thread and one inotify descriptor, because a user may have only 128 of these. If
+//! there is none left, things are still checked before each answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+
+use rustix::fs::inotify::{CreateFlags, WatchFlags, add_watch, init, remove_watch};
+use rustix::io::{Errno, read};
+
+use super::{Guard, Taken, Watched};
+
+/// The size of a buffer for events. Events that do not fit wait.
+const EVENT_BYTES: usize = 4096;
+
+static WATCH: LazyLock<Watch> = LazyLock::new(Watch::start);
+
+/// A guard that is called when something changes.
+#[derive(Debug)]
+pub struct WatchedGuard {
+    guard: Mutex<Guard>,
+    /// How many commands run.
+    occupants: AtomicUsize,
+    /// What was taken away and nobody was told yet.
+    taken: Mutex<Vec<Taken>>,
+    watches: Mutex<BTreeMap<Watched, i32>>,
+}
+
+impl WatchedGuard {
+    pub fn new(guard: Guard) -> Arc<Self> {
+        let watched = Arc::new(Self {
+            guard: Mutex::new(guard),
+            occupants: AtomicUsize::new(0),
+            taken: Mutex::default(),
+            watches: Mutex::default(),
+        });
+        WATCH.add(&watched);
+        watched
+    }
+
+    /// Accepts what has changed outside, unless a command runs that may have done it. Returns a reserved name that
+    /// exists now, and needs a mount.
+    pub fn accept(&self) -> Option<PathBuf> {
+        let mut guard = locked(&self.guard);
+        let is_idle = self.occupants.load(Ordering::SeqCst) == 0;
+        is_idle.then(|| guard.accept()).flatten()
+    }
+
+    /// A command starts.
+    pub fn enter(&self) {
+        self.occupants.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// A command and all it has started are gone.
+    pub fn leave(&self) {
+        self.check();
+        self.occupants.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Checks now, and returns what was taken away since the last time.
+    pub fn settle(&self) -> Vec<Taken> {
+        self.check();
+        std::mem::take(&mut locked(&self.taken))
+    }
+
+    /// Takes away what must not be there by now, if commands run.
+    pub fn check(&self) {
+        let mut guard = locked(&self.guard);
+        if self.occupants.load(Ordering::SeqCst) > 0 {
+            let taken = guard.check();
+            locked(&self.taken).extend(taken);
+        }
+    }
+}
+
+impl Drop for WatchedGuard {
+    fn drop(&mut self) {
+        WATCH.forget(locked(&self.watches).values().copied());
+    }
+}
+
+struct Watch {
+    inotify: Option<OwnedFd>,
+    guards: Mutex<Vec<Weak<WatchedGuard>>>,
+    /// How many guards use each watch.
+    users: Mutex<BTreeMap<i32, usize>>,
+}
+
+impl Watch {
+    fn start() -> Self {
+        let thread = thread::Builder::new().name("mcpz-guard".into()).stack_size(256 << 10);
+        let is_running = thread
+            .spawn(|| {
+                while WATCH.wait() {
+                    WATCH.check()
+                }
+            })
+            .is_ok();
+        let inotify = init(CreateFlags::CLOEXEC).ok().filter(|_| is_running);
+        Self { inotify, guards: Mutex::default(), users: Mutex::default() }
+    }
+
+    fn add(&self, guard: &Arc<WatchedGuard>) {
+        locked(&self.guards).push(Arc::downgrade(guard));
+        self.watch(guard);
+    }
+
+    /// Waits until something changes. False if that is not possible.
+    fn wait(&self) -> bool {
+        let Some(inotify) = &self.inotify else { return false };
+        // What has changed, and how often, the guards find out themselves.
+        matches!(read(inotify, &mut [0; EVENT_BYTES]), Ok(_) | Err(Errno::INTR))
+    }
+
+    /// Checks all guards: a check is cheap, and most processes have one.
+    fn check(&self) {
+        for guard in self.guards() {
+            guard.check();
+            // A folder may have got something before it was watched.
+            while guard.occupants.load(Ordering::SeqCst) > 0 && self.watch(&guard) {
+                guard.check();
+            }
+        }
+    }
+
+    fn guards(&self) -> Vec<Arc<WatchedGuard>> {
+        let mut guards = locked(&self.guards);
+        guards.retain(|guard| guard.strong_count() > 0);
+        guards.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Watches the folders that a guard has now. True if there is a new one.
+    fn watch(&self, guard: &WatchedGuard) -> bool {
+        let Some(inotify) = &self.inotify else { return false };
+        let folders: BTreeSet<_> = locked(&guard.guard).folders().into_iter().collect();
+        let mut watches = locked(&guard.watches);
+        let mut is_new = false;
+        let names = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
+        let contents = WatchFlags::CLOSE_WRITE | WatchFlags::MODIFY | WatchFlags::ATTRIB;
+        for folder in &folders {
+            let (path, flags) = match folder {
+                Watched::Names(path) => (path, names),
+                Watched::Contents(path) => (path, names | contents),
+            };
+            // The same folder has the same watch, however many guards it has.
+            let flags = flags | WatchFlags::DONT_FOLLOW | WatchFlags::MASK_ADD;
+            let Ok(watch) = add_watch(inotify, path, flags) else { continue };
+            if watches.insert(folder.clone(), watch) != Some(watch) {
+                *locked(&self.users).entry(watch).or_default() += 1;
+                is_new = true;
+            }
+        }
+        is_new
+    }
+
+    fn forget(&self, watches: impl Iterator<Item = i32>) {
+        let mut users = locked(&self.users);
+        for watch in watches {
+            let Some(count) = users.get_mut(&watch) else { continue };
+            *count -= 1;
+            if *count == 0 {
+                users.remove(&watch);
+                if let Some(inotify) = &self.inotify {
+                    let _ = remove_watch(inotify, watch);
+                }
+            }
+        }
+    }
+}
+
+/// No code panics while it holds a lock.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
