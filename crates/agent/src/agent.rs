@@ -31,7 +31,8 @@ use crate::cgroup::{AgentCgroups, KeeperCgroup};
 use crate::frame::{
     AgentEvent, AgentRequest, Confinement, Failure, FrameError, KeeperEvent, Stage, VERSION,
 };
-use crate::keeper::{Keeper, ORPHAN_GRACE};
+use crate::git_configs::SharedConfig;
+use crate::keeper::{Confined, Keeper, ORPHAN_GRACE};
 use crate::keeper_count::KeeperCount;
 use crate::launcher::close_on_exec_from;
 use crate::limits::Limits;
@@ -82,7 +83,7 @@ pub fn serve_stdin() -> Result<(), AgentError> {
         setup: None,
         keepers: HashMap::new(),
         keeper_count: KeeperCount::new(),
-        restrictions: None,
+        confined: None,
     };
     let result = agent.serve();
     if result.is_err() {
@@ -101,7 +102,7 @@ struct Agent {
     keepers: HashMap<Pid, ForkedKeeper>,
     keeper_count: KeeperCount,
     /// What each command applies to itself, if commands are confined.
-    restrictions: Option<Restrictions>,
+    confined: Option<Confined>,
 }
 
 /// The limits of every run, and the cgroups that enforce them.
@@ -156,6 +157,13 @@ impl Agent {
             AgentRequest::Hello { version, .. } => {
                 return Err(AgentError::Version { theirs: *version });
             }
+            AgentRequest::ShareConfig { path, root } => {
+                let file = self.inbox.take_fds(1).and_then(|mut fds| fds.pop());
+                if let (Some(confined), Some(file)) = (&mut self.confined, file) {
+                    let (path, root) = (path.clone(), root.clone());
+                    confined.configs.push(SharedConfig { path, root, file: file.into() });
+                }
+            }
             AgentRequest::StartKeeper { keeper, owner } => {
                 let (keeper, owner) = (*keeper, *owner);
                 let Some(Enforcement { limits, cgroups }) = &mut self.setup else {
@@ -188,13 +196,7 @@ impl Agent {
                 let _ = socket::send_all(socket.as_fd(), &[KeeperEvent::Failed(failure)], &[]);
                 self.report(&AgentEvent::KeeperGone { keeper: entry.id }, &[]);
             }
-            0 => run_keeper(
-                socket,
-                limits,
-                entry.cgroup,
-                self.restrictions.take(),
-                self.keeper_count,
-            ),
+            0 => run_keeper(socket, limits, entry.cgroup, self.confined.take(), self.keeper_count),
             pid => {
                 let pid = Pid::from_raw(pid).expect("a child's id is positive");
                 self.keepers.insert(pid, entry);
@@ -270,7 +272,7 @@ impl Agent {
             false => None,
         };
         restrictions.restrict_agent()?;
-        self.restrictions = Some(restrictions);
+        self.confined = Some(Confined { restrictions, configs: Vec::new() });
         Ok(listener)
     }
 
@@ -322,13 +324,18 @@ pub fn run_keeper(
     socket: OwnedFd,
     limits: Limits,
     cgroup: Option<KeeperCgroup>,
-    restrictions: Option<Restrictions>,
+    confined: Option<Confined>,
     keeper_count: KeeperCount,
 ) -> ! {
-    close_all_but(&[Some(socket.as_fd()), restrictions.as_ref().map(AsFd::as_fd)]);
+    let mut kept = vec![Some(socket.as_fd())];
+    if let Some(Confined { restrictions, configs }) = &confined {
+        kept.push(Some(restrictions.as_fd()));
+        kept.extend(configs.iter().map(|config| Some(config.file.as_fd())));
+    }
+    close_all_but(&kept);
     become_subreaper();
     set_name(KEEPER);
-    if let Ok(keeper) = Keeper::new(socket, limits, cgroup, restrictions, keeper_count) {
+    if let Ok(keeper) = Keeper::new(socket, limits, cgroup, confined, keeper_count) {
         keeper.serve();
     }
     // SAFETY: exits at once, without running the exit handlers of the process this was forked from.

@@ -28,7 +28,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
 use crate::exec_rules::{ExecRules, RefusedBecause, RefusedExec};
+use crate::git_configs::{self, SharedConfig};
 use crate::tree;
+pub use filter::Asks;
 use listener::{Listener, Named, Question};
 use processes::{Caller, Next, Processes};
 use rules::{Rules, Standing};
@@ -52,6 +54,9 @@ pub struct ExecLock {
     run: Option<LockedRun>,
     /// The rules of an earlier run: looking up denied programs takes long.
     earlier: Option<Prepared>,
+    asks: Asks,
+    /// Configurations of git that processes may change in harmless ways.
+    configs: Vec<SharedConfig>,
 }
 
 struct Prepared {
@@ -107,13 +112,18 @@ struct LockedRun {
 
 impl ExecLock {
     /// Installs the filter on this process and all it will start.
-    pub fn install() -> io::Result<Self> {
+    pub fn install(asks: Asks, configs: Vec<SharedConfig>) -> io::Result<Self> {
         let mut token = [0; 8];
         rustix::rand::getrandom(&mut token, rustix::rand::GetRandomFlags::empty())?;
         let token = u64::from_ne_bytes(token);
         let view = View::of("self").ok_or(io::ErrorKind::NotFound)?;
-        let listener = Listener(filter::install(token)?);
-        Ok(Self { listener, token, view, run: None, earlier: None })
+        let listener = Listener(filter::install(token, asks)?);
+        Ok(Self { listener, token, view, run: None, earlier: None, asks, configs })
+    }
+
+    /// Whether the kernel asks before programs are executed.
+    pub fn asks_about_execs(&self) -> bool {
+        self.asks.execs
     }
 
     /// What the keeper passes as the fourth argument of `execve` when it starts a program itself.
@@ -209,6 +219,14 @@ impl ExecLock {
     }
 
     fn answer(&mut self, question: &Question) {
+        if question.is_rename() {
+            let rename = question.rename();
+            let is_done = |it| git_configs::rename(&self.configs, question.thread, &it);
+            return match rename.is_some_and(is_done) {
+                true => self.listener.succeed(question),
+                false => self.listener.permit(question),
+            };
+        }
         let Some(run) = &mut self.run else { return self.listener.permit(question) };
         match question.may_mount() {
             Some(true) => return self.listener.permit(question),
@@ -373,6 +391,7 @@ fn shown(arguments: &[Vec<u8>]) -> Vec<String> {
 /// Whether this kernel asks before a program is executed, and lets us listen.
 pub fn can_lock() -> io::Result<()> {
     // A filter cannot be removed, but it belongs to a thread and ends with it.
-    let trial = std::thread::Builder::new().spawn(|| filter::install(0).map(drop))?;
+    let trial = std::thread::Builder::new()
+        .spawn(|| filter::install(0, Asks { execs: true, renames: true }).map(drop))?;
     trial.join().unwrap_or(Err(io::ErrorKind::Other.into()))
 }

@@ -27,7 +27,7 @@ use crate::inspect::{Answer, Question};
 use crate::limits::{Limit, Limits};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 13;
+pub const VERSION: u16 = 14;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -47,6 +47,13 @@ pub enum AgentRequest {
         confinement: Option<Box<Confinement>>,
         /// The limits of every run.
         limits: Limits,
+    },
+    /// Lets commands change a configuration of git in harmless ways. The open file travels with this frame.
+    ShareConfig {
+        /// Where commands see it.
+        path: PathBuf,
+        /// Where the work tree of its repository must be.
+        root: PathBuf,
     },
     /// Starts a keeper for runs of one owner. It serves the socket that travels with this frame.
     StartKeeper { keeper: u64, owner: u64 },

@@ -24,8 +24,9 @@ use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 
 use crate::cgroup::KeeperCgroup;
-use crate::exec_lock::{ExecLock, FirstProcess};
+use crate::exec_lock::{Asks, ExecLock, FirstProcess};
 use crate::frame::{Directory, Failure, KeeperEvent, KeeperRequest, Program, Spawn, Stage, Stdin};
+use crate::git_configs::SharedConfig;
 use crate::keeper_count::KeeperCount;
 use crate::launcher::{ChildCgroup, Launched, Launcher, resources};
 use crate::limit_watch::LimitWatch;
@@ -53,8 +54,17 @@ pub struct Keeper {
     limits: Limits,
     cgroup: Option<KeeperCgroup>,
     keeper_count: KeeperCount,
-    /// Installed for the first run that may not execute everything.
+    /// Installed for the first run that may not execute everything, or that may change a shared configuration.
     exec_lock: Option<ExecLock>,
+    /// Configurations of git to share, until the lock has them.
+    configs: Vec<SharedConfig>,
+}
+
+/// How commands are confined.
+pub struct Confined {
+    pub restrictions: Restrictions,
+    /// Configurations of git that commands may change in harmless ways.
+    pub configs: Vec<SharedConfig>,
 }
 
 /// The server hung up or sent garbage: the keeper ends.
@@ -65,15 +75,29 @@ impl Keeper {
         socket: OwnedFd,
         limits: Limits,
         cgroup: Option<KeeperCgroup>,
-        restrictions: Option<Restrictions>,
+        confined: Option<Confined>,
         keeper_count: KeeperCount,
     ) -> std::io::Result<Self> {
         signals::resume_when_parent_dies();
         let (agent, inbox, mut cgroup) = (getppid(), Inbox::default(), cgroup);
         cgroup.iter_mut().for_each(KeeperCgroup::enter);
+        let (restrictions, configs) = match confined {
+            Some(Confined { restrictions, configs }) => (Some(restrictions), configs),
+            None => (None, Vec::new()),
+        };
         let launcher = Launcher::new(&limits, restrictions)?;
         let exec_lock = None;
-        Ok(Self { agent, socket, inbox, launcher, limits, cgroup, keeper_count, exec_lock })
+        Ok(Self {
+            agent,
+            socket,
+            inbox,
+            launcher,
+            limits,
+            cgroup,
+            keeper_count,
+            exec_lock,
+            configs,
+        })
     }
 
     fn is_orphan(&self) -> bool {
@@ -212,16 +236,27 @@ impl Keeper {
         }
     }
 
-    /// Makes the kernel ask before programs are executed, if this run needs that and no earlier one did.
+    /// Makes the kernel ask before programs are executed or files are renamed, if this run needs that and no earlier
+    /// one did.
     fn install_lock(&mut self, spawn: &Spawn) -> Result<(), Failure> {
-        if spawn.exec_rules.is_some() && self.exec_lock.is_none() {
-            let failed = |error: std::io::Error| Failure {
-                stage: Stage::Confinement,
-                errno: error.raw_os_error().unwrap_or(libc::EIO),
-            };
-            self.exec_lock = Some(ExecLock::install().map_err(failed)?);
+        let failed = |errno: i32| Failure { stage: Stage::Confinement, errno };
+        let asks = Asks { execs: spawn.exec_rules.is_some(), renames: !self.configs.is_empty() };
+        match &self.exec_lock {
+            // A process has one listener at most.
+            Some(lock) if asks.execs && !lock.asks_about_execs() => Err(failed(libc::EBUSY)),
+            None if asks.execs || asks.renames => {
+                let configs = std::mem::take(&mut self.configs);
+                let installed = ExecLock::install(asks, configs);
+                match installed {
+                    Ok(lock) => self.exec_lock = Some(lock),
+                    // Without it, no configuration can be changed, which is safe.
+                    Err(_) if !asks.execs => {}
+                    Err(error) => return Err(failed(error.raw_os_error().unwrap_or(libc::EIO))),
+                }
+                Ok(())
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// Checks the program of a run without a shell, about which the kernel does not ask.

@@ -70,6 +70,7 @@ mod error;
 mod exec_lock;
 mod exec_rules;
 mod frame;
+mod git_configs;
 mod inspect;
 mod keeper;
 mod keeper_count;
@@ -105,6 +106,7 @@ pub use frame::{
     Attached, Confinement, Directory, Exit, Failure, FrameError, MAX_FRAME, Program, REPLY_FD,
     Spawn, Stage, Status, Stdin, Usage, decode, encode,
 };
+pub use git_configs::SharedConfig;
 pub use inspect::{Answer, InputMode, InputReader, Question};
 pub use limits::{CpuShare, Limit, Limits, Memory, OwnerLimits};
 pub use link::{Link, Unsent};

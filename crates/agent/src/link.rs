@@ -29,6 +29,7 @@ use crate::cgroup::{self, SandboxCgroup};
 use crate::children::{self, end_orphans};
 use crate::error::LinkError;
 use crate::frame::{AgentEvent, AgentRequest, Confinement, Spawn, VERSION};
+use crate::git_configs::SharedConfig;
 use crate::limits::Limits;
 use crate::pool::{Pool, RESUME_INTERVAL};
 use crate::process::Process;
@@ -80,13 +81,14 @@ impl Link {
         mut command: Command,
         limits: Limits,
         confinement: Confinement,
+        configs: Vec<SharedConfig>,
     ) -> Result<(Self, Option<TcpListener>), LinkError> {
         let mut cgroup = match limits.own_namespace {
             true => spawn_blocking(move || SandboxCgroup::create(&limits)).await.ok(),
             false => None,
         };
         cgroup.iter().for_each(|cgroup| cgroup.start_inside(&mut command));
-        let connected = Self::connect(command, limits, Some(confinement), &mut cgroup);
+        let connected = Self::connect(command, limits, Some((confinement, configs)), &mut cgroup);
         if let Some(unused) = cgroup {
             let _ = spawn_blocking(move || drop(unused)).await;
         }
@@ -102,7 +104,7 @@ impl Link {
     fn connect(
         mut command: Command,
         limits: Limits,
-        confinement: Option<Confinement>,
+        confinement: Option<(Confinement, Vec<SharedConfig>)>,
         cgroup: &mut Option<SandboxCgroup>,
     ) -> Result<(Self, oneshot::Receiver<Greeting>), LinkError> {
         let (ours, theirs) = socket::pair().map_err(LinkError::Start)?;
@@ -131,9 +133,16 @@ impl Link {
             monitor.run().await;
             let _ = closing.send(true);
         });
+        let (confinement, configs) = confinement.unzip();
         let confinement = confinement.map(Box::new);
         let hello = AgentRequest::Hello { version: VERSION, limits, confinement };
-        let sent = link.pool.request(&hello, None).and_then(|()| link.pool.start_spares());
+        let share = |config: SharedConfig| {
+            let SharedConfig { path, root, file } = config;
+            link.pool.request(&AgentRequest::ShareConfig { path, root }, Some(file.into()))
+        };
+        let greeted_with = link.pool.request(&hello, None);
+        let shared = greeted_with.and_then(|()| configs.into_iter().flatten().try_for_each(share));
+        let sent = shared.and_then(|()| link.pool.start_spares());
         match sent {
             Ok(()) => Ok((link, greeted)),
             Err(error) => {

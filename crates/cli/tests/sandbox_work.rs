@@ -26,10 +26,41 @@ fn a_commit_is_made_in_a_repository_that_is_there() {
     works(&mut server, &format!("echo x > file && git add -A && {COMMIT} -m one"));
     works(&mut server, "git checkout -qb other && git gc -q && git status");
     assert_eq!(place.git(&["show", "--format=%s", "--name-only"]), "one\n\nfile\n");
-    let configured = fails(&mut server, "git config user.name b");
-    assert!(warnings(&configured).contains("`unprotected`"), "{configured}");
     drop(server);
     assert_eq!(place.left(), [".git", "file"]);
+}
+
+#[test]
+fn harmless_settings_of_git_are_changed_and_no_others() {
+    let place = Place::new();
+    place.git(&["init", "-qb", "main"]);
+    place.git(&["config", "alias.one", "!echo one"]);
+    for config in ["", "[policy]\ndeny = [\"curl\"]\n"] {
+        let mut server = place.start(&["--sandbox", "workspace"], config);
+        works(&mut server, "git config user.name Ann && git config user.email a@b.c");
+        works(&mut server, "git commit -q --allow-empty -m one && git switch -qC two");
+        works(&mut server, "git branch -q --set-upstream-to=main && git config --unset user.email");
+        works(&mut server, "cd .git && git remote add origin https://example.org/x");
+        works(&mut server, "git remote remove origin && test ! -e .git/config.lock");
+        let expected = place.git(&["config", "--local", "--list"]);
+        let text = fs::read(place.work().join(".git/config")).unwrap();
+        for command in [
+            "git config core.pager evil",
+            "git config alias.one '!echo two'",
+            "git config --unset alias.one",
+            "git remote add evil 'ext::sh -c evil'",
+            "printf '[user]\\n\\tname = x\\n' > .git/x && mv .git/x .git/config",
+            "printf '' > .git/x && mv .git/x .git/config",
+            "mv .git/HEAD .git/config",
+        ] {
+            let refused = server.run(command);
+            assert_ne!(refused["return_code"], 0, "{refused}");
+            let is_judged = refused["return_code"] == -1;
+            assert!(is_judged || warnings(&refused).contains("`--unprotect .git`"), "{refused}");
+            assert_eq!(fs::read(place.work().join(".git/config")).unwrap(), text, "{command}");
+        }
+        assert!(expected.contains("alias.one=!echo one\nuser.name=Ann\n"), "{expected}");
+    }
 }
 
 #[test]

@@ -22,13 +22,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpz_agent::{Confinement, Limits, Link};
+use mcpz_agent::{Confinement, Limits, Link, SharedConfig};
 use mcpz_output::{Output, Stream};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
 use mcpz_runtime::{PrivateFolder, spawn_blocking};
 use mcpz_sandbox::{
     Bubblewrap, Cover, Guard, Layout, Mode, Network, SERVICE_VARIABLES, View, WatchedGuard,
 };
+
+use rustix::fs::OFlags;
 
 use crate::error::Error;
 use crate::outcome::End;
@@ -39,6 +41,9 @@ use refusals::Refusals;
 
 /// How often to try to make a sandbox while files below its mounts keep changing.
 const MAX_TRIES: usize = 10;
+
+/// How many configurations of git commands may change. A repository with more submodules is rare.
+const MAX_SHARED_CONFIGS: usize = 64;
 
 /// How much of a run's id its programs send to the proxy. They could send anything, so it is good for explanations, not
 /// for decisions.
@@ -318,9 +323,20 @@ async fn start_in_namespaces(
     let confinement = Confinement { permissions: layout.permissions(), proxied: way_out };
     let (mut command, options) = entrance.into_parts();
     set_environment(&mut command, agent.variables);
-    let (link, listener) = Link::start_confined(command, limits, confinement).await?;
+    let configs = shared_configs(layout);
+    let (link, listener) = Link::start_confined(command, limits, confinement, configs).await?;
     drop(options);
     Ok((link, listener, None))
+}
+
+/// The configurations of git that commands may change in harmless ways.
+fn shared_configs(layout: &Layout) -> Vec<SharedConfig> {
+    let opened = layout.git_configs().filter_map(|(path, root)| {
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::open(&path, flags, rustix::fs::Mode::empty()).ok()?;
+        Some(SharedConfig { path, root: root.to_owned(), file: file.into() })
+    });
+    opened.take(MAX_SHARED_CONFIGS).collect()
 }
 
 /// Starts an agent without namespaces: Landlock and seccomp alone confine its commands.
@@ -336,7 +352,8 @@ async fn start_sealed(layout: &Layout, agent: &InnerAgent<'_>) -> Result<Started
         command.env_remove(name);
     });
     command.arg("agent").env("TMPDIR", tmp.path()).current_dir(&layout.directory);
-    let (link, listener) = Link::start_confined(command, agent.limits, confinement).await?;
+    let (link, listener) =
+        Link::start_confined(command, agent.limits, confinement, Vec::new()).await?;
     Ok((link, listener, Some(tmp)))
 }
 

@@ -135,6 +135,12 @@ pub fn harmful(text: &str, place: Place<'_>) -> Vec<String> {
     lines(text, place).filter(|line| line.is_harmful).map(|line| line.shown()).collect()
 }
 
+/// Whether a configuration may become another one: nothing harmful is new, gone or changed.
+pub fn may_become(old: &str, new: &str, config: &Path, root: &Path) -> bool {
+    let place = Place { git: config.parent().unwrap_or(root), root };
+    harmful(old, place) == harmful(new, place)
+}
+
 /// The same text without them.
 pub fn without_harmful(text: &str, place: Place<'_>) -> String {
     let kept = lines(text, place).filter(|line| !line.is_harmful);

@@ -38,6 +38,7 @@ mod trial;
 mod view;
 
 pub use bubblewrap::{Bubblewrap, PreparedCommand, Version};
+pub use git_config::may_become;
 pub use guard::{Fate, Guard, Taken, WatchedGuard};
 pub use homes::{Home, HomesLook, HomesOrder, serve_homes};
 pub use known_paths::SERVICE_VARIABLES;

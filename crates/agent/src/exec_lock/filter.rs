@@ -10,6 +10,9 @@
 //! The kernel asks before `mount` and `fsopen` as well: with a file system of the type `binfmt_misc`, a process in a
 //! user namespace of its own could have the kernel run another program in place of the one that it asked about.
 //!
+//! Where commands may change shared configurations of git, it asks before files are renamed (`git_configs.rs`). This
+//! may be all that it asks about.
+//!
 //! `prctl(PR_SET_MM)` is refused as well. It changes what `/proc` says about a process's memory and its executable, by
 //! which the keeper knows processes. Only programs that save and restore others use it.
 
@@ -51,9 +54,16 @@ const IF_AT_LEAST: u32 = libc::BPF_JMP | libc::BPF_JGE | libc::BPF_K;
 
 const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EACCES as u32;
 
+/// What the kernel asks about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asks {
+    pub execs: bool,
+    pub renames: bool,
+}
+
 /// Installs the filter on the calling thread, and returns the descriptor on which the kernel asks.
-pub fn install(token: u64) -> io::Result<OwnedFd> {
-    let installed = install_filter(token);
+pub fn install(token: u64, asks: Asks) -> io::Result<OwnedFd> {
+    let installed = install_filter(token, asks);
     match &installed {
         // Only root may install filters on programs that can gain privileges.
         Err(error) if error.raw_os_error() == Some(libc::EACCES) => {}
@@ -64,11 +74,15 @@ pub fn install(token: u64) -> io::Result<OwnedFd> {
     if unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, yes, none, none, none) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    install_filter(token)
+    install_filter(token, asks)
 }
 
-fn install_filter(token: u64) -> io::Result<OwnedFd> {
-    let mut filter = program(token);
+fn install_filter(token: u64, asks: Asks) -> io::Result<OwnedFd> {
+    let mut filter = if asks.renames { ask_about_renames() } else { Vec::new() };
+    match asks.execs {
+        true => filter.extend(ask_about_execs(token)),
+        false => filter.push(step(RETURN, libc::SECCOMP_RET_ALLOW)),
+    }
     let program = sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };
     let listen = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
     // Once a question was received, signals that do not kill wait until it is answered. Otherwise a program that is
@@ -106,8 +120,30 @@ fn answer_on_same_processor(listener: &OwnedFd) {
     unsafe { libc::ioctl(listener.as_raw_fd(), request, SYNC_WAKE_UP) };
 }
 
-/// The filter, from the top: jumps count the instructions to skip.
-fn program(token: u64) -> [sock_filter; 25] {
+/// The numbers of the calls that rename files.
+const RENAMES: &[c_long] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_rename,
+    #[cfg(not(target_arch = "riscv64"))]
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+];
+
+/// Asks about calls of this architecture that rename files, and goes on with what follows for all others.
+fn ask_about_renames() -> Vec<sock_filter> {
+    let calls = RENAMES.len() as u8;
+    let mut filter =
+        vec![step(LOAD, ARCHITECTURE), jump(IF_EQUAL, NATIVE, 0, calls + 2), step(LOAD, NUMBER)];
+    filter.extend(RENAMES.iter().zip(0..).map(|(call, at)| {
+        let (to_question, past_it) = (calls - 1 - at, u8::from(at + 1 == calls));
+        jump(IF_EQUAL, number(*call), to_question, past_it)
+    }));
+    filter.push(step(RETURN, libc::SECCOMP_RET_USER_NOTIF));
+    filter
+}
+
+/// The filter for programs, from the top: jumps count the instructions to skip.
+fn ask_about_execs(token: u64) -> [sock_filter; 25] {
     let execve = number(libc::SYS_execve);
     let execveat = number(libc::SYS_execveat);
     let prctl = number(libc::SYS_prctl);

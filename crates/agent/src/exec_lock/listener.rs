@@ -8,6 +8,8 @@ use std::os::unix::fs::FileExt;
 
 use libc::{c_int, seccomp_notif, seccomp_notif_resp};
 
+use crate::git_configs::{Place, Rename};
+
 /// How much is read at a time. No read crosses a page, because the next one may be missing.
 const PAGE: u64 = 4096;
 
@@ -21,7 +23,7 @@ pub const MAX_ARGUMENT: usize = 128 << 10;
 /// The descriptor on which the kernel asks.
 pub struct Listener(pub OwnedFd);
 
-/// A process that waits in `execve` or `execveat`, or in `mount` or `fsopen`.
+/// A process that waits in `execve` or `execveat`, in `mount` or `fsopen`, or in a call that renames a file.
 pub struct Question {
     id: u64,
     /// The thread that made the call.
@@ -29,6 +31,7 @@ pub struct Question {
     call: Call,
     /// Where the type of the file system is that it wants to mount.
     file_system: Option<u64>,
+    rename: Option<RenameCall>,
     memory: Memory,
 }
 
@@ -46,6 +49,37 @@ struct Call {
     argv: u64,
     envp: u64,
     flags: c_int,
+}
+
+/// The arguments of a call that renames a file.
+#[derive(Clone, Copy)]
+struct RenameCall {
+    from: (c_int, u64),
+    to: (c_int, u64),
+    flags: u32,
+}
+
+impl RenameCall {
+    fn of(call: i64, arguments: &[u64; 6]) -> Option<Self> {
+        let [first, second, third, fourth, flags, _] = *arguments;
+        match call {
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_rename => {
+                let (from, to) = ((libc::AT_FDCWD, first), (libc::AT_FDCWD, second));
+                Some(Self { from, to, flags: 0 })
+            }
+            #[cfg(not(target_arch = "riscv64"))]
+            libc::SYS_renameat => {
+                let (from, to) = ((first as c_int, second), (third as c_int, fourth));
+                Some(Self { from, to, flags: 0 })
+            }
+            libc::SYS_renameat2 => {
+                let (from, to) = ((first as c_int, second), (third as c_int, fourth));
+                Some(Self { from, to, flags: flags as u32 })
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What a process named as the file to execute.
@@ -100,7 +134,8 @@ impl Listener {
         let thread = asked.pid as i32;
         let file = File::open(format!("/proc/{thread}/mem")).ok();
         let memory = Memory { file, page: RefCell::default() };
-        let question = Question { id: asked.id, thread, call, file_system, memory };
+        let rename = RenameCall::of(asked.data.nr.into(), &arguments);
+        let question = Question { id: asked.id, thread, call, file_system, rename, memory };
         // The id of a process that was killed meanwhile may already be another's.
         self.is_waiting(&question).then_some(question)
     }
@@ -121,6 +156,11 @@ impl Listener {
     /// Lets the call go on.
     pub fn permit(&self, question: &Question) {
         self.answer(question, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32);
+    }
+
+    /// Lets the call succeed, without doing anything.
+    pub fn succeed(&self, question: &Question) {
+        self.answer(question, 0, 0);
     }
 
     /// Lets the call fail.
@@ -144,6 +184,24 @@ impl Question {
         let address = self.file_system?;
         let kind = || self.text(address, MAX_PATH);
         Some(address == 0 || kind().is_ok_and(|kind| kind != NAMES_PROGRAMS))
+    }
+
+    /// Whether the call renames a file.
+    pub fn is_rename(&self) -> bool {
+        self.rename.is_some()
+    }
+
+    /// What a call renames. `None` if it does something else with the files, or they cannot be read.
+    pub fn rename(&self) -> Option<Rename> {
+        let RenameCall { from, to, flags: 0 } = self.rename? else { return None };
+        let place = |(directory, path): (c_int, u64)| {
+            let path = self.text(path, MAX_PATH).ok()?;
+            let here = directory == libc::AT_FDCWD || path.starts_with(b"/");
+            Some(Place { directory: (!here).then_some(directory), path })
+        };
+        // The second first: by its name, most calls turn out to be about something else.
+        let (to, from) = (place(to)?, place(from)?);
+        Some(Rename { from, to })
     }
 
     /// What the process wants to execute. Fails if its memory cannot be read, or the kernel would not accept it either.

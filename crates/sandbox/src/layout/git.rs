@@ -14,6 +14,12 @@ use crate::view::{View, ViewError, real};
 const SUBMODULE_DEPTH: usize = 4;
 
 impl Layout {
+    /// The protected configurations of git, each with the folder that the work tree must be in.
+    pub fn git_configs(&self) -> impl Iterator<Item = (PathBuf, &Path)> {
+        let protected = self.guarded.repositories.iter().filter(|it| it.mounted.contains("config"));
+        protected.map(|it| (it.folder.join("config"), it.root.as_path()))
+    }
+
     /// Protects what makes git run programs, in its folder and in those of submodules.
     pub(super) fn protect_git(&mut self, git: &Path, root: &Path) -> Result<(), ViewError> {
         let mut mounted = BTreeSet::new();
