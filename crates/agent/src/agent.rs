@@ -16,14 +16,14 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::slice;
 use std::time::{Duration, Instant};
 
 use mcpz_sandbox::Restrictions;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::net::RecvFlags;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, socket_with};
 use rustix::process::{DumpableBehavior, Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use crate::ancestry::{AGENT, KEEPER};
@@ -163,6 +163,17 @@ impl Agent {
                     let (path, root) = (path.clone(), root.clone());
                     confined.configs.push(SharedConfig { path, root, file: file.into() });
                 }
+            }
+            AgentRequest::AllowWriting(paths) => {
+                if let Some(confined) = &self.confined {
+                    paths.iter().for_each(|path| confined.restrictions.allow_writing(path));
+                }
+                self.report(&AgentEvent::Answered { attached: false }, &[]);
+            }
+            AgentRequest::Connect { port } => {
+                let stream = connect(*port);
+                let sent: Vec<_> = stream.iter().map(AsFd::as_fd).collect();
+                self.report(&AgentEvent::Answered { attached: stream.is_some() }, &sent);
             }
             AgentRequest::StartKeeper { keeper, owner } => {
                 let (keeper, owner) = (*keeper, *owner);
@@ -317,6 +328,21 @@ impl Agent {
             self.reap_keepers();
         }
     }
+}
+
+/// Connects to a port of the loopback interface. Does not wait for a program that is too busy to accept.
+fn connect(port: u16) -> Option<OwnedFd> {
+    let addresses =
+        [SocketAddr::from((Ipv4Addr::LOCALHOST, port)), (Ipv6Addr::LOCALHOST, port).into()];
+    addresses.iter().find_map(|address| {
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, None).ok()?;
+        match rustix::net::connect(&socket, address) {
+            Ok(()) | Err(Errno::INPROGRESS) => Some(socket),
+            Err(_) => None,
+        }
+    })
 }
 
 /// Makes a forked process a keeper; never returns.

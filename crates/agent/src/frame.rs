@@ -55,6 +55,10 @@ pub enum AgentRequest {
         /// Where the work tree of its repository must be.
         root: PathBuf,
     },
+    /// Lets commands write to these paths as well, which did not exist when the agent was confined.
+    AllowWriting(Vec<PathBuf>),
+    /// Connects to a port that commands listen on.
+    Connect { port: u16 },
     /// Starts a keeper for runs of one owner. It serves the socket that travels with this frame.
     StartKeeper { keeper: u64, owner: u64 },
 }
@@ -79,6 +83,9 @@ pub enum AgentEvent {
     },
     /// Commands cannot be confined as asked, so the agent starts none.
     Refused { reason: String },
+    /// The answer to `AllowWriting` or `Connect`, in their order. If `attached`, the connection travels with this
+    /// frame.
+    Answered { attached: bool },
     /// The keeper has ended, and nothing of its run is left.
     KeeperGone { keeper: u64 },
 }

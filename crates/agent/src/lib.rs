@@ -78,6 +78,7 @@ mod launcher;
 mod limit_watch;
 mod limits;
 mod link;
+mod listening;
 mod marker;
 mod memory;
 mod oom_score;

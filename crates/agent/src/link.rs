@@ -7,9 +7,10 @@
 //! when nothing of the run is left. If the agent is killed, every keeper is told to end its run. Nothing here
 //! may block: the runtime's thread serves everybody.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ use crate::error::LinkError;
 use crate::frame::{AgentEvent, AgentRequest, Confinement, Spawn, VERSION};
 use crate::git_configs::SharedConfig;
 use crate::limits::Limits;
+use crate::listening::listening;
 use crate::pool::{Pool, RESUME_INTERVAL};
 use crate::process::Process;
 use crate::signals;
@@ -162,6 +164,22 @@ impl Link {
         tree::children(bubblewrap).first().copied()
     }
 
+    /// Lets confined commands write to these paths as well, which did not exist when the agent was confined.
+    pub async fn allow_writing(&self, paths: Vec<PathBuf>) {
+        self.pool.ask(&AgentRequest::AllowWriting(paths)).await;
+    }
+
+    /// The ports on which something listens in the network of a confined agent.
+    pub fn listening(&self) -> BTreeSet<u16> {
+        self.confined_process().map(listening).unwrap_or_default()
+    }
+
+    /// Connects to a port that confined commands listen on. `None` if there is none, or the agent is gone.
+    pub async fn connect_inside(&self, port: u16) -> Option<TcpStream> {
+        let connected = self.pool.ask(&AgentRequest::Connect { port }).await??;
+        Some(TcpStream::from(connected))
+    }
+
     /// Has a program started for an owner.
     pub fn spawn(&self, owner: u64, spawn: Spawn) -> Result<Process, LinkError> {
         self.send(owner, SpawnFrame::new(spawn)?).map_err(|unsent| unsent.error)
@@ -288,6 +306,10 @@ impl AgentMonitor {
                 Ok(Some(AgentEvent::Refused { reason })) => {
                     self.greet(Err(reason));
                     return false;
+                }
+                Ok(Some(AgentEvent::Answered { attached })) => {
+                    let stream = attached.then(|| self.inbox.take_fds(1)?.pop()).flatten();
+                    self.pool.answer(stream);
                 }
                 Ok(Some(AgentEvent::KeeperGone { keeper })) => self.pool.forget(keeper),
                 Ok(None) => return true,

@@ -9,7 +9,7 @@
 
 mod outbox;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -55,6 +55,8 @@ pub struct Pool {
     cgroup: Mutex<Option<SandboxCgroup>>,
     state: Mutex<State>,
     outbox: Outbox,
+    /// Those who wait for the agent's answers, in order.
+    callers: Mutex<VecDeque<oneshot::Sender<Option<OwnedFd>>>>,
     /// Notified when more than [`SPARES`] keepers are idle.
     surplus: Notify,
     /// True once the agent and everything it started are gone.
@@ -112,6 +114,7 @@ impl Pool {
             cgroup: Mutex::new(cgroup),
             state: Mutex::default(),
             outbox: Outbox::default(),
+            callers: Mutex::default(),
             surplus: Notify::new(),
             closed,
         }
@@ -119,6 +122,30 @@ impl Pool {
 
     pub fn is_closed(&self) -> bool {
         self.lock().closed || self.is_hung_up()
+    }
+
+    /// Asks the agent something that it answers. `None` if it cannot.
+    pub async fn ask(&self, request: &AgentRequest) -> Option<Option<OwnedFd>> {
+        let (caller, answered) = oneshot::channel();
+        {
+            // Held for both, so that two requests do not overtake each other.
+            let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+            self.request(request, None).ok()?;
+            callers.push_back(caller);
+        }
+        let mut closed = self.closed.clone();
+        tokio::select! {
+            answer = answered => answer.ok(),
+            _ = closed.wait_for(|closed| *closed) => None,
+        }
+    }
+
+    /// Passes the agent's answer to the one who waits for it.
+    pub fn answer(&self, attached: Option<OwnedFd>) {
+        let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(caller) = callers.pop_front() {
+            let _ = caller.send(attached);
+        }
     }
 
     /// An idle keeper of this owner, or else a new one.

@@ -35,7 +35,7 @@ pub enum Command {
     // Its help has no line left on the screen for these; the heading of the server's options says where they are.
     #[command(mut_arg("hide", |flag| flag.hide(true)))]
     #[command(mut_arg("write", |flag| flag.hide(true)))]
-    #[command(mut_arg("unprotect", |flag| flag.hide(true)))]
+    #[command(mut_arg("publish", |flag| flag.hide(true)))]
     Install(InstallFlags),
     /// Call a tool once and print its answer
     #[command(
@@ -62,6 +62,11 @@ pub enum Command {
     Jobs {
         #[command(subcommand)]
         jobs: JobsCommand,
+    },
+    /// Show or clear what commands in sandboxes wrote to caches
+    Cache {
+        #[command(subcommand)]
+        cache: CacheCommand,
     },
     /// Check this machine and the settings, and suggest fixes
     #[command(after_help = "Exit codes: 0 if a server can start, 1 if not")]
@@ -101,6 +106,14 @@ pub enum PolicyCommand {
         /// A configuration file with a [policy] table
         file: PathBuf,
     },
+}
+
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum CacheCommand {
+    /// Print the folder and how large it is
+    Show,
+    /// Remove everything that no sandbox uses at the moment
+    Clear,
 }
 
 #[derive(Debug, Subcommand)]

@@ -9,10 +9,11 @@ use std::process::ExitCode;
 
 use mcpz_agent::AgentCgroups;
 use mcpz_runtime::with_causes;
-use mcpz_sandbox::{Mode, Protection, Support};
+use mcpz_sandbox::{Mode, Protection, Support, limit_caches};
 use serde::Serialize;
 
 use crate::args::DoctorFlags;
+use crate::cache;
 use crate::sandbox::{self, SandboxError};
 use crate::settings::{self, Settings};
 use crate::setup::Setup;
@@ -207,6 +208,10 @@ fn check_lock(setup: &Setup, findings: &mut Findings) {
 }
 
 fn check_sandbox(setup: &Setup, findings: &mut Findings) {
+    if let Some(folder) = environment::cache_folder() {
+        let usage = cache::described(limit_caches(&folder, u64::MAX));
+        findings.good("caches", format!("{} for sandboxes: {usage}", folder.display()));
+    }
     let wanted = setup.sandbox.mode().is_some();
     let mode = setup.sandbox.mode().unwrap_or(Mode::Workspace);
     match sandbox::probe(&setup.sandbox.view(mode, "off", &setup.engine)) {

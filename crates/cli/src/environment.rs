@@ -52,6 +52,12 @@ pub fn state_folder() -> Option<PathBuf> {
     Some(own.or_else(|| Some(home()?.join(".local/state")))?.join("mcpz"))
 }
 
+/// Where commands in a sandbox write to caches.
+pub fn cache_folder() -> Option<PathBuf> {
+    let own = variable("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    Some(own.or_else(|| Some(home()?.join(".cache")))?.join("mcpz"))
+}
+
 /// Where detached jobs are kept, and where servers listen for questions about theirs.
 pub fn jobs_folder() -> Option<PathBuf> {
     state_folder().map(|folder| folder.join("jobs"))

@@ -7,6 +7,7 @@
 
 mod args;
 mod audit;
+mod cache;
 mod call;
 mod check;
 mod client;
@@ -95,6 +96,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         Command::Check(flags) => check::run(&flags),
         Command::Policy { policy: PolicyCommand::Test { file } } => check::test(&file),
         Command::Audit { audit } => audit::run(audit),
+        Command::Cache { cache } => cache::run(cache),
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Install(flags) => install::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use mcpz_engine::SandboxSettings;
+use mcpz_engine::{CacheSettings, SandboxSettings};
 use mcpz_proxy::{Rules, RulesError};
 use mcpz_sandbox::{
     Hole, Layout, Mode, Network, Obstacle, Permissions, Protection, Support, View, ViewError, trial,
@@ -102,7 +102,13 @@ impl SandboxRequest {
         }
         let state = environment::state_folder().unwrap_or_else(|| engine.audit.folder.clone());
         let quarantine = state.join("quarantine");
-        Ok(Some(SandboxSettings { view, ring: support.bubblewrap, net, quarantine }))
+        let home = engine.home.as_deref().and_then(|home| home.canonicalize().ok());
+        let limit = self.settings.cache_size().0;
+        let caches = home.zip(environment::cache_folder()).filter(|_| limit > 0);
+        let caches = caches.map(|(home, folder)| CacheSettings { home, folder, limit });
+        let ring = support.bubblewrap;
+        let publish = self.settings.publish().items.into_iter().map(|ports| ports.0).collect();
+        Ok(Some(SandboxSettings { view, ring, net, quarantine, publish, caches }))
     }
 
     /// A flag that was given and has no meaning without a sandbox.
@@ -113,6 +119,7 @@ impl SandboxRequest {
             ("--write", settings.write_dirs().by_flag),
             ("--hide", settings.deny_read().by_flag),
             ("--unprotect", settings.unprotected().by_flag),
+            ("--publish", settings.publish().by_flag),
         ]
         .into_iter()
         .find_map(|(flag, given)| given.then_some(flag))
@@ -143,7 +150,7 @@ impl SandboxRequest {
         view.network = if net == "on" { Network::On } else { Network::Off };
         view.write_dirs = expanded(self.settings.write_dirs().items);
         view.deny_read = expanded(self.settings.deny_read().items);
-        view.deny_read.extend(self.hidden.iter().cloned());
+        view.deny_read.extend(self.hidden.iter().cloned().chain(environment::cache_folder()));
         view.unprotected =
             self.settings.unprotected().items.into_iter().map(PathBuf::from).collect();
         view.homes = homes(home);

@@ -16,6 +16,7 @@ mod flag;
 mod http;
 mod limits;
 mod policy;
+mod ports;
 mod row;
 mod sandbox;
 mod seconds;

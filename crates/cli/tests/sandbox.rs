@@ -24,15 +24,15 @@ fn what_is_refused_is_explained_and_on_record() {
     let place = Place::new();
     place.write(".ssh/id_ed25519", "hunter2");
     place.write("work/.git/config", "[core]\n");
-    place.write(".npm/_cacache/x", "");
+    place.write(".tool/data/x", "");
     let mut server = place.start_at_home(&WORKSPACE, "");
     let home = place.home();
-    let npm = format!("`--write {}` (`write_dirs`", home.join(".npm").display());
+    let tool_folder = format!("`--write {}` (`write_dirs`", home.join(".tool").display());
     let elsewhere = format!("commands can write in {} and /tmp", home.join("work").display());
     for (command, path, setting) in [
         ("touch ~/new", home.join("new"), &*elsewhere),
-        ("touch ~/.npm/_cacache/new", home.join(".npm/_cacache/new"), &npm),
-        ("mkdir ~/.npm/_cacache/a", home.join(".npm/_cacache/a"), &npm),
+        ("touch ~/.tool/data/new", home.join(".tool/data/new"), &tool_folder),
+        ("mkdir ~/.tool/data/a", home.join(".tool/data/a"), &tool_folder),
         ("cat ~/.ssh/id_ed25519", home.join(".ssh/id_ed25519"), "`deny_read`"),
         (
             "echo x >> .git/config",
@@ -49,10 +49,10 @@ fn what_is_refused_is_explained_and_on_record() {
     assert!(fine["warnings"].is_null(), "{fine}");
     let session = server.call(json!({"command": "cd ~; echo x > new", "session": "s"}));
     assert!(warnings(&session).contains(home.join("new").to_str().unwrap()), "{session}");
-    let job = server.call(json!({"command": "touch ~/.npm/new", "background": true}));
+    let job = server.call(json!({"command": "touch ~/.tool/new", "background": true}));
     let ended = json!({"job_id": job["job_id"], "wait_for": "exit"});
-    assert!(warnings(&tool(&mut server, "read_job", ended)).contains(&npm));
-    let url = server.run("echo 'npm error EACCES https://registry.example/left-pad'; false");
+    assert!(warnings(&tool(&mut server, "read_job", ended)).contains(&tool_folder));
+    let url = server.run("echo 'tool error EACCES https://registry.example/left-pad'; false");
     assert!(url["warnings"].is_null(), "{url}");
     drop(server);
     let trail = fs::read_to_string(place.state().join("mcpz/audit.jsonl")).unwrap();

@@ -9,6 +9,7 @@ mod control;
 mod detached;
 mod logging;
 mod login;
+mod publishing;
 mod sandboxes;
 mod sessions;
 mod starting;
@@ -202,6 +203,7 @@ impl Engine {
             spawn_blocking(move || spill.sweep());
             let audit = self.shared.audit.clone();
             tokio::spawn(async move { audit.record_lost_runs().await });
+            self.publish();
             tokio::spawn(async {
                 tokio::time::sleep(CODE_RELEASE_DELAY).await;
                 release_code_pages();

@@ -16,7 +16,7 @@ mod typing;
 mod waiting;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mcpz_output::{Output, ReadPosition, Rendering, ScreenContents, Stream};
@@ -39,6 +39,7 @@ use crate::outcome::{End, Outcome};
 use crate::request::{Input, TerminalSize};
 use crate::resolved::Beginning;
 use crate::run::{Controls, Life, RunHandle};
+use crate::sandbox::Sandbox;
 
 /// How much longer it may take until none of its processes is left.
 const STOP_TIMEOUT: Duration = Duration::from_secs(6);
@@ -80,6 +81,7 @@ pub struct Job {
     typed: Mutex<Typed>,
     /// What the policy has to know when something is typed into it, if it takes input.
     beginning: OnceLock<Arc<Beginning>>,
+    sandbox: OnceLock<Weak<Sandbox>>,
 }
 
 /// How a command became a job.
@@ -170,12 +172,22 @@ impl Job {
             told_of_person: AtomicU64::new(0),
             typed: Mutex::default(),
             beginning: about.beginning.clone(),
+            sandbox: about.sandbox.clone(),
         };
         (job, ending)
     }
 
     pub fn id(&self) -> &str {
         &self.name
+    }
+
+    /// What its sandbox has to say while it runs.
+    pub fn remarks(&self) -> Vec<String> {
+        let sandbox = self.sandbox.get().and_then(Weak::upgrade);
+        sandbox
+            .filter(|_| self.state() == JobState::Running)
+            .map(|it| it.remarks())
+            .unwrap_or_default()
     }
 
     /// Whether it outlives its owner.

@@ -36,7 +36,7 @@ mod variables;
 // The engine, and what it is made with.
 pub use engine::Engine;
 pub use environment::{Environment, Login, ResolveLogin, report_variables};
-pub use settings::{RunLimits, SandboxSettings, Settings};
+pub use settings::{CacheSettings, RunLimits, SandboxSettings, Settings};
 pub use stats::Latency;
 pub use variables::Variables;
 

@@ -24,7 +24,7 @@ mod task;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 pub(crate) use accounting::Accounting;
@@ -47,7 +47,7 @@ use crate::gate::Plan;
 use crate::outcome::{Closing, Outcome};
 use crate::request::{Input, TerminalSize};
 use crate::resolved::Beginning;
-use crate::sandbox::Occupied;
+use crate::sandbox::{Occupied, Sandbox};
 use task::RunTask;
 
 /// A started command. Dropping it before its outcome arrives cancels the command.
@@ -79,6 +79,8 @@ pub(crate) struct RunDetails {
     pub beginning: OnceLock<Arc<Beginning>>,
     pub output: Output,
     pub life: watch::Receiver<Life>,
+    /// The sandbox it runs in, if it does.
+    pub sandbox: OnceLock<Weak<Sandbox>>,
 }
 
 /// The state of a run's processes.
@@ -169,6 +171,9 @@ impl Run {
         let id = recorded.id().clone();
         let (run, ends) = Self::new(id, command, plan.description.clone(), plan.input, output);
         run.handle.about.remember(plan.beginning.clone());
+        if let Some(occupied) = &backing.sandbox {
+            let _ = run.handle.about.sandbox.set(Arc::downgrade(occupied.sandbox()));
+        }
         RunTask::spawn(process, plan, recorded, backing, ends);
         run
     }
@@ -186,9 +191,18 @@ impl Run {
         let (living, life) = watch::channel(Life::default());
         let backlog = Arc::new(AtomicUsize::new(0));
         let began = Instant::now();
-        let beginning = OnceLock::new();
-        let about = RunDetails { id, command, description, input, began, beginning, output, life };
-        let about = Arc::new(about);
+        let (beginning, sandbox) = (OnceLock::new(), OnceLock::new());
+        let about = Arc::new(RunDetails {
+            id,
+            command,
+            description,
+            input,
+            began,
+            beginning,
+            output,
+            life,
+            sandbox,
+        });
         let ends = TaskEnds {
             about: about.clone(),
             answer,

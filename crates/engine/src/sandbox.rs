@@ -13,11 +13,15 @@
 //! Process ids inside differ from those outside. Answers contain the inner ones, which other commands can use.
 
 mod homes;
+mod ports;
 mod refusals;
 mod taken;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
+use std::io;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,7 +31,8 @@ use mcpz_output::{Output, Stream};
 use mcpz_proxy::{Proxy, Report, Rules, environment_for};
 use mcpz_runtime::{PrivateFolder, spawn_blocking};
 use mcpz_sandbox::{
-    Bubblewrap, Cover, Guard, Layout, Mode, Network, SERVICE_VARIABLES, View, WatchedGuard,
+    Bubblewrap, Cover, Guard, Layer, Layout, Mode, Network, SERVICE_VARIABLES, View, WatchedGuard,
+    limit_caches,
 };
 
 use rustix::fs::OFlags;
@@ -68,7 +73,12 @@ pub struct Sandbox {
     guard: Option<Arc<WatchedGuard>>,
     /// Why it replaces an earlier one, until an outcome has said so.
     recreated: Mutex<Option<String>>,
+    /// Ports on which commands listen, of which somebody was told.
+    told_ports: Mutex<BTreeSet<u16>>,
+    published: Vec<RangeInclusive<u16>>,
     _tmp: Option<PrivateFolder>,
+    /// What commands write to caches. No other sandbox uses it.
+    _layer: Option<Layer>,
 }
 
 /// Why a sandbox cannot be used any more.
@@ -121,8 +131,15 @@ impl Sandbox {
     /// Makes one. Its agent ends with the thread that calls this.
     pub async fn make(settings: &SandboxSettings, agent: &InnerAgent<'_>) -> Result<Self, Error> {
         let mut tries = 1;
-        let mut layout = survey(&settings.view).await?;
-        loop {
+        let layer = layer(settings).await;
+        let survey = async || {
+            let mut layout = survey(&settings.view).await?;
+            let home_and_layer = settings.caches.as_ref().zip(layer.as_ref());
+            home_and_layer.iter().for_each(|(it, layer)| layout.add_layer(&it.home, &layer.folder));
+            Ok::<_, Error>(layout)
+        };
+        let mut layout = survey().await?;
+        let (link, way_out, _tmp) = loop {
             match Self::start_agent(settings, &layout, agent).await {
                 // Bubblewrap fails on a socket that is gone, and sockets go all the time. This leaves out those that
                 // are gone; a new survey could add as many others.
@@ -130,23 +147,32 @@ impl Sandbox {
                 // Something below a mount was replaced before bubblewrap mounted it.
                 Err(_) if tries < MAX_TRIES && layout.is_outdated() => {
                     tries += 1;
-                    layout = survey(&settings.view).await?;
+                    layout = survey().await?;
                 }
-                Err(error) => return Err(error),
-                Ok((link, way_out, _tmp)) => {
-                    let guard = (settings.view.mode == Mode::Workspace).then(|| {
-                        let folder = settings.quarantine.clone();
-                        WatchedGuard::new(Guard::new(layout.guarded.clone(), folder))
-                    });
-                    let (view, recreated) = (settings.view.clone(), Mutex::default());
-                    let homes = match settings.ring {
-                        Some(_) => Homes::start(agent.program, &link, &layout).await,
-                        None => None,
-                    };
-                    return Ok(Self { link, layout, view, way_out, homes, guard, recreated, _tmp });
-                }
+                started => break started?,
             }
-        }
+        };
+        let guard = (settings.view.mode == Mode::Workspace).then(|| {
+            let folder = settings.quarantine.clone();
+            WatchedGuard::new(Guard::new(layout.guarded.clone(), folder))
+        });
+        let homes = match settings.ring {
+            Some(_) => Homes::start(agent.program, &link, &layout).await,
+            None => None,
+        };
+        Ok(Self {
+            link,
+            layout,
+            view: settings.view.clone(),
+            way_out,
+            homes,
+            guard,
+            recreated: Mutex::default(),
+            told_ports: Mutex::default(),
+            published: settings.publish.clone(),
+            _tmp,
+            _layer: layer,
+        })
     }
 
     async fn start_agent(
@@ -215,6 +241,24 @@ impl Sandbox {
         self.guard.iter().for_each(|guard| guard.check());
     }
 
+    /// What there is to say while commands run: what was taken away, and ports that nobody outside can reach.
+    pub fn remarks(&self) -> Vec<String> {
+        let taken = self.guard.as_ref().map(|guard| guard.settle()).unwrap_or_default();
+        let mut remarks = taken::described(&taken, &self.view);
+        remarks.extend(self.unpublished());
+        remarks
+    }
+
+    /// Tells of ports that nobody outside can reach, once.
+    fn unpublished(&self) -> Option<String> {
+        // Otherwise commands have the network of this machine.
+        let way_out = self.way_out.as_ref()?;
+        let mut told = self.told_ports.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = |port: &u16| *port != way_out.port && told.insert(*port);
+        let new: Vec<_> = self.link.listening().into_iter().filter(is_new).collect();
+        ports::described(&new, &self.published)
+    }
+
     /// Variables that point a run's programs to the proxy.
     pub fn variables(&self, run: &str) -> Vec<(OsString, Option<OsString>)> {
         let Some(way_out) = &self.way_out else { return Vec::new() };
@@ -240,6 +284,10 @@ impl Sandbox {
     /// Why the sandbox hides or protects a file, or `None` if it does not.
     fn explain(&self, path: &Path) -> Option<String> {
         let path_shown = path.display();
+        let caches = self.homes.as_ref().map(|homes| &*homes.writable).unwrap_or_default();
+        if caches.iter().any(|cache| path.starts_with(cache)) {
+            return None;
+        }
         Some(match self.layout.cover_of(path) {
             _ if self.layout.is_hidden(path) => {
                 format!("sandbox: {path_shown} is hidden because it may hold secrets (`deny_read`)")
@@ -327,6 +375,26 @@ async fn start_in_namespaces(
     let (link, listener) = Link::start_confined(command, limits, confinement, configs).await?;
     drop(options);
     Ok((link, listener, None))
+}
+
+/// A layer for caches. Without one, commands cannot write to them.
+async fn layer(settings: &SandboxSettings) -> Option<Layer> {
+    let is_possible = settings.view.mode == Mode::Workspace && settings.ring.is_some();
+    let caches = settings.caches.clone().filter(|_| is_possible)?;
+    let directory = settings.view.directory.clone();
+    let claimed = spawn_blocking(move || {
+        let layer = Layer::claim(&caches.folder, &directory);
+        // Nobody waits for it.
+        drop(std::thread::Builder::new().spawn(move || limit_caches(&caches.folder, caches.limit)));
+        layer
+    });
+    match claimed.await.map_err(io::Error::other).flatten() {
+        Ok(layer) => Some(layer),
+        Err(error) => {
+            tracing::info!("no layer for caches: {error}");
+            None
+        }
+    }
 }
 
 /// The configurations of git that commands may change in harmless ways.

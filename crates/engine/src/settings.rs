@@ -1,6 +1,7 @@
 //! What an engine is made with. Settings never change; what a login shell adds to the environment is set once,
 //! elsewhere.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -63,6 +64,20 @@ pub struct SandboxSettings {
     pub net: String,
     /// The folder for what commands must not create.
     pub quarantine: PathBuf,
+    /// Ports of the sandbox that programs on this machine can connect to.
+    pub publish: Vec<RangeInclusive<u16>>,
+    /// Where commands write to caches, if they may.
+    pub caches: Option<CacheSettings>,
+}
+
+/// Layers for the caches in a home.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct CacheSettings {
+    pub home: PathBuf,
+    /// The folder of all layers.
+    pub folder: PathBuf,
+    /// How large they may become together.
+    pub limit: u64,
 }
 
 /// How many commands may run and wait, and how long they may be idle.

@@ -16,6 +16,7 @@ use std::process::Command;
 use rustix::fs::{MemfdFlags, SeekFrom, memfd_create, seek};
 use serde::{Deserialize, Serialize};
 
+use crate::caches::LAYERS;
 use crate::known_paths;
 use crate::layout::{Cover, Layout};
 use crate::view::Network;
@@ -104,6 +105,9 @@ impl Bubblewrap {
             }
         }
         options.add_paths("--ro-bind", &[program, Path::new(PROGRAM)]);
+        if let Some(layer) = layout.layer() {
+            options.add_paths("--bind", &[layer, Path::new(LAYERS)]);
+        }
         known_paths::SERVICE_VARIABLES.iter().for_each(|name| options.add(&["--unsetenv", name]));
         options.add(&["--setenv", "TMPDIR", "/tmp"]);
         options.add_paths("--chdir", &[&layout.directory]);

@@ -10,12 +10,15 @@
 //!     /home/ann/.config       ours, because it contains secrets
 //!     /home/ann/.config/htop  mounted
 //!     /home/ann/.ssh          ours, and closed
+//!     /home/ann/.npm          a layer on top of what is there (`caches.rs`)
 //!
 //! Only a process with rights in the sandbox's mount namespace can do that. It is a helper of the server (`helper.rs`),
 //! which has none outside, and which commands cannot see. What is new or replaced outside is mounted before the next
 //! command starts. Until then commands see what was there before.
 
+mod caches;
 mod helper;
+mod mounts;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -23,6 +26,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+
+use crate::caches::{LAYERED, OPENED};
 
 pub use helper::{Order as HomesOrder, serve as serve_homes};
 
@@ -38,21 +43,47 @@ pub struct Home {
     pub secrets: BTreeSet<PathBuf>,
     /// Folders that are mounted as they are: what they contain is protected in other ways.
     pub whole: BTreeSet<PathBuf>,
+    /// Whether commands may write to the caches in it.
+    pub has_layer: bool,
 }
 
 impl Home {
-    /// Whether a folder contains secrets, so that its entries are mounted one by one.
+    /// Whether a folder contains secrets or caches, so that its entries are mounted one by one.
     pub fn is_split(&self, folder: &Path) -> bool {
-        let holds_secret = |secret: &PathBuf| secret != folder && secret.starts_with(folder);
+        let is_below = |path: &Path| path != folder && path.starts_with(folder);
+        let holds_secret = || self.secrets.iter().any(|secret| is_below(secret));
         !self.whole.iter().any(|whole| folder.starts_with(whole))
-            && self.secrets.iter().any(holds_secret)
+            && (holds_secret() || self.caches().any(|(path, _)| is_below(path)))
+    }
+
+    /// The caches that commands may write, and how. Folders come before what they contain.
+    pub fn caches(&self) -> impl Iterator<Item = (&'static Path, Cache)> {
+        let opened = OPENED.iter().map(|path| (Path::new(path), Cache::Opened));
+        let layered = LAYERED.iter().map(|path| (Path::new(path), Cache::Layered));
+        opened.chain(layered).filter(|(path, cache)| {
+            let is_apart = |whole: &PathBuf| {
+                !path.starts_with(whole) && (*cache == Cache::Opened || !whole.starts_with(path))
+            };
+            self.has_layer && self.whole.iter().all(is_apart)
+        })
     }
 
     /// The folders that may be split, whether they exist or not.
     fn split_folders(&self) -> BTreeSet<PathBuf> {
-        let around = self.secrets.iter().flat_map(|secret| secret.ancestors().skip(1));
+        let secrets = self.secrets.iter().map(PathBuf::as_path);
+        let inside = secrets.chain(self.caches().map(|(path, _)| path));
+        let around = inside.flat_map(|path| path.ancestors().skip(1));
         around.filter(|folder| self.is_split(folder)).map(Path::to_owned).collect()
     }
+}
+
+/// How commands may write to a folder with caches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cache {
+    /// What they create is beside what is there.
+    Opened,
+    /// What they write is on top of what is there.
+    Layered,
 }
 
 /// Notices from outside whether something has come to or gone from the homes.
@@ -103,7 +134,7 @@ mod tests {
     fn home(path: &Path) -> Home {
         let set = |names: &[&str]| names.iter().map(PathBuf::from).collect();
         let secrets = set(&[".ssh", ".config/gh", "p/.env"]);
-        Home { path: path.to_owned(), secrets, whole: set(&["p"]) }
+        Home { path: path.to_owned(), secrets, whole: set(&["p"]), has_layer: false }
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct Layout {
     hidden_in_homes: Vec<(PathBuf, Option<Identity>)>,
     /// Homes that can be made of mounts.
     pub homes: Vec<Home>,
+    /// The folder for what commands write to caches.
+    layer: Option<PathBuf>,
     /// What must not come into being.
     pub guarded: Guarded,
     /// Writable git folders of work trees that are not writable as a whole.
@@ -108,6 +110,7 @@ impl Layout {
             hidden: Vec::new(),
             hidden_in_homes: Vec::new(),
             homes: Vec::new(),
+            layer: None,
             guarded: Guarded::default(),
             outer_git: Vec::new(),
         };
@@ -214,6 +217,18 @@ impl Layout {
         Ok(Permissions { readable, writable, isolation: Isolation::None })
     }
 
+    /// Lets commands write to the caches in a home, if it can be made of mounts.
+    pub fn add_layer(&mut self, home: &Path, layer: &Path) {
+        if let Some(home) = self.homes.iter_mut().find(|it| it.path == home) {
+            home.has_layer = true;
+            self.layer = Some(layer.to_owned());
+        }
+    }
+
+    pub(crate) fn layer(&self) -> Option<&Path> {
+        self.layer.as_deref()
+    }
+
     /// Each path and its cover, parents first.
     pub(crate) fn covers(&self) -> impl Iterator<Item = (&Path, Cover)> {
         self.covers.iter().map(|(path, cover)| (path.as_path(), *cover))
@@ -262,7 +277,7 @@ impl Layout {
         let whole = inside.filter_map(|root| root.strip_prefix(&path).ok().map(Path::to_owned));
         let whole: BTreeSet<_> = whole.collect();
         let is_whole = whole.contains(Path::new(""));
-        (!is_whole).then_some(Home { path, secrets: BTreeSet::new(), whole })
+        (!is_whole).then_some(Home { path, secrets: BTreeSet::new(), whole, has_layer: false })
     }
 
     /// Whether a secret is left out of a home that is made of mounts.

@@ -24,6 +24,7 @@
 #![expect(unsafe_code, reason = "restrictions are made of system calls")]
 
 mod bubblewrap;
+mod caches;
 mod closed;
 mod git_config;
 mod guard;
@@ -38,6 +39,7 @@ mod trial;
 mod view;
 
 pub use bubblewrap::{Bubblewrap, PreparedCommand, Version};
+pub use caches::{CacheUsage, Layer, clear_caches, limit_caches};
 pub use git_config::may_become;
 pub use guard::{Fate, Guard, Taken, WatchedGuard};
 pub use homes::{Home, HomesLook, HomesOrder, serve_homes};

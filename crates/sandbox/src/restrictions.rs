@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd,
-    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 use libc::{c_int, c_long, c_ulong};
 use seccompiler::{BackendError, BpfProgram};
@@ -55,6 +55,12 @@ pub struct Restrictions {
 /// The version of the kernel's capability structures for 64 capabilities.
 const CAPABILITY_VERSION: u32 = 0x2008_0522;
 
+/// The number of Landlock's rules about paths. Not in `libc`.
+const RULE_PATH_BENEATH: c_int = 1;
+
+/// What nobody may create.
+const DEVICES: BitFlags<AccessFs> = make_bitflags!(AccessFs::{MakeChar | MakeBlock});
+
 impl Restrictions {
     /// Must be called where the paths mean the same as to the command: inside the namespaces.
     pub fn prepare(permissions: &Permissions) -> Result<Self, RestrictionError> {
@@ -63,6 +69,20 @@ impl Restrictions {
             filter: seccomp::program(permissions.isolation).map_err(RestrictionError::Filter)?,
             small_filter: seccomp::without_hidden_arguments(),
         })
+    }
+
+    /// Lets commands that start from now on write to a folder as well. If it is gone, that allows less, not more.
+    pub fn allow_writing(&self, folder: &Path) {
+        let (Ok(abi), Ok(opened)) = (landlock_version(), PathFd::new(folder)) else { return };
+        // The kernel's layout: the rights, and a descriptor right behind them.
+        let rights = (AccessFs::from_all(abi) & !DEVICES).bits().to_ne_bytes();
+        let descriptor = opened.as_fd().as_raw_fd().to_ne_bytes();
+        let mut rule = [0_u8; 12];
+        rule[..8].copy_from_slice(&rights);
+        rule[8..].copy_from_slice(&descriptor);
+        let (rules, beneath, none) = (self.rules.as_raw_fd(), RULE_PATH_BENEATH, 0);
+        // SAFETY: the rule is a live structure of the type that the number names, and the kernel only reads it.
+        unsafe { libc::syscall(libc::SYS_landlock_add_rule, rules, beneath, rule.as_ptr(), none) };
     }
 
     /// Restricts the calling thread and everything it will start: drops capabilities and installs the large filter.
@@ -125,10 +145,9 @@ fn rules(permissions: &Permissions) -> Result<OwnedFd, RestrictionError> {
         rules = rules.scope(Scope::from_all(abi)).map_err(RestrictionError::Rules)?;
     }
     let mut rules = rules.create().map_err(RestrictionError::Rules)?;
-    let devices = AccessFs::MakeChar | AccessFs::MakeBlock;
     let all = [
         (&permissions.readable, AccessFs::from_read(abi)),
-        (&permissions.writable, AccessFs::from_all(abi) & !devices),
+        (&permissions.writable, AccessFs::from_all(abi) & !DEVICES),
     ];
     for (paths, access) in all {
         for path in paths {

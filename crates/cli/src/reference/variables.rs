@@ -9,6 +9,7 @@ use crate::settings::{Row, Settings};
 const OTHERS: &[(&str, &str)] = &[
     ("HOME", "Your home, below which configuration, records and clients' files are by default"),
     ("XDG_CONFIG_HOME", "The folder of configuration and clients' files [`~/.config`]"),
+    ("XDG_CACHE_HOME", "The folder in which commands in a sandbox write to caches [`~/.cache`]"),
     ("XDG_STATE_HOME", "The folder of records and detached jobs [`~/.local/state`]"),
     ("TMPDIR", "The folder for output that does not fit in memory [`/tmp`]"),
     ("PATH", "Where to find `bwrap`, a shell given without a path, and clients' programs"),

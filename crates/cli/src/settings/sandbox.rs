@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::choice::SandboxMode;
 use super::flag::HelpPosition::Bounds;
 use super::flag::{Flag, FromFlag};
+use super::ports::Ports;
 use super::section::section;
 use super::size::Size;
 use super::value::Value;
@@ -58,12 +59,28 @@ section! {
         unprotected: Added<String> = Added::from(Vec::new()),
             flag: Flag {
                 value: Some("NAME"),
+                // Answers name it where it helps.
+                hidden: true,
                 ..Flag::new(
                     "unprotect",
                     Bounds(8),
                     "Protected name that commands may write, such as .vscode; repeatable",
                 )
             };
+
+        /// Ports of the sandbox that programs on this machine can connect to, at 127.0.0.1, besides those of the flag.
+        publish: Added<Ports> = Added::from(Vec::new()),
+            flag: Flag {
+                value: Some("PORTS"),
+                ..Flag::new(
+                    "publish",
+                    Bounds(9),
+                    "Port of the sandbox, or range, that this machine can open; repeatable",
+                )
+            };
+
+        /// How much commands may write to caches, such as `~/.npm`, in all sandboxes together; `"0"` for none.
+        cache_size: Size = Size(10 << 30);
 
         /// The size of each private folder, such as `/tmp`.
         tmp_size: Size = Size(View::new(Mode::Workspace, "/".into()).tmp_bytes);

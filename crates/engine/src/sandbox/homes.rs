@@ -1,7 +1,7 @@
 //! The helper that keeps the homes of a sandbox up to date (`mcpz_sandbox::serve_homes`).
 
 use std::io::{self, BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,6 +15,8 @@ pub struct Homes {
     helper: Arc<Mutex<Helper>>,
     /// Wakes the helper if somebody stops it.
     awake: AbortHandle,
+    /// The caches that commands can write.
+    pub writable: Vec<PathBuf>,
 }
 
 impl Drop for Homes {
@@ -44,9 +46,12 @@ impl Homes {
         let mut look = HomesLook::new(&homes);
         look.has_changed();
         match Self::start_helper(program, HomesOrder { process, homes }).await {
-            Ok((helper, awake)) => {
+            Ok((helper, awake, writable)) => {
+                if !writable.is_empty() {
+                    link.allow_writing(writable.clone()).await;
+                }
                 let helper = Arc::new(Mutex::new(helper));
-                Some(Self { look: Mutex::new(look), helper, awake })
+                Some(Self { look: Mutex::new(look), helper, awake, writable })
             }
             Err(error) => {
                 tracing::info!("cannot make homes of mounts: {error}");
@@ -56,13 +61,18 @@ impl Homes {
     }
 
     /// Starts the helper, which ends with this thread, and has it do its work.
-    async fn start_helper(program: &Path, order: HomesOrder) -> io::Result<(Helper, AbortHandle)> {
+    async fn start_helper(
+        program: &Path,
+        order: HomesOrder,
+    ) -> io::Result<(Helper, AbortHandle, Vec<PathBuf>)> {
         let mut helper = Helper::start(program)?;
         let awake = tokio::spawn(keep_awake(helper.process.id() as i32)).abort_handle();
         let order = serde_json::to_string(&order)? + "\n";
         let asked = spawn_blocking(move || helper.ask(&order).map(|said| (helper, said))).await;
         match asked.map_err(io::Error::other).flatten() {
-            Ok((helper, said)) if said == "ok" => Ok((helper, awake)),
+            Ok((helper, said)) if said.starts_with("ok ") => {
+                Ok((helper, awake, serde_json::from_str(&said[3..])?))
+            }
             answered => {
                 awake.abort();
                 Err(answered.map_or_else(|error| error, |(_, said)| io::Error::other(said)))

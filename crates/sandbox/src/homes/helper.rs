@@ -1,6 +1,6 @@
 //! The helper that mounts homes: a process with one thread, in the user and mount namespaces of a sandbox.
 //!
-//!     server ── Order ──▶ helper ── "ok" ─▶ server ── "renew" ──▶ helper ── "ok", "later" ─▶ …
+//!     server ── Order ──▶ helper ── "ok", and writable paths ─▶ server ── "renew" ──▶ helper ── "ok", "later" ─▶ …
 //!
 //! It ends when the server closes its input, or with the thread that started it.
 
@@ -19,14 +19,16 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags,
-    fsconfig_create, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree, unmount,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, UnmountFlags, fsconfig_create, fsconfig_set_string,
+    fsmount, fsopen, unmount,
 };
 use rustix::process::{DumpableBehavior, Signal, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 
 use super::Home;
+use super::mounts::{attach, clone_tree, make_read_only};
+use crate::caches::OWN;
 
 /// How old a new file must be to be mounted. Programs that replace a secret write a file with another name first, and
 /// rename it soon after.
@@ -67,7 +69,8 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
             }
         }
     }
-    writeln!(output, "ok")?;
+    let writable: Vec<_> = homes.iter().flat_map(MountedHome::writable_paths).collect();
+    writeln!(output, "ok {}", serde_json::to_string(&writable)?)?;
     for line in lines {
         line?;
         let all = homes.iter_mut().map(MountedHome::renew).collect::<Vec<_>>();
@@ -93,24 +96,30 @@ fn enter(process: i32) -> io::Result<()> {
 }
 
 /// A home that is made of mounts.
-struct MountedHome {
-    home: Home,
+pub(super) struct MountedHome {
+    pub(super) home: Home,
     /// The real one, below ours.
-    real: OwnedFd,
+    pub(super) real: OwnedFd,
     /// Ours: what commands see, and the same for writing.
-    shown: OwnedFd,
+    pub(super) shown: OwnedFd,
     writable: OwnedFd,
-    entries: BTreeMap<PathBuf, Entry>,
+    pub(super) entries: BTreeMap<PathBuf, Entry>,
+    /// Folders in it that commands can write, too.
+    pub(super) opened: BTreeMap<PathBuf, OwnedFd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+pub(super) struct Entry {
     inode: u64,
-    kind: Kind,
+    pub(super) kind: Kind,
+}
+
+impl Entry {
+    pub(super) const CACHE: Self = Self { inode: 0, kind: Kind::Cache };
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Link,
     /// A folder of ours.
     Split,
@@ -118,6 +127,8 @@ enum Kind {
     File,
     /// Stands for a secret.
     Closed,
+    /// A cache that commands write to a layer, or a folder with some. It stays, whatever happens outside.
+    Cache,
 }
 
 impl MountedHome {
@@ -133,9 +144,11 @@ impl MountedHome {
         let writable = fsmount(&system, FsMountFlags::FSMOUNT_CLOEXEC, careful)?;
         let shown = clone_tree(&writable, Path::new(""))?;
         make_read_only(&shown)?;
-        move_mount(&shown, "", CWD, &home.path, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
+        attach(&shown, &real, &home.path)?;
         let shown = openat(CWD, &home.path, folder, Mode::empty())?;
-        let mut created = Self { home, real, shown, writable, entries: BTreeMap::new() };
+        let (entries, opened) = (BTreeMap::new(), BTreeMap::new());
+        let mut created = Self { home, real, shown, writable, entries, opened };
+        created.add_caches();
         let filled = created.renew_folder(Path::new(""), Duration::ZERO).and_then(|_| {
             let fits = created.entries.len() < MOST_ENTRIES;
             if fits { Ok(()) } else { Err(io::Error::other("a home has too many entries")) }
@@ -171,8 +184,12 @@ impl MountedHome {
                 found.insert(path, (entry.ino(), entry.file_type()));
             }
         }
-        let gone = |path: &&PathBuf| path.parent() == Some(folder) && !found.contains_key(*path);
-        for path in self.entries.keys().filter(gone).cloned().collect::<Vec<_>>() {
+        let is_gone = |path: &Path, entry: &Entry| {
+            let is_inside = path.parent() == Some(folder) && entry.kind != Kind::Cache;
+            is_inside && !found.contains_key(path)
+        };
+        let gone = self.entries.iter().filter(|(path, entry)| is_gone(path, entry));
+        for path in gone.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
             self.remove(&path);
         }
         for (path, (inode, kind)) in found {
@@ -189,6 +206,15 @@ impl MountedHome {
         kind: FileType,
         least_age: Duration,
     ) -> io::Result<bool> {
+        let is_cache = self.entries.get(path).is_some_and(|entry| entry.kind == Kind::Cache);
+        if is_cache {
+            // Of one that is split, the rest is shown as it is.
+            let is_folder = kind == FileType::Directory && self.home.is_split(path);
+            return if is_folder { self.renew_folder(path, least_age) } else { Ok(true) };
+        }
+        if self.home.has_layer && OWN.iter().any(|own| Path::new(own) == path) {
+            return Ok(true);
+        }
         let kind = match kind {
             _ if self.home.secrets.contains(path) => Kind::Closed,
             FileType::Symlink => Kind::Link,
@@ -210,19 +236,20 @@ impl MountedHome {
         }
         match kind {
             Kind::Closed => self.close(path)?,
-            Kind::Link => symlinkat(readlinkat(&self.real, path, [])?, &self.writable, path)?,
+            Kind::Link => {
+                let (folder, name) = self.stub(path);
+                symlinkat(readlinkat(&self.real, path, [])?, folder, name)?;
+            }
             Kind::Folder => {
-                mkdirat(&self.writable, path, Mode::from_raw_mode(0o755))?;
+                self.make_folder(path, 0o755)?;
                 self.mount(path)?;
             }
             Kind::File => {
                 self.touch(path, 0o644)?;
                 self.mount(path)?;
             }
-            Kind::Split => match mkdirat(&self.writable, path, Mode::from_raw_mode(0o755)) {
-                Ok(()) | Err(Errno::EXIST) => {}
-                Err(error) => return Err(error.into()),
-            },
+            Kind::Split => self.make_folder(path, 0o755)?,
+            Kind::Cache => {}
         }
         self.entries.insert(path.to_owned(), entry);
         match kind {
@@ -248,21 +275,41 @@ impl MountedHome {
     fn close(&self, path: &Path) -> io::Result<()> {
         let found = statat(&self.real, path, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(found.st_mode) {
-            FileType::Directory => Ok(mkdirat(&self.writable, path, Mode::empty())?),
+            FileType::Directory => self.make_folder(path, 0),
             _ => self.touch(path, 0),
         }
     }
 
+    /// Where to create something that stands for an entry: a folder, and the path from there.
+    pub(super) fn stub<'a>(&'a self, path: &'a Path) -> (&'a OwnedFd, &'a Path) {
+        let opened = path
+            .ancestors()
+            .skip(1)
+            .find_map(|around| Some((self.opened.get(around)?, path.strip_prefix(around).ok()?)));
+        opened.unwrap_or((&self.writable, path))
+    }
+
+    pub(super) fn make_folder(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let (folder, name) = self.stub(path);
+        match mkdirat(folder, name, Mode::from_raw_mode(mode)) {
+            Ok(()) => self.mark(path),
+            Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn touch(&self, path: &Path, mode: u32) -> io::Result<()> {
+        let (folder, name) = self.stub(path);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-        openat(&self.writable, path, flags, Mode::from_raw_mode(mode))?;
-        Ok(())
+        match openat(folder, name, flags, Mode::from_raw_mode(mode)) {
+            Ok(_) => self.mark(path),
+            Err(Errno::EXIST) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn mount(&self, path: &Path) -> io::Result<()> {
-        let tree = clone_tree(&self.real, path)?;
-        let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
-        Ok(move_mount(&tree, "", &self.shown, path, empty)?)
+        attach(&clone_tree(&self.real, path)?, &self.shown, path)
     }
 
     /// Removes an entry of ours, with everything below it.
@@ -275,39 +322,10 @@ impl MountedHome {
                 let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
                 let _ = unmount(self.home.path.join(&path), flags);
             }
-            let removed = unlinkat(&self.writable, &path, AtFlags::empty());
-            if removed.is_err() {
-                let _ = unlinkat(&self.writable, &path, AtFlags::REMOVEDIR);
+            let (folder, name) = self.stub(&path);
+            if unlinkat(folder, name, AtFlags::empty()).is_err() {
+                let _ = unlinkat(folder, name, AtFlags::REMOVEDIR);
             }
         }
     }
-}
-
-/// A mount like the one there, with all mounts below it, that is nowhere yet.
-fn clone_tree(folder: &OwnedFd, path: &Path) -> io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_EMPTY_PATH
-        | OpenTreeFlags::AT_NO_AUTOMOUNT
-        | OpenTreeFlags::AT_SYMLINK_NOFOLLOW;
-    Ok(open_tree(folder, path, flags)?)
-}
-
-/// Makes a mount read-only, but not its file system.
-fn make_read_only(mount: &OwnedFd) -> io::Result<()> {
-    // Set and cleared attributes, propagation, user namespace.
-    let attributes: [u64; 4] = [MountAttrFlags::MOUNT_ATTR_RDONLY.bits().into(), 0, 0, 0];
-    // SAFETY: the path is a string, and the attributes are a live structure of that size in the kernel's layout.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_mount_setattr,
-            mount.as_raw_fd(),
-            c"".as_ptr(),
-            libc::AT_EMPTY_PATH,
-            attributes.as_ptr(),
-            size_of_val(&attributes),
-        )
-    };
-    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

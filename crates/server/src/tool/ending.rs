@@ -72,7 +72,12 @@ pub fn pids(outcome: &Outcome) -> Vec<i32> {
 
 /// What else there is to say about a command, in short lines.
 pub fn remarks(outcome: &Outcome) -> Vec<String> {
-    let remarks = outcome.remarks().into_iter().take(MOST_REMARKS);
+    shortened(outcome.remarks())
+}
+
+/// No more remarks than fit into an answer, and none that is too long.
+pub fn shortened(remarks: Vec<String>) -> Vec<String> {
+    let remarks = remarks.into_iter().take(MOST_REMARKS);
     remarks.map(|remark| shorten(&remark, Room::bytes(LONGEST_REMARK)).into_owned()).collect()
 }
 

@@ -156,6 +156,10 @@ struct RunningJob {
     next_cursor: String,
     #[serde(flatten)]
     terminal: TerminalView,
+    /// The schema has it for commands that have ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
+    warnings: Vec<String>,
 }
 
 pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
@@ -233,6 +237,7 @@ async fn handed_over(
             job: JobHandle { job_id: report.job_id, pid: job.pid(), state: report.state },
             next_cursor: report.next_cursor.unwrap_or_default(),
             terminal: report.terminal,
+            warnings: report.warnings,
         }),
         ..reply
     };

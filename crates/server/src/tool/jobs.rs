@@ -18,7 +18,7 @@ pub use output::{JobOutput, OutputRequest, read_output};
 pub use wait::WaitParams;
 
 use super::Call;
-use super::ending::{LOST, remarks, why_closed};
+use super::ending::{LOST, remarks, shortened, why_closed};
 use super::error::ToolError;
 use super::timeout::timed_out;
 use crate::blocking::run_blocking;
@@ -117,7 +117,7 @@ impl JobReport {
         match ended.outcome {
             Some(Ok(outcome)) => report.add_end(&outcome),
             Some(Err(error)) => report.message = Some(error.chain()),
-            None => {}
+            None => report.warnings = shortened(job.remarks()),
         }
         if job.is_detached() && job.state() == JobState::Lost {
             report.message = Some(RECORDER_GONE.to_owned());
