@@ -6,6 +6,7 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -107,7 +108,12 @@ impl SandboxRequest {
         let caches = home.zip(environment::cache_folder()).filter(|_| limit > 0);
         let caches = caches.map(|(home, folder)| CacheSettings { home, folder, limit });
         let ring = support.bubblewrap;
-        let publish = self.settings.publish().items.into_iter().map(|ports| ports.0).collect();
+        let publish: Vec<_> = self.settings.publish().items.into_iter().map(|it| it.0).collect();
+        for port in publish.iter().cloned().flatten() {
+            if let Err(error) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
+                self.log.warn(&format!("cannot publish port {port}: {error}"));
+            }
+        }
         Ok(Some(SandboxSettings { view, ring, net, quarantine, publish, caches }))
     }
 

@@ -28,11 +28,9 @@ impl Engine {
             for address in addresses {
                 let (engine, room) = (Arc::downgrade(&self.shared), room.clone());
                 tokio::spawn(async move {
-                    match TcpListener::bind((address, port)).await {
-                        Ok(listener) => serve(listener, port, engine, room).await,
-                        // Not every machine has IPv6.
-                        Err(_) if address.is_ipv6() => {}
-                        Err(error) => tracing::warn!("cannot publish port {port}: {error}"),
+                    // Not every machine has IPv6, and ports that are taken were told at the start.
+                    if let Ok(listener) = TcpListener::bind((address, port)).await {
+                        serve(listener, port, engine, room).await;
                     }
                 });
             }
