@@ -228,12 +228,19 @@ impl Sandbox {
         }
     }
 
-    /// Shows commands what is new outside. False if that is not possible any more.
+    /// Shows commands what is new outside, and protects the hooks of new repositories. False if the first is not
+    /// possible any more.
     pub async fn renew(&self) -> bool {
-        match &self.homes {
-            Some(homes) => homes.renew().await,
-            None => true,
+        let Some(homes) = &self.homes else { return true };
+        let is_renewed = homes.renew().await;
+        if let Some(guard) = &self.guard {
+            for hooks in guard.free_hooks() {
+                if homes.protect(&hooks).await {
+                    guard.note_mounted_hooks(&hooks);
+                }
+            }
         }
+        is_renewed
     }
 
     /// Takes away what must not be there by now. The next answer tells.
@@ -288,7 +295,12 @@ impl Sandbox {
         if caches.iter().any(|cache| path.starts_with(cache)) {
             return None;
         }
-        Some(match self.layout.cover_of(path) {
+        let is_mounted_later = self.guard.as_ref().is_some_and(|guard| guard.has_mounted(path));
+        let cover = match self.layout.cover_of(path) {
+            Some(Cover::Writable) if is_mounted_later => Some(Cover::Protected),
+            cover => cover,
+        };
+        Some(match cover {
             _ if self.layout.is_hidden(path) => {
                 format!("sandbox: {path_shown} is hidden because it may hold secrets (`deny_read`)")
             }

@@ -138,6 +138,22 @@ impl Guard {
         reserved.into_iter().find(|path| path.symlink_metadata().is_ok())
     }
 
+    /// Folders of hooks that have no mount yet.
+    pub fn free_hooks(&self) -> Vec<PathBuf> {
+        self.repositories.iter().filter_map(Repository::free_hooks).collect()
+    }
+
+    /// Whether a path is in hooks that were mounted later.
+    pub fn has_mounted(&self, path: &Path) -> bool {
+        self.repositories.iter().any(|repository| repository.has_mounted(path))
+    }
+
+    /// Commands cannot change these hooks any more. Only somebody outside can.
+    pub fn note_mounted_hooks(&mut self, hooks: &Path) {
+        let mut of_it = self.repositories.iter_mut().filter(|it| it.path().join("hooks") == hooks);
+        of_it.by_ref().for_each(Repository::note_mounted_hooks);
+    }
+
     fn find_new_repositories(&mut self) {
         for root in &self.guarded.without_git {
             let found = Folder::open(root).and_then(|root| root.inner(".git"));

@@ -19,6 +19,7 @@
 mod caches;
 mod helper;
 mod mounts;
+mod protect;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -29,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caches::{LAYERED, OPENED};
 
-pub use helper::{Order as HomesOrder, serve as serve_homes};
+pub use helper::{Order as HomesOrder, PROTECT, serve as serve_homes};
 
 /// A folder may change again within this time without another modification time.
 const CLOCK_TICK: Duration = Duration::from_millis(20);

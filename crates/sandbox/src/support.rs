@@ -184,6 +184,10 @@ fn no_namespaces(said: &str) -> Obstacle {
             "give bwrap an AppArmor profile that allows userns (package apparmor-profiles: \
              bwrap-userns-restrict), or sysctl kernel.apparmor_restrict_unprivileged_userns=0"
         }
+        // It names the path.
+        None if said.starts_with("bwrap: Can't ") && said.contains('/') => {
+            "try again: a file that has just been replaced cannot be covered. If it stays, look at the path"
+        }
         None if in_container() => {
             "allow the container to create namespaces and mount /proc: with Docker, --security-opt \
              seccomp=unconfined --security-opt systempaths=unconfined, or --privileged"

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpz_agent::{Link, keep_awake};
 use mcpz_runtime::spawn_blocking;
-use mcpz_sandbox::{Home, HomesLook, HomesOrder, Layout};
+use mcpz_sandbox::{Home, HomesLook, HomesOrder, Layout, PROTECT};
 use tokio::task::AbortHandle;
 
 pub struct Homes {
@@ -99,6 +99,17 @@ impl Homes {
             }
             _ => false,
         }
+    }
+
+    /// Makes a folder read-only for commands. False if one could still write there.
+    pub async fn protect(&self, folder: &Path) -> bool {
+        let Ok(folder) = serde_json::to_string(folder) else { return false };
+        let helper = self.helper.clone();
+        let answered = spawn_blocking(move || {
+            let mut helper = helper.lock().unwrap_or_else(PoisonError::into_inner);
+            helper.ask(&format!("{PROTECT}{folder}\n"))
+        });
+        matches!(answered.await.map_err(io::Error::other).flatten().as_deref(), Ok("ok"))
     }
 
     /// Ends the helper, and waits until it is gone. The sandbox stays as it is.

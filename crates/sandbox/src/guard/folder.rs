@@ -5,7 +5,9 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, RawMode, ResolveFlags, Stat, chmod, fstat, openat,
@@ -17,6 +19,13 @@ const MOST_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
+
+/// A new file may reuse an inode, but is younger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    inode: u64,
+    created: Option<SystemTime>,
+}
 
 impl Folder {
     /// Opens a folder that is not in the hands of commands, such as the working directory.
@@ -38,6 +47,12 @@ impl Folder {
 
     pub fn stat(&self, name: impl AsRef<Path>) -> Option<Stat> {
         statat(&self.0, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW).ok()
+    }
+
+    /// Tells an entry from another that took its place.
+    pub fn identity(&self, name: &str) -> Option<Identity> {
+        let found = self.path_of(OsStr::new(name)).symlink_metadata().ok()?;
+        Some(Identity { inode: found.ino(), created: found.created().ok() })
     }
 
     /// The names in it, sorted.

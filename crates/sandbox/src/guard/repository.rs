@@ -1,13 +1,13 @@
 //! What commands may not make of a git folder.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat};
 
-use super::folder::Folder;
+use super::folder::{Folder, Identity};
 use super::{Collector, GuardedGit, Watched};
 use crate::git_config::{Place, harmful, without_harmful};
 
@@ -22,8 +22,10 @@ pub struct Repository {
     inner: PathBuf,
     /// Where its work tree must be.
     root: PathBuf,
-    /// Names that are mounted, so that commands cannot change them.
+    /// Names that were mounted at the beginning, so that commands cannot change them.
     mounted: BTreeSet<&'static str>,
+    /// Hooks that were mounted later.
+    mounted_hooks: Option<Identity>,
     /// The configuration, when it was last found to be harmless or accepted.
     config: Option<Config>,
     /// What else may stay as it is.
@@ -60,7 +62,7 @@ impl Repository {
     pub fn new(base: &Path, inner: &Path, root: &Path) -> Self {
         let (base, inner, root) = (base.to_owned(), inner.to_owned(), root.to_owned());
         let (mounted, accepted) = (BTreeSet::new(), BTreeMap::new());
-        Self { base, inner, root, mounted, config: None, accepted }
+        Self { base, inner, root, mounted, mounted_hooks: None, config: None, accepted }
     }
 
     /// One that was there before, and is accepted as it is.
@@ -73,6 +75,29 @@ impl Repository {
 
     pub fn path(&self) -> PathBuf {
         self.base.join(&self.inner).components().collect()
+    }
+
+    /// The folder of its hooks, if it has one that is not mounted.
+    pub fn free_hooks(&self) -> Option<PathBuf> {
+        let git = self.open().ok().filter(|git| !self.is_mounted(git, "hooks"))?;
+        let is_folder = git.kind("hooks") == Some(FileType::Directory);
+        is_folder.then(|| self.path().join("hooks"))
+    }
+
+    /// Whether a path is in hooks that were mounted later.
+    pub fn has_mounted(&self, path: &Path) -> bool {
+        self.mounted_hooks.is_some() && path.starts_with(self.path().join("hooks"))
+    }
+
+    /// Commands cannot change its hooks any more.
+    pub fn note_mounted_hooks(&mut self) {
+        self.mounted_hooks = self.open().ok().and_then(|git| git.identity("hooks"));
+    }
+
+    /// Whether commands cannot change something, because it has a mount.
+    fn is_mounted(&self, git: &Folder, name: &str) -> bool {
+        let is_hooks = || name == "hooks" && git.identity(name) == self.mounted_hooks;
+        self.mounted.contains(name) || self.mounted_hooks.is_some() && is_hooks()
     }
 
     /// The folders in which something may change that matters.
@@ -161,7 +186,7 @@ impl Repository {
     fn suspects(&self, git: &Folder) -> Vec<PathBuf> {
         let mut suspects = Vec::new();
         let mut suspect = |name: PathBuf| suspects.push(name);
-        let is_free = |name: &str| !self.mounted.contains(name) && git.kind(name).is_some();
+        let is_free = |name: &str| git.kind(name).is_some() && !self.is_mounted(git, name);
         if is_free("commondir") {
             suspect("commondir".into());
         }
@@ -185,8 +210,11 @@ impl Repository {
         }
         for_each_folder(git, Path::new("modules"), MODULE_DEPTH, &mut |path, folder| {
             let names = if is_git(folder) { Vec::new() } else { folder.names() };
-            let links = names.iter().filter(|name| folder.kind(name) == Some(FileType::Symlink));
-            links.map(|name| path.join(name)).for_each(&mut suspect);
+            // Git itself makes links that lead nowhere, to see whether it can.
+            let leads_to_folder = |name: &&OsString| {
+                folder.kind(name) == Some(FileType::Symlink) && folder.path_of(name).is_dir()
+            };
+            names.iter().filter(leads_to_folder).map(|name| path.join(name)).for_each(&mut suspect);
         });
         suspects
     }

@@ -118,7 +118,9 @@ fn submodules_and_work_trees_must_be_harmless_too() {
     project.write(".git/modules/a/b/hooks/post-checkout", "");
     project.write(".git/worktrees/w/commondir", "/elsewhere\n");
     project.write(".git/worktrees/w/config.worktree", "[core]\n\tpager = x\n");
+    fs::create_dir(project.path("other")).unwrap();
     symlink("../../other", project.path(".git/modules/c")).unwrap();
+    symlink("nowhere", project.path(".git/modules/d")).unwrap();
     let expected = [
         ".git/worktrees/w/commondir",
         ".git/worktrees/w/config.worktree",

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -49,6 +49,21 @@ impl WatchedGuard {
         let mut guard = locked(&self.guard);
         let is_idle = self.occupants.load(Ordering::SeqCst) == 0;
         is_idle.then(|| guard.accept()).flatten()
+    }
+
+    /// Folders of hooks that have no mount yet.
+    pub fn free_hooks(&self) -> Vec<PathBuf> {
+        locked(&self.guard).free_hooks()
+    }
+
+    /// Whether a path is in hooks that were mounted later.
+    pub fn has_mounted(&self, path: &Path) -> bool {
+        locked(&self.guard).has_mounted(path)
+    }
+
+    /// Commands cannot change these hooks any more.
+    pub fn note_mounted_hooks(&self, hooks: &Path) {
+        locked(&self.guard).note_mounted_hooks(hooks);
     }
 
     /// A command starts.

@@ -2,6 +2,8 @@
 //!
 //!     server ── Order ──▶ helper ── "ok", and writable paths ─▶ server ── "renew" ──▶ helper ── "ok", "later" ─▶ …
 //!
+//! It also protects folders that have come into being since ("protect PATH").
+//!
 //! It ends when the server closes its input, or with the thread that started it.
 
 use std::collections::BTreeMap;
@@ -28,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Home;
 use super::mounts::{attach, clone_tree, make_read_only};
+use super::protect::Protected;
 use crate::caches::OWN;
 
 /// How old a new file must be to be mounted. Programs that replace a secret write a file with another name first, and
@@ -39,6 +42,9 @@ const MOST_ENTRIES: usize = 20_000;
 
 /// Returns the user namespace that a namespace belongs to. Not in `libc`.
 const NS_GET_USERNS: libc::c_ulong = 0xb701;
+
+/// The beginning of an order to protect a folder, whose path follows.
+pub const PROTECT: &str = "protect ";
 
 /// What the helper is told first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,8 +77,15 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
     }
     let writable: Vec<_> = homes.iter().flat_map(MountedHome::writable_paths).collect();
     writeln!(output, "ok {}", serde_json::to_string(&writable)?)?;
+    let mut protected = Protected::default();
     for line in lines {
-        line?;
+        let line = line?;
+        if let Some(folder) = line.strip_prefix(PROTECT) {
+            let folder: PathBuf = serde_json::from_str(folder)?;
+            let is_safe = protected.add(&folder).unwrap_or(false);
+            writeln!(output, "{}", if is_safe { "ok" } else { "later" })?;
+            continue;
+        }
         let all = homes.iter_mut().map(MountedHome::renew).collect::<Vec<_>>();
         let is_done = all.into_iter().all(|is_done| is_done);
         writeln!(output, "{}", if is_done { "ok" } else { "later" })?;
