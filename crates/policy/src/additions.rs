@@ -273,10 +273,12 @@ impl<'a, 'b> Check<'a, 'b> {
         let name = base_name(&program);
         let bare = [".js", ".mjs", ".cjs", ".py"].iter().find_map(|end| name.strip_suffix(end));
         let bare = bare.unwrap_or(name);
-        // What a script of the project does with its arguments is its own affair.
         let is_script =
             programs::is_interpreter(self.program) && !matter_to(bare) && bare != "setup";
-        match rest.named.contains(&true) && !is_script {
+        match rest.named.contains(&true) {
+            // What a script of the project does with its arguments is its own affair, unless the rule says with which.
+            true if is_script && rest.open => None,
+            true if is_script => rest.first_unnamed(),
             true => refused(bare, rest),
             false => None,
         }
@@ -319,7 +321,7 @@ impl<'a, 'b> Check<'a, 'b> {
             }
             Kind::Operand => Next::Skip(1),
             Kind::Valued => match value {
-                Some(value) if !value.literal().is_some_and(|it| is_value(&it)) => {
+                Some(value) if !value.literal().is_some_and(|it| self.row.takes_text(&it)) => {
                     Next::Refuse(value)
                 }
                 _ => Next::Skip(1),
@@ -423,11 +425,18 @@ impl Row {
             _ if self.flags.has(text) || is_counted || is_combined => Kind::Flag,
             None if self.valued.has(name) => Kind::Valued,
             None if self.with_operand.has(name) => Kind::Operand,
-            Some(value) if (self.valued.has(name) || self.glued.has(name)) && is_value(value) => {
+            Some(value)
+                if (self.valued.has(name) || self.glued.has(name)) && self.takes_text(value) =>
+            {
                 Kind::Flag
             }
             _ => Kind::Unknown,
         }
+    }
+
+    /// Whether an option may have this value. Scripts of the project may put it into a command.
+    fn takes_text(&self, value: &str) -> bool {
+        is_value(value) && (self.after_dashes != Dashes::Script || is_goal(value))
     }
 
     /// Whether it is several flags in one word: `-qy`, `-sj8`.

@@ -156,7 +156,7 @@ impl Policy {
 
     /// What a program may execute, with what the settings add.
     fn extended(&self, name: &str, usual: MayRun) -> MayRun {
-        let rule = |runs: &&Runs| glob(base_name(&runs.program), base_name(name));
+        let rule = |runs: &&Runs| is_about(&runs.program, name);
         let told: Vec<_> = self.runs.iter().filter(rule).flat_map(|it| &it.may_run).collect();
         if told.iter().any(|pattern| *pattern == "*") {
             return MayRun::Anything;
@@ -167,6 +167,15 @@ impl Policy {
             }
             other => other,
         }
+    }
+}
+
+/// Whether a pattern of the settings means a program. One for all programs in a folder means none elsewhere.
+fn is_about(pattern: &str, name: &str) -> bool {
+    let bare = |path: &str| path.trim_start_matches("./").to_owned();
+    match base_name(pattern).contains('*') && pattern.contains('/') {
+        true => name.contains('/') && glob(&bare(pattern), &bare(name)),
+        false => glob(base_name(pattern), base_name(name)),
     }
 }
 
@@ -251,6 +260,27 @@ impl Named {
                 files,
                 arguments: arguments.map(|arguments| vec![arguments]),
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_for_a_folder_means_no_program_elsewhere() {
+        for (pattern, name, expected) in [
+            ("mytool", "/usr/bin/mytool", true),
+            ("my*", "mytool", true),
+            ("./scripts/deploy", "deploy", true),
+            ("./scripts/*", "./scripts/x", true),
+            ("scripts/*", "./scripts/x", true),
+            ("./scripts/*", "ls", false),
+            ("./scripts/*", "/usr/bin/ls", false),
+            ("/opt/acme/bin/*", "/opt/acme/bin/x", true),
+        ] {
+            assert_eq!(is_about(pattern, name), expected, "{pattern} {name}");
         }
     }
 }

@@ -16,6 +16,8 @@ mod table;
 use crate::denial::{Denial, Why};
 use crate::identity;
 use crate::lock::Lock;
+use crate::names::Names;
+use crate::paths::base_name;
 use crate::policy::{Policy, Scene};
 use crate::programs::{is_interpreter, is_shell};
 use crate::script::{Limits, Script, Shell};
@@ -160,7 +162,9 @@ impl Policy {
             return Err(TypingError::Keys);
         }
         let reading = |program: &str| format!("{program} <<'{END}'\n{text}\n{END}\n");
-        let script = match command.contains(COMPOUND) {
+        let first = command.split_whitespace().next().map(base_name).unwrap_or_default();
+        let scripts = Names("npm pnpm yarn bun npx pnpx bunx");
+        let script = match command.contains(COMPOUND) || scripts.has(first) {
             // The interpreter may be any of its commands, or started by one.
             true => format!("{command}\n\n{}", reading(reader.name)),
             false => reading(command),

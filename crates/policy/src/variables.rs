@@ -101,6 +101,12 @@ pub fn is_settled(name: &str, value: &str) -> bool {
         || begins(HARMLESS_BEGINNINGS, name)
         || ends(HARMLESS_ENDS, name);
     let is_option = |text: &str| text.starts_with('-') && is_name(&text.replace('=', ""));
+    // Whom to trust, and by way of whom to connect.
+    const TRUST: Names = Names("proxy cert ssl tls ca_bundle cafile cainfo capath sumdb insecure");
+    let lower = name.to_lowercase();
+    if TRUST.iter().any(|part| lower.contains(part)) {
+        return false;
+    }
     match name {
         // Checked by rules of their own.
         "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => value.is_empty() || is_option(value),

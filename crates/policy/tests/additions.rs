@@ -493,3 +493,49 @@ fn a_tracer_that_changes_what_a_command_reads_is_refused() {
         ],
     );
 }
+
+#[test]
+fn a_program_without_an_ending_follows_cd_as_well() {
+    let policy = allow("node .,node index,perl bin/*,npx node .,cd,python3 -m pytest");
+    all_allowed(&policy, &["node .", "perl bin/x -e y", "cd web && python3 -m pytest"]);
+    all_denied(
+        &policy,
+        &[
+            "cd /usr/x && node .",
+            "cd x; node index",
+            "cd /usr && perl bin/prove -e pwned x",
+            "cd x; npx node .",
+        ],
+    );
+}
+
+#[test]
+fn a_script_takes_more_arguments_unless_the_rule_says_which() {
+    let policy = allow("python3 scripts/x.py,python3 venv/bin/pylint src,node tools/lint.js *");
+    all_allowed(&policy, &["python3 scripts/x.py --fast a", "node tools/lint.js --fix src"]);
+    all_denied(&policy, &["python3 venv/bin/pylint src --init-hook x"]);
+}
+
+#[test]
+fn what_scripts_get_is_no_shell_text() {
+    let policy = allow("npm run watch,npm run release,npm test");
+    all_allowed(
+        &policy,
+        &[
+            "npm run watch -- --grep=works",
+            "npm test -- test/a.test.js",
+            "npm run release --tag next",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "npm run watch -- --grep='x;pwned'",
+            "npm test -- 'test/a.test.js::;pwned;'",
+            "npm run release --tag 'next --script-shell=pwned'",
+            "https_proxy=127.0.0.1:8000 npm test",
+            "SSL_CERT_FILE=3 npm test",
+            "GIT_SSL_NO_VERIFY=1 npm test",
+        ],
+    );
+}

@@ -430,3 +430,16 @@ fn what_guards_pagers_and_shells_stays_set() {
         ],
     );
 }
+
+#[test]
+fn what_a_script_of_a_package_starts_reads_code_only_if_a_rule_allows_that() {
+    let python = Reader { name: "python3", ..Reader::default() };
+    let code = "import os;os.system('x')\n";
+    for command in ["npm run py", "yarn py", "pnpm run py"] {
+        let typed = TypedText { command, ..typed_alone(code) };
+        let judge = |policy: &Policy| policy.judge_typed(&python, &typed, &SCENE);
+        assert!(judge(&allow(command)).is_err(), "{command}");
+        assert!(judge(&allow(&format!("{command},python3"))).is_ok(), "{command}");
+    }
+    assert!(!may_type(&allow("make shell"), "tclsh", "exec evil\n"));
+}

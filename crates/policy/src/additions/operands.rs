@@ -12,13 +12,17 @@ pub fn is_test(word: &Word) -> bool {
     // `tests/test_a.py::TestA::test_one`
     let path = text.split("::").next().unwrap_or_default();
     let is_plain = |c: char| c.is_alphanumeric() || "_-./*".contains(c);
+    let is_plain_name = |c: char| is_plain(c) || ":[]".contains(c);
     let file = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let is_code = file.rsplit_once('.').is_none_or(|(_, end)| CODE.has(end));
     let folder = path.strip_suffix(file).unwrap_or(path);
     let is_folder = |part: &str| WORDS.has(part) || part == "__tests__";
     let in_folder = folder.split('/').any(is_folder) || is_folder(file);
     let is_named = file.contains('.') && file.split(['.', '_', '-']).any(|part| WORDS.has(part));
-    path.chars().all(is_plain) && is_code && (in_folder || is_named)
+    path.chars().all(is_plain)
+        && text.chars().all(is_plain_name)
+        && is_code
+        && (in_folder || is_named)
 }
 
 /// Whether it names a test module, class or method in Python, and nothing that these import.

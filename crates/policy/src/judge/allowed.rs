@@ -4,9 +4,11 @@ use super::{Judge, Ruling};
 use crate::additions::{self, Arguments};
 use crate::call::span_of;
 use crate::denial::Why;
+use crate::identity;
 use crate::names::Names;
 use crate::paths::base_name;
 use crate::policy::Unresolved;
+use crate::programs;
 use crate::rule::{CommandName, Rule};
 use crate::script::Word;
 
@@ -73,13 +75,33 @@ impl Judge<'_> {
         if !additions::matter_to(program) || rule.whole_program().is_some() {
             return None;
         }
-        let is_program = |text: &str| {
-            let ends = text.rsplit_once('.').is_some_and(|(_, end)| PROGRAMS.has(end));
-            ends && !text.starts_with(['/', '-'])
+        let is_relative = |word: &Word| word.text().is_some_and(|it| !it.starts_with(['/', '-']));
+        let has_ending = |word: &Word| {
+            let text = word.text().unwrap_or_default();
+            text.rsplit_once('.').is_some_and(|(_, end)| PROGRAMS.has(end))
         };
-        let file = words[1..].iter().find(|word| word.text().is_some_and(|it| is_program(&it)))?;
+        let file = words[1..].iter().find(|word| is_relative(word) && has_ending(word));
+        let file = file.or_else(|| interpreted(words).filter(|word| is_relative(word)))?;
         (!self.knowledge.directories.are_where_rules_begin()).then_some(file)
     }
+}
+
+/// The file that an interpreter among these words runs, if it is given one.
+fn interpreted(words: &[Word]) -> Option<&Word> {
+    let interpreter = |word: &Word| {
+        let text = word.text()?;
+        let name = identity::program(base_name(&text)).to_owned();
+        (programs::is_interpreter(&name) && !programs::is_shell(&name)).then_some(name)
+    };
+    let (at, name) =
+        words.iter().enumerate().find_map(|(at, word)| Some((at, interpreter(word)?)))?;
+    let rest = words.get(at + 1..)?;
+    let is_inline = |word: &Word| {
+        word.text().is_some_and(|it| it == "-m" || programs::is_inline_option(&name, &it))
+    };
+    let is_option = |word: &Word| word.text().is_some_and(|it| it.starts_with('-'));
+    let at = rest.iter().position(|word| !is_option(word))?;
+    (!rest[..at].iter().any(is_inline)).then(|| &rest[at])
 }
 
 /// The first argument that may change what a program runs, and that the rule does not name.

@@ -92,6 +92,8 @@ fn use_of(full_name: &str, arguments: &[String]) -> Use {
             true => Use::Reads,
             false => Use::Runs(full_name.to_owned()),
         },
+        // A line begins with a command, as in a shell.
+        "tclsh" | "wish" | "expect" if !has_program(name, arguments) => Use::Runs("sh".to_owned()),
         _ if is_interpreter(name) => interpreted(full_name, arguments),
         _ if is_database(name) || ESCAPING.has(name) => Use::Runs(name.to_owned()),
         _ if RELAYS.has(name) => relayed(name, arguments),

@@ -11,8 +11,8 @@ pub const ESCAPING: Names =
 /// Programs that start pagers or editors by themselves.
 pub const STARTERS: Names = Names(
     "ansible-vault apt apt-get aptitude aws busctl coredumpctl crontab dmesg dpkg fossil gcloud gem \
-     gh git glab gpg hg hostnamectl info jj journalctl kubectl loginctl networkctl npm oc pass \
-     perldoc pnpm resolvectl sudoedit svn systemctl timedatectl visudo yarn",
+     gh git glab gpg hg hostnamectl info jj journalctl kubectl loginctl networkctl oc pass \
+     perldoc resolvectl sudoedit svn systemctl timedatectl visudo",
 );
 
 /// Programs that run others after a single key: file managers, monitors, browsers, and editors in which text is a
