@@ -6,7 +6,9 @@
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Write;
+use std::fs::DirBuilder;
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -79,6 +81,10 @@ impl SandboxRequest {
         };
         Rules::parse(&net)?;
         let view = self.view(mode, &net, engine);
+        // Hidden folders of ours that come into being later would take a new sandbox.
+        for folder in environment::state_folder().into_iter().chain(environment::cache_folder()) {
+            let _ = DirBuilder::new().mode(0o700).recursive(true).create(folder);
+        }
         let (support, layout) = probe(&view)?;
         match support.protection() {
             Protection::Nothing => return Err(SandboxError::Impossible(support.obstacles)),

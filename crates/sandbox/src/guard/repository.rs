@@ -104,7 +104,7 @@ impl Repository {
     pub fn folders(&self, folders: &mut Vec<Watched>) {
         let git = self.path();
         folders.push(Watched::Contents(git.clone()));
-        folders.push(Watched::Names(git.join("hooks")));
+        folders.push(Watched::Contents(git.join("hooks")));
         folders.push(Watched::Names(git.join("worktrees")));
         let Ok(opened) = self.open() else { return };
         let names = |name| opened.inner(name).map(|it| it.names()).unwrap_or_default();
