@@ -6,6 +6,7 @@ mod support;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use serde_json::json;
@@ -187,4 +188,24 @@ fn a_helper_that_is_killed_costs_the_sandbox_and_nothing_else() {
     assert_eq!(reply["output"], "new", "{reply}");
     fails(&mut server, "cat ~/.claude.json");
     drop(server);
+}
+
+#[test]
+fn a_socket_that_is_bound_later_is_hidden_from_later_commands() {
+    let place = Place::new();
+    place.write("other/file", "");
+    let mut server = place.start_at_home(&["--sandbox", "workspace"], "");
+    works(&mut server, "true");
+    let path = place.home().join("other/late.sock");
+    let _listener = UnixListener::bind(&path).unwrap();
+    let connect = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])";
+    let command = format!("python3 -c '{connect}' {path:?}");
+    // Nobody looks for sockets before every command.
+    wait_until("the socket is hidden", || (server.run(&command)["return_code"] != 0).then_some(()));
+    // One that takes its place is, too.
+    fs::remove_file(&path).unwrap();
+    let _another = UnixListener::bind(&path).unwrap();
+    wait_until("the other socket is hidden", || {
+        (server.run(&command)["return_code"] != 0).then_some(())
+    });
 }

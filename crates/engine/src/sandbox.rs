@@ -25,6 +25,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use mcpz_agent::{Confinement, Limits, Link, SharedConfig};
 use mcpz_output::{Output, Stream};
@@ -47,6 +48,9 @@ use refusals::Refusals;
 /// How often to try to make a sandbox while files below its mounts keep changing.
 const MAX_TRIES: usize = 10;
 
+/// How often to look for sockets that are new, at most.
+const SOCKET_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How many configurations of git commands may change. A repository with more submodules is rare.
 const MAX_SHARED_CONFIGS: usize = 64;
 
@@ -64,7 +68,7 @@ pub struct InnerAgent<'a> {
 
 pub struct Sandbox {
     link: Link,
-    layout: Layout,
+    layout: Arc<Layout>,
     view: View,
     way_out: Option<WayOut>,
     /// Keeps the homes up to date, if it could be started.
@@ -76,9 +80,18 @@ pub struct Sandbox {
     /// Ports on which commands listen, of which somebody was told.
     told_ports: Mutex<BTreeSet<u16>>,
     published: Vec<RangeInclusive<u16>>,
+    sockets: Mutex<KnownSockets>,
     _tmp: Option<PrivateFolder>,
     /// What commands write to caches. No other sandbox uses it.
     _layer: Option<Layer>,
+}
+
+/// Sockets that were bound after the sandbox was made.
+struct KnownSockets {
+    /// When somebody last looked for new ones.
+    looked: Instant,
+    /// Those that are hidden, with their inodes.
+    hidden: BTreeSet<(PathBuf, u64)>,
 }
 
 /// Why a sandbox cannot be used any more.
@@ -162,13 +175,14 @@ impl Sandbox {
         };
         Ok(Self {
             link,
-            layout,
+            layout: Arc::new(layout),
             view: settings.view.clone(),
             way_out,
             homes,
             guard,
             recreated: Mutex::default(),
             told_ports: Mutex::default(),
+            sockets: Mutex::new(KnownSockets { looked: Instant::now(), hidden: BTreeSet::new() }),
             published: settings.publish.clone(),
             _tmp,
             _layer: layer,
@@ -233,6 +247,7 @@ impl Sandbox {
     pub async fn renew(&self) -> bool {
         let Some(homes) = &self.homes else { return true };
         let is_renewed = homes.renew().await;
+        self.hide_new_sockets(homes).await;
         if let Some(guard) = &self.guard {
             for hooks in guard.free_hooks() {
                 if homes.protect(&hooks).await {
@@ -241,6 +256,22 @@ impl Sandbox {
             }
         }
         is_renewed
+    }
+
+    /// Hides sockets that were bound since the last time, which is a while ago: looking for them takes long.
+    async fn hide_new_sockets(&self, homes: &Homes) {
+        let known = || self.sockets.lock().unwrap_or_else(PoisonError::into_inner);
+        if known().looked.elapsed() < SOCKET_INTERVAL {
+            return;
+        }
+        known().looked = Instant::now();
+        let layout = self.layout.clone();
+        let found = spawn_blocking(move || layout.visible_sockets()).await.unwrap_or_default();
+        for socket in found {
+            if !known().hidden.contains(&socket) && homes.hide(&socket.0).await {
+                known().hidden.insert(socket);
+            }
+        }
     }
 
     /// Takes away what must not be there by now. The next answer tells.

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caches::{LAYERED, OPENED};
 
-pub use helper::{Order as HomesOrder, PROTECT, serve as serve_homes};
+pub use helper::{HIDE, Order as HomesOrder, PROTECT, serve as serve_homes};
 
 /// A folder may change again within this time without another modification time.
 const CLOCK_TICK: Duration = Duration::from_millis(20);

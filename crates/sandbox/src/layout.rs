@@ -234,6 +234,16 @@ impl Layout {
         self.covers.iter().map(|(path, cover)| (path.as_path(), *cover))
     }
 
+    /// Sockets outside the writable folders that commands could see at the beginning, with their inodes.
+    pub fn visible_sockets(&self) -> BTreeSet<(PathBuf, u64)> {
+        let is_visible = |path: &PathBuf| {
+            matches!(self.cover_of(path), None | Some(Cover::Shown | Cover::Protected))
+                && !self.is_hidden(path)
+        };
+        let visible = sockets::bound().into_iter().filter(is_visible);
+        visible.filter_map(|path| Some((path.clone(), identity(&path)?.inode))).collect()
+    }
+
     /// Whether a path is hidden, whether it existed when the sandbox was made or not.
     pub fn is_hidden(&self, path: &Path) -> bool {
         let in_home = |home: &Home| {

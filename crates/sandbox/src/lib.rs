@@ -42,7 +42,7 @@ pub use bubblewrap::{Bubblewrap, PreparedCommand, Version};
 pub use caches::{CacheUsage, Layer, clear_caches, limit_caches};
 pub use git_config::may_become;
 pub use guard::{Fate, Guard, Taken, WatchedGuard};
-pub use homes::{Home, HomesLook, HomesOrder, PROTECT, serve_homes};
+pub use homes::{HIDE, Home, HomesLook, HomesOrder, PROTECT, serve_homes};
 pub use known_paths::SERVICE_VARIABLES;
 pub use layout::{Cover, Layout};
 pub use restrictions::{Permissions, RestrictionError, Restrictions};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpz_agent::{Link, keep_awake};
 use mcpz_runtime::spawn_blocking;
-use mcpz_sandbox::{Home, HomesLook, HomesOrder, Layout, PROTECT};
+use mcpz_sandbox::{HIDE, Home, HomesLook, HomesOrder, Layout, PROTECT};
 use tokio::task::AbortHandle;
 
 pub struct Homes {
@@ -103,11 +103,19 @@ impl Homes {
 
     /// Makes a folder read-only for commands. False if one could still write there.
     pub async fn protect(&self, folder: &Path) -> bool {
-        let Ok(folder) = serde_json::to_string(folder) else { return false };
-        let helper = self.helper.clone();
+        self.order(PROTECT, folder).await
+    }
+
+    /// Hides a file from commands. False if that is not possible.
+    pub async fn hide(&self, path: &Path) -> bool {
+        self.order(HIDE, path).await
+    }
+
+    async fn order(&self, order: &str, path: &Path) -> bool {
+        let Ok(path) = serde_json::to_string(path) else { return false };
+        let (helper, order) = (self.helper.clone(), format!("{order}{path}\n"));
         let answered = spawn_blocking(move || {
-            let mut helper = helper.lock().unwrap_or_else(PoisonError::into_inner);
-            helper.ask(&format!("{PROTECT}{folder}\n"))
+            helper.lock().unwrap_or_else(PoisonError::into_inner).ask(&order)
         });
         matches!(answered.await.map_err(io::Error::other).flatten().as_deref(), Ok("ok"))
     }

@@ -2,7 +2,7 @@
 //!
 //!     server ── Order ──▶ helper ── "ok", and writable paths ─▶ server ── "renew" ──▶ helper ── "ok", "later" ─▶ …
 //!
-//! It also protects folders that have come into being since ("protect PATH").
+//! It also protects folders that have come into being since ("protect PATH"), and hides sockets ("hide PATH").
 //!
 //! It ends when the server closes its input, or with the thread that started it.
 
@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Home;
 use super::mounts::{attach, clone_tree, make_read_only};
-use super::protect::Protected;
+use super::protect::{Protected, hide};
 use crate::caches::OWN;
 
 /// How old a new file must be to be mounted. Programs that replace a secret write a file with another name first, and
@@ -45,6 +45,9 @@ const NS_GET_USERNS: libc::c_ulong = 0xb701;
 
 /// The beginning of an order to protect a folder, whose path follows.
 pub const PROTECT: &str = "protect ";
+
+/// The beginning of an order to hide a file, whose path follows.
+pub const HIDE: &str = "hide ";
 
 /// What the helper is told first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,6 +87,11 @@ pub fn serve(input: impl BufRead, mut output: impl Write) -> io::Result<()> {
             let folder: PathBuf = serde_json::from_str(folder)?;
             let is_safe = protected.add(&folder).unwrap_or(false);
             writeln!(output, "{}", if is_safe { "ok" } else { "later" })?;
+            continue;
+        }
+        if let Some(path) = line.strip_prefix(HIDE) {
+            let path: PathBuf = serde_json::from_str(path)?;
+            writeln!(output, "{}", if hide(&path).is_ok() { "ok" } else { "later" })?;
             continue;
         }
         let all = homes.iter_mut().map(MountedHome::renew).collect::<Vec<_>>();

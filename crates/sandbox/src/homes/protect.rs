@@ -1,4 +1,4 @@
-//! Protects a folder that has come into being in a sandbox.
+//! Protects a folder that has come into being in a sandbox, and hides a socket that has come into being outside.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,6 +31,15 @@ impl Protected {
         let is_same = identity(folder)? == before;
         Ok(is_same && !is_open(before))
     }
+}
+
+/// Puts something in place of a file that nobody can open.
+pub fn hide(path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let root = openat(CWD, "/", flags, Mode::empty())?;
+    let nothing = clone_tree(&root, Path::new("/dev/null"))?;
+    make_read_only(&nothing)?;
+    attach(&nothing, &root, path)
 }
 
 fn is_read_only(folder: &Path) -> bool {
