@@ -13,7 +13,7 @@ use std::fs::{File, read_link};
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use mcpz_sandbox::may_become;
@@ -82,6 +82,11 @@ fn try_rename(configs: &[SharedConfig], thread: i32, rename: &Rename) -> io::Res
     let around = rename.to.folder(thread)?;
     let target = read_link(path_of(&around))?.join(to);
     let config = configs.iter().find(|config| config.path == target).ok_or_else(refused)?;
+    // If somebody outside has replaced it, it has no mount any more, and needs no help.
+    let (ours, now) = (config.file.metadata()?, target.symlink_metadata()?);
+    if (ours.dev(), ours.ino()) != (now.dev(), now.ino()) {
+        return Err(refused());
+    }
     let folder = rename.from.folder(thread)?;
     let new = read(folder.as_fd(), from)?;
     let mut old = vec![0; config.file.metadata()?.len().min(MAX_BYTES) as usize];

@@ -219,23 +219,50 @@ fn what_configures_other_programs_cannot_be_written_nor_stay_where_it_was_not() 
 #[test]
 fn what_is_replaced_outside_is_protected_in_the_next_command() {
     let place = Place::new();
-    place.git(&["init", "-q"]);
+    place.write("work/.mcp.json", "{}");
     let mut server = place.workspace();
     let job = server.call(json!({"command": "cat", "background": true}))["job_id"].clone();
     for round in 0..3 {
-        fails(&mut server, "echo x >> .git/config");
+        fails(&mut server, "echo x >> .mcp.json");
         // An even number of times: what is free again is the number of the next but one.
-        for name in ["a.b", "a.c", "a.d", "a.e"] {
-            place.git(&["config", name, &round.to_string()]);
+        for new in 0..4 {
+            place.write("new", &format!("{round} {new}"));
+            fs::rename(place.home().join("new"), place.work().join(".mcp.json")).unwrap();
         }
-        let before = fs::read(place.work().join(".git/config")).unwrap();
-        let reply = fails(&mut server, "echo x >> .git/config");
-        assert!(warnings(&reply).contains(".git/config changed; /tmp is empty now"), "{reply}");
-        assert_eq!(fs::read(place.work().join(".git/config")).unwrap(), before);
+        let reply = fails(&mut server, "echo x >> .mcp.json");
+        assert!(warnings(&reply).contains(".mcp.json changed; /tmp is empty now"), "{reply}");
+        let kept = fs::read_to_string(place.work().join(".mcp.json")).unwrap();
+        assert_eq!(kept, format!("{round} 3"));
     }
     // What ran before goes on.
     let typed = json!({"job_id": job, "text": "still\n", "wait_for": "text", "pattern": "still"});
     assert_eq!(tool(&mut server, "write_job", typed)["matched"], "still");
+}
+
+#[test]
+fn a_git_configuration_that_is_replaced_outside_takes_no_new_sandbox() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    let config = place.work().join(".git/config");
+    let mut server = place.workspace();
+    works(&mut server, "touch /tmp/lasting");
+    for round in 0..4 {
+        place.git(&["config", "alias.outside", &format!("!echo {round}")]);
+    }
+    assert_eq!(works(&mut server, "git outside && cat /tmp/lasting"), "3\n");
+    let before = fs::read(&config).unwrap();
+    for command in ["git config alias.outside '!evil'", "echo '[core] pager = x' >> .git/config"] {
+        let reply = server.run(command);
+        assert!(warnings(&reply).contains("config was put back"), "{reply}");
+        assert_eq!(fs::read(&config).unwrap(), before);
+    }
+    works(&mut server, "git config branch.inside.merge x");
+    // Also while something runs that could have done it.
+    server.call(json!({"command": "cat", "background": true}));
+    place.git(&["config", "branch.outside.merge", "x"]);
+    works(&mut server, "git config branch.again.merge x && cat /tmp/lasting");
+    let merges = place.git(&["config", "--get-regexp", "branch.*merge"]);
+    assert_eq!(merges, "branch.inside.merge x\nbranch.outside.merge x\nbranch.again.merge x\n");
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl Guard {
         self.repositories.iter().filter_map(Repository::free_hooks).collect()
     }
 
-    /// Whether a path is in hooks that were mounted later.
+    /// Whether a path in a git folder has a mount, or is in a folder that has one.
     pub fn has_mounted(&self, path: &Path) -> bool {
         self.repositories.iter().any(|repository| repository.has_mounted(path))
     }
@@ -151,7 +151,7 @@ impl Guard {
     /// Commands cannot change these hooks any more. Only somebody outside can.
     pub fn note_mounted_hooks(&mut self, hooks: &Path) {
         let mut of_it = self.repositories.iter_mut().filter(|it| it.path().join("hooks") == hooks);
-        of_it.by_ref().for_each(Repository::note_mounted_hooks);
+        of_it.by_ref().for_each(|repository| repository.note_mounted("hooks"));
     }
 
     fn find_new_repositories(&mut self) {

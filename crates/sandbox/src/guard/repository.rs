@@ -1,6 +1,6 @@
 //! What commands may not make of a git folder.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,10 +22,9 @@ pub struct Repository {
     inner: PathBuf,
     /// Where its work tree must be.
     root: PathBuf,
-    /// Names that were mounted at the beginning, so that commands cannot change them.
-    mounted: BTreeSet<&'static str>,
-    /// Hooks that were mounted later.
-    mounted_hooks: Option<Identity>,
+    /// Names that have a mount, so that commands cannot change them, and what it is on. If somebody outside replaces
+    /// that, Linux removes the mount.
+    mounted: BTreeMap<&'static str, Identity>,
     /// The configuration, when it was last found to be harmless or accepted.
     config: Option<Config>,
     /// What else may stay as it is.
@@ -61,14 +60,14 @@ impl Repository {
     /// One that commands have made in `base`, and can replace.
     pub fn new(base: &Path, inner: &Path, root: &Path) -> Self {
         let (base, inner, root) = (base.to_owned(), inner.to_owned(), root.to_owned());
-        let (mounted, accepted) = (BTreeSet::new(), BTreeMap::new());
-        Self { base, inner, root, mounted, mounted_hooks: None, config: None, accepted }
+        let (mounted, accepted) = (BTreeMap::new(), BTreeMap::new());
+        Self { base, inner, root, mounted, config: None, accepted }
     }
 
     /// One that was there before, and is accepted as it is.
     pub fn existing(git: &GuardedGit) -> Self {
-        let mounted = git.mounted.clone();
-        let mut repository = Self { mounted, ..Self::new(&git.folder, Path::new("."), &git.root) };
+        let mut repository = Self::new(&git.folder, Path::new("."), &git.root);
+        git.mounted.iter().for_each(|name| repository.note_mounted(name));
         repository.accept();
         repository
     }
@@ -84,20 +83,21 @@ impl Repository {
         is_folder.then(|| self.path().join("hooks"))
     }
 
-    /// Whether a path is in hooks that were mounted later.
+    /// Whether a path has a mount, or is in a folder that has one.
     pub fn has_mounted(&self, path: &Path) -> bool {
-        self.mounted_hooks.is_some() && path.starts_with(self.path().join("hooks"))
+        self.mounted.keys().any(|name| path.starts_with(self.path().join(name)))
     }
 
-    /// Commands cannot change its hooks any more.
-    pub fn note_mounted_hooks(&mut self) {
-        self.mounted_hooks = self.open().ok().and_then(|git| git.identity("hooks"));
+    /// Commands cannot change this name any more.
+    pub fn note_mounted(&mut self, name: &'static str) {
+        let identity = self.open().ok().and_then(|git| git.identity(name));
+        self.mounted.extend(identity.map(|identity| (name, identity)));
     }
 
     /// Whether commands cannot change something, because it has a mount.
     fn is_mounted(&self, git: &Folder, name: &str) -> bool {
-        let is_hooks = || name == "hooks" && git.identity(name) == self.mounted_hooks;
-        self.mounted.contains(name) || self.mounted_hooks.is_some() && is_hooks()
+        let mounted = self.mounted.get(name);
+        mounted.is_some_and(|mounted| git.identity(name) == Some(*mounted))
     }
 
     /// The folders in which something may change that matters.
@@ -138,8 +138,13 @@ impl Repository {
     /// Accepts what is there now: someone outside has put it there.
     pub fn accept(&mut self) {
         let Ok(git) = self.open() else { return };
+        self.mounted.retain(|name, mounted| git.identity(name) == Some(*mounted));
         let stamp = |name: PathBuf| git.stat(&name).map(|found| (name, Stamp::from(found)));
         self.accepted = self.suspects(&git).into_iter().filter_map(stamp).collect();
+        self.accept_config(&git);
+    }
+
+    fn accept_config(&mut self, git: &Folder) {
         let config = git.stat("config").map(Stamp::from).zip(git.read("config"));
         self.config = config.map(|(stamp, text)| Config { stamp, text });
     }
@@ -158,10 +163,12 @@ impl Repository {
     fn check_config(&mut self, git: &Folder, collector: &mut Collector<'_>) {
         let stamp = git.stat("config").map(Stamp::from);
         let known = self.config.as_ref().map(|config| config.stamp);
-        let Some(stamp) = stamp.filter(|_| stamp != known && !self.mounted.contains("config"))
-        else {
-            return;
-        };
+        let is_free = !self.is_mounted(git, "config");
+        let Some(stamp) = stamp.filter(|_| stamp != known && is_free) else { return };
+        // Only somebody outside can have replaced what had a mount.
+        if self.mounted.remove("config").is_some() {
+            return self.accept_config(git);
+        }
         let path = self.path();
         let harmful_in = |text: &[u8]| {
             let text = String::from_utf8_lossy(text);

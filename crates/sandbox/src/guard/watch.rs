@@ -90,7 +90,7 @@ impl WatchedGuard {
         locked(&self.guard).free_hooks()
     }
 
-    /// Whether a path is in hooks that were mounted later.
+    /// Whether a path in a git folder has a mount, or is in a folder that has one.
     pub fn has_mounted(&self, path: &Path) -> bool {
         locked(&self.guard).has_mounted(path)
     }

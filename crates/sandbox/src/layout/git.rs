@@ -25,8 +25,9 @@ impl Layout {
         let mut mounted = BTreeSet::new();
         for name in GIT_CONFIGURATION {
             let path = git.join(name);
+            // Of one that is replaced outside, the guard takes notice, and no new sandbox is needed.
             if kind(&path)? != Kind::Nothing {
-                self.protect_existing(path);
+                self.cover(path, Cover::Protected);
                 mounted.insert(*name);
             }
         }

@@ -64,7 +64,7 @@ fn the_hooks_of_a_submodule_are_protected_and_the_way_to_them_is_pinned() {
 #[test]
 fn a_file_that_is_replaced_outside_makes_the_layout_out_of_date() {
     let (_folder, home, view) = home();
-    let config = home.join("work/.git/config");
+    let config = home.join("work/.mcp.json");
     fs::write(&config, "").unwrap();
     let layout = view.survey().unwrap();
     assert_eq!(layout.change(false), None);
