@@ -181,10 +181,16 @@ fn in_home<'a>(command: &'a mut Command, place: &Place) -> &'a mut Command {
         })
     };
     command.env("RUSTUP_HOME", toolchain("RUSTUP_HOME", ".rustup"));
-    command.env_remove("CARGO_HOME").env_remove("CARGO_TARGET_DIR").env("HOME", place.home());
-    for name in ["RUSTUP_TOOLCHAIN", "PIP_FIND_LINKS", "npm_config_registry", "PIP_INDEX_URL"] {
+    // Whatever they are told here is about the machine that runs the tests.
+    let is_about_packages = |name: &str| {
+        let name = name.to_lowercase();
+        ["cargo_", "npm_", "pip_", "rustup_toolchain"].iter().any(|it| name.starts_with(it))
+            || name.ends_with("_proxy")
+    };
+    for (name, _) in std::env::vars().filter(|(name, _)| is_about_packages(name)) {
         command.env_remove(name);
     }
+    command.env("HOME", place.home());
     command
 }
 
