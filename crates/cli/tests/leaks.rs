@@ -112,6 +112,7 @@ fn start(place: &Place, fixture: &Fixture, flags: &[&str], path: &str) -> Server
     command.arg(place.program()).args(["server", "shell", "--config"]).arg(config).args(flags);
     place.run_as_user(&mut command);
     command.current_dir(fixture.work()).env("XDG_STATE_HOME", place.state()).env("PATH", path);
+    command.env("XDG_CACHE_HOME", place.state().join("cache"));
     command.env("HOME", fixture.home()).env("SSH_AUTH_SOCK", fixture.home().join("agent.sock"));
     let mut server = Server::from_command(&mut command);
     server.initialize("2025-11-25");

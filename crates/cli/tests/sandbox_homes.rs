@@ -65,6 +65,7 @@ fn secrets_that_come_or_are_replaced_stay_hidden_in_the_same_sandbox() {
         let secrets = [
             ".ssh/id",
             ".claude.json",
+            ".claude.json.mcpz-backup",
             ".config/gh/hosts.yml",
             ".bash_history",
             ".netrc",

@@ -22,6 +22,8 @@ mod mounts;
 mod protect;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -49,6 +51,18 @@ pub struct Home {
 }
 
 impl Home {
+    /// Whether a path is a secret, or a copy of one beside it, as programs make before they change a file:
+    /// `.claude.json.backup`, `.netrc~`.
+    pub fn is_secret(&self, path: &Path) -> bool {
+        let is_copy = |secret: &PathBuf| {
+            let name = path.file_name().map(OsStr::as_bytes).unwrap_or_default();
+            let of = secret.file_name().map(OsStr::as_bytes).unwrap_or_default();
+            let end = name.strip_prefix(of).and_then(<[u8]>::first);
+            secret.parent() == path.parent() && end.is_some_and(|end| b".~".contains(end))
+        };
+        self.secrets.contains(path) || self.secrets.iter().any(is_copy)
+    }
+
     /// Whether a folder contains secrets or caches, so that its entries are mounted one by one.
     pub fn is_split(&self, folder: &Path) -> bool {
         let is_below = |path: &Path| path != folder && path.starts_with(folder);
@@ -146,6 +160,17 @@ mod tests {
         }
         for other in [".ssh", ".config/gh", ".config/htop", "p", "p/x", "other"] {
             assert!(!home.is_split(Path::new(other)), "{other}");
+        }
+    }
+
+    #[test]
+    fn copies_of_secrets_are_secret() {
+        let home = home(Path::new("/home/ann"));
+        for secret in [".ssh", ".ssh.bak", ".ssh~", ".config/gh.old", "p/.env.local"] {
+            assert!(home.is_secret(Path::new(secret)), "{secret}");
+        }
+        for other in [".sshrc", ".config/gh-dash", ".config/x/gh.old", "notes", ".ssh/id"] {
+            assert!(!home.is_secret(Path::new(other)), "{other}");
         }
     }
 

@@ -248,7 +248,7 @@ impl Layout {
     pub fn is_hidden(&self, path: &Path) -> bool {
         let in_home = |home: &Home| {
             let below = path.strip_prefix(&home.path);
-            below.is_ok_and(|below| home.secrets.iter().any(|secret| below.starts_with(secret)))
+            below.is_ok_and(|below| below.ancestors().any(|part| home.is_secret(part)))
         };
         self.cover_of(path) == Some(Cover::Hidden) || self.homes.iter().any(in_home)
     }

@@ -121,6 +121,7 @@ impl Place {
         }
         command.args(["server", "shell", "--config"]).arg(path).args(flags);
         command.current_dir(self.work()).env("XDG_STATE_HOME", self.state());
+        command.env("XDG_CACHE_HOME", self.state().join("cache"));
         command
     }
 

@@ -115,7 +115,8 @@ impl Folder {
     }
 
     fn set_mode(&self, mode: RawMode) -> io::Result<()> {
-        let path = self.path_of(OsStr::new("."));
+        // Without the right to enter it, nothing below this path could be reached, not even `.`.
+        let path = Path::new("/proc/self/fd").join(self.0.as_raw_fd().to_string());
         Ok(chmod(path, Mode::from_raw_mode(mode))?)
     }
 }

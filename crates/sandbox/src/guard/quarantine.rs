@@ -116,8 +116,11 @@ mod tests {
         fs::create_dir_all(folder.join("tree/d")).unwrap();
         fs::write(folder.join("file"), "x").unwrap();
         std::os::unix::fs::symlink("nowhere", folder.join("link")).unwrap();
-        let closed = std::os::unix::fs::PermissionsExt::from_mode(0o500);
-        fs::set_permissions(&folder, closed).unwrap();
+        let close = |path: &Path, mode: u32| {
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+        };
+        close(&folder.join("tree"), 0);
+        close(&folder, 0o500);
         let opened = Folder::open(&folder).unwrap();
         for name in ["file", "link", "tree"].map(OsStr::new) {
             let kept = quarantine.take(&opened, name).unwrap().unwrap();

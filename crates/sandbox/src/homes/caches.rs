@@ -57,9 +57,12 @@ impl MountedHome {
         }
         let name = path.to_string_lossy().replace('/', "%");
         let [upper, work] = ["upper", "work"].map(|it| Path::new(LAYERS).join(&name).join(it));
-        make_folders(&[upper.parent().unwrap_or(&upper), &upper, &work])?;
+        make_folders(&[upper.parent().unwrap_or(&upper), &upper])?;
         let layer = match cache {
-            Cache::Layered if is_there => overlay(path, &upper, &work)?,
+            Cache::Layered if is_there => {
+                make_folders(&[&work])?;
+                overlay(path, &upper, &work)?
+            }
             Cache::Layered => clone_tree(&self.real, &upper)?,
             Cache::Opened => {
                 remove_stubs(&upper)?;

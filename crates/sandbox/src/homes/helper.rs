@@ -237,7 +237,7 @@ impl MountedHome {
             return Ok(true);
         }
         let kind = match kind {
-            _ if self.home.secrets.contains(path) => Kind::Closed,
+            _ if self.home.is_secret(path) => Kind::Closed,
             FileType::Symlink => Kind::Link,
             FileType::Directory if self.home.is_split(path) => Kind::Split,
             FileType::Directory => Kind::Folder,
