@@ -29,6 +29,9 @@ const INFORMATION: Names = Names("-h -V --help --version");
 /// Options with which interpreters run files of the project as tests, or none of them.
 const CHECKS: Names = Names("--check --test");
 
+/// Interpreters whose programs run a command if they open a file with a name such as `x|`.
+const OPENERS: Names = Names("perl tclsh wish expect");
+
 /// Interpreters that run what they read, too, whatever file they are given.
 const READERS: Names = Names("jshell ghci iex evcxr swipl yap psysh pry");
 
@@ -102,7 +105,7 @@ impl<'a> Arguments<'a, '_> {
 /// The first argument that may change what a program runs, among those that a rule does not name.
 pub fn refused<'a>(program: &str, given: Arguments<'a, '_>) -> Option<&'a Word> {
     let program = identity::program(program);
-    if program == "perl"
+    if OPENERS.has(program)
         && let Some(word) = opened_command(given)
     {
         return Some(word);
@@ -393,20 +396,14 @@ impl<'a, 'b> Check<'a, 'b> {
     }
 }
 
-/// Whether an operand of perl may be a command: `perl -ne print 'x|'` runs one, and reads what it prints.
+/// An operand that may be a command: `perl -ne print 'x|'` runs one, and reads what it prints.
 fn opened_command<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
-    let is_inline = |at: usize| {
-        given.names(at) && given.text(at).is_some_and(|it| programs::is_inline_option("perl", &it))
-    };
-    let reads_all = (0..given.words.len()).any(is_inline);
-    let opens = |word: &Word| match word.text() {
-        Some(text) => {
-            let (begin, end) = (text.trim_start(), text.trim_end());
-            begin.starts_with(['|', '<', '>', '+'])
-                || end.ends_with('|')
-                || reads_all && word.literal().is_none() && end.ends_with(['*', '?', ']'])
-        }
-        None => reads_all && !word.suffix().ends_with(|end: char| end.is_alphanumeric()),
+    let opens = |word: &Word| {
+        let Some(text) = word.text() else { return true };
+        let (begin, end) = (text.trim_start(), text.trim_end());
+        begin.starts_with(['|', '<', '>', '+'])
+            || end.ends_with('|')
+            || word.literal().is_none() && end.ends_with(['*', '?', ']', '}'])
     };
     let mut unnamed = (0..given.words.len()).filter(|at| !given.names(*at));
     unnamed.find_map(|at| given.words.get(at).filter(|word| opens(word)))

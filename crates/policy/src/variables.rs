@@ -110,7 +110,9 @@ pub fn is_settled(name: &str, value: &str) -> bool {
     match name {
         // Checked by rules of their own.
         "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => value.is_empty() || is_option(value),
-        _ if name.starts_with("CARGO_") && is_flags(name) => is_name(value),
+        _ if begins(Names("CARGO_BUILD_ CARGO_PROFILE_ CARGO_TARGET_"), name) && is_flags(name) => {
+            is_name(value)
+        }
         "LANG" | "LANGUAGE" => is_locale(value),
         _ if name.starts_with("LC_") => is_locale(value),
         "TZ" => is_name(&value.replace('/', "")) && !value.contains(".."),
@@ -197,8 +199,19 @@ fn checked(name: &str, value: Option<&str>) -> Option<bool> {
 }
 
 /// What makes the compiler run or load something.
-const RUST_SIGNS: &[&str] =
-    &["linker", "link-arg", "-Z", "load", "sysroot", "@", "plugin", "llvm-args", "extern"];
+const RUST_SIGNS: &[&str] = &[
+    "linker",
+    "link-arg",
+    "-Z",
+    "load",
+    "sysroot",
+    "@",
+    "plugin",
+    "llvm-args",
+    "extern",
+    "runtool",
+    "-builder",
+];
 
 /// Whether a value is a number, a switch or a level, or an address on the network: nothing that can be run.
 fn is_plain(value: &str) -> bool {

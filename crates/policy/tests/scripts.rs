@@ -52,3 +52,32 @@ fn what_scripts_get_is_no_shell_text() {
         ],
     );
 }
+
+#[test]
+fn what_a_program_opens_is_no_command() {
+    let policy = allow("perl scripts/count.pl,tclsh scripts/count.tcl,cat,read");
+    all_allowed(&policy, &["perl scripts/count.pl data.txt", "tclsh scripts/count.tcl data.txt"]);
+    all_denied(
+        &policy,
+        &[
+            "perl scripts/count.pl 'pwned|'",
+            "perl scripts/count.pl \"$(cat x)\"",
+            "perl scripts/count.pl *",
+            "read x; perl scripts/count.pl \"$x\"",
+            "tclsh scripts/count.tcl '|pwned'",
+        ],
+    );
+}
+
+#[test]
+fn flags_of_cargo_run_nothing() {
+    let policy = allow("cargo test,make test");
+    all_allowed(
+        &policy,
+        &["RUSTFLAGS=-Copt-level=3 cargo test", "CARGO_PROFILE_DEV_RUSTFLAGS=x cargo test"],
+    );
+    all_denied(
+        &policy,
+        &["RUSTDOCFLAGS=--test-runtool=pwned cargo test", "CARGO_FLAGS=pwned make test"],
+    );
+}

@@ -5,6 +5,7 @@ use crate::additions;
 use crate::denial::Why;
 use crate::identity;
 use crate::names::Names;
+use crate::policy::Runs;
 use crate::rule::Rule;
 use crate::script::{Shell, Span, Word};
 use crate::variables::{Effect, Seen, effect, is_settled};
@@ -42,7 +43,9 @@ impl Judge<'_> {
                 || rule.program().is_some_and(additions::matter_to)
                     && rule.whole_program().is_none()
         };
-        self.policy.allow.iter().any(limits)
+        // What may run anything by the settings may run such a program.
+        let runs_all = |runs: &Runs| runs.may_run.iter().any(|pattern| pattern == "*");
+        self.policy.allow.iter().any(limits) || self.policy.runs.iter().any(runs_all)
     }
 
     pub(super) fn variable_for(

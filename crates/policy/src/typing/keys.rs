@@ -45,7 +45,9 @@ pub fn pages(typed: &TypedText<'_>) -> bool {
                 Some(_) => return false,
                 None => return !rest.contains('!'),
             },
-            '!' | '|' | '#' | ':' | '-' | '_' | '+' | '@' | 'E' | 'M' | 'V' | 'm' | 's' | 'v' => {
+            // A mark takes the next key, whatever that is.
+            '!' | '|' | '#' | ':' | '-' | '_' | '+' | '@' | 'E' | 'M' | 'V' | 'm' | 's' | 'v'
+            | '\'' => {
                 return false;
             }
             other => &rest[other.len_utf8()..],
@@ -66,10 +68,11 @@ pub fn edits(text: &str) -> bool {
         let is_option = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase());
         HARMLESS.has(line.trim()) || is_number || (name == "set" && words.all(is_option))
     };
-    // `@` runs a register, `K` a program for the word, `gx` one for the file, `Q` and `q:` lead to commands.
+    // `@` runs a register, `K` a program for the word, `gx` one for the file, `Q` and `q:` lead to commands. `gf` opens
+    // the file that is named, and in a folder `X` runs one.
     let is_text = |text: &str| {
-        !text.contains(['!', '@', 'K', 'Q', '`'])
-            && !["\"=", "gx"].into_iter().any(|keys| text.contains(keys))
+        !text.contains(['!', '@', 'K', 'Q', 'X', '`'])
+            && !["\"=", "gx", "gf", "gF", "]f", "[f"].into_iter().any(|keys| text.contains(keys))
     };
     let mut parts = text.split(':').peekable();
     let before = parts.next().unwrap_or_default();
