@@ -178,10 +178,10 @@ fn a_sandbox_of_which_a_part_is_killed_is_ended_and_the_next_command_has_another
 #[test]
 fn a_new_sandbox_tells_why_and_which_jobs_are_out_of_reach() {
     let place = Place::new();
-    let config = place.write("work/.git/config", "[core]\n");
+    let config = place.write("work/.mcp.json", "{}");
     let mut server = place.workspace();
     let job = server.call(json!({"command": "sleep 300", "background": true}))["job_id"].clone();
-    std::fs::write(config.with_extension("new"), "[core]\n").unwrap();
+    std::fs::write(config.with_extension("new"), "{}").unwrap();
     std::fs::rename(config.with_extension("new"), &config).unwrap();
     let told = warnings(&server.run("true"));
     for part in [config.to_str().unwrap(), "/tmp is empty now", job.as_str().unwrap()] {
