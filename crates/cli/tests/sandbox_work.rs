@@ -91,6 +91,19 @@ fn a_repository_that_is_made_works_and_runs_nothing() {
 }
 
 #[test]
+fn hooks_in_another_folder_are_protected() {
+    let place = Place::new();
+    place.git(&["init", "-q"]);
+    place.git(&["config", "core.hooksPath", "tools/hooks"]);
+    place.write("work/tools/hooks/pre-commit", "#!/bin/sh\n");
+    let mut server = place.workspace();
+    works(&mut server, "touch tools/other");
+    fails(&mut server, "echo evil >> tools/hooks/pre-commit");
+    fails(&mut server, "mv tools/hooks tools/old");
+    fails(&mut server, "mv tools old");
+}
+
+#[test]
 fn a_folder_below_its_repository_can_commit() {
     let place = Place::new();
     place.git(&["init", "-q"]);

@@ -31,6 +31,10 @@ impl Layout {
                 mounted.insert(*name);
             }
         }
+        if let Some(hooks) = other_hooks(git, root) {
+            self.pin(root, hooks.parent().unwrap_or(root))?;
+            self.protect_existing(hooks);
+        }
         let (folder, root) = (git.to_owned(), root.to_owned());
         let mut modules = Vec::new();
         find_modules(&git.join("modules"), SUBMODULE_DEPTH, &mut modules);
@@ -65,6 +69,20 @@ impl Layout {
         }
         self.protect_git(&git, tree)
     }
+}
+
+/// The folder of hooks in a work tree that its configuration names, if there is one.
+fn other_hooks(git: &Path, root: &Path) -> Option<PathBuf> {
+    let config = fs::read_to_string(git.join("config")).ok()?;
+    let path = config.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        let is_it = name.trim().eq_ignore_ascii_case("hookspath");
+        is_it.then(|| value.trim().trim_matches('"').to_owned())
+    })?;
+    let folder = root.join(path);
+    // A link leads to another folder, which commands can write or not.
+    let hooks = real(&folder).ok().filter(|hooks| *hooks == folder && hooks.is_dir())?;
+    (hooks.starts_with(root) && hooks != root).then_some(hooks)
 }
 
 /// The git folder of a work tree. A command may have written the file that leads there, so it must lead back.
