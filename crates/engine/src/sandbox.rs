@@ -5,10 +5,12 @@
 //!                                    └─ change? ─▶ the next command gets a new sandbox
 //!
 //! A sandbox is made for an owner's first command and checked before each later one, which takes about 70 µs. Linux
-//! removes a mount, in every namespace, when someone outside replaces or deletes the file below it, as `git config` or
-//! an editor does. A secret file created later is not covered either. In both cases the next command gets a new
-//! sandbox, with an empty `/tmp` and another loopback network. A run holds on to its own sandbox; the last run to end
-//! takes the agent with it. A detached job has a sandbox of its own, made by its recorder.
+//! removes a mount, in every namespace, when someone outside replaces or deletes the file below it, as an editor does.
+//! A secret file outside of homes that is created later is not covered either. In both cases the next command gets a
+//! new sandbox, with an empty `/tmp` and another loopback network. A run holds on to its own sandbox; the last run to
+//! end takes the agent with it. A detached job has a sandbox of its own, made by its recorder.
+//!
+//! While commands run, a guard takes away what they must not create (`mcpz_sandbox::Guard`).
 //!
 //! Process ids inside differ from those outside. Answers contain the inner ones, which other commands can use.
 

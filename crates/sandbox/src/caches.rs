@@ -3,9 +3,9 @@
 //!     ~/.npm in a sandbox   what ~/.npm contains outside, and on top of it what commands have written
 //!     ~/.npm outside        unchanged
 //!
-//! A cache is full of code: whoever writes it decides what the next program runs that reads it. So commands find in a
-//! cache what the user has there, but what they add goes to a folder that no program outside reads, and stays there
-//! for the next sandbox in the same working directory.
+//! A cache is full of code, so a command that writes to it decides what other programs run. Commands find in a cache
+//! what the user has there, but what they add goes to a folder that no program outside reads, and stays there for the
+//! next sandbox in the same working directory.
 //!
 //!     ~/.cache/mcpz/%home%ann%p-1f…/0/lock         held as long as a sandbox uses the layer
 //!                                    /.npm/upper   what commands have written, as overlayfs keeps it

@@ -43,7 +43,7 @@ pub fn is_goal(text: &str) -> bool {
     is_inert(text) && !text.contains(|c: char| c.is_whitespace() || "'\"\\*?[{~".contains(c))
 }
 
-/// Whether the value of a harmless option is no option itself, nor a file outside of the working directory.
+/// Whether the value of a harmless option is neither an option nor a file outside of the working directory.
 pub fn is_value(text: &str) -> bool {
     !text.starts_with(['-', '/', '~', '@']) && !climbs(text) && !text.contains("://")
 }
