@@ -401,7 +401,7 @@ fn opened_command<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
     let opens = |word: &Word| {
         let Some(text) = word.text() else { return true };
         let (begin, end) = (text.trim_start(), text.trim_end());
-        begin.starts_with(['|', '<', '>', '+'])
+        begin.starts_with(['|', '<', '>', '+', '~'])
             || end.ends_with('|')
             || word.literal().is_none() && end.ends_with(['*', '?', ']', '}'])
     };

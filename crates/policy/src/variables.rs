@@ -110,7 +110,7 @@ pub fn is_settled(name: &str, value: &str) -> bool {
     match name {
         // Checked by rules of their own.
         "GOFLAGS" | "RUSTFLAGS" | "RUSTDOCFLAGS" => value.is_empty() || is_option(value),
-        _ if begins(Names("CARGO_BUILD_ CARGO_PROFILE_ CARGO_TARGET_"), name) && is_flags(name) => {
+        _ if name.starts_with("CARGO_") && ends(Names("_RUSTFLAGS _RUSTDOCFLAGS"), name) => {
             is_name(value)
         }
         "LANG" | "LANGUAGE" => is_locale(value),

@@ -65,6 +65,7 @@ fn what_a_program_opens_is_no_command() {
             "perl scripts/count.pl *",
             "read x; perl scripts/count.pl \"$x\"",
             "tclsh scripts/count.tcl '|pwned'",
+            "perl scripts/count.pl ~+",
         ],
     );
 }
@@ -78,6 +79,24 @@ fn flags_of_cargo_run_nothing() {
     );
     all_denied(
         &policy,
-        &["RUSTDOCFLAGS=--test-runtool=pwned cargo test", "CARGO_FLAGS=pwned make test"],
+        &[
+            "RUSTDOCFLAGS=--test-runtool=pwned cargo test",
+            "CARGO_FLAGS=pwned make test",
+            "CARGO_BUILD_FLAGS=pwned make test",
+        ],
+    );
+}
+
+#[test]
+fn options_of_the_compiler_are_recognised_among_others() {
+    let policy = allow("cargo clippy,cargo rustc");
+    all_allowed(&policy, &["cargo clippy -- -D warnings", "cargo rustc -- -OCopt-level=3 -g"]);
+    all_denied(
+        &policy,
+        &[
+            "cargo clippy -- --emit=link -OClinker=pwned",
+            "cargo rustc -- -gC linker=pwned",
+            "cargo rustc -- -vgOZ x",
+        ],
     );
 }

@@ -1,6 +1,8 @@
 //! Compilers and their drivers: linkers, plugins and tools that their options name.
 
 use super::beginnings::beginnings;
+use std::borrow::Cow;
+
 use crate::action::{Actions, Runner};
 use crate::call::Call;
 use crate::names::Names;
@@ -56,6 +58,11 @@ pub fn rustc(actions: &mut Actions<'_>, words: &[Word]) {
             }
             continue;
         };
+        // `-OClinker=x` is `-O -Clinker=x`.
+        let letters = text.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        let last =
+            letters.map(|it| format!("-{}", it.trim_start_matches(['O', 'g', 'v', 'V', 'h'])));
+        let text = last.map_or(text, Cow::Owned);
         let glued = ["--codegen=", "-C"].iter().find_map(|option| text.strip_prefix(option));
         let next = words.get(at).and_then(Word::text);
         let setting = match (&*text, glued) {

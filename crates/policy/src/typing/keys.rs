@@ -69,10 +69,12 @@ pub fn edits(text: &str) -> bool {
         HARMLESS.has(line.trim()) || is_number || (name == "set" && words.all(is_option))
     };
     // `@` runs a register, `K` a program for the word, `gx` one for the file, `Q` and `q:` lead to commands. `gf` opens
-    // the file that is named, and in a folder `X` runs one.
+    // the file that is named, and in a folder `X` and `mx` run one.
     let is_text = |text: &str| {
         !text.contains(['!', '@', 'K', 'Q', 'X', '`'])
-            && !["\"=", "gx", "gf", "gF", "]f", "[f"].into_iter().any(|keys| text.contains(keys))
+            && !["\"=", "gx", "gf", "gF", "]f", "[f", "mf", "mx", "mX"]
+                .into_iter()
+                .any(|keys| text.contains(keys))
     };
     let mut parts = text.split(':').peekable();
     let before = parts.next().unwrap_or_default();
