@@ -20,7 +20,7 @@ use crate::paths::base_name;
 use crate::programs;
 use crate::script::Word;
 use crate::subcommands;
-use operands::{is_goal, is_inside, is_operand, is_test, is_test_name, is_value};
+use operands::{is_goal, is_inside, is_operand, is_test, is_test_file, is_test_name, is_value};
 use table::{Dashes, Kind, Operands, Row, SCRIPT, module_row, row};
 
 /// Options with which interpreters only print something about themselves.
@@ -283,6 +283,10 @@ impl<'a, 'b> Check<'a, 'b> {
             true if is_script && rest.open => None,
             true if is_script => rest.first_unnamed(),
             true => refused(bare, rest),
+            // It runs whatever function its arguments name.
+            false if name.ends_with(".py") && is_test_file(&program) => {
+                refused_by_module("unittest", rest)
+            }
             false => None,
         }
     }
@@ -401,8 +405,9 @@ fn opened_command<'a>(given: Arguments<'a, '_>) -> Option<&'a Word> {
     let opens = |word: &Word| {
         let Some(text) = word.text() else { return true };
         let (begin, end) = (text.trim_start(), text.trim_end());
-        begin.starts_with(['|', '<', '>', '+', '~'])
-            || end.ends_with('|')
+        // Scripts take operands apart, so that a part may be a command.
+        text.contains('|')
+            || begin.starts_with(['<', '>', '+', '~'])
             || word.literal().is_none() && end.ends_with(['*', '?', ']', '}'])
     };
     let mut unnamed = (0..given.words.len()).filter(|at| !given.names(*at));

@@ -66,6 +66,29 @@ fn what_a_program_opens_is_no_command() {
             "read x; perl scripts/count.pl \"$x\"",
             "tclsh scripts/count.tcl '|pwned'",
             "perl scripts/count.pl ~+",
+            "perl scripts/count.pl 'README,pwned|,x'",
+        ],
+    );
+}
+
+#[test]
+fn a_test_file_runs_only_tests() {
+    let policy = allow("python3 tests/test_a.py,uv run tests/test_a.py,python3 scripts/count.py");
+    all_allowed(
+        &policy,
+        &[
+            "python3 tests/test_a.py",
+            "python3 tests/test_a.py -v TestA.test_one",
+            "uv run tests/test_a.py TestA",
+            "python3 scripts/count.py src/a.b",
+        ],
+    );
+    all_denied(
+        &policy,
+        &[
+            "python3 tests/test_a.py unittest.case.sys.breakpointhook",
+            "python3 tests/test_a.py TestA scripts/other.py",
+            "uv run tests/test_a.py code.interact",
         ],
     );
 }

@@ -6,9 +6,12 @@ use crate::variables::is_inert;
 
 /// Whether an operand is a file with tests, or a folder of them.
 pub fn is_test(word: &Word) -> bool {
+    word.text().is_some_and(|text| is_test_file(&text))
+}
+
+pub fn is_test_file(text: &str) -> bool {
     const WORDS: Names = Names("test tests spec specs Test Tests Spec");
     const CODE: Names = Names("js jsx ts tsx mjs cjs py rb go rs java kt cs php ex exs");
-    let Some(text) = word.text() else { return false };
     // `tests/test_a.py::TestA::test_one`
     let path = text.split("::").next().unwrap_or_default();
     let is_plain = |c: char| c.is_alphanumeric() || "_-./*".contains(c);

@@ -1,8 +1,8 @@
 //! What a program does with its input, judged by its name and its arguments.
 
 use super::table::{
-    CHOOSERS, CONSOLE_WORDS, CONSOLES, DATA, DEBUGGERS, ESCAPING, KEYED, PAGERS, PLAIN_RELAYS,
-    RELAYS, SHELL_RELAYS, STARTERS,
+    CHOOSERS, COMMAND_FILES, CONSOLE_WORDS, CONSOLES, DATA, DEBUGGERS, ESCAPING, KEYED, PAGERS,
+    PLAIN_RELAYS, RELAYS, SHELL_RELAYS, STARTERS,
 };
 use crate::identity;
 use crate::names::Names;
@@ -105,6 +105,7 @@ fn use_of(full_name: &str, arguments: &[String]) -> Use {
             Use::ActsOnKeys
         }
         _ if DEBUGGERS.has(name) => Use::Debugs,
+        _ if is_editor(name) && has(COMMAND_FILES) => Use::ActsOnKeys,
         "nano" | "rnano" | "pico" => Use::Edits(Editor::Nano),
         _ if name.contains("vi") && is_editor(name) => Use::Edits(Editor::Vi),
         "ex" => Use::Runs("ex".to_owned()),

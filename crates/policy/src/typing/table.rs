@@ -27,6 +27,9 @@ pub const KEYED: Names = Names(
 /// Programs that choose among lines, and run others if an option says so.
 pub const CHOOSERS: Names = Names("fzf gum peco percol sk");
 
+/// Files with commands that run when the editor is left.
+pub const COMMAND_FILES: &[&str] = &["git-rebase-todo", "crontab"];
+
 pub const DEBUGGERS: Names = Names(
     "bashdb byebug cgdb debug delve dlv gdb gdb-multiarch ipdb jdb lldb node-inspect pdb pudb r2 \
      radare2 rdbg rizin rust-gdb rust-lldb valgrind-gdb",
