@@ -81,6 +81,8 @@ mod link;
 mod listening;
 mod marker;
 mod memory;
+mod near_link;
+mod near_process;
 mod oom_score;
 mod pool;
 mod process;
@@ -90,6 +92,7 @@ mod signals;
 mod socket;
 mod spawn_frame;
 mod stdio;
+mod stream;
 mod tree;
 mod usage;
 
@@ -117,3 +120,6 @@ pub use process::{Process, ProcessEvent, Started};
 pub use recorder::{InheritedStdio, OwnKeeper, daemonize};
 pub use signal_names::{signal_name, signal_number};
 pub use spawn_frame::SpawnFrame;
+pub use stream::{
+    Broken, FarLink, Found, Lookup, PlaceFacts, RelayError, StreamError, serve_stream,
+};

@@ -24,6 +24,7 @@ use crate::frame::Spawn;
 use crate::keeper_count::KeeperCount;
 use crate::launcher::close_on_exec_from;
 use crate::limits::Limits;
+use crate::near_process::NearProcess;
 use crate::pool::{FIRST_OWNER, KeeperConnection};
 use crate::process::Process;
 use crate::signals;
@@ -100,6 +101,6 @@ impl OwnKeeper {
         // No agent reports that this keeper has ended.
         let (_, gone) = oneshot::channel();
         let keeper = KeeperConnection { owner: FIRST_OWNER, socket, inbox: Inbox::default(), gone };
-        Ok(Process::new(keeper, SpawnFrame::new(spawn)?, None))
+        Ok(NearProcess::new(keeper, SpawnFrame::new(spawn)?, None).into())
     }
 }

@@ -6,7 +6,7 @@
 use std::os::fd::OwnedFd;
 
 use crate::error::LinkError;
-use crate::frame::{KeeperRequest, Spawn, Stdin, decode, encode};
+use crate::frame::{Attached, Directory, KeeperRequest, Spawn, Stdin, decode, encode};
 
 /// The frame that starts a run, and the descriptor that travels with it.
 #[derive(Debug)]
@@ -24,15 +24,29 @@ pub(crate) struct ExpectedFds {
     pub replies: bool,
 }
 
+impl ExpectedFds {
+    fn of<H>(spawn: &Spawn<H>) -> Self {
+        let terminal = matches!(spawn.stdin, Stdin::Terminal { .. });
+        Self { terminal, replies: spawn.replies }
+    }
+}
+
 impl SpawnFrame {
     /// Fails if the request is longer than a frame can be.
     pub fn new(spawn: Spawn) -> Result<Self, LinkError> {
-        let terminal = matches!(spawn.stdin, Stdin::Terminal { .. });
-        let expected = ExpectedFds { terminal, replies: spawn.replies };
+        let expected = ExpectedFds::of(&spawn);
         let (spawn, directory) = spawn.split_directory();
         let mut bytes = Vec::new();
         encode(&KeeperRequest::Spawn(spawn), &mut bytes).map_err(LinkError::TooLong)?;
         Ok(Self { bytes, directory, expected })
+    }
+
+    /// A request that was encoded elsewhere. `None` if it is none, or a descriptor should have travelled with it.
+    pub(crate) fn received(bytes: Vec<u8>) -> Option<Self> {
+        let (KeeperRequest::Spawn(spawn), length) = decode(&bytes).ok()?? else { return None };
+        let is_whole = length == bytes.len() && spawn.directory != Directory::Handle(Attached);
+        let expected = ExpectedFds::of(&spawn);
+        is_whole.then_some(Self { bytes, directory: None, expected })
     }
 
     /// The request itself, for callers that have to change it before they send it again.

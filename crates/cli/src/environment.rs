@@ -31,6 +31,10 @@ pub fn program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }
 
+pub fn current_directory() -> io::Result<PathBuf> {
+    std::env::current_dir()
+}
+
 pub fn temporary_folder() -> PathBuf {
     std::env::temp_dir()
 }

@@ -28,6 +28,7 @@ mod policy;
 mod process;
 #[cfg(test)]
 mod reference;
+mod relay;
 mod restrictions;
 mod sandbox;
 mod server;
@@ -65,7 +66,13 @@ fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
 /// a server waits for some of them, and an agent stays in memory.
 fn run_internal() -> Option<Result<ExitCode, Box<dyn Error>>> {
     let mut arguments = environment::arguments();
-    let (command, None) = (arguments.next()?, arguments.next()) else { return None };
+    let (command, option, None) = (arguments.next()?, arguments.next(), arguments.next()) else {
+        return None;
+    };
+    if let Some(option) = option {
+        let is_relay = command == "agent" && option == "--stream";
+        return is_relay.then(|| relay::run().map(|()| ExitCode::SUCCESS));
+    }
     let done: Result<(), Box<dyn Error>> = match command.to_str()? {
         "agent" => mcpz_agent::serve_stdin().map_err(Into::into),
         "record" => {

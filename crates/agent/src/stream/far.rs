@@ -1,0 +1,304 @@
+//! The server's end of a stream.
+//!
+//!     FarLink ─ Spawn ─▶ stream            stream ─▶ Far ─ Order ─▶ FarRun ─ ProcessEvent ─▶ FarProcess
+//!                                                                      ╚═ pipes ═ engine
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::timeout;
+
+use super::codec::{
+    Found, Frame, FromPlace, Lookup, MAGIC, PlaceFacts, RunEvent, ToPlace, VERSIONS,
+};
+use super::exchange::{Broken, PATIENCE, exchange};
+use super::far_run::{FarProcess, FarRun, Order};
+use super::incoming::Incoming;
+use super::outgoing::Outgoing;
+use super::pipes::Violation;
+use crate::error::LinkError;
+use crate::frame::FrameError;
+use crate::limits::Limits;
+use crate::link::Unsent;
+use crate::spawn_frame::SpawnFrame;
+
+/// How long a place may take to end everything when it is asked to.
+const CLOSE_TIME: Duration = Duration::from_secs(10);
+
+/// How long a relay may take to end all runs.
+const ENDING_TIME: Duration = Duration::from_secs(5);
+
+/// How much of what a place printed instead of a greeting is shown.
+const SHOWN_JUNK: usize = 500;
+
+/// Why a place does not serve.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    #[error("it did not greet within {0:?}")]
+    Late(Duration),
+    #[error("it ended without a greeting{}", after_colon(.printed))]
+    NoGreeting { printed: String, source: io::Error },
+    #[error("its agent is of another version ({theirs:?} instead of {VERSIONS:?})")]
+    Version { theirs: (u16, u16) },
+    #[error(transparent)]
+    Broken(#[from] Broken),
+}
+
+fn after_colon(text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!(", but printed: {text}") }
+}
+
+/// A connection to an agent in a place. Clones share it.
+#[derive(Clone)]
+pub struct FarLink {
+    far: Arc<Far>,
+}
+
+pub(super) struct Far {
+    pub(super) outgoing: Arc<Outgoing>,
+    state: Mutex<State>,
+    /// Why the stream has ended, once it has.
+    ended: watch::Sender<Option<Arc<str>>>,
+    beat: Duration,
+}
+
+#[derive(Default)]
+struct State {
+    runs: HashMap<u64, mpsc::UnboundedSender<Order>>,
+    lookups: HashMap<u64, oneshot::Sender<Found>>,
+    /// The number of the last run or lookup.
+    last: u64,
+    closed: bool,
+    /// Whether we want the stream to end.
+    leaving: bool,
+}
+
+impl FarLink {
+    /// Greets a relay, and serves the stream from then on. The place must greet within this time, and say something
+    /// at every beat.
+    pub async fn connect<S>(
+        stream: S,
+        patience: Duration,
+        beat: Duration,
+    ) -> Result<(Self, PlaceFacts), StreamError>
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let (reader, mut writer) = tokio::io::split(stream);
+        let mut incoming = Incoming::new(reader);
+        let greeted = timeout(patience, greet(&mut incoming, &mut writer, beat)).await;
+        let facts = greeted.map_err(|_| StreamError::Late(patience)).flatten()?;
+        let far = Arc::new(Far {
+            outgoing: Arc::default(),
+            state: Mutex::default(),
+            ended: watch::Sender::default(),
+            beat,
+        });
+        let served = far.clone();
+        tokio::spawn(async move {
+            let beat = (beat, ToPlace::Beat);
+            let handle = |frame: Frame<'_, FromPlace>| served.handle(frame);
+            let ended = exchange(&mut incoming, &served.outgoing, &mut writer, beat, handle).await;
+            served.end(ended);
+        });
+        Ok((Self { far }, facts))
+    }
+
+    /// Sets what commands start with. Must precede the first of them.
+    pub fn prepare(&self, variables: Vec<(OsString, OsString)>, limits: Limits) {
+        let _ = self.far.outgoing.message(ToPlace::Start { variables, limits });
+    }
+
+    /// Has a program started for an owner.
+    pub fn send(&self, owner: u64, frame: SpawnFrame) -> Result<FarProcess, Unsent> {
+        let (orders, received) = mpsc::unbounded_channel();
+        let Some(run) = self.far.add_run(orders.clone()) else {
+            return Err(Unsent { error: LinkError::Gone, frame });
+        };
+        let (events, happening) = mpsc::unbounded_channel();
+        let (request, length) = (frame.bytes.clone(), frame.bytes.len());
+        if self.far.outgoing.message(ToPlace::Spawn { run, owner, request }).is_err() {
+            self.far.forget(run);
+            return Err(Unsent { error: LinkError::TooLong(FrameError::TooLong(length)), frame });
+        }
+        FarRun::start(run, self.far.clone(), received, events);
+        Ok(FarProcess::new(self.clone(), happening, orders, frame))
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.far.lock().closed
+    }
+
+    /// Why the stream ended, if it has.
+    pub fn why_ended(&self) -> Option<Arc<str>> {
+        self.far.ended.borrow().clone()
+    }
+
+    /// Within which time everything in a place ends whose server it cannot hear any more.
+    pub fn ends_within(&self) -> Duration {
+        self.far.beat * PATIENCE + ENDING_TIME
+    }
+
+    /// Completes when the stream has ended.
+    pub async fn ended(&self) {
+        let _ = self.far.ended.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// Asks about the files of the place. `None` if it cannot be asked.
+    pub async fn look(&self, lookup: Lookup) -> Option<Found> {
+        let (caller, found) = oneshot::channel();
+        let id = {
+            let mut state = self.far.lock();
+            if state.closed {
+                return None;
+            }
+            state.last += 1;
+            let id = state.last;
+            state.lookups.insert(id, caller);
+            id
+        };
+        self.far.outgoing.message(ToPlace::Look { id, lookup }).ok()?;
+        found.await.ok()
+    }
+
+    /// Ends everything in the place, without waiting.
+    pub fn hang_up(&self) {
+        let mut state = self.far.lock();
+        if !std::mem::replace(&mut state.leaving, true) {
+            let _ = self.far.outgoing.message(ToPlace::Bye);
+        }
+    }
+
+    /// Ends everything in the place, and waits until it has.
+    pub async fn close(&self) {
+        self.hang_up();
+        if timeout(CLOSE_TIME, self.ended()).await.is_err() {
+            self.far.end(Err(Broken::Closed));
+        }
+    }
+}
+
+impl Far {
+    fn add_run(&self, orders: mpsc::UnboundedSender<Order>) -> Option<u64> {
+        let mut state = self.lock();
+        if state.closed || state.leaving {
+            return None;
+        }
+        state.last += 1;
+        let run = state.last;
+        state.runs.insert(run, orders);
+        Some(run)
+    }
+
+    pub(super) fn forget(&self, run: u64) {
+        self.lock().runs.remove(&run);
+    }
+
+    fn handle(&self, frame: Frame<'_, FromPlace>) -> Result<ControlFlow<()>, Broken> {
+        match frame {
+            Frame::Data(id, bytes) => self.order(id.run, Order::Data(id.pipe, bytes.to_vec()))?,
+            Frame::End(id) => self.order(id.run, Order::End(id.pipe))?,
+            Frame::Credit(id, bytes) => self.order(id.run, Order::Credit(id.pipe, bytes))?,
+            Frame::Message(FromPlace::Run { run, event }) => {
+                self.order(run, Order::Event(event))?
+            }
+            Frame::Message(FromPlace::Found { id, found }) => {
+                if let Some(caller) = self.lock().lookups.remove(&id) {
+                    let _ = caller.send(found);
+                }
+            }
+            Frame::Message(FromPlace::Hello { .. }) => {
+                return Err(Violation("it greeted twice").into());
+            }
+            Frame::Message(FromPlace::Beat) => {}
+            Frame::Message(FromPlace::Bye) => return Ok(ControlFlow::Break(())),
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Passes something on to a run, unless that has ended.
+    fn order(&self, run: u64, order: Order) -> Result<(), Violation> {
+        let state = self.lock();
+        if run > state.last {
+            return Err(Violation("it speaks of a run that was never started"));
+        }
+        if let Some(orders) = state.runs.get(&run) {
+            let _ = orders.send(order);
+        }
+        Ok(())
+    }
+
+    /// Gives the place up: what it sends cannot be trusted.
+    pub(super) fn give_up(&self, violation: Violation) {
+        self.end(Err(violation.into()));
+    }
+
+    /// Ends all runs, which are lost, unless the stream was to end.
+    fn end(&self, ended: Result<(), Broken>) {
+        let runs = {
+            let mut state = self.lock();
+            state.closed = true;
+            state.lookups.clear();
+            std::mem::take(&mut state.runs)
+        };
+        for orders in runs.into_values() {
+            let _ = orders.send(Order::Event(RunEvent::Lost));
+        }
+        self.outgoing.close();
+        self.ended.send_if_modified(|why| {
+            let reason = ended.map_or_else(
+                |error| mcpz_runtime::with_causes(&error),
+                |()| "it was closed".to_owned(),
+            );
+            why.get_or_insert(reason.into());
+            true
+        });
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Exchanges greetings.
+async fn greet<R, W>(
+    incoming: &mut Incoming<R>,
+    writer: &mut W,
+    beat: Duration,
+) -> Result<PlaceFacts, StreamError>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut hello = MAGIC.to_vec();
+    let message: Frame<'_, ToPlace> = Frame::Message(ToPlace::Hello { version: VERSIONS, beat });
+    message.encode(&mut hello).map_err(Broken::from)?;
+    writer.write_all(&hello).await.map_err(Broken::Failed)?;
+    writer.flush().await.map_err(Broken::Failed)?;
+    incoming.skip_junk().await.map_err(|(source, junk)| {
+        let text = String::from_utf8_lossy(&junk[junk.len().saturating_sub(SHOWN_JUNK)..]);
+        StreamError::NoGreeting { printed: text.trim().to_owned(), source }
+    })?;
+    loop {
+        match incoming.next::<FromPlace>().map_err(Broken::from)? {
+            Some(Frame::Message(FromPlace::Hello { version: VERSIONS, facts })) => {
+                return Ok(facts);
+            }
+            Some(Frame::Message(FromPlace::Hello { version, .. })) => {
+                return Err(StreamError::Version { theirs: version });
+            }
+            Some(_) => return Err(Broken::from(Violation("it did not greet first")).into()),
+            None => match incoming.fill().await.map_err(Broken::Failed)? {
+                true => {}
+                false => return Err(Broken::Closed.into()),
+            },
+        }
+    }
+}

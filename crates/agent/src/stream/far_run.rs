@@ -1,0 +1,242 @@
+//! One run in a place, as the server sees it.
+//!
+//! A task holds ordinary pipes for it: the engine reads the output of a run in a place, and writes its input, as it
+//! does with any other.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::pipe::{PipeFlags, pipe_with};
+use tokio::sync::mpsc;
+
+use super::codec::{REPLIES, RunEvent, RunRequest, STDERR, STDIN, STDOUT, StartedPipes, ToPlace};
+use super::far::{Far, FarLink};
+use super::pipes::{Pipes, Position, Violation};
+use crate::frame::{Failure, Stage};
+use crate::inspect::Question;
+use crate::process::{ProcessEvent, Started};
+use crate::spawn_frame::SpawnFrame;
+
+/// What a run's task gets: from the place, or from the engine.
+pub enum Order {
+    Data(u8, Vec<u8>),
+    End(u8),
+    Credit(u8, u32),
+    Event(RunEvent),
+    Request(RunRequest),
+    /// The engine is not interested any more.
+    Drop,
+}
+
+/// A run in a place.
+pub struct FarProcess {
+    link: FarLink,
+    events: mpsc::UnboundedReceiver<ProcessEvent>,
+    orders: mpsc::UnboundedSender<Order>,
+    /// The request that starts the run, until the place has reported something.
+    frame: Option<SpawnFrame>,
+    over: bool,
+}
+
+impl FarProcess {
+    pub(super) fn new(
+        link: FarLink,
+        events: mpsc::UnboundedReceiver<ProcessEvent>,
+        orders: mpsc::UnboundedSender<Order>,
+        frame: SpawnFrame,
+    ) -> Self {
+        Self { link, events, orders, frame: Some(frame), over: false }
+    }
+
+    /// The next event; `Lost` after the last one. Cancel-safe.
+    pub async fn next(&mut self) -> ProcessEvent {
+        if self.over {
+            return ProcessEvent::Lost;
+        }
+        let Some(event) = self.events.recv().await else {
+            self.over = true;
+            // The task ends without a word only if the place has not started it.
+            return self.frame.take().map_or(ProcessEvent::Lost, ProcessEvent::NotStarted);
+        };
+        self.frame = None;
+        self.over = match &event {
+            ProcessEvent::Exited { gone, .. } => *gone,
+            ProcessEvent::Started(_) | ProcessEvent::Answered(_) => false,
+            _ => true,
+        };
+        event
+    }
+
+    /// Whether the place is gone, which ends the run.
+    pub fn is_orphaned(&self) -> bool {
+        self.link.is_closed()
+    }
+
+    pub fn kill(&mut self, grace: Duration) {
+        self.request(RunRequest::Kill { grace });
+    }
+
+    pub fn signal(&mut self, signal: i32) {
+        self.request(RunRequest::Signal(signal));
+    }
+
+    pub fn ask(&mut self, question: Question) {
+        self.request(RunRequest::Ask(question));
+    }
+
+    fn request(&self, request: RunRequest) {
+        let _ = self.orders.send(Order::Request(request));
+    }
+}
+
+impl Drop for FarProcess {
+    fn drop(&mut self) {
+        let _ = self.orders.send(Order::Drop);
+    }
+}
+
+/// The task of a run.
+pub struct FarRun {
+    run: u64,
+    far: Arc<Far>,
+    pipes: Pipes,
+    events: mpsc::UnboundedSender<ProcessEvent>,
+    /// Events that wait until what arrived before them is written.
+    held: VecDeque<(Position, RunEvent)>,
+}
+
+/// What becomes of a task after an order.
+enum Next {
+    Continue,
+    /// It is over here, and in the place.
+    Over,
+    /// Nobody is interested in it any more.
+    Dropped,
+}
+
+impl FarRun {
+    pub(super) fn start(
+        run: u64,
+        far: Arc<Far>,
+        orders: mpsc::UnboundedReceiver<Order>,
+        events: mpsc::UnboundedSender<ProcessEvent>,
+    ) {
+        let pipes = Pipes::new(run, far.outgoing.clone());
+        let task = Self { run, far, pipes, events, held: VecDeque::new() };
+        tokio::spawn(task.serve(orders));
+    }
+
+    async fn serve(mut self, mut orders: mpsc::UnboundedReceiver<Order>) {
+        loop {
+            let next = tokio::select! {
+                biased;
+                order = orders.recv() => match order {
+                    Some(order) => self.obey(order).unwrap_or_else(|violation| {
+                        self.far.give_up(violation);
+                        Next::Continue
+                    }),
+                    None => Next::Dropped,
+                },
+                () = self.pipes.step() => Next::Continue,
+            };
+            match next {
+                Next::Continue if self.deliver() => break,
+                Next::Continue => {}
+                Next::Over => break,
+                Next::Dropped => {
+                    let _ = self.far.outgoing.message(ToPlace::Drop { run: self.run });
+                    break;
+                }
+            }
+        }
+        self.far.forget(self.run);
+    }
+
+    fn obey(&mut self, order: Order) -> Result<Next, Violation> {
+        match order {
+            Order::Data(pipe, bytes) => self.pipes.receive(pipe, bytes)?,
+            Order::End(pipe) => self.pipes.receive_end(pipe),
+            Order::Credit(pipe, bytes) => self.pipes.receive_credit(pipe, bytes)?,
+            Order::Event(RunEvent::NotStarted) => return Ok(Next::Over),
+            Order::Event(RunEvent::Started { pid, pipes }) => match self.open(pid, pipes) {
+                Ok(started) => drop(self.events.send(ProcessEvent::Started(started))),
+                Err(errno) => {
+                    let failure = Failure { stage: Stage::Resources, errno: errno.raw_os_error() };
+                    let _ = self.events.send(ProcessEvent::Failed(failure));
+                    return Ok(Next::Dropped);
+                }
+            },
+            Order::Event(event) => self.held.push_back((self.pipes.position(), event)),
+            Order::Request(request) => {
+                // What was written before the request arrives before it.
+                self.pipes.begin_drain();
+                self.pipes.drain();
+                let _ = self.far.outgoing.message(ToPlace::Run { run: self.run, request });
+            }
+            Order::Drop => return Ok(Next::Dropped),
+        }
+        Ok(Next::Continue)
+    }
+
+    /// Passes on the events whose turn it is. True after the last one.
+    fn deliver(&mut self) -> bool {
+        while let Some((position, _)) = self.held.front() {
+            if !self.pipes.has_written(*position) {
+                return false;
+            }
+            let Some((_, event)) = self.held.pop_front() else { return false };
+            let (event, is_last) = match event {
+                RunEvent::Exited { exit, gone } => (ProcessEvent::Exited { exit, gone }, gone),
+                RunEvent::Gone { survivors, limit } => {
+                    (ProcessEvent::Gone { survivors, limit }, true)
+                }
+                RunEvent::Answered(answer) => (ProcessEvent::Answered(answer), false),
+                RunEvent::Failed(failure) => (ProcessEvent::Failed(failure), true),
+                RunEvent::Lost | RunEvent::NotStarted | RunEvent::Started { .. } => {
+                    (ProcessEvent::Lost, true)
+                }
+            };
+            let _ = self.events.send(event);
+            if is_last {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Makes the pipes of a program that runs: ours, and the engine's.
+    fn open(&mut self, pid: i32, has: StartedPipes) -> Result<Started, Errno> {
+        let failed = |_| Errno::MFILE;
+        let output = |pipes: &mut Pipes, pipe| -> Result<OwnedFd, Errno> {
+            let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+            pipes.add_sink(pipe, ours).map_err(failed)?;
+            Ok(theirs)
+        };
+        let replies = has.replies.then(|| output(&mut self.pipes, REPLIES)).transpose()?;
+        if has.terminal {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let (theirs, ours) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            self.pipes
+                .add_source(STDIN, ours.try_clone().map_err(failed)?, false)
+                .map_err(failed)?;
+            self.pipes.add_sink(STDOUT, ours).map_err(failed)?;
+            let stdin = Some(theirs.try_clone().map_err(failed)?);
+            return Ok(Started { pid, stdout: theirs, stderr: None, stdin, replies });
+        }
+        let stdout = output(&mut self.pipes, STDOUT)?;
+        let stderr = has.stderr.then(|| output(&mut self.pipes, STDERR)).transpose()?;
+        let stdin = match has.stdin {
+            true => {
+                let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+                self.pipes.add_source(STDIN, ours, false).map_err(failed)?;
+                Some(theirs)
+            }
+            false => None,
+        };
+        Ok(Started { pid, stdout, stderr, stdin, replies })
+    }
+}

@@ -1,0 +1,139 @@
+//! What is to be sent over a stream.
+//!
+//! Everything that is there is written at once: small writes one after the other take milliseconds through some
+//! transports. Messages are always taken. What runs print has to wait while there is much already, so that a message
+//! never waits behind more than [`ENOUGH`].
+
+use std::io;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use serde::Serialize;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::sync::Notify;
+
+use super::codec::{DATA_HEADER, Frame, MAX_DATA, PipeId};
+
+/// Above this many bytes, data has to wait.
+const ENOUGH: usize = 256 << 10;
+
+/// The memory that is kept while there is nothing to send.
+const IDLE: usize = 4 << 10;
+
+#[derive(Default)]
+pub struct Outgoing {
+    state: Mutex<State>,
+    /// Notified when there is something to send, or nothing more will come.
+    filled: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    bytes: Vec<u8>,
+    /// Whether anything was sent since somebody asked.
+    active: bool,
+    closed: bool,
+    /// Those who wait for room.
+    waiting: Vec<Waker>,
+}
+
+impl Outgoing {
+    /// Fails only if the message is too long.
+    pub fn message<M: Serialize>(&self, message: M) -> Result<(), super::codec::CodecError> {
+        self.frame(&Frame::Message(message))
+    }
+
+    pub fn end(&self, pipe: PipeId) {
+        let sent = self.frame(&Frame::<()>::End(pipe));
+        debug_assert!(sent.is_ok(), "it has a fixed length");
+    }
+
+    pub fn credit(&self, pipe: PipeId, bytes: u32) {
+        let sent = self.frame(&Frame::<()>::Credit(pipe, bytes));
+        debug_assert!(sent.is_ok(), "it has a fixed length");
+    }
+
+    fn frame<M: Serialize>(&self, frame: &Frame<'_, M>) -> Result<(), super::codec::CodecError> {
+        let mut state = self.lock();
+        if !state.closed {
+            frame.encode(&mut state.bytes)?;
+            self.filled.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Sends what `read` reads, at most so many bytes, and returns how many those were.
+    pub fn data(
+        &self,
+        pipe: PipeId,
+        limit: usize,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        let mut state = self.lock();
+        let start = state.bytes.len();
+        state.bytes.resize(start + DATA_HEADER + limit.min(MAX_DATA), 0);
+        let read = read(&mut state.bytes[start + DATA_HEADER..]);
+        let length = *read.as_ref().unwrap_or(&0);
+        if length == 0 || state.closed {
+            state.bytes.truncate(start);
+            return read;
+        }
+        state.bytes.truncate(start + DATA_HEADER + length);
+        state.bytes[start..start + DATA_HEADER].copy_from_slice(&pipe.data_header(length));
+        self.filled.notify_one();
+        read
+    }
+
+    /// Ready when there is room for data.
+    pub fn poll_room(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.lock();
+        if state.bytes.len() < ENOUGH {
+            return Poll::Ready(());
+        }
+        if !state.waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            state.waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Whether anything was sent since this was last asked.
+    pub fn was_active(&self) -> bool {
+        std::mem::take(&mut self.lock().active)
+    }
+
+    /// Nothing more is taken. What is there is still written.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    /// Writes all that is to be sent, until this is closed.
+    pub async fn write_to(&self, stream: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        let mut spare = Vec::new();
+        loop {
+            let closed = {
+                let mut state = self.lock();
+                std::mem::swap(&mut state.bytes, &mut spare);
+                state.active |= !spare.is_empty();
+                state.waiting.drain(..).for_each(Waker::wake);
+                state.closed
+            };
+            if spare.is_empty() {
+                if closed {
+                    return Ok(());
+                }
+                spare.shrink_to(IDLE);
+                self.filled.notified().await;
+                continue;
+            }
+            stream.write_all(&spare).await?;
+            stream.flush().await?;
+            spare.clear();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // No code panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,266 @@
+//! The place's end of a stream: starts an ordinary agent there, and passes everything on.
+//!
+//!     stream ─▶ Relay ─ Order ─▶ RelayedRun ─ Process ═ keeper
+//!     stream ◀─ Outgoing ◀───────────┘
+//!
+//! In a container it is the first process. When the stream ends, for whatever reason, it ends all runs, then itself.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::io::{Errno, fcntl_dupfd_cloexec};
+use tokio::io::AsyncWriteExt;
+use tokio::net::unix::pipe::{Receiver, Sender};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::codec::{Found, Frame, FromPlace, Lookup, MAGIC, PlaceFacts, ToPlace, VERSIONS};
+use super::exchange::{Broken, exchange};
+use super::incoming::Incoming;
+use super::outgoing::Outgoing;
+use super::relayed::{Order, RelayedRun};
+use crate::error::LinkError;
+use crate::frame::{Failure, Stage};
+use crate::limits::Limits;
+use crate::link::{Link, Unsent};
+use crate::process::Process;
+use crate::spawn_frame::SpawnFrame;
+
+/// How long the last word may take to be sent.
+const GOODBYE_TIME: Duration = Duration::from_secs(1);
+
+/// How long a server may take to greet.
+const GREETING_TIME: Duration = Duration::from_secs(30);
+
+/// The most names of programs that are sent back.
+const MAX_PROGRAMS: usize = 20_000;
+
+/// How much of a file's first line is of interest.
+const MAX_LINE: u64 = 512;
+
+/// Why a relay ended although the server had not said goodbye.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    #[error("cannot set up the relay")]
+    Setup(#[source] io::Error),
+    #[error("no server has greeted this relay")]
+    NoGreeting,
+    #[error("the server speaks version {0:?} of the protocol, this relay {VERSIONS:?}")]
+    Version((u16, u16)),
+    #[error("lost the server")]
+    Broken(#[from] Broken),
+}
+
+/// Serves the stream on standard input and output until it ends. When this returns, nothing that was started here is
+/// left. It also ends when it is told to. The program becomes an agent when it gets the argument `agent`. Must be called within a runtime with one
+/// thread, by a process that inherits orphans.
+pub async fn serve_stream(
+    program: PathBuf,
+    facts: PlaceFacts,
+    told: impl Future<Output = ()>,
+) -> Result<(), RelayError> {
+    let (stdin, mut stdout) = take_stdio().map_err(RelayError::Setup)?;
+    let mut incoming = Incoming::new(stdin);
+    let greeting = timeout(GREETING_TIME, greeting(&mut incoming)).await;
+    let (theirs, beat) = greeting.ok().flatten().ok_or(RelayError::NoGreeting)?;
+    let outgoing = Arc::new(Outgoing::default());
+    stdout.write_all(MAGIC).await.map_err(RelayError::Setup)?;
+    let hello = FromPlace::Hello { version: VERSIONS, facts };
+    outgoing.message(hello).map_err(Broken::from)?;
+    let mut relay = Relay::new(program, outgoing.clone());
+    let served = match theirs == VERSIONS {
+        true => {
+            let beat = (beat, FromPlace::Beat);
+            let handle = |frame: Frame<'_, ToPlace>| Ok(relay.handle(frame));
+            let exchange = exchange(&mut incoming, &outgoing, &mut stdout, beat, handle);
+            tokio::select! {
+                served = exchange => served.map_err(Into::into),
+                () = told => Ok(()),
+            }
+        }
+        false => Err(RelayError::Version(theirs)),
+    };
+    relay.close().await;
+    if served.is_ok() {
+        outgoing.message(FromPlace::Bye).map_err(Broken::from)?;
+    }
+    outgoing.close();
+    let _ = timeout(GOODBYE_TIME, outgoing.write_to(&mut stdout)).await;
+    served
+}
+
+/// The server's greeting: its versions, and how often it wants to hear something.
+async fn greeting(incoming: &mut Incoming<Receiver>) -> Option<((u16, u16), Duration)> {
+    incoming.skip_junk().await.ok()?;
+    loop {
+        match incoming.next::<ToPlace>().ok()? {
+            Some(Frame::Message(ToPlace::Hello { version, beat })) => return Some((version, beat)),
+            Some(_) => return None,
+            None => incoming.fill().await.ok().filter(|filled| *filled)?,
+        };
+    }
+}
+
+struct Relay {
+    program: PathBuf,
+    /// What commands start with, once the server has said that.
+    start: Option<(Vec<(OsString, OsString)>, Limits)>,
+    link: Option<Link>,
+    runs: Runs,
+    outgoing: Arc<Outgoing>,
+}
+
+/// The runs that are alive, by their numbers.
+type Runs = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Order>>>>;
+
+impl Relay {
+    fn new(program: PathBuf, outgoing: Arc<Outgoing>) -> Self {
+        Self { program, start: None, link: None, runs: Runs::default(), outgoing }
+    }
+
+    fn handle(&mut self, frame: Frame<'_, ToPlace>) -> ControlFlow<()> {
+        match frame {
+            Frame::Data(id, bytes) => self.order(id.run, Order::Data(id.pipe, bytes.to_vec())),
+            Frame::End(id) => self.order(id.run, Order::End(id.pipe)),
+            Frame::Credit(id, bytes) => self.order(id.run, Order::Credit(id.pipe, bytes)),
+            Frame::Message(message) => return self.receive(message),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn receive(&mut self, message: ToPlace) -> ControlFlow<()> {
+        match message {
+            ToPlace::Start { variables, limits } => self.start = Some((variables, limits)),
+            ToPlace::Spawn { run, owner, request } => self.spawn(run, owner, request),
+            ToPlace::Run { run, request } => self.order(run, Order::Request(request)),
+            ToPlace::Drop { run } => drop(lock(&self.runs).remove(&run)),
+            ToPlace::Look { id, lookup } => {
+                let found = look(lookup);
+                let _ = self.outgoing.message(FromPlace::Found { id, found });
+            }
+            ToPlace::Hello { .. } | ToPlace::Beat => {}
+            ToPlace::Bye => return ControlFlow::Break(()),
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Passes something on to a run. It may have ended meanwhile.
+    fn order(&self, run: u64, order: Order) {
+        if let Some(orders) = lock(&self.runs).get(&run) {
+            let _ = orders.send(order);
+        }
+    }
+
+    fn spawn(&mut self, run: u64, owner: u64, request: Vec<u8>) {
+        let started = match SpawnFrame::received(request) {
+            Some(frame) => self.send(owner, frame),
+            None => Err(Errno::PROTO.into()),
+        };
+        let relayed = RelayedRun::new(run, self.outgoing.clone());
+        let process = match started {
+            Ok(process) => process,
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(Errno::AGAIN.raw_os_error());
+                return relayed.fail(Failure { stage: Stage::Resources, errno });
+            }
+        };
+        let (orders, received) = mpsc::unbounded_channel();
+        lock(&self.runs).insert(run, orders);
+        let runs = self.runs.clone();
+        tokio::spawn(async move {
+            relayed.relay(process, received).await;
+            lock(&runs).remove(&run);
+        });
+    }
+
+    /// Has a program started by the agent, or by another one if that was killed.
+    fn send(&mut self, owner: u64, mut frame: SpawnFrame) -> io::Result<Process> {
+        for _ in 0..2 {
+            match self.link()?.send(owner, frame) {
+                Ok(process) => return Ok(process),
+                Err(Unsent { error: LinkError::Gone, frame: unsent }) => frame = unsent,
+                Err(Unsent { error, .. }) => return Err(io_error(error)),
+            }
+        }
+        Err(Errno::AGAIN.into())
+    }
+
+    fn link(&mut self) -> io::Result<&Link> {
+        if self.link.as_ref().is_none_or(Link::is_closed) {
+            let (variables, limits) = self.start.as_ref().ok_or(Errno::PROTO)?;
+            let link = Link::start(&self.program, variables, *limits).map_err(io_error)?;
+            self.link = Some(link);
+        }
+        self.link.as_ref().ok_or(Errno::AGAIN.into())
+    }
+
+    /// Ends all runs, and waits until they are gone.
+    async fn close(&mut self) {
+        lock(&self.runs).clear();
+        if let Some(link) = &self.link {
+            link.close().await;
+        }
+    }
+}
+
+fn io_error(error: LinkError) -> io::Error {
+    match error {
+        LinkError::Start(source) | LinkError::Ask(source) => source,
+        other => io::Error::other(other),
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers a question about files.
+fn look(lookup: Lookup) -> Found {
+    match lookup {
+        Lookup::Programs { folders } => Found::Programs(programs(&folders)),
+        Lookup::FirstLine(path) => Found::FirstLine(first_line(&path).ok()),
+        Lookup::Exists(path) => Found::Exists(path.exists()),
+    }
+}
+
+fn programs(folders: &[PathBuf]) -> Vec<String> {
+    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
+    let is_program = |entry: &fs::DirEntry| {
+        let is_executable =
+            |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
+        fs::metadata(entry.path()).is_ok_and(is_executable)
+    };
+    let names = entries.filter(is_program).filter_map(|entry| entry.file_name().into_string().ok());
+    names.take(MAX_PROGRAMS).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+fn first_line(path: &Path) -> io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(MAX_LINE).read_to_end(&mut begin)?;
+    begin.truncate(begin.iter().position(|byte| *byte == b'\n').unwrap_or(begin.len()));
+    Ok(begin)
+}
+
+/// Moves the stream off standard input and output, which programs inherit.
+fn take_stdio() -> io::Result<(Receiver, Sender)> {
+    let stdin = moved(io::stdin().as_fd())?;
+    let stdout = moved(io::stdout().as_fd())?;
+    let null = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    Ok((Receiver::from_owned_fd_unchecked(stdin)?, Sender::from_owned_fd_unchecked(stdout)?))
+}
+
+fn moved(from: std::os::fd::BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let fd = fcntl_dupfd_cloexec(from, 3)?;
+    rustix::io::ioctl_fionbio(&fd, true)?;
+    Ok(fd)
+}

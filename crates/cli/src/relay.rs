@@ -1,0 +1,20 @@
+//! `mcpz agent --stream`: serves a server elsewhere, which runs its commands in the place where this process is.
+
+use std::error::Error;
+
+use mcpz_agent::PlaceFacts;
+use mcpz_runtime::Later;
+
+use crate::{environment, process};
+
+pub fn run() -> Result<(), Box<dyn Error>> {
+    process::hide();
+    let directory = environment::current_directory()?;
+    let facts = PlaceFacts { variables: environment::variables(), directory };
+    let runtime = process::runtime(&Later::default())?;
+    Ok(runtime.block_on(async {
+        // Whoever ends the place may tell us first.
+        let told = process::shutdown().map_err(mcpz_agent::RelayError::Setup)?;
+        mcpz_agent::serve_stream("/proc/self/exe".into(), facts, told).await
+    })?)
+}

@@ -1,0 +1,113 @@
+//! A child process through which a place is reached: its standard input and output are the stream.
+//!
+//! It dies with us without being told to: its input ends, and so does the relay's at the other end of it.
+
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mcpz_agent::{start_child, wait_for_child};
+use mcpz_runtime::{Blocking, spawn_blocking};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+use crate::error::PlaceError;
+
+/// How much of what it says is kept.
+const MAX_SAID: usize = 2 << 10;
+
+/// How long it may take to end by itself.
+const END_TIME: Duration = Duration::from_secs(2);
+
+pub struct Child {
+    pid: Pid,
+    stream: Option<UnixStream>,
+    /// What it has said on stderr, at its end.
+    said: Arc<Mutex<Vec<u8>>>,
+    /// Completes when it has ended.
+    ended: Blocking<()>,
+}
+
+impl Child {
+    /// Starts a command with a stream.
+    pub fn start(mut command: Command) -> io::Result<Self> {
+        let (ours, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        let output = theirs.try_clone()?;
+        command.stdin(theirs).stdout(output).stderr(Stdio::piped());
+        // A terminal's signals are meant for us, and we decide when it ends.
+        command.process_group(0);
+        let mut child = start_child(&mut command)?;
+        // The command holds the other end, which must close when the child does.
+        drop(command);
+        let pid = Pid::from_child(&child);
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let (stderr, kept) = (child.stderr.take(), said.clone());
+        let ended = spawn_blocking(move || {
+            if let Some(stderr) = stderr {
+                listen(stderr, &kept);
+            }
+            wait_for_child(child);
+        });
+        Ok(Self { pid, stream: Some(connect(ours)?), said, ended })
+    }
+
+    /// The stream, once.
+    pub fn take_stream(&mut self) -> Result<UnixStream, PlaceError> {
+        let stream = self.stream.take();
+        Ok(stream.ok_or_else(not_connected)?)
+    }
+
+    /// The stream, while nobody has taken it.
+    pub fn stream(&mut self) -> Result<&mut UnixStream, PlaceError> {
+        Ok(self.stream.as_mut().ok_or_else(not_connected)?)
+    }
+
+    /// Ends it, if it does not by itself, and returns what it has said.
+    pub async fn end(mut self) -> String {
+        self.stream = None;
+        self.end_process().await;
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = String::from_utf8_lossy(&said);
+        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines.join("; ")
+    }
+
+    async fn end_process(&mut self) {
+        for signal in [Signal::TERM, Signal::KILL] {
+            if timeout(END_TIME, &mut self.ended).await.is_ok() {
+                return;
+            }
+            // It is not reaped before `ended` completes, so the id is still its own.
+            let _ = kill_process(self.pid, signal);
+        }
+        let _ = (&mut self.ended).await;
+    }
+}
+
+fn not_connected() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}
+
+fn connect(socket: OwnedFd) -> io::Result<UnixStream> {
+    let socket = std::os::unix::net::UnixStream::from(socket);
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket)
+}
+
+/// Keeps the end of what is said.
+fn listen(mut stderr: impl Read, kept: &Mutex<Vec<u8>>) {
+    let mut bytes = [0; 512];
+    while let Ok(read @ 1..) = stderr.read(&mut bytes) {
+        tracing::debug!("a place says: {}", String::from_utf8_lossy(&bytes[..read]).trim_end());
+        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend_from_slice(&bytes[..read]);
+        let over = kept.len().saturating_sub(MAX_SAID);
+        kept.drain(..over);
+    }
+}

@@ -1,0 +1,35 @@
+//! Why a place cannot be used.
+
+use std::io;
+use std::path::PathBuf;
+
+use mcpz_agent::StreamError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    #[error("it was not ready after {seconds} seconds; `start_time` sets how long to wait")]
+    Late { seconds: u64 },
+    #[error("cannot start {program}: {source}; {advice}")]
+    Program { program: &'static str, source: io::Error, advice: &'static str },
+    #[error("cannot read {}, which becomes the agent there", path.display())]
+    Agent { path: PathBuf, source: io::Error },
+    #[error(
+        "it is a {theirs} machine, but {} is a program for {ours}; name one for {theirs} with --place-agent, or \
+         `agent` in its table",
+        path.display()
+    )]
+    Architecture { path: PathBuf, ours: String, theirs: String },
+    #[error("the agent could not be copied there{}", with(.said))]
+    Copy { said: String },
+    #[error("{source}{}", with(.said))]
+    Stream { said: String, source: StreamError },
+    #[error("the connection to it failed: {0}")]
+    Connection(#[from] io::Error),
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// What a program said about it.
+fn with(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!(": {said}") }
+}

@@ -1,0 +1,134 @@
+//! A place as the settings describe it, and as it is when it is open.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mcpz_agent::{FarLink, Limits, PlaceFacts};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::child::Child;
+use crate::error::PlaceError;
+use crate::{process, slurm, ssh};
+
+/// A place that commands can run in.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub name: String,
+    pub kind: Kind,
+    pub per: Per,
+    /// How long one may be unused before it is ended.
+    pub idle: Duration,
+    /// How many there may be at once.
+    pub max: usize,
+    /// How many are made before anybody needs them.
+    pub ready: usize,
+    /// Where commands start, if not where the place itself does.
+    pub directory: Option<PathBuf>,
+    /// The program that becomes the agent there, if it is not this one.
+    pub agent: Option<PathBuf>,
+    /// How long it may take to make.
+    pub start_time: Duration,
+    /// How often both ends say something. After three silent beats each takes the other for gone.
+    pub beat: Duration,
+}
+
+/// What kind of place it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// On this machine. For tests and measurements.
+    Process,
+    Ssh(ssh::Ssh),
+    Slurm(slurm::Slurm),
+}
+
+/// Who shares a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Per {
+    /// All commands of the server.
+    #[default]
+    Server,
+    /// All commands of an owner.
+    Owner,
+    /// A session. Commands without a session share one for their owner.
+    Session,
+}
+
+/// What a place is made with.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening<'a> {
+    /// This program.
+    pub program: &'a Path,
+    /// The variables of this process, for the programs that lead to the place.
+    pub variables: &'a [(OsString, OsString)],
+    pub limits: &'a Limits,
+    pub working_directory: &'a Path,
+}
+
+/// A place that takes commands.
+pub struct Opened {
+    pub link: FarLink,
+    pub facts: PlaceFacts,
+    pub ending: Ending,
+}
+
+/// A place that was made, with a stream to the agent that starts in it.
+pub struct Made {
+    pub stream: Box<dyn ByteStream>,
+    pub ending: Ending,
+}
+
+pub trait ByteStream: AsyncRead + AsyncWrite + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Send> ByteStream for S {}
+
+/// What is left to do when a place has ended.
+pub enum Ending {
+    Child(Child),
+}
+
+impl Ending {
+    /// Ends what leads to the place, and removes what was made for it. Returns what it has said, if that may explain a
+    /// failure.
+    pub async fn end(self) -> String {
+        match self {
+            Self::Child(child) => child.end().await,
+        }
+    }
+}
+
+impl Made {
+    pub fn through(mut child: Child) -> Result<Self, PlaceError> {
+        Ok(Self { stream: Box::new(child.take_stream()?), ending: Ending::Child(child) })
+    }
+}
+
+impl Place {
+    /// Makes the place, and connects to an agent in it.
+    pub async fn open(&self, opening: &Opening<'_>) -> Result<Opened, PlaceError> {
+        let opened = tokio::time::timeout(self.start_time, self.make(opening)).await;
+        opened.unwrap_or(Err(PlaceError::Late { seconds: self.start_time.as_secs() }))
+    }
+
+    async fn make(&self, opening: &Opening<'_>) -> Result<Opened, PlaceError> {
+        let agent = self.agent.as_deref().unwrap_or(opening.program);
+        let Made { stream, ending } = match &self.kind {
+            Kind::Process => Made::through(process::start(agent, opening)?)?,
+            Kind::Ssh(ssh) => Made::through(ssh.start(agent, opening).await?)?,
+            Kind::Slurm(slurm) => Made::through(slurm.start(agent, opening)?)?,
+        };
+        match FarLink::connect(Box::into_pin(stream), self.start_time, self.beat).await {
+            Ok((link, facts)) => Ok(Opened { link, facts, ending }),
+            Err(source) => Err(PlaceError::Stream { said: ending.end().await, source }),
+        }
+    }
+
+    /// What it is, in a few words.
+    pub fn description(&self) -> String {
+        match &self.kind {
+            Kind::Process => "process".to_owned(),
+            Kind::Ssh(ssh) => format!("ssh {}", ssh.host()),
+            Kind::Slurm(slurm) => slurm.description(),
+        }
+    }
+}

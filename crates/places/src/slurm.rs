@@ -1,0 +1,60 @@
+//! A step of a batch job, by `srun`.
+//!
+//! The step ends the whole job when its agent has ended, so that an allocation goes even if the server was killed.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::child::Child;
+use crate::error::PlaceError;
+use crate::place::Opening;
+
+/// What runs in the step, with the agent as its first argument.
+const STEP: &str = "\"$1\" agent --stream; scancel \"$SLURM_JOB_ID\" >/dev/null 2>&1";
+
+/// How to ask for an allocation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Slurm {
+    pub partition: Option<String>,
+    pub account: Option<String>,
+    /// As `srun` takes it: minutes, or `hours:minutes:seconds`.
+    pub time: Option<String>,
+    /// More options for `srun`.
+    pub options: Vec<String>,
+}
+
+impl Slurm {
+    /// Asks for an allocation, and starts the agent in it.
+    pub fn start(&self, agent: &Path, opening: &Opening<'_>) -> Result<Child, PlaceError> {
+        let failed = |source| PlaceError::Program {
+            program: "srun",
+            source,
+            advice: "install the client programs of Slurm",
+        };
+        Child::start(self.command(agent, opening)).map_err(failed)
+    }
+
+    fn command(&self, agent: &Path, opening: &Opening<'_>) -> Command {
+        let mut command = Command::new("srun");
+        command.env_clear().envs(opening.variables.iter().map(|(name, value)| (name, value)));
+        // Bytes go through as they come, and a step that fails ends at once.
+        command.args(["--ntasks=1", "--unbuffered", "--job-name=mcpz", "--kill-on-bad-exit=1"]);
+        let options =
+            [("partition", &self.partition), ("account", &self.account), ("time", &self.time)];
+        for (name, value) in options {
+            if let Some(value) = value {
+                command.arg(format!("--{name}={value}"));
+            }
+        }
+        command.args(&self.options);
+        command.args(["--", "sh", "-c", STEP, "mcpz"]).arg(agent);
+        command
+    }
+
+    pub fn description(&self) -> String {
+        match &self.partition {
+            Some(partition) => format!("slurm {partition}"),
+            None => "slurm".to_owned(),
+        }
+    }
+}
