@@ -27,7 +27,7 @@ use crate::inspect::{Answer, Question};
 use crate::limits::{Limit, Limits};
 
 /// Raised whenever a frame changes its meaning or its bytes.
-pub const VERSION: u16 = 14;
+pub const VERSION: u16 = 15;
 
 /// The longest frame either side accepts.
 pub const MAX_FRAME: usize = 16 << 20;
@@ -154,6 +154,8 @@ pub enum Directory<H = OwnedFd> {
     Path(PathBuf),
     /// An open directory, whatever its name is by then.
     Handle(H),
+    /// One that is beneath one of these, which the keeper opens.
+    Beneath { roots: Vec<PathBuf>, path: PathBuf },
 }
 
 /// Stands for a descriptor that travels with the frame.
@@ -174,6 +176,9 @@ impl Spawn {
         match std::mem::replace(&mut self.directory, Directory::Own) {
             Directory::Own => (self.with_directory(Directory::Own), None),
             Directory::Path(path) => (self.with_directory(Directory::Path(path)), None),
+            Directory::Beneath { roots, path } => {
+                (self.with_directory(Directory::Beneath { roots, path }), None)
+            }
             Directory::Handle(handle) => {
                 (self.with_directory(Directory::Handle(Attached)), Some(handle))
             }
@@ -187,6 +192,7 @@ impl Spawn<Attached> {
         let directory = match std::mem::replace(&mut self.directory, Directory::Own) {
             Directory::Own => Directory::Own,
             Directory::Path(path) => Directory::Path(path),
+            Directory::Beneath { roots, path } => Directory::Beneath { roots, path },
             Directory::Handle(Attached) => Directory::Handle(attached()?),
         };
         Some(self.with_directory(directory))
@@ -245,6 +251,8 @@ pub enum Stage {
     Program,
     /// Checking the program, which a rule denies.
     Denied,
+    /// Entering a directory that is not beneath an allowed one.
+    Outside,
 }
 
 /// How a run's first process ended, and what the whole run has used so far.

@@ -23,6 +23,7 @@ use rustix::io::Errno;
 use rustix::net::RecvFlags;
 use rustix::process::{Pid, Signal, getppid, kill_process};
 
+use crate::beneath::{BeneathError, open_beneath};
 use crate::cgroup::KeeperCgroup;
 use crate::exec_lock::{Asks, ExecLock, FirstProcess};
 use crate::frame::{Directory, Failure, KeeperEvent, KeeperRequest, Program, Spawn, Stage, Stdin};
@@ -138,7 +139,10 @@ impl Keeper {
     /// Supervises one run, from its start until nothing of it is left.
     fn supervise(&mut self, mut spawn: Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
-        if let Err(failure) = self.install_lock(&spawn).and_then(|()| self.check_first(&spawn)) {
+        let ready = open_directory(&mut spawn)
+            .and_then(|()| self.install_lock(&spawn))
+            .and_then(|()| self.check_first(&spawn));
+        if let Err(failure) = ready {
             return self.send(&[KeeperEvent::Failed(failure)], &[]);
         }
         self.cgroup.iter_mut().for_each(KeeperCgroup::rejoin_memory);
@@ -278,7 +282,7 @@ impl Keeper {
                     |errno: Errno| Failure { stage: Stage::Directory, errno: errno.raw_os_error() };
                 Some(opened.map_err(failed)?)
             }
-            Directory::Own | Directory::Handle(_) => None,
+            Directory::Own | Directory::Handle(_) | Directory::Beneath { .. } => None,
         };
         let directory = match &spawn.directory {
             Directory::Handle(handle) => Some(handle.as_fd()),
@@ -346,4 +350,17 @@ impl Keeper {
             Err(_) => Err(Hangup),
         }
     }
+}
+
+/// Opens the directory of a run, if that is to be beneath others.
+fn open_directory(spawn: &mut Spawn) -> Result<(), Failure> {
+    let Directory::Beneath { roots, path } = &spawn.directory else { return Ok(()) };
+    let failed = |stage, errno| Failure { stage, errno };
+    let opened = open_beneath(roots, path).map_err(|error| {
+        let (BeneathError::NoOpenat2(source) | BeneathError::Failed(source)) = error;
+        failed(Stage::Directory, source.raw_os_error().unwrap_or(libc::EIO))
+    })?;
+    let handle = opened.ok_or(failed(Stage::Outside, libc::EACCES))?;
+    spawn.directory = Directory::Handle(handle);
+    Ok(())
 }

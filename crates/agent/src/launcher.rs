@@ -143,6 +143,8 @@ impl Launcher {
             Directory::Own => (None, None),
             Directory::Path(path) => (Some(c_string(path.as_os_str().as_bytes().to_vec())?), None),
             Directory::Handle(handle) => (None, Some(handle)),
+            // The keeper has opened it.
+            Directory::Beneath { .. } => return Err(resources(Errno::INVAL)),
         };
 
         let (stdio, child_ends) = match spawn.stdin {

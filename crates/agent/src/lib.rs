@@ -63,6 +63,7 @@
 mod agent;
 mod agent_process;
 mod ancestry;
+mod beneath;
 mod cgroup;
 mod children;
 mod descriptor;
@@ -79,6 +80,7 @@ mod limit_watch;
 mod limits;
 mod link;
 mod listening;
+mod lookup;
 mod marker;
 mod memory;
 mod near_link;
@@ -86,6 +88,7 @@ mod near_process;
 mod oom_score;
 mod pool;
 mod process;
+mod process_event;
 mod recorder;
 mod signal_names;
 mod signals;
@@ -98,6 +101,7 @@ mod usage;
 
 pub use agent::{AgentError, serve_stdin};
 pub use ancestry::{Ancestry, Identity, ProcessHandle, Supervisor};
+pub use beneath::{BeneathError, matching_roots, open_beneath};
 pub use cgroup::AgentCgroups;
 pub use children::{inherit_orphans, keep_awake, start as start_child, wait as wait_for_child};
 pub use descriptor::{is_all_read, path_of};
@@ -113,13 +117,13 @@ pub use frame::{
 pub use git_configs::SharedConfig;
 pub use inspect::{Answer, InputMode, InputReader, Question};
 pub use limits::{CpuShare, Limit, Limits, Memory, OwnerLimits};
-pub use link::{Link, Unsent};
+pub use link::Link;
+pub use lookup::{Absent, Found, Lookup, look_up};
 pub use memory::{give_memory_back, release_code_pages, return_large_blocks_at_once};
 pub use pool::FIRST_OWNER;
-pub use process::{Process, ProcessEvent, Started};
+pub use process::Process;
+pub use process_event::{ProcessEvent, Started};
 pub use recorder::{InheritedStdio, OwnKeeper, daemonize};
 pub use signal_names::{signal_name, signal_number};
-pub use spawn_frame::SpawnFrame;
-pub use stream::{
-    Broken, FarLink, Found, Lookup, PlaceFacts, RelayError, StreamError, serve_stream,
-};
+pub use spawn_frame::{SpawnFrame, Unsent};
+pub use stream::{Broken, FarLink, PlaceFacts, RelayError, StreamError, serve_stream};

@@ -12,7 +12,7 @@ use crate::git_configs::SharedConfig;
 use crate::limits::Limits;
 use crate::near_link::NearLink;
 use crate::process::Process;
-use crate::spawn_frame::SpawnFrame;
+use crate::spawn_frame::{SpawnFrame, Unsent};
 use crate::stream::FarLink;
 
 /// A connection to an agent and its keepers. Clones share it.
@@ -20,12 +20,6 @@ use crate::stream::FarLink;
 pub enum Link {
     Near(NearLink),
     Far(FarLink),
-}
-
-/// A request that could not be sent, and why.
-pub struct Unsent {
-    pub error: LinkError,
-    pub frame: SpawnFrame,
 }
 
 impl Link {

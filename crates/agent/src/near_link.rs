@@ -32,13 +32,12 @@ use crate::error::LinkError;
 use crate::frame::{AgentEvent, AgentRequest, Confinement, VERSION};
 use crate::git_configs::SharedConfig;
 use crate::limits::Limits;
-use crate::link::Unsent;
 use crate::listening::listening;
 use crate::near_process::NearProcess;
 use crate::pool::{Pool, RESUME_INTERVAL};
 use crate::signals;
 use crate::socket::{self, Inbox};
-use crate::spawn_frame::SpawnFrame;
+use crate::spawn_frame::{SpawnFrame, Unsent};
 use crate::tree;
 
 /// How long the agent may take to exit. It gives up long before, unless it is still ending runs.

@@ -24,7 +24,7 @@ use crate::inspect::Question;
 use crate::keeper::ORPHAN_GRACE;
 use crate::limits::Limit;
 use crate::pool::{KeeperConnection, Pool, RESUME_INTERVAL};
-use crate::process::{ProcessEvent, Started};
+use crate::process_event::{ProcessEvent, Started};
 use crate::socket;
 use crate::spawn_frame::{ExpectedFds, SpawnFrame};
 use crate::tree::kill_and_reap_all;

@@ -17,6 +17,12 @@ pub struct SpawnFrame {
     pub(crate) expected: ExpectedFds,
 }
 
+/// A request that could not be sent, and why.
+pub struct Unsent {
+    pub error: LinkError,
+    pub frame: SpawnFrame,
+}
+
 /// Which descriptors the keeper sends back once the program runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedFds {

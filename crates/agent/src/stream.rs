@@ -3,17 +3,17 @@
 //!     engine ─ Link, Process ═ pipes ═ far ──── one stream ──── relay ─ Link, Process ─ agent ═ keepers
 //!              ╰───────── the server ─────╯                     ╰──────── the place ─────────╯
 //!
-//! The relay (`mcpz agent --stream`) is what the server would be there: it has a [`Link`](crate::Link) to an ordinary agent, and
-//! a task for each run. The server has a task for each run too, with ordinary pipes, so whatever reads output or types
-//! input is the same code everywhere.
+//! The relay (`mcpz agent --stream`) is what the server would be there: it has a link to an ordinary agent, and a task
+//! for each run. The server has a task for each run too, with ordinary pipes, so what reads output or types input is
+//! the same code everywhere.
 //!
 //!     codec.rs     frames, and the messages in them
 //!     incoming.rs  what has arrived
 //!     outgoing.rs  what is to be sent, with room for what runs print
 //!     exchange.rs  reads, writes and beats
 //!     pipes.rs     the pipes of a run, one end here, the other there
-//!     far.rs       the server's end, and far_run.rs one run as it sees that
-//!     relay.rs     the place's end, and relayed.rs one run there
+//!     far.rs       the server's end; runs.rs what it knows of all runs, far_run.rs one of them
+//!     relay.rs     the place's end, relayed.rs one run there
 //!
 //! # What the two ends rely on
 //!
@@ -35,8 +35,9 @@ mod outgoing;
 mod pipes;
 mod relay;
 mod relayed;
+mod runs;
 
-pub use codec::{Found, Lookup, PlaceFacts};
+pub use codec::PlaceFacts;
 pub use exchange::Broken;
 pub use far::{FarLink, StreamError};
 pub use far_run::FarProcess;

@@ -373,6 +373,7 @@ mod tests {
                 directory: Path::new("/"),
                 timeout: Some(Duration::from_secs(1)),
                 description: None,
+                place: None,
                 environment: Vec::new(),
                 stdin_bytes: None,
             };

@@ -29,6 +29,8 @@ pub struct RequestedRun<'a> {
     pub timeout: Option<Duration>,
     /// What the caller says it is for.
     pub description: Option<&'a str>,
+    /// The place it runs in, if that is not this machine.
+    pub place: Option<&'a str>,
     /// The names of the variables it sets.
     pub environment: Vec<&'a str>,
     /// How much input it gets.
@@ -141,6 +143,9 @@ pub struct RequestRecord<'a> {
     /// Who will record the end, if there is one ([`crate::writer`]).
     #[serde(skip_serializing_if = "Option::is_none")]
     writer: Option<&'a str>,
+    /// Where it runs, if not on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<Cow<'a, str>>,
     directory: Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeout_ms: Option<u64>,
@@ -257,6 +262,7 @@ impl<'a> RequestRecord<'a> {
             warnings: &[],
             source: requested.source.into(),
             writer: None,
+            place: requested.place.map(|place| cut(place.into(), MAX_NAME)),
             directory: cut(redaction.path(requested.directory), MAX_NAME),
             timeout_ms: requested.timeout.map(|timeout| timeout.as_millis() as u64),
             description: described(requested, redaction),

@@ -61,7 +61,7 @@ impl CommandEnvironment {
     }
 
     /// How to ask the login shell for its variables, which are then added to `ours`.
-    pub fn login(self, ours: Vec<(OsString, OsString)>) -> Login {
+    pub fn login(self: Arc<Self>, ours: Vec<(OsString, OsString)>) -> Login {
         login::login(Arc::new(move |answer| {
             let variables = match answer {
                 Ok(theirs) => login::merge(&ours, &theirs),
@@ -92,6 +92,14 @@ impl CommandEnvironment {
             Ok(found)
         };
         find().map_err(|source| UnusableShell { path: self.shell.clone(), source })
+    }
+
+    /// The shell in a place: a full path, or a name to look up on the `PATH` there.
+    pub fn shell_there(&self) -> PathBuf {
+        match self.needs_lookup() {
+            true => self.shell.clone(),
+            false => std::path::absolute(&self.shell).unwrap_or_else(|_| self.shell.clone()),
+        }
     }
 
     /// Whether the shell is a bare name.

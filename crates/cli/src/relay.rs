@@ -15,6 +15,6 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     Ok(runtime.block_on(async {
         // Whoever ends the place may tell us first.
         let told = process::shutdown().map_err(mcpz_agent::RelayError::Setup)?;
-        mcpz_agent::serve_stream("/proc/self/exe".into(), facts, told).await
+        mcpz_agent::serve_stream(facts, told).await
     })?)
 }

@@ -15,6 +15,7 @@ mod file;
 mod flag;
 mod http;
 mod limits;
+mod places;
 mod policy;
 mod ports;
 mod row;
@@ -27,15 +28,18 @@ mod startup;
 mod value;
 mod variable;
 
+use std::collections::BTreeMap;
+
 use clap::{Arg, ArgMatches};
 use serde::Deserialize;
 
 pub use audit::Audit;
-pub use choice::{AuthKind, SandboxMode, Threats, Unresolved};
+pub use choice::{AuthKind, PlaceKind, PlacePer, SandboxMode, Threats, Unresolved};
 pub use file::{FileError, load as load_file, path as file_path};
 pub use flag::{Scope, whole_number};
 pub use http::Http;
 pub use limits::Limits;
+pub use places::PlaceTable;
 pub use policy::{Entry, Policy, RunsEntry};
 #[cfg(test)]
 pub use row::Row;
@@ -63,6 +67,8 @@ pub struct Settings {
     pub sandbox: Sandbox,
     pub audit: Audit,
     pub http: Http,
+    /// By their names.
+    pub places: BTreeMap<String, PlaceTable>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +106,7 @@ impl Settings {
             sandbox: Sandbox::from_flags(flags, scope),
             audit: Audit::from_flags(flags, scope),
             http: Http::from_flags(flags, scope),
+            places: BTreeMap::new(),
         }
     }
 
@@ -113,6 +120,7 @@ impl Settings {
             sandbox: Sandbox::from_variables()?,
             audit: Audit::from_variables()?,
             http: Http::from_variables()?,
+            places: BTreeMap::new(),
         })
     }
 
@@ -127,6 +135,7 @@ impl Settings {
             sandbox: self.sandbox.or(other.sandbox),
             audit: self.audit.or(other.audit),
             http: self.http.or(other.http),
+            places: if self.places.is_empty() { other.places } else { self.places },
         }
     }
 
@@ -140,7 +149,7 @@ impl Settings {
     }
 
     /// All rows. The sections without a table are not in the file.
-    pub fn sections() -> [Section; 8] {
+    pub fn sections() -> [Section; 9] {
         [
             Startup::section(None),
             Execute::section(None),
@@ -150,6 +159,7 @@ impl Settings {
             Sandbox::section(Some("sandbox")),
             Audit::section(Some("audit")),
             Http::section(Some("http")),
+            PlaceTable::section(Some("places.NAME")),
         ]
     }
 }

@@ -4,6 +4,7 @@
 
 mod limits;
 mod lock;
+mod places;
 mod tools;
 
 use std::io;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpz_audit::AuditSettings;
-use mcpz_engine::Engine;
+use mcpz_engine::{Engine, PlaceSettings};
 use mcpz_runtime::Later;
 use mcpz_server::{
     FaceSettings, MaxAnswer, MemoryLimits, ShellServer, Spans, ToolSet, UnknownTool,
@@ -26,6 +27,7 @@ use crate::log::Format;
 use crate::policy::{self, PolicyError};
 use crate::sandbox::{SandboxError, SandboxRequest};
 use crate::settings::{self, MAX_TIMEOUT, Settings};
+use places::PlacesError;
 
 #[derive(Debug)]
 pub struct Setup {
@@ -89,6 +91,8 @@ pub enum SetupError {
     #[error("cannot use {} as the working directory", path.display())]
     WorkingDir { path: PathBuf, source: io::Error },
     #[error(transparent)]
+    Places(#[from] PlacesError),
+    #[error(transparent)]
     Shell(#[from] UnusableShell),
     #[error(
         "lock in [policy] is true, but this kernel cannot ask before a program is executed; leave it out or set it to \
@@ -103,7 +107,7 @@ impl Setup {
         let policy = policy::load(settings)?;
         let tool = &settings.shell_tool;
         let log = tool.log_format();
-        let environment = CommandEnvironment {
+        let environment = Arc::new(CommandEnvironment {
             filter: VariableFilter::new(tool.env_pass(), tool.env_drop(), &policy)?,
             shell: tool.shell(),
             mask_secrets: tool.mask_secrets(),
@@ -111,7 +115,7 @@ impl Setup {
             secrets: tool.secrets(),
             tokens: settings.http.tokens().into_values().chain(token).collect(),
             log,
-        };
+        });
         let login = tool.login_env();
         let ours = environment::variables();
         // The `PATH` of the login shell may have it.
@@ -119,12 +123,14 @@ impl Setup {
             Err(_) if login && environment.needs_lookup() => environment.fallback_shell(),
             found => found?,
         };
-        let faces = tools::faces(settings)?;
+        let places = places::places(settings, &environment)?;
+        let offered = places.as_ref().map(PlaceSettings::offered).unwrap_or_default();
+        let faces = FaceSettings { places: offered, ..tools::faces(settings)? };
         let lock = lock::lock(&policy, settings.policy.lock())?;
         let engine = mcpz_engine::Settings {
             agent: "/proc/self/exe".into(),
             environment: environment.build(&ours, shell),
-            login: login.then(|| environment.login(ours)),
+            login: login.then(|| environment.clone().login(ours)),
             // A directory that was named is meant to keep commands in it.
             stays_within: tool.working_dir().is_some(),
             working_directory: working_dir(tool.working_dir())?,
@@ -140,6 +146,7 @@ impl Setup {
             log_commands: tool.log_commands(),
             audit: audit(&settings.audit)?,
             jobs_folder: environment::jobs_folder(),
+            places,
             sandbox: None,
         };
         let hidden = hidden(&engine, settings);

@@ -61,9 +61,9 @@ fn a_job_that_prints_is_used() {
 
 #[test]
 fn a_job_that_is_waited_for_is_used() {
-    let mut server = server(1);
+    let mut server = server(4);
     let id = start(&mut server, "cat");
-    let wait = json!({"job_id": id, "wait_for": "exit", "timeout": 2.5});
+    let wait = json!({"job_id": id, "wait_for": "exit", "timeout": 6});
     let told = tool(&mut server, "read_job", wait);
     assert_eq!((&told["state"], &told["timed_out"]), (&json!("running"), &json!(true)));
     let write = json!({"job_id": id, "text": "still there\n", "wait_for": "text", "pattern": "s"});

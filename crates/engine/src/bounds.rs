@@ -7,13 +7,9 @@
 //! starts in the opened directory. Following a path by name only tells which root to try. The real paths of the roots
 //! are fixed when the engine starts.
 
-use std::io;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
-use mcpz_agent::Directory;
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-use rustix::io::Errno;
+use mcpz_agent::{BeneathError, Directory, matching_roots, open_beneath};
 
 use crate::error::{Error, RefusedDirectory};
 use crate::resolved::Resolved;
@@ -27,6 +23,8 @@ pub struct Bounds {
     allowed: Vec<PathBuf>,
     /// Whether the working directory is one of the roots.
     stays_within: bool,
+    /// Whether they are those of a place, where only a keeper can open them.
+    there: bool,
 }
 
 impl Bounds {
@@ -40,7 +38,21 @@ impl Bounds {
         if stays_within {
             allowed.insert(0, real(&working_directory));
         }
-        Self { working_directory, allowed, stays_within }
+        Self { working_directory, allowed, stays_within, there: false }
+    }
+
+    /// The same in a place with this working directory.
+    pub fn there(settings: &Settings, working_directory: &Path) -> Self {
+        let (working_directory, stays_within) =
+            (working_directory.to_owned(), settings.stays_within);
+        let own = stays_within.then(|| working_directory.clone());
+        let allowed = own.into_iter().chain(settings.allowed_directories.iter().cloned()).collect();
+        Self { working_directory, allowed, stays_within, there: true }
+    }
+
+    /// The directory that commands in a place must not leave.
+    pub fn root_there(&self) -> Option<PathBuf> {
+        (self.there && self.stays_within).then(|| self.working_directory.clone())
     }
 
     /// The directory to start in: by name if every directory is allowed, opened otherwise.
@@ -49,12 +61,21 @@ impl Bounds {
         if self.allowed.is_empty() {
             return Ok(Directory::Path(path.to_owned()));
         }
-        match open_in_roots(&self.allowed, path) {
+        if self.there {
+            let roots = self.allowed.clone();
+            return Ok(Directory::Beneath { roots, path: path.to_owned() });
+        }
+        match open_beneath(&self.allowed, path) {
             // The request names no directory that could lead elsewhere.
-            Err(Error::NoOpenat2(_)) if self.stays_within && !request.names_directory => {
+            Err(BeneathError::NoOpenat2(_)) if self.stays_within && !request.names_directory => {
                 Ok(Directory::Path(path.to_owned()))
             }
-            found => Ok(Directory::Handle(found?.ok_or_else(|| self.refusal(path))?)),
+            Ok(Some(handle)) => Ok(Directory::Handle(handle)),
+            Ok(None) => Err(self.refusal(path)),
+            Err(BeneathError::NoOpenat2(source)) => Err(Error::NoOpenat2(source)),
+            Err(BeneathError::Failed(source)) => {
+                Err(Error::Directory { path: path.to_owned(), source })
+            }
         }
     }
 
@@ -79,57 +100,4 @@ impl Bounds {
         let is_inside = matching_roots(&self.allowed, &target).next().is_some();
         (!is_inside).then_some(target)
     }
-}
-
-/// Opens a directory beneath one of the roots, or returns `None` if it is in none of them.
-fn open_in_roots<'a>(
-    roots: impl IntoIterator<Item = &'a PathBuf> + Clone,
-    path: &Path,
-) -> Result<Option<OwnedFd>, Error> {
-    for (root, below) in matching_roots(roots.clone(), path) {
-        if let Ok(handle) = open_beneath(root, below) {
-            return Ok(Some(handle));
-        }
-    }
-    // A link from anywhere may lead into a root. It only tells where to look: what opens decides.
-    let failed = |source: io::Error| Error::Directory { path: path.to_owned(), source };
-    let real = path.canonicalize().map_err(failed)?;
-    // A magic link, such as a process's `cwd`, does not lead where its text says.
-    if let Err(Errno::LOOP) = open(CWD, path, ResolveFlags::empty()) {
-        return Ok(None);
-    }
-    for (root, below) in matching_roots(roots, &real) {
-        match open_beneath(root, below) {
-            Ok(handle) => return Ok(Some(handle)),
-            // Someone has put a link there meanwhile.
-            Err(Errno::XDEV | Errno::LOOP | Errno::AGAIN) => {}
-            // An old kernel, or a container whose filter does not know the call.
-            Err(errno @ (Errno::NOSYS | Errno::PERM)) => {
-                return Err(Error::NoOpenat2(errno.into()));
-            }
-            Err(errno) => return Err(failed(errno.into())),
-        }
-    }
-    Ok(None)
-}
-
-/// The roots that are a prefix of a path, each with the rest of the path.
-fn matching_roots<'a, 'p>(
-    roots: impl IntoIterator<Item = &'a PathBuf>,
-    path: &'p Path,
-) -> impl Iterator<Item = (&'a PathBuf, &'p Path)> {
-    roots.into_iter().filter_map(move |root| Some((root, path.strip_prefix(root).ok()?)))
-}
-
-fn open_beneath(root: &Path, below: &Path) -> Result<OwnedFd, Errno> {
-    // A root had no links in its path when the engine started. Someone has added any link it has now.
-    let root = open(CWD, root, ResolveFlags::NO_SYMLINKS)?;
-    let below = if below.as_os_str().is_empty() { Path::new(".") } else { below };
-    open(&root, below, ResolveFlags::BENEATH)
-}
-
-/// Opens a directory to enter it, not to read it. Does not follow magic links, which lead anywhere.
-fn open(from: impl AsFd, path: &Path, how: ResolveFlags) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    openat2(from, path, flags, Mode::empty(), how | ResolveFlags::NO_MAGICLINKS)
 }

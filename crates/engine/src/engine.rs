@@ -9,18 +9,19 @@ mod control;
 mod detached;
 mod logging;
 mod login;
+mod places;
 mod publishing;
 mod sandboxes;
 mod sessions;
 mod starting;
 mod typing;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use mcpz_agent::{Link, release_code_pages};
+use mcpz_agent::{Absent, Found, Link, Lookup, release_code_pages};
 use mcpz_audit::{Audit, Redaction};
 use mcpz_output::{Spill, Store};
 use mcpz_runtime::{Later, spawn_blocking};
@@ -30,14 +31,12 @@ use crate::bounds::Bounds;
 use crate::detached::JobsFolder;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::gate::Gate;
-use crate::interpreter::{Absent, absent};
 use crate::jobs::{Job, Jobs, Reserved};
 use crate::outcome::Closing;
 use crate::owner::{OutputDetails, Owner};
 use crate::owner_identity::OwnerIdentity;
+use crate::places::Places;
 use crate::request::{Command, Origin, RunRequest};
-use crate::resolved::Resolved;
 use crate::run::Run;
 use crate::sandbox::Sandbox;
 use crate::settings::Settings;
@@ -86,8 +85,9 @@ struct Shared {
     agent: Mutex<AgentState>,
     /// All sandboxes, so that closing can end them.
     sandboxes: Mutex<Vec<Weak<Sandbox>>>,
-    /// Locked for reading while a sandbox is made. Closing waits for it, so that nothing stays behind on the disk.
+    /// Locked for reading while a sandbox or a place is made. Closing waits for it, so that nothing stays behind.
     making_sandbox: tokio::sync::RwLock<()>,
+    places: Places,
 }
 
 impl Engine {
@@ -124,6 +124,7 @@ impl Engine {
             agent: Mutex::new(AgentState::NotNeededYet),
             sandboxes: Mutex::default(),
             making_sandbox: tokio::sync::RwLock::default(),
+            places: Places::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -142,19 +143,13 @@ impl Engine {
         self.environment().secrets.mask(text).into()
     }
 
-    /// The directory a command would run in.
-    pub fn directory_of(&self, request: &RunRequest) -> PathBuf {
-        self.resolve(request.clone()).directory
-    }
-
-    fn resolve(&self, request: RunRequest) -> Resolved {
-        Resolved::new(self.settings(), self.environment(), request)
-    }
-
     /// Commands with names close to this one.
-    pub fn similar_commands(&self, name: &str) -> Vec<String> {
-        let path = self.environment().variables.get("PATH");
-        similar_commands(name, path.unwrap_or_default())
+    pub async fn similar_commands(&self, owner: &Owner, name: &str) -> Vec<String> {
+        let path = self.path_of(owner);
+        match self.look_up(owner, Lookup::Programs { path }).await {
+            Some(Found::Programs(known)) => similar_commands(name, known),
+            _ => Vec::new(),
+        }
     }
 
     /// Whether a word that a shell took for a program is one that `bash` knows.
@@ -163,8 +158,14 @@ impl Engine {
     }
 
     /// What is missing when a command could not start a file. In a sandbox the files outside say little.
-    pub fn absent(&self, file: &Path) -> Absent {
-        if self.settings().sandbox.is_some() { Absent::Either } else { absent(file) }
+    pub async fn absent(&self, owner: &Owner, file: PathBuf) -> Absent {
+        if self.settings().sandbox.is_some() {
+            return Absent::Either;
+        }
+        match self.look_up(owner, Lookup::Absent(file)).await {
+            Some(Found::Absent(absent)) => absent,
+            _ => Absent::Either,
+        }
     }
 
     /// A new owner, with a name for the audit trail. Owners of the same kind and name find the same detached jobs.
@@ -212,25 +213,36 @@ impl Engine {
         if self.ask_login() {
             return;
         }
-        if self.settings().sandbox.is_none()
+        if self.runs_here()
             && let Err(error) = self.link()
         {
             tracing::warn!("{}", error.chain());
         }
     }
 
-    /// The same, and makes the owner's sandbox.
+    /// Whether commands that name no place run on this machine, outside of a sandbox.
+    fn runs_here(&self) -> bool {
+        let in_place = self.settings().places.as_ref().is_some_and(|it| it.default.is_some());
+        self.settings().sandbox.is_none() && !in_place
+    }
+
+    /// The same, and makes the owner's sandbox or place.
     pub fn warm_up_for(&self, owner: &Arc<Owner>) {
         self.warm_up();
-        if self.settings().sandbox.is_some() {
-            let (engine, owner) = (self.clone(), owner.clone());
-            tokio::spawn(async move {
-                engine.ready().await;
-                if let Err(error) = engine.sandbox(&owner).await {
-                    tracing::warn!("{}", error.chain());
-                }
-            });
+        if self.runs_here() {
+            return;
         }
+        let (engine, owner) = (self.clone(), owner.clone());
+        tokio::spawn(async move {
+            engine.ready().await;
+            let made = match engine.settings().sandbox.is_some() {
+                true => engine.sandbox(&owner).await.map(drop),
+                false => engine.venue(&owner, &RunRequest::script("")).await.map(drop),
+            };
+            if let Err(error) = made {
+                tracing::warn!("{}", error.chain());
+            }
+        });
     }
 
     /// Starts a command when it is its turn, if the gate lets it through.
@@ -252,11 +264,6 @@ impl Engine {
         self.shared.later.catch_up();
         tracing::info!("not run: {}", self.mask(&error.chain()));
         self.shared.stats.note_error(error);
-    }
-
-    fn gate(&self) -> Gate<'_> {
-        let Shared { settings, bounds, audit, .. } = &*self.shared;
-        Gate { settings, environment: self.environment(), bounds, audit }
     }
 
     /// Reserves room for one more job. Hold it until the job is added.
@@ -291,15 +298,19 @@ impl Engine {
             AgentState::NotNeededYet | AgentState::Closed => None,
         };
         drop(self.shared.making_sandbox.write().await);
-        let sandboxes = self.sandboxes();
+        let (sandboxes, places) = (self.sandboxes(), self.shared.places.all());
         let links = shared.iter().chain(sandboxes.iter().map(|sandbox| sandbox.link()));
         // All at once: each takes as long as its commands take to end.
         links.for_each(Link::hang_up);
+        places.iter().for_each(|place| place.link.hang_up());
         if let Some(link) = &shared {
             link.close().await;
         }
         for sandbox in &sandboxes {
             sandbox.close().await;
+        }
+        for place in &places {
+            place.close().await;
         }
         self.close_control();
         self.shared.audit.retry_pending();

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use mcpz_agent::{Failure, LinkError, Stage, signal_name};
 use mcpz_audit::Reason;
+use mcpz_places::PlaceError;
 use mcpz_policy::Denial;
 use mcpz_proxy::RulesError;
 use mcpz_runtime::with_causes;
@@ -37,6 +38,14 @@ pub enum Error {
          Linux 5.6 or newer, and a container that permits it"
     )]
     NoOpenat2(#[source] io::Error),
+    #[error("there is no place `{name}`; the places are: {known}")]
+    UnknownPlace { name: String, known: String },
+    #[error("the place `{name}` cannot be used")]
+    Place { name: String, source: PlaceError },
+    #[error("the limit of places like `{name}` ({limit}) is reached; try again later")]
+    TooManyPlaces { name: String, limit: usize },
+    #[error("`{what}` is not possible in the place `{name}`, which ends with this server")]
+    NotInPlace { what: &'static str, name: String },
     #[error("cannot set up the sandbox")]
     SandboxLayout(#[source] ViewError),
     #[error("cannot set up the network of the sandbox")]
@@ -132,11 +141,24 @@ impl fmt::Display for RefusedDirectory {
 }
 
 impl Error {
-    pub(crate) fn from_failure(failure: Failure, program: PathBuf, directory: PathBuf) -> Self {
+    /// `root` is the directory that it must not leave.
+    pub(crate) fn from_failure(
+        failure: Failure,
+        program: PathBuf,
+        directory: PathBuf,
+        root: Option<PathBuf>,
+    ) -> Self {
         let source = io::Error::from_raw_os_error(failure.errno);
         match failure.stage {
             Stage::Resources => Self::Resources(source),
             Stage::Directory => Self::Directory { path: directory, source },
+            Stage::Outside => {
+                let directory = RefusedDirectory { path: directory, target: None };
+                match root {
+                    Some(root) => Self::DirectoryOutside { directory, root },
+                    None => Self::DirectoryNotAllowed(directory),
+                }
+            }
             Stage::Confinement => Self::Confinement(source),
             Stage::Program => Self::Program { program, source },
             Stage::Denied => {

@@ -7,7 +7,7 @@
 //!                    └─────────┴─ refused: recorded as well
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,6 +60,8 @@ pub struct Plan {
     /// What is masked in its output.
     pub secrets: Secrets,
     pub description: Option<String>,
+    /// The directory that it must not leave, if its place has to see to that.
+    pub root: Option<PathBuf>,
     /// What it may execute, for a shell that runs already.
     pub exec_rules: Option<ExecRules>,
 }
@@ -99,6 +101,10 @@ struct Admitted {
 pub struct Gate<'a> {
     pub settings: &'a Settings,
     pub environment: &'a Environment,
+    /// Where rules with relative paths begin.
+    pub working_directory: &'a Path,
+    /// Whether it runs in a place, whose files are not those of this machine.
+    pub in_place: bool,
     pub bounds: &'a Bounds,
     pub audit: &'a Audit,
 }
@@ -148,7 +154,8 @@ impl Gate<'_> {
             environment: login.environment.clone(),
             ..RunRequest::new(Command::Argv(login.command.clone()))
         };
-        let request = Resolved::new(self.settings, self.environment, request);
+        let directory = self.working_directory;
+        let request = Resolved::new(self.settings, self.environment, directory, None, request);
         let origin = Origin { tool: LOGIN.to_owned(), ..Origin::default() };
         let permit = Permit { rules: Vec::new(), warnings: Vec::new() };
         let recorded = self.audit.record_start(&asked(&request, origin.source(LOGIN)), &permit)?;
@@ -178,7 +185,8 @@ impl Gate<'_> {
 
     /// Asks the policy about a request. A command in a session is judged behind what earlier ones have left.
     fn judge(&self, request: &Resolved) -> Judgement {
-        let Settings { policy, home, working_directory, .. } = self.settings;
+        let (policy, working_directory) = (&self.settings.policy, self.working_directory);
+        let home = self.home();
         let home = home.as_ref().map(|home| home.to_string_lossy());
         let Resolved { directory, environment, .. } = request;
         let before = request.before.as_ref();
@@ -196,6 +204,14 @@ impl Gate<'_> {
                 policy.judge_next(before, text, &shell.to_string_lossy(), &scene)
             }
             Program::Argv(words) => policy.judge_words(words, &scene),
+        }
+    }
+
+    /// What `~` stands for in a command.
+    fn home(&self) -> Option<PathBuf> {
+        match self.in_place {
+            true => self.environment.variables.get("HOME").map(PathBuf::from),
+            false => self.settings.home.clone(),
         }
     }
 
@@ -275,6 +291,7 @@ impl Gate<'_> {
             beginning,
             secrets: self.environment.secrets.clone(),
             description: request.description,
+            root: self.bounds.root_there(),
             exec_rules,
         };
         Cleared { spawn, plan, recorded, traces }
@@ -293,6 +310,7 @@ fn asked<'a>(request: &'a Resolved, source: Source<'a>) -> RequestedRun<'a> {
         directory: &request.directory,
         timeout: request.timeout,
         description: request.description.as_deref(),
+        place: request.place.as_deref(),
         environment: request.environment.iter().map(|(name, _)| name.as_str()).collect(),
         stdin_bytes: request.stdin.as_ref().map(|bytes| bytes.len() as u64),
     }

@@ -82,6 +82,7 @@ pub struct Job {
     /// What the policy has to know when something is typed into it, if it takes input.
     beginning: OnceLock<Arc<Beginning>>,
     sandbox: OnceLock<Weak<Sandbox>>,
+    place: OnceLock<Arc<str>>,
 }
 
 /// How a command became a job.
@@ -173,6 +174,7 @@ impl Job {
             typed: Mutex::default(),
             beginning: about.beginning.clone(),
             sandbox: about.sandbox.clone(),
+            place: about.place.clone(),
         };
         (job, ending)
     }
@@ -188,6 +190,11 @@ impl Job {
             .filter(|_| self.state() == JobState::Running)
             .map(|it| it.remarks())
             .unwrap_or_default()
+    }
+
+    /// The place it runs in, if that is not this machine.
+    pub fn place(&self) -> Option<&str> {
+        self.place.get().map(|place| &**place)
     }
 
     /// Whether it outlives its owner.

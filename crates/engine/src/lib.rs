@@ -16,12 +16,13 @@ mod environment;
 mod error;
 mod exec_rules;
 mod gate;
-mod interpreter;
 mod jobs;
 mod observer;
 mod outcome;
 mod owner;
 mod owner_identity;
+mod place_settings;
+mod places;
 mod request;
 mod resolved;
 mod run;
@@ -36,6 +37,7 @@ mod variables;
 // The engine, and what it is made with.
 pub use engine::Engine;
 pub use environment::{Environment, Login, ResolveLogin, report_variables};
+pub use place_settings::PlaceSettings;
 pub use settings::{CacheSettings, RunLimits, SandboxSettings, Settings};
 pub use stats::Latency;
 pub use variables::Variables;
@@ -47,8 +49,7 @@ pub use request::{Command, Input, Origin, RunRequest, TerminalSize};
 
 // What comes of it.
 pub use error::Error;
-pub use interpreter::Absent;
-pub use mcpz_agent::Limit;
+pub use mcpz_agent::{Absent, Limit};
 pub use outcome::{Closing, End, Outcome};
 pub use run::{Run, RunAction};
 

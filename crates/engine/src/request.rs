@@ -27,6 +27,8 @@ pub struct RunRequest {
     pub joined: bool,
     /// The session whose shell runs it. Directory and variables apply only to a session that this command starts.
     pub session: Option<String>,
+    /// The place it runs in, if it names one.
+    pub place: Option<String>,
     /// What it is for, in words for people.
     pub description: Option<String>,
 }
@@ -89,6 +91,7 @@ impl RunRequest {
             lasting: false,
             joined: false,
             session: None,
+            place: None,
             description: None,
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! It is made once, before the gate. The policy, the audit trail, the log and the run all use the same value.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::environment::Environment;
@@ -25,6 +26,8 @@ pub struct Resolved {
     /// What the shell of its session already knows.
     pub before: Option<Beginning>,
     pub description: Option<String>,
+    /// The place it runs in, if that is not this machine.
+    pub place: Option<Arc<str>>,
 }
 
 /// What a shell knows before it gets the next text, and the policy has to know when it judges that text.
@@ -45,7 +48,13 @@ pub enum Program {
 }
 
 impl Resolved {
-    pub fn new(settings: &Settings, environment: &Environment, request: RunRequest) -> Self {
+    pub fn new(
+        settings: &Settings,
+        environment: &Environment,
+        working_directory: &Path,
+        place: Option<Arc<str>>,
+        request: RunRequest,
+    ) -> Self {
         let program = match request.command {
             Command::Script { text, shell } => {
                 let shell = shell.unwrap_or_else(|| environment.shell.clone());
@@ -59,8 +68,8 @@ impl Resolved {
         };
         let names_directory = request.directory.is_some();
         let directory = match request.directory {
-            Some(directory) => settings.working_directory.join(directory),
-            None => settings.working_directory.clone(),
+            Some(directory) => working_directory.join(directory),
+            None => working_directory.to_owned(),
         };
         Self {
             program,
@@ -73,6 +82,7 @@ impl Resolved {
             joined: request.joined,
             before: None,
             description: request.description,
+            place,
         }
     }
 

@@ -45,6 +45,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::error::Error;
 use crate::gate::Plan;
 use crate::outcome::{Closing, Outcome};
+use crate::places::Venue;
 use crate::request::{Input, TerminalSize};
 use crate::resolved::Beginning;
 use crate::sandbox::{Occupied, Sandbox};
@@ -81,6 +82,8 @@ pub(crate) struct RunDetails {
     pub life: watch::Receiver<Life>,
     /// The sandbox it runs in, if it does.
     pub sandbox: OnceLock<Weak<Sandbox>>,
+    /// The place it runs in, if that is not this machine.
+    pub place: OnceLock<Arc<str>>,
 }
 
 /// The state of a run's processes.
@@ -121,6 +124,8 @@ pub(crate) struct TaskEnds {
 /// What a run's task needs from the engine that started it.
 #[derive(Default)]
 pub(crate) struct Backing {
+    /// Where it runs. Holding it keeps a place open.
+    pub venue: Venue,
     /// The sandbox it runs in. Holding it keeps the sandbox alive.
     pub sandbox: Option<Occupied>,
     /// Receives the channel to a session's shell or the login shell.
@@ -174,6 +179,9 @@ impl Run {
         if let Some(occupied) = &backing.sandbox {
             let _ = run.handle.about.sandbox.set(Arc::downgrade(occupied.sandbox()));
         }
+        if let Some(place) = &backing.venue.place {
+            let _ = run.handle.about.place.set(place.name.clone());
+        }
         RunTask::spawn(process, plan, recorded, backing, ends);
         run
     }
@@ -191,7 +199,7 @@ impl Run {
         let (living, life) = watch::channel(Life::default());
         let backlog = Arc::new(AtomicUsize::new(0));
         let began = Instant::now();
-        let (beginning, sandbox) = (OnceLock::new(), OnceLock::new());
+        let (beginning, sandbox, place) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         let about = Arc::new(RunDetails {
             id,
             command,
@@ -202,6 +210,7 @@ impl Run {
             output,
             life,
             sandbox,
+            place,
         });
         let ends = TaskEnds {
             about: about.clone(),

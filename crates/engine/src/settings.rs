@@ -13,6 +13,7 @@ use mcpz_sandbox::{Bubblewrap, View};
 use serde::{Deserialize, Serialize};
 
 use crate::environment::{Environment, Login};
+use crate::place_settings::PlaceSettings;
 
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -42,6 +43,8 @@ pub struct Settings {
     /// Whether the log and the audit trail contain the text of commands.
     pub log_commands: bool,
     pub audit: AuditSettings,
+    /// Where commands can run besides this machine.
+    pub places: Option<PlaceSettings>,
     /// The sandbox of commands, if they have one.
     pub sandbox: Option<SandboxSettings>,
     /// The folder of detached jobs and control sockets.

@@ -15,12 +15,14 @@
 mod agent_file;
 mod child;
 mod error;
+mod opening;
 mod place;
 mod process;
 mod slurm;
 mod ssh;
 
 pub use error::PlaceError;
-pub use place::{Kind, Opened, Opening, Per, Place};
+pub use opening::Opening;
+pub use place::{Ending, Kind, Opened, Per, Place};
 pub use slurm::Slurm;
 pub use ssh::{InvalidHost, Ssh};

@@ -1,14 +1,14 @@
 //! A place as the settings describe it, and as it is when it is open.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use mcpz_agent::{FarLink, Limits, PlaceFacts};
+use mcpz_agent::{FarLink, PlaceFacts};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::child::Child;
 use crate::error::PlaceError;
+use crate::opening::Opening;
 use crate::{process, slurm, ssh};
 
 /// A place that commands can run in.
@@ -42,6 +42,16 @@ pub enum Kind {
     Slurm(slurm::Slurm),
 }
 
+impl Kind {
+    /// Whether commands there see the files of this machine by the same names.
+    pub fn shares_files(&self) -> bool {
+        match self {
+            Self::Process | Self::Slurm(_) => true,
+            Self::Ssh(_) => false,
+        }
+    }
+}
+
 /// Who shares a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Per {
@@ -52,17 +62,6 @@ pub enum Per {
     Owner,
     /// A session. Commands without a session share one for their owner.
     Session,
-}
-
-/// What a place is made with.
-#[derive(Debug, Clone, Copy)]
-pub struct Opening<'a> {
-    /// This program.
-    pub program: &'a Path,
-    /// The variables of this process, for the programs that lead to the place.
-    pub variables: &'a [(OsString, OsString)],
-    pub limits: &'a Limits,
-    pub working_directory: &'a Path,
 }
 
 /// A place that takes commands.

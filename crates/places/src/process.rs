@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::child::Child;
 use crate::error::PlaceError;
-use crate::place::Opening;
+use crate::opening::Opening;
 
 pub fn start(agent: &Path, opening: &Opening<'_>) -> Result<Child, PlaceError> {
     let mut command = Command::new(agent);

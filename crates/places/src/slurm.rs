@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::child::Child;
 use crate::error::PlaceError;
-use crate::place::Opening;
+use crate::opening::Opening;
 
 /// What runs in the step, with the agent as its first argument.
 const STEP: &str = "\"$1\" agent --stream; scancel \"$SLURM_JOB_ID\" >/dev/null 2>&1";

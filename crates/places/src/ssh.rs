@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::agent_file::AgentFile;
 use crate::child::Child;
 use crate::error::PlaceError;
-use crate::place::Opening;
+use crate::opening::Opening;
 
 /// The longest answer of the script before the agent takes over, with whatever a login prints.
 const MAX_ANSWER: usize = 64 << 10;

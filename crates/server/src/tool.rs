@@ -21,6 +21,7 @@ mod handover;
 mod jobs;
 mod list_jobs;
 mod paging;
+mod places;
 mod read_file_chunk;
 mod read_job;
 mod run_shell_command;
@@ -198,6 +199,8 @@ pub struct FaceSettings {
     /// When a long command becomes a job, if the tools for jobs are offered.
     pub background_after: Option<Duration>,
     pub max_answer: MaxAnswer,
+    /// The places that a call can choose from.
+    pub places: Vec<String>,
 }
 
 impl Default for FaceSettings {
@@ -209,6 +212,7 @@ impl Default for FaceSettings {
             long_timeout: Duration::from_secs(600),
             background_after: None,
             max_answer: MaxAnswer::default(),
+            places: Vec::new(),
         }
     }
 }

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::frame::{self, Exit, Failure, MAX_FRAME};
 use crate::inspect::{Answer, Question};
 use crate::limits::{Limit, Limits};
+use crate::lookup::{Found, Lookup};
 
 /// What both ends say first.
 pub const MAGIC: &[u8] = b"\0mcpz stream\n";
@@ -108,26 +109,6 @@ pub enum FromPlace {
 pub struct PlaceFacts {
     pub variables: Vec<(OsString, OsString)>,
     pub directory: PathBuf,
-}
-
-/// A question about the files of a place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Lookup {
-    /// Which programs do these folders have?
-    Programs {
-        folders: Vec<PathBuf>,
-    },
-    /// Does this file exist, and what does its first line name?
-    FirstLine(PathBuf),
-    Exists(PathBuf),
-}
-
-/// The answer to a [`Lookup`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Found {
-    Programs(Vec<String>),
-    FirstLine(Option<Vec<u8>>),
-    Exists(bool),
 }
 
 /// What the server asks of a run.

@@ -3,30 +3,26 @@
 //!     FarLink ─ Spawn ─▶ stream            stream ─▶ Far ─ Order ─▶ FarRun ─ ProcessEvent ─▶ FarProcess
 //!                                                                      ╚═ pipes ═ engine
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io;
-use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
-use super::codec::{
-    Found, Frame, FromPlace, Lookup, MAGIC, PlaceFacts, RunEvent, ToPlace, VERSIONS,
-};
+use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
 use super::exchange::{Broken, PATIENCE, exchange};
-use super::far_run::{FarProcess, FarRun, Order};
+use super::far_run::{FarProcess, FarRun};
 use super::incoming::Incoming;
-use super::outgoing::Outgoing;
 use super::pipes::Violation;
+use super::runs::Far;
 use crate::error::LinkError;
 use crate::frame::FrameError;
 use crate::limits::Limits;
-use crate::link::Unsent;
-use crate::spawn_frame::SpawnFrame;
+use crate::lookup::{Found, Lookup};
+use crate::spawn_frame::{SpawnFrame, Unsent};
 
 /// How long a place may take to end everything when it is asked to.
 const CLOSE_TIME: Duration = Duration::from_secs(10);
@@ -58,25 +54,6 @@ fn after_colon(text: &str) -> String {
 #[derive(Clone)]
 pub struct FarLink {
     far: Arc<Far>,
-}
-
-pub(super) struct Far {
-    pub(super) outgoing: Arc<Outgoing>,
-    state: Mutex<State>,
-    /// Why the stream has ended, once it has.
-    ended: watch::Sender<Option<Arc<str>>>,
-    beat: Duration,
-}
-
-#[derive(Default)]
-struct State {
-    runs: HashMap<u64, mpsc::UnboundedSender<Order>>,
-    lookups: HashMap<u64, oneshot::Sender<Found>>,
-    /// The number of the last run or lookup.
-    last: u64,
-    closed: bool,
-    /// Whether we want the stream to end.
-    leaving: bool,
 }
 
 impl FarLink {
@@ -128,7 +105,7 @@ impl FarLink {
             return Err(Unsent { error: LinkError::TooLong(FrameError::TooLong(length)), frame });
         }
         FarRun::start(run, self.far.clone(), received, events);
-        Ok(FarProcess::new(self.clone(), happening, orders, frame))
+        Ok(FarProcess::new(self.far.clone(), happening, orders, frame))
     }
 
     pub fn is_closed(&self) -> bool {
@@ -181,89 +158,6 @@ impl FarLink {
         if timeout(CLOSE_TIME, self.ended()).await.is_err() {
             self.far.end(Err(Broken::Closed));
         }
-    }
-}
-
-impl Far {
-    fn add_run(&self, orders: mpsc::UnboundedSender<Order>) -> Option<u64> {
-        let mut state = self.lock();
-        if state.closed || state.leaving {
-            return None;
-        }
-        state.last += 1;
-        let run = state.last;
-        state.runs.insert(run, orders);
-        Some(run)
-    }
-
-    pub(super) fn forget(&self, run: u64) {
-        self.lock().runs.remove(&run);
-    }
-
-    fn handle(&self, frame: Frame<'_, FromPlace>) -> Result<ControlFlow<()>, Broken> {
-        match frame {
-            Frame::Data(id, bytes) => self.order(id.run, Order::Data(id.pipe, bytes.to_vec()))?,
-            Frame::End(id) => self.order(id.run, Order::End(id.pipe))?,
-            Frame::Credit(id, bytes) => self.order(id.run, Order::Credit(id.pipe, bytes))?,
-            Frame::Message(FromPlace::Run { run, event }) => {
-                self.order(run, Order::Event(event))?
-            }
-            Frame::Message(FromPlace::Found { id, found }) => {
-                if let Some(caller) = self.lock().lookups.remove(&id) {
-                    let _ = caller.send(found);
-                }
-            }
-            Frame::Message(FromPlace::Hello { .. }) => {
-                return Err(Violation("it greeted twice").into());
-            }
-            Frame::Message(FromPlace::Beat) => {}
-            Frame::Message(FromPlace::Bye) => return Ok(ControlFlow::Break(())),
-        }
-        Ok(ControlFlow::Continue(()))
-    }
-
-    /// Passes something on to a run, unless that has ended.
-    fn order(&self, run: u64, order: Order) -> Result<(), Violation> {
-        let state = self.lock();
-        if run > state.last {
-            return Err(Violation("it speaks of a run that was never started"));
-        }
-        if let Some(orders) = state.runs.get(&run) {
-            let _ = orders.send(order);
-        }
-        Ok(())
-    }
-
-    /// Gives the place up: what it sends cannot be trusted.
-    pub(super) fn give_up(&self, violation: Violation) {
-        self.end(Err(violation.into()));
-    }
-
-    /// Ends all runs, which are lost, unless the stream was to end.
-    fn end(&self, ended: Result<(), Broken>) {
-        let runs = {
-            let mut state = self.lock();
-            state.closed = true;
-            state.lookups.clear();
-            std::mem::take(&mut state.runs)
-        };
-        for orders in runs.into_values() {
-            let _ = orders.send(Order::Event(RunEvent::Lost));
-        }
-        self.outgoing.close();
-        self.ended.send_if_modified(|why| {
-            let reason = ended.map_or_else(
-                |error| mcpz_runtime::with_causes(&error),
-                |()| "it was closed".to_owned(),
-            );
-            why.get_or_insert(reason.into());
-            true
-        });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // No code panics while it holds the lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

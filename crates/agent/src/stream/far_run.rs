@@ -14,27 +14,16 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::sync::mpsc;
 
 use super::codec::{REPLIES, RunEvent, RunRequest, STDERR, STDIN, STDOUT, StartedPipes, ToPlace};
-use super::far::{Far, FarLink};
 use super::pipes::{Pipes, Position, Violation};
+use super::runs::{Far, Order};
 use crate::frame::{Failure, Stage};
 use crate::inspect::Question;
-use crate::process::{ProcessEvent, Started};
+use crate::process_event::{ProcessEvent, Started};
 use crate::spawn_frame::SpawnFrame;
-
-/// What a run's task gets: from the place, or from the engine.
-pub enum Order {
-    Data(u8, Vec<u8>),
-    End(u8),
-    Credit(u8, u32),
-    Event(RunEvent),
-    Request(RunRequest),
-    /// The engine is not interested any more.
-    Drop,
-}
 
 /// A run in a place.
 pub struct FarProcess {
-    link: FarLink,
+    far: Arc<Far>,
     events: mpsc::UnboundedReceiver<ProcessEvent>,
     orders: mpsc::UnboundedSender<Order>,
     /// The request that starts the run, until the place has reported something.
@@ -44,12 +33,12 @@ pub struct FarProcess {
 
 impl FarProcess {
     pub(super) fn new(
-        link: FarLink,
+        far: Arc<Far>,
         events: mpsc::UnboundedReceiver<ProcessEvent>,
         orders: mpsc::UnboundedSender<Order>,
         frame: SpawnFrame,
     ) -> Self {
-        Self { link, events, orders, frame: Some(frame), over: false }
+        Self { far, events, orders, frame: Some(frame), over: false }
     }
 
     /// The next event; `Lost` after the last one. Cancel-safe.
@@ -73,7 +62,7 @@ impl FarProcess {
 
     /// Whether the place is gone, which ends the run.
     pub fn is_orphaned(&self) -> bool {
-        self.link.is_closed()
+        self.far.lock().closed
     }
 
     pub fn kill(&mut self, grace: Duration) {
@@ -218,8 +207,7 @@ impl FarRun {
         };
         let replies = has.replies.then(|| output(&mut self.pipes, REPLIES)).transpose()?;
         if has.terminal {
-            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let (theirs, ours) = socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            let (theirs, ours) = socket_pair()?;
             self.pipes
                 .add_source(STDIN, ours.try_clone().map_err(failed)?, false)
                 .map_err(failed)?;
@@ -231,7 +219,8 @@ impl FarRun {
         let stderr = has.stderr.then(|| output(&mut self.pipes, STDERR)).transpose()?;
         let stdin = match has.stdin {
             true => {
-                let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+                // The orders of a session come through a socket.
+                let (ours, theirs) = socket_pair()?;
                 self.pipes.add_source(STDIN, ours, false).map_err(failed)?;
                 Some(theirs)
             }
@@ -239,4 +228,9 @@ impl FarRun {
         };
         Ok(Started { pid, stdout, stderr, stdin, replies })
     }
+}
+
+fn socket_pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socketpair(AddressFamily::UNIX, SocketType::STREAM, flags, None)
 }

@@ -5,14 +5,13 @@
 //!
 //! In a container it is the first process. When the stream ends, for whatever reason, it ends all runs, then itself.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs::File;
+use std::io;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::codec::{Found, Frame, FromPlace, Lookup, MAGIC, PlaceFacts, ToPlace, VERSIONS};
+use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
 use super::exchange::{Broken, exchange};
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
@@ -30,21 +29,19 @@ use super::relayed::{Order, RelayedRun};
 use crate::error::LinkError;
 use crate::frame::{Failure, Stage};
 use crate::limits::Limits;
-use crate::link::{Link, Unsent};
-use crate::process::Process;
-use crate::spawn_frame::SpawnFrame;
+use crate::lookup::look_up;
+use crate::near_link::NearLink;
+use crate::near_process::NearProcess;
+use crate::spawn_frame::{SpawnFrame, Unsent};
+
+/// This program, which becomes an agent when it gets the argument `agent`.
+const PROGRAM: &str = "/proc/self/exe";
 
 /// How long the last word may take to be sent.
 const GOODBYE_TIME: Duration = Duration::from_secs(1);
 
 /// How long a server may take to greet.
 const GREETING_TIME: Duration = Duration::from_secs(30);
-
-/// The most names of programs that are sent back.
-const MAX_PROGRAMS: usize = 20_000;
-
-/// How much of a file's first line is of interest.
-const MAX_LINE: u64 = 512;
 
 /// Why a relay ended although the server had not said goodbye.
 #[derive(Debug, thiserror::Error)]
@@ -60,10 +57,9 @@ pub enum RelayError {
 }
 
 /// Serves the stream on standard input and output until it ends. When this returns, nothing that was started here is
-/// left. It also ends when it is told to. The program becomes an agent when it gets the argument `agent`. Must be called within a runtime with one
-/// thread, by a process that inherits orphans.
+/// left. It also ends when it is told to. Must be called within a runtime with one thread, by a process that inherits
+/// orphans.
 pub async fn serve_stream(
-    program: PathBuf,
     facts: PlaceFacts,
     told: impl Future<Output = ()>,
 ) -> Result<(), RelayError> {
@@ -75,7 +71,7 @@ pub async fn serve_stream(
     stdout.write_all(MAGIC).await.map_err(RelayError::Setup)?;
     let hello = FromPlace::Hello { version: VERSIONS, facts };
     outgoing.message(hello).map_err(Broken::from)?;
-    let mut relay = Relay::new(program, outgoing.clone());
+    let mut relay = Relay::new(outgoing.clone());
     let served = match theirs == VERSIONS {
         true => {
             let beat = (beat, FromPlace::Beat);
@@ -110,10 +106,9 @@ async fn greeting(incoming: &mut Incoming<Receiver>) -> Option<((u16, u16), Dura
 }
 
 struct Relay {
-    program: PathBuf,
     /// What commands start with, once the server has said that.
     start: Option<(Vec<(OsString, OsString)>, Limits)>,
-    link: Option<Link>,
+    link: Option<NearLink>,
     runs: Runs,
     outgoing: Arc<Outgoing>,
 }
@@ -122,8 +117,8 @@ struct Relay {
 type Runs = Arc<Mutex<HashMap<u64, mpsc::UnboundedSender<Order>>>>;
 
 impl Relay {
-    fn new(program: PathBuf, outgoing: Arc<Outgoing>) -> Self {
-        Self { program, start: None, link: None, runs: Runs::default(), outgoing }
+    fn new(outgoing: Arc<Outgoing>) -> Self {
+        Self { start: None, link: None, runs: Runs::default(), outgoing }
     }
 
     fn handle(&mut self, frame: Frame<'_, ToPlace>) -> ControlFlow<()> {
@@ -143,7 +138,7 @@ impl Relay {
             ToPlace::Run { run, request } => self.order(run, Order::Request(request)),
             ToPlace::Drop { run } => drop(lock(&self.runs).remove(&run)),
             ToPlace::Look { id, lookup } => {
-                let found = look(lookup);
+                let found = look_up(&lookup);
                 let _ = self.outgoing.message(FromPlace::Found { id, found });
             }
             ToPlace::Hello { .. } | ToPlace::Beat => {}
@@ -182,7 +177,7 @@ impl Relay {
     }
 
     /// Has a program started by the agent, or by another one if that was killed.
-    fn send(&mut self, owner: u64, mut frame: SpawnFrame) -> io::Result<Process> {
+    fn send(&mut self, owner: u64, mut frame: SpawnFrame) -> io::Result<NearProcess> {
         for _ in 0..2 {
             match self.link()?.send(owner, frame) {
                 Ok(process) => return Ok(process),
@@ -193,10 +188,10 @@ impl Relay {
         Err(Errno::AGAIN.into())
     }
 
-    fn link(&mut self) -> io::Result<&Link> {
-        if self.link.as_ref().is_none_or(Link::is_closed) {
+    fn link(&mut self) -> io::Result<&NearLink> {
+        if self.link.as_ref().is_none_or(NearLink::is_closed) {
             let (variables, limits) = self.start.as_ref().ok_or(Errno::PROTO)?;
-            let link = Link::start(&self.program, variables, *limits).map_err(io_error)?;
+            let link = NearLink::start(Path::new(PROGRAM), variables, *limits).map_err(io_error)?;
             self.link = Some(link);
         }
         self.link.as_ref().ok_or(Errno::AGAIN.into())
@@ -220,33 +215,6 @@ fn io_error(error: LinkError) -> io::Error {
 
 fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Answers a question about files.
-fn look(lookup: Lookup) -> Found {
-    match lookup {
-        Lookup::Programs { folders } => Found::Programs(programs(&folders)),
-        Lookup::FirstLine(path) => Found::FirstLine(first_line(&path).ok()),
-        Lookup::Exists(path) => Found::Exists(path.exists()),
-    }
-}
-
-fn programs(folders: &[PathBuf]) -> Vec<String> {
-    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-    let is_program = |entry: &fs::DirEntry| {
-        let is_executable =
-            |about: fs::Metadata| about.is_file() && about.permissions().mode() & 0o111 != 0;
-        fs::metadata(entry.path()).is_ok_and(is_executable)
-    };
-    let names = entries.filter(is_program).filter_map(|entry| entry.file_name().into_string().ok());
-    names.take(MAX_PROGRAMS).collect::<BTreeSet<_>>().into_iter().collect()
-}
-
-fn first_line(path: &Path) -> io::Result<Vec<u8>> {
-    let mut begin = Vec::new();
-    File::open(path)?.take(MAX_LINE).read_to_end(&mut begin)?;
-    begin.truncate(begin.iter().position(|byte| *byte == b'\n').unwrap_or(begin.len()));
-    Ok(begin)
 }
 
 /// Moves the stream off standard input and output, which programs inherit.

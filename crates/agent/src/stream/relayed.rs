@@ -9,7 +9,8 @@ use super::codec::{FromPlace, REPLIES, RunEvent, RunRequest, STDERR, STDIN, STDO
 use super::outgoing::Outgoing;
 use super::pipes::Pipes;
 use crate::frame::{Failure, Stage};
-use crate::process::{Process, ProcessEvent, Started};
+use crate::near_process::NearProcess;
+use crate::process_event::{ProcessEvent, Started};
 
 /// What the server sends for a run.
 pub enum Order {
@@ -44,7 +45,11 @@ impl RelayedRun {
     }
 
     /// Passes everything on until the run has ended. If the server loses interest, the run is ended.
-    pub async fn relay(mut self, mut process: Process, mut orders: mpsc::UnboundedReceiver<Order>) {
+    pub async fn relay(
+        mut self,
+        mut process: NearProcess,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+    ) {
         loop {
             if self.pipes.drain()
                 && let Some(event) = self.held.take()
@@ -90,7 +95,7 @@ impl RelayedRun {
     }
 
     /// False if the server broke the protocol.
-    fn obey(&mut self, process: &mut Process, order: Order) -> bool {
+    fn obey(&mut self, process: &mut NearProcess, order: Order) -> bool {
         match order {
             Order::Data(pipe, bytes) => return self.pipes.receive(pipe, bytes).is_ok(),
             Order::End(pipe) => self.pipes.receive_end(pipe),

@@ -77,16 +77,25 @@ impl VariableFilter {
         Variables::new(passed.cloned())
     }
 
+    /// Those of the variables that programs of the user get which lead to a place: all but our own secrets.
+    pub fn without_ours(variables: Vec<(OsString, OsString)>) -> Vec<(OsString, OsString)> {
+        let is_ours = |name: &OsStr| is_ours(&name.to_string_lossy());
+        variables.into_iter().filter(|(name, _)| !is_ours(name)).collect()
+    }
+
     fn passes(&self, name: &OsStr) -> bool {
         let name = name.to_string_lossy();
         let is_in = |patterns: &[&str]| patterns.iter().any(|pattern| glob(pattern, &name));
         let is_named = |patterns: &[String]| patterns.iter().any(|pattern| glob(pattern, &name));
-        let is_withheld = name == TOKEN_VARIABLE
-            || is_headers(&name)
-            || self.judged && is_in(CHANGE_SHELL)
-            || is_named(&self.drop);
+        let is_withheld =
+            is_ours(&name) || self.judged && is_in(CHANGE_SHELL) || is_named(&self.drop);
         !is_withheld && self.pass.as_ref().is_none_or(|pass| is_in(NEEDED) || is_named(pass))
     }
+}
+
+/// Whether a variable is a secret of the server itself.
+fn is_ours(name: &str) -> bool {
+    name == TOKEN_VARIABLE || is_headers(name)
 }
 
 /// Refuses patterns that no name can match: they are mistakes.

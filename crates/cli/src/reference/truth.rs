@@ -14,7 +14,8 @@ use crate::settings::{self, Scope, Settings};
 use crate::setup::Setup;
 
 /// Without these, a machine or chance would decide what a server does.
-const FIXED: &str = "http.tokens.me = \"0123456789abcdef\"\naudit.folder = \"/nonexistent\"\n";
+const FIXED: &str = "http.tokens.me = \"0123456789abcdef\"\naudit.folder = \"/nonexistent\"\n\
+                     places.NAME.kind = \"slurm\"\n";
 
 fn settings(text: &str) -> Settings {
     let folder = tempfile::tempdir().unwrap();

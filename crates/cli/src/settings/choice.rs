@@ -42,6 +42,26 @@ pub enum Threats {
     Deny,
 }
 
+/// What kind of place commands run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlaceKind {
+    Ssh,
+    Slurm,
+    /// For tests and measurements.
+    #[value(hide = true)]
+    Process,
+}
+
+/// Who shares a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PlacePer {
+    Server,
+    Owner,
+    Session,
+}
+
 macro_rules! choices {
     ($($choice:ty),+) => {
         $(
@@ -53,7 +73,11 @@ macro_rules! choices {
 
             impl Value for $choice {
                 fn kind() -> String {
-                    let all: Vec<_> = Self::value_variants().iter().filter_map(Self::toml).collect();
+                    let all: Vec<_> = Self::value_variants()
+                        .iter()
+                        .filter(|it| it.to_possible_value().is_some_and(|it| !it.is_hide_set()))
+                        .filter_map(Self::toml)
+                        .collect();
                     format!("`{}`", all.join("`, `"))
                 }
 
@@ -65,4 +89,4 @@ macro_rules! choices {
     };
 }
 
-choices!(AuthKind, Format, SandboxMode, Threats, Unresolved);
+choices!(AuthKind, Format, PlaceKind, PlacePer, SandboxMode, Threats, Unresolved);

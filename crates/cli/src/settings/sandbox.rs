@@ -72,6 +72,7 @@ section! {
         publish: Added<Ports> = Added::from(Vec::new()),
             flag: Flag {
                 value: Some("PORTS"),
+                hidden: true,
                 ..Flag::new(
                     "publish",
                     Bounds(9),

@@ -1,6 +1,6 @@
 //! The macros that declare settings.
 
-/// Declares a section, with one row for each setting:
+/// Declares a table of the file, with one row for each setting:
 ///
 /// ```text
 /// /// One sentence for the manual.
@@ -16,7 +16,7 @@
 /// - `flag`: a flag that counts before both.
 ///
 /// A row becomes a field, which holds what one source says, and a method, which returns the value to use.
-macro_rules! section {
+macro_rules! table {
     (
         $(#[doc = $about:literal])+
         pub struct $name:ident {
@@ -45,22 +45,6 @@ macro_rules! section {
                 }
             )+
 
-            /// What flags say.
-            pub fn from_flags(flags: &clap::ArgMatches, scope: super::flag::Scope) -> Self {
-                let _ = (flags, scope);
-                Self { $($key: None$(.or($flag.read(flags, scope)))?,)+ }
-            }
-
-            /// What variables say.
-            pub fn from_variables() -> Result<Self, super::variable::InvalidVariable> {
-                Ok(Self { $($key: None$(.or(super::variable::FromVariable::read($variable)?))?,)+ })
-            }
-
-            /// What this says or, where it says nothing, the other.
-            pub fn or(self, other: Self) -> Self {
-                Self { $($key: super::value::combined(self.$key, other.$key),)+ }
-            }
-
             pub fn section(table: Option<&'static str>) -> super::row::Section {
                 use super::value::Value;
                 let rows = vec![$(
@@ -78,6 +62,49 @@ macro_rules! section {
                 super::row::Section { table, about: concat!($($about),+), rows }
             }
         }
+    };
+}
+
+/// Declares where the settings of a section come from, besides the file.
+macro_rules! sources {
+    (
+        $(#[doc = $about:literal])+
+        pub struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $key:ident: $type:ty = $default:expr
+                $(, like: $like:expr)?
+                $(, words: $words:expr)?
+                $(, variable: $variable:expr)?
+                $(, flag: $flag:expr)?;
+            )+
+        }
+    ) => {
+        impl $name {
+            /// What flags say.
+            pub fn from_flags(flags: &clap::ArgMatches, scope: super::flag::Scope) -> Self {
+                let _ = (flags, scope);
+                Self { $($key: None$(.or($flag.read(flags, scope)))?,)+ }
+            }
+
+            /// What variables say.
+            pub fn from_variables() -> Result<Self, super::variable::InvalidVariable> {
+                Ok(Self { $($key: None$(.or(super::variable::FromVariable::read($variable)?))?,)+ })
+            }
+
+            /// What this says or, where it says nothing, the other.
+            pub fn or(self, other: Self) -> Self {
+                Self { $($key: super::value::combined(self.$key, other.$key),)+ }
+            }
+        }
+    };
+}
+
+/// Declares a section that flags and variables have a say in.
+macro_rules! section {
+    ($($rows:tt)+) => {
+        super::section::table! { $($rows)+ }
+        super::section::sources! { $($rows)+ }
     };
 }
 
@@ -122,4 +149,4 @@ macro_rules! inner_table {
     };
 }
 
-pub(super) use {inner_table, section};
+pub(super) use {inner_table, section, sources, table};

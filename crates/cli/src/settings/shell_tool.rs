@@ -81,6 +81,27 @@ section! {
                 )
             };
 
+        /// The place that commands run in, by its name or in short.
+        place: Option<String> = None,
+            words: "this machine",
+            flag: Flag {
+                value: Some("PLACE"),
+                ..Flag::new(
+                    "place",
+                    Running(7),
+                    "Where to run them: ssh:HOST, slurm, or a name in the config file",
+                )
+            };
+
+        /// The program that becomes the agent in places that name none.
+        place_agent: Option<PathBuf> = None,
+            words: "this program",
+            flag: Flag {
+                value: Some("FILE"),
+                hidden: true,
+                ..Flag::new("place-agent", Running(9), "Program that becomes the agent in places")
+            };
+
         /// The tools to offer: names, `default` or `all`.
         tools: ToolNames = ToolNames("default".to_owned()),
             flag: Flag {
@@ -92,6 +113,7 @@ section! {
         settings: Option<PathBuf> = None,
             flag: Flag {
                 value: Some("FILE"),
+                hidden: true,
                 ..Flag::new(
                     "settings",
                     Bounds(3),

@@ -17,6 +17,7 @@ pub fn faces(settings: &Settings) -> Result<FaceSettings, SetupError> {
         long_timeout: timeout.unwrap_or(default.long_timeout),
         background_after: time("background_after", tool.background_after())?,
         max_answer: max_answer(tool.max_answer())?,
+        places: default.places,
     })
 }
 

@@ -109,8 +109,12 @@ impl Server {
     pub fn from_command(command: &mut Command) -> Self {
         let state = state();
         keep_state_in(command, &state);
+        // A configuration for all servers of a test run: the place that their commands run in.
+        match std::env::var_os("MCPZ_TEST_CONFIG") {
+            Some(config) => command.env("MCPZ_CONFIG", config),
+            None => command.env_remove("MCPZ_CONFIG"),
+        };
         let mut child = command
-            .env_remove("MCPZ_CONFIG")
             .env("XDG_CONFIG_HOME", "/nonexistent")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -138,6 +138,7 @@ async fn begin(
         input: launch.manifest.input,
         secrets,
         description: None,
+        root: None,
         exec_rules: None,
     };
     let (limit, job) = (launch.limit, Arc::new(OnceLock::new()));

@@ -20,6 +20,7 @@ use crate::gate::Plan;
 use crate::jobs::{EndState, Job};
 use crate::outcome::End;
 use crate::owner::Owner;
+use crate::places::Venue;
 use crate::request::{Origin, RunRequest};
 use crate::settings::Settings;
 
@@ -67,6 +68,7 @@ impl Engine {
         request: RunRequest,
     ) -> Result<Arc<Job>, Error> {
         self.ready().await;
+        self.refuse_in_place(&request, "detach")?;
         let started = self.detach(owner, origin, request).await;
         started.inspect_err(|error| self.log_not_run(error))
     }
@@ -80,10 +82,11 @@ impl Engine {
         self.jobs(owner).await;
         let reserved = self.reserve_job(owner)?;
         let command = self.masked_command(&request.command);
-        let request = self.resolve(request);
+        let here = Venue::default();
+        let request = self.resolve(&here, request);
         let entry = self.log_entry(owner, origin, &request, &command);
         let jobs_folder = self.jobs_folder().ok_or(Error::NoJobsFolder)?;
-        let cleared = self.gate().clear(&owner.identity, origin, request).await;
+        let cleared = self.gate(&here).clear(&owner.identity, origin, request).await;
         let (spawn, plan, recorded) = self.log_start(entry, cleared)?.into_parts();
         let manifest = Manifest {
             run: recorded.id().to_string(),

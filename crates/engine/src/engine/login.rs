@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 use super::Engine;
 use crate::environment::Login;
 use crate::error::Error;
+use crate::places::Venue;
 use crate::run::{Backing, Channel, Run};
 use crate::variables::Variables;
 
@@ -43,14 +44,14 @@ impl Engine {
         let environment = (login.resolve)(self.login_variables(login).await);
         self.shared.settings.environment.secrets.replace(&environment.secrets);
         let _ = self.shared.environment.set(environment);
-        if self.settings().sandbox.is_none() {
+        if self.runs_here() {
             // If this fails, the first command reports why.
             let _ = self.link();
         }
     }
 
     async fn login_variables(&self, login: &Login) -> Result<Variables, Error> {
-        let (spawn, plan, recorded) = self.gate().clear_login(login)?.into_parts();
+        let (spawn, plan, recorded) = self.gate(&Venue::default()).clear_login(login)?.into_parts();
         let (send_channel, channel) = oneshot::channel();
         let spawned = self.link_for_login().and_then(|link| {
             let process = link.spawn(FIRST_OWNER, Spawn { replies: true, ..spawn })?;

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use super::Engine;
 use crate::error::Error;
 use crate::owner::Owner;
+use crate::places::Venue;
 use crate::request::{Command, Origin, RunRequest};
 use crate::run::{Accounting, Backing, Run};
 use crate::sessions::{Dialect, Queued, Session, SessionCommand};
@@ -23,16 +24,17 @@ impl Engine {
         request: RunRequest,
     ) -> Result<Run, Error> {
         let asked = Instant::now();
-        let (session, queued) = self.session(owner, origin, name, &request).await?;
+        let venue = self.venue(owner, &request).await?;
+        let (session, queued) = self.session(owner, origin, name, (&venue, &request)).await?;
         let _in_use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let (text, shown) = (text.clone(), self.masked_command(&request.command));
-        let request = self.resolve(request);
+        let request = self.resolve(&venue, request);
         let entry = self.log_entry(owner, origin, &request, &shown);
         // Held while judging: concurrent requests wait, and are judged with this one in their history.
         let mut history = session.history().await;
         let request = request.behind(history.known());
-        let cleared = self.gate().clear(&owner.identity, origin, request).await;
+        let cleared = self.gate(&venue).clear(&owner.identity, origin, request).await;
         let cleared = self.log_start(entry, cleared)?;
         if self.settings().policy.restricts() {
             history.add(&text, cleared.traces());
@@ -62,7 +64,7 @@ impl Engine {
         owner: &Owner,
         origin: &Origin,
         name: &str,
-        request: &RunRequest,
+        (venue, request): (&Venue, &RunRequest),
     ) -> Result<(Arc<Session>, Queued), Error> {
         let begins = request.directory.is_some() || !request.environment.is_empty();
         let found = |session, queued| match begins {
@@ -79,7 +81,7 @@ impl Engine {
         if let Some(session) = slot.session() {
             return found(session, permit.into());
         }
-        let session = self.start_session(owner, origin, name, request).await?;
+        let session = self.start_session(owner, origin, name, (venue, request)).await?;
         slot.set_session(session.clone());
         Ok((session, permit.into()))
     }
@@ -90,25 +92,25 @@ impl Engine {
         owner: &Owner,
         origin: &Origin,
         name: &str,
-        request: &RunRequest,
+        (venue, request): (&Venue, &RunRequest),
     ) -> Result<Arc<Session>, Error> {
         let Command::Script { shell, .. } = &request.command else { return Err(Error::Closed) };
-        let shell = shell.as_ref().unwrap_or(&self.environment().shell);
+        let shell = shell.as_ref().unwrap_or(&self.environment_of(venue).shell);
         let dialect = Dialect::of(shell);
         // The shell gets the variables when it starts, so they are judged before.
-        let first = self.resolve(request.clone());
-        self.gate().check(&owner.identity, origin, &first).await?;
+        let first = self.resolve(venue, request.clone());
+        self.gate(venue).check(&owner.identity, origin, &first).await?;
         let begun = RunRequest {
             directory: request.directory.clone(),
             environment: request.environment.clone(),
             lasting: true,
             ..RunRequest::new(Command::Argv(dialect.command(shell)))
         };
-        let begun = self.resolve(begun);
-        let cleared = self.gate().clear_own(&owner.identity, origin, begun).await?;
+        let begun = self.resolve(venue, begun);
+        let cleared = self.gate(venue).clear_own(&owner.identity, origin, begun).await?;
         let (spawn, plan, recorded) = cleared.into_parts();
         let spawn = Spawn { stdin: Stdin::Orders, replies: true, ..spawn };
-        let (process, backing) = match self.spawn(owner, spawn, recorded.id()).await {
+        let (process, backing) = match self.spawn(owner, venue, spawn, recorded.id()).await {
             Ok(spawned) => spawned,
             Err(error) => {
                 recorded.end(Err(error.reason()));

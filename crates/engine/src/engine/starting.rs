@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::gate::Cleared;
 use crate::observer::RunObserver;
 use crate::owner::Owner;
+use crate::places::Venue;
 use crate::request::{Origin, RunRequest};
 use crate::run::{Accounting, Backing, Run};
 use crate::sandbox::Occupied;
@@ -28,16 +29,17 @@ impl Engine {
     ) -> Result<Run, Error> {
         let asked = Instant::now();
         let shown = self.masked_command(&request.command);
-        let request = self.resolve(request);
+        let venue = self.venue(owner, &request).await?;
+        let request = self.resolve(&venue, request);
         let entry = self.log_entry(owner, origin, &request, &shown);
-        let cleared = self.gate().clear(&owner.identity, origin, request).await;
+        let cleared = self.gate(&venue).clear(&owner.identity, origin, request).await;
         let cleared = self.log_start(entry, cleared)?;
         let turn = self.turn(owner, &cleared).await;
         let (spawn, mut plan, recorded) = cleared.into_parts();
         plan.description = plan.description.map(|text| self.mask(&text));
         let ready = match turn {
             Ok(turn) => {
-                let spawned = self.spawn(owner, spawn, recorded.id()).await;
+                let spawned = self.spawn(owner, &venue, spawn, recorded.id()).await;
                 spawned.map(|(process, backing)| (turn, process, backing))
             }
             Err(error) => Err(error),
@@ -78,15 +80,20 @@ impl Engine {
         Some(RunObserver { observer, command })
     }
 
-    /// Starts a process: through the shared agent or, in a sandbox, through the owner's own.
+    /// Starts a process: in a place, through the shared agent or, in a sandbox, through the owner's own.
     pub(super) async fn spawn(
         &self,
         owner: &Owner,
+        venue: &Venue,
         mut spawn: Spawn,
         run: &str,
     ) -> Result<(Process, Backing), Error> {
         let (closing, later) = (self.shared.closing.clone(), self.shared.later.clone());
         let backing = Backing { closing, later, ..Backing::default() };
+        if let Some(place) = &venue.place {
+            let process = place.link().spawn(owner.identity.number(), spawn)?;
+            return Ok((process, Backing { venue: venue.clone(), ..backing }));
+        }
         if self.settings().sandbox.is_none() {
             let (engine, owner) = (self.clone(), owner.identity.number());
             let process = self.send(owner, SpawnFrame::new(spawn)?)?;

@@ -206,8 +206,9 @@ impl RunTask {
                 false
             }
             ProcessEvent::Failed(failure) => {
-                let Plan { program, directory, .. } = &self.plan;
-                let error = Error::from_failure(failure, program.clone(), directory.clone());
+                let Plan { program, directory, root, .. } = &self.plan;
+                let (program, directory) = (program.clone(), directory.clone());
+                let error = Error::from_failure(failure, program, directory, root.clone());
                 self.answer_with(Err(error));
                 true
             }
@@ -369,8 +370,11 @@ impl RunTask {
         Outcome { id, end, limit, usage, output, background, warnings, refused, job, session }
     }
 
-    /// What the sandbox refused.
+    /// What the sandbox refused, or what became of the place.
     fn refused(&self, end: End) -> Vec<String> {
+        if let (Some(place), End::Lost) = (&self.backing.venue.place, end) {
+            return vec![place.about_loss()];
+        }
         let Some(occupied) = &self.backing.sandbox else { return Vec::new() };
         occupied.sandbox().refused(&self.about.id, end, &self.about.output, &self.plan.directory)
     }

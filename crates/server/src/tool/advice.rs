@@ -7,7 +7,6 @@ use std::path::Path;
 use mcpz_engine::{Absent, End, Engine};
 
 use super::Call;
-use crate::blocking::run_blocking;
 
 /// The exit code of a shell that could not execute a command.
 const NOT_EXECUTABLE: i32 = 126;
@@ -126,10 +125,7 @@ async fn about_missing(
              with --shell bash"
         );
     }
-    // The folders of the PATH may be on a slow disk.
-    let (engine, wanted) = (call.engine.clone(), name.to_owned());
-    let search = move |_| Ok(engine.similar_commands(&wanted));
-    match run_blocking(&call.watcher.cancelled, search).await.unwrap_or_default() {
+    match call.engine.similar_commands(call.owner, name).await {
         similar if similar.is_empty() => format!("`{name}` is not on the PATH"),
         similar => format!("`{name}` is not on the PATH. Did you mean {}?", similar.join(", ")),
     }
@@ -143,9 +139,7 @@ async fn about_missing_file(
     let name = missing.name;
     // After a `cd`, a relative name is not relative to where the command started.
     let moved = !name.starts_with('/') && ended.command.split_whitespace().any(|word| word == "cd");
-    let (engine, file) = (call.engine.clone(), ended.directory.join(name));
-    let look = move |_| Ok(engine.absent(&file));
-    match run_blocking(&call.watcher.cancelled, look).await.unwrap_or(Absent::Either) {
+    match call.engine.absent(call.owner, ended.directory.join(name)).await {
         Absent::Interpreter(interpreter) => about_interpreter(&call.masked(&interpreter)),
         Absent::File if !moved => format!("there is no file `{name}`"),
         Absent::File | Absent::Either => {

@@ -21,6 +21,7 @@ use super::error::{ToolError, check_not_blank, why_not_run};
 use super::excerpt::{Excerpt, Omission, excerpt, resource_link};
 use super::handover::{JobHandle, how_to_continue};
 use super::jobs::{OutputRequest, TerminalView, ended_unused, output_uri, report};
+use super::places::describe_places;
 use super::timeout::describe_default;
 use super::{Call, FaceSettings};
 use crate::budget::{size, size_as_json};
@@ -62,6 +63,9 @@ pub struct Params {
     tty: bool,
     /// Name of a shell that keeps directory and variables
     session: Option<String>,
+    /// Only in the schema where there are several.
+    #[schemars(skip)]
+    place: Option<String>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +107,7 @@ impl From<Params> for RunRequest {
             },
             lasting: params.background || params.detach,
             session: params.session,
+            place: params.place,
             ..Self::script(params.command)
         }
     }
@@ -162,8 +167,9 @@ struct RunningJob {
     warnings: Vec<String>,
 }
 
-pub fn adapt(tool: Tool, timeout: Duration, _: &FaceSettings) -> Tool {
-    describe_default(tool, "timeout", timeout.as_secs())
+pub fn adapt(tool: Tool, timeout: Duration, faces: &FaceSettings) -> Tool {
+    let tool = describe_default(tool, "timeout", timeout.as_secs());
+    describe_places(tool, "Where to run it", &faces.places)
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {

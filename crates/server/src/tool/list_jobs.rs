@@ -1,15 +1,18 @@
 //! Lists the jobs of the caller.
 
-use std::time::UNIX_EPOCH;
+use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use mcpz_engine::{Job, JobState};
 use mcpz_output::Measure;
+use rmcp::model::Tool;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Call;
 use super::answer::{Answer, answer_as_json};
 use super::jobs::{JobReport, output_uri};
+use super::places::describe_places;
+use super::{Call, FaceSettings};
 use crate::budget::{MaxAnswer, size_as_json};
 
 pub const DESCRIPTION: &str = "List background jobs";
@@ -19,7 +22,15 @@ const LISTED: usize = 8;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Params {}
+pub struct Params {
+    /// Only in the schema where there are several.
+    #[schemars(skip)]
+    place: Option<String>,
+}
+
+pub fn adapt(tool: Tool, _: Duration, faces: &FaceSettings) -> Tool {
+    describe_places(tool, "List only jobs that run there", &faces.places)
+}
 
 #[derive(Debug, Serialize)]
 pub struct Reply {
@@ -47,15 +58,19 @@ struct Listed {
     tty: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     detached: Option<bool>,
+    /// Where it runs, if not on the server's machine
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
     /// Its output as a resource, for clients that subscribe to it
     #[serde(skip_serializing_if = "Option::is_none")]
     output_uri: Option<String>,
 }
 
 pub async fn call(mut call: Call<'_>) -> Answer {
-    let Params {} = call.parse()?;
+    let Params { place } = call.parse()?;
     let jobs = call.engine.jobs(call.owner).await;
-    let jobs = jobs.iter().map(|job| Listed::new(&call, job)).collect();
+    let is_meant = |job: &&Arc<Job>| place.is_none() || job.place() == place.as_deref();
+    let jobs = jobs.iter().filter(is_meant).map(|job| Listed::new(&call, job)).collect();
     let reply = Reply::within(call.faces.max_answer, jobs);
     Ok(answer_as_json(&reply, Vec::new(), false))
 }
@@ -96,6 +111,7 @@ impl Listed {
             session: job.session().map(str::to_owned),
             tty: job.has_terminal().then_some(true),
             detached: job.is_detached().then_some(true),
+            place: job.place().map(str::to_owned),
             output_uri: output_uri(call, job),
         }
     }

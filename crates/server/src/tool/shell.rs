@@ -162,7 +162,7 @@ pub async fn call(mut call: Call<'_>) -> Answer {
     let asked = params.max_output_size;
     let command = call.echo(&params.command);
     let request = params.request(call.default_timeout());
-    let path = call.engine.directory_of(&request);
+    let path = call.engine.directory_of(call.owner, &request).await;
     let directory = call.echo(&path.display().to_string());
     let outcome = match call.run(request).await.map_err(ToolError::NotRun)? {
         CallOutcome::Ended(outcome) => outcome,

@@ -49,7 +49,7 @@ pub static TOOLS: &[Tool] = &[
         answers: Answers::Short,
         input: schema::<list_jobs::Params>,
         output: None,
-        adapt: None,
+        adapt: Some(list_jobs::adapt),
         call: |call| Box::pin(list_jobs::call(call)),
     },
     Tool {

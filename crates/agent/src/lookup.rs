@@ -1,17 +1,45 @@
-//! Finds out what is missing when a shell cannot find a script.
+//! Questions about the files of the machine that runs commands, besides those about a run.
 //!
 //! The system gives the same error for a missing script and for a missing interpreter, and so do most shells. The first
 //! line of the script tells which it is.
 
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{DirEntry, File};
 use std::io::Read;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use serde::{Deserialize, Serialize};
 
 /// Linux reads no more of the first line.
 const MAX_SHEBANG: u64 = 256;
 
+/// The most names of programs that are listed.
+const MAX_PROGRAMS: usize = 20_000;
+
+/// What to find out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Lookup {
+    /// Which names do files have in the folders of this `PATH`?
+    Programs { path: OsString },
+    /// Which program does a name mean?
+    Program { name: OsString, path: OsString },
+    /// What is missing, if a shell cannot find this file?
+    Absent(PathBuf),
+}
+
+/// The answer to a [`Lookup`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Found {
+    Programs(Vec<String>),
+    Program(Option<PathBuf>),
+    Absent(Absent),
+}
+
 /// What is missing.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Absent {
     File,
     /// The program that the first line of a script names.
@@ -20,8 +48,31 @@ pub enum Absent {
     Either,
 }
 
+/// Finds it out on this machine. May block.
+pub fn look_up(lookup: &Lookup) -> Found {
+    match lookup {
+        Lookup::Programs { path } => Found::Programs(programs(path)),
+        Lookup::Program { name, path } => {
+            let is_program = |file: &PathBuf| access(file, Access::EXEC_OK).is_ok();
+            Found::Program(folders(path).map(|folder| folder.join(name)).find(is_program))
+        }
+        Lookup::Absent(file) => Found::Absent(absent(file)),
+    }
+}
+
+fn folders(path: &OsStr) -> impl Iterator<Item = &Path> {
+    path.as_bytes().split(|byte| *byte == b':').map(|folder| Path::new(OsStr::from_bytes(folder)))
+}
+
+fn programs(path: &OsStr) -> Vec<String> {
+    let entries = folders(path).filter_map(|folder| folder.read_dir().ok()).flatten().flatten();
+    let name = |entry: DirEntry| entry.file_name().into_string().ok();
+    let names: BTreeSet<_> = entries.filter_map(name).take(MAX_PROGRAMS).collect();
+    names.into_iter().collect()
+}
+
 /// Finds out which of them is missing.
-pub fn absent(file: &Path) -> Absent {
+fn absent(file: &Path) -> Absent {
     match std::fs::metadata(file) {
         Err(_) => return Absent::File,
         // Opening a pipe could block.

@@ -1,0 +1,151 @@
+//! Where a command runs: on this machine, or in a place.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use mcpz_agent::{Found, Lookup, look_up};
+use mcpz_places::{Per, Place};
+use mcpz_runtime::spawn_blocking;
+
+use super::Engine;
+use crate::bounds::Bounds;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::gate::Gate;
+use crate::owner::Owner;
+use crate::places::{OpenPlace, PlaceKey, Venue};
+use crate::request::RunRequest;
+use crate::resolved::Resolved;
+
+impl Engine {
+    /// Where a request runs. Makes the place if it is not open.
+    pub(super) async fn venue(&self, owner: &Owner, request: &RunRequest) -> Result<Venue, Error> {
+        let Some((place, key)) = self.meant(owner, request)? else { return Ok(Venue::default()) };
+        let slot = self.shared.places.slot(key, place)?;
+        let mut open = slot.open.lock().await;
+        if let Some(found) = open.as_ref().filter(|place| !place.link.is_closed()) {
+            found.touch();
+            return Ok(Venue { place: Some(found.clone()) });
+        }
+        let _making = self.shared.making_sandbox.read().await;
+        if self.is_closed() {
+            return Err(Error::Closed);
+        }
+        let made = match self.shared.places.take_ready(&place.name) {
+            Some(ready) => ready,
+            None => OpenPlace::make(place, self.settings()).await?,
+        };
+        self.make_ready(place);
+        Ok(Venue { place: Some(open.insert(made).clone()) })
+    }
+
+    /// The place that a request means, if it means one.
+    fn meant(
+        &self,
+        owner: &Owner,
+        request: &RunRequest,
+    ) -> Result<Option<(&Place, PlaceKey)>, Error> {
+        let places = match (&self.settings().places, &request.place) {
+            (Some(places), _) => places,
+            (None, None) => return Ok(None),
+            (None, Some(name)) => {
+                return Err(Error::UnknownPlace { name: name.clone(), known: "none".to_owned() });
+            }
+        };
+        let Some(place) = places.find(request.place.as_deref())? else { return Ok(None) };
+        let key = PlaceKey::new(place, owner.identity.number(), request.session.as_deref());
+        Ok(Some((place, key)))
+    }
+
+    /// Makes places that nobody needs yet, as many as the settings say.
+    pub(super) fn make_ready(&self, place: &Place) {
+        let wanted = if place.per == Per::Server { 0 } else { place.ready };
+        let missing = wanted.saturating_sub(self.shared.places.count_ready(&place.name));
+        for _ in 0..missing {
+            let (engine, place) = (self.clone(), place.clone());
+            tokio::spawn(async move {
+                let _making = engine.shared.making_sandbox.read().await;
+                if engine.is_closed() {
+                    return;
+                }
+                match OpenPlace::make(&place, engine.settings()).await {
+                    Ok(made) => engine.shared.places.add_ready(made),
+                    Err(error) => tracing::warn!("{}", error.chain()),
+                }
+            });
+        }
+    }
+
+    /// Refuses what cannot be done in a place.
+    pub(super) fn refuse_in_place(
+        &self,
+        request: &RunRequest,
+        what: &'static str,
+    ) -> Result<(), Error> {
+        let places = self.settings().places.as_ref();
+        let place = places.map(|places| places.find(request.place.as_deref())).transpose()?;
+        match place.flatten() {
+            Some(place) => Err(Error::NotInPlace { what, name: place.name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// The environment of commands there.
+    pub(super) fn environment_of<'a>(&'a self, venue: &'a Venue) -> &'a Environment {
+        venue.place.as_ref().map_or_else(|| self.environment(), |place| &place.environment)
+    }
+
+    pub(super) fn working_directory_of<'a>(&'a self, venue: &'a Venue) -> &'a Path {
+        let own = &self.settings().working_directory;
+        venue.place.as_ref().map_or(own, |place| &place.working_directory)
+    }
+
+    fn bounds_of<'a>(&'a self, venue: &'a Venue) -> &'a Bounds {
+        venue.place.as_ref().map_or(&self.shared.bounds, |place| &place.bounds)
+    }
+
+    pub(super) fn resolve(&self, venue: &Venue, request: RunRequest) -> Resolved {
+        let directory = self.working_directory_of(venue);
+        let place = venue.place.as_ref().map(|place| place.name.clone());
+        Resolved::new(self.settings(), self.environment_of(venue), directory, place, request)
+    }
+
+    pub(super) fn gate<'a>(&'a self, venue: &'a Venue) -> Gate<'a> {
+        Gate {
+            settings: self.settings(),
+            environment: self.environment_of(venue),
+            working_directory: self.working_directory_of(venue),
+            in_place: venue.place.is_some(),
+            bounds: self.bounds_of(venue),
+            audit: &self.shared.audit,
+        }
+    }
+
+    /// Where the commands of an owner run, if that is known without making a place.
+    fn known_venue(&self, owner: &Owner, request: &RunRequest) -> Venue {
+        let meant = self.meant(owner, request).ok().flatten();
+        Venue { place: meant.and_then(|(_, key)| self.shared.places.find(&key)) }
+    }
+
+    /// The directory a command would run in.
+    pub async fn directory_of(&self, owner: &Owner, request: &RunRequest) -> PathBuf {
+        // If its place cannot be made, starting the command reports why.
+        let venue = self.venue(owner, request).await.unwrap_or_default();
+        self.resolve(&venue, request.clone()).directory
+    }
+
+    /// The `PATH` of an owner's commands.
+    pub(super) fn path_of(&self, owner: &Owner) -> OsString {
+        let venue = self.known_venue(owner, &RunRequest::script(""));
+        let path = self.environment_of(&venue).variables.get("PATH");
+        path.unwrap_or_default().to_owned()
+    }
+
+    /// Finds something out about the files where the owner's commands run.
+    pub(super) async fn look_up(&self, owner: &Owner, lookup: Lookup) -> Option<Found> {
+        match self.known_venue(owner, &RunRequest::script("")).place {
+            Some(place) => place.link.look(lookup).await,
+            None => spawn_blocking(move || look_up(&lookup)).await.ok(),
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! What a place is made with.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use mcpz_agent::Limits;
+
+/// What is known when a place is made.
+#[derive(Debug, Clone, Copy)]
+pub struct Opening<'a> {
+    /// This program.
+    pub program: &'a Path,
+    /// The variables of this process, for the programs that lead to the place.
+    pub variables: &'a [(OsString, OsString)],
+    pub limits: &'a Limits,
+    pub working_directory: &'a Path,
+}
