@@ -94,6 +94,8 @@ fn now() -> i64 {
 pub struct FirstProcess<'a> {
     pub pid: i32,
     pub words: &'a [OsString],
+    /// Whether it is a shell for what was judged, so that no rule about shells is about it.
+    pub is_ours: bool,
     /// Its variables, and `PATH` among them.
     pub environment: &'a [CString],
     pub path: &'a [u8],
@@ -187,7 +189,11 @@ impl ExecLock {
         let name = first.words.first().and_then(|name| name.to_str()).unwrap_or_default();
         let words: Vec<_> = first.words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let mut processes = Processes::default();
-        processes.add_first(first.pid, prepared.rules.first(name), &words);
+        let standing = match first.is_ours {
+            true => prepared.rules.first_of_ours(),
+            false => prepared.rules.first(name),
+        };
+        processes.add_first(first.pid, standing, &words);
         let environment = first.environment.iter().map(|it| it.as_bytes().to_vec()).collect();
         let refused = Vec::new();
         self.run = Some(LockedRun { prepared, processes, environment, refused, last: None });

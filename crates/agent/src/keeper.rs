@@ -159,7 +159,9 @@ impl Keeper {
         if let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) {
             let Launched { pid, environment, .. } = &launched;
             let (words, path) = (spawn.program.words(), launched.path());
-            lock.begin(rules, &FirstProcess { pid: *pid, words, environment, path });
+            let is_ours =
+                matches!(spawn.program, Program::Script { .. }) || spawn.stdin == Stdin::Orders;
+            lock.begin(rules, &FirstProcess { pid: *pid, words, is_ours, environment, path });
         }
         // Closes the run's directory, which the keeper must not keep open.
         drop(spawn);

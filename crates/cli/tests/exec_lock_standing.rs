@@ -241,3 +241,20 @@ fn a_program_that_is_run_without_a_shell_may_run_whatever_it_may_from_its_first_
         assert_eq!(reply["structuredContent"]["exit_code"], 0, "{reply}");
     }
 }
+
+#[test]
+fn what_a_rule_lets_a_shell_run_is_not_for_the_shell_of_the_command() {
+    let place = Place::new();
+    let tool = place.file("tool", &format!("{BEGINNING}attempt()\n")).display().to_string();
+    let script = format!("bash {}", place.file("ok.sh", "id -u\n").display());
+    let config = format!(
+        "[shell_tool]\nshell = \"bash\"\n[policy]\nallow = {:?}\n[[policy.runs]]\nprogram = \"bash\"\n\
+         may_run = [\"*\"]\n",
+        [&tool, &script]
+    );
+    let mut server = audit::start(&place.0, &config);
+    let own = rustix::process::getuid().as_raw();
+    assert_eq!(server.run(&script)["output"], format!("{own}\n"));
+    let reply = server.run(&format!("{tool}; {script}"));
+    assert_eq!(reply["output"], format!("refused 13\n{own}\n"), "{reply}");
+}

@@ -30,7 +30,7 @@ const INFORMATION: Names = Names("-h -V --help --version");
 const CHECKS: Names = Names("--check --test");
 
 /// Interpreters whose programs run a command if they open a file with a name such as `x|`.
-const OPENERS: Names = Names("perl tclsh wish expect");
+const OPENERS: Names = Names("perl ruby tclsh wish expect");
 
 /// Interpreters that run what they read, too, whatever file they are given.
 const READERS: Names = Names("jshell ghci iex evcxr swipl yap psysh pry");

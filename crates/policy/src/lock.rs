@@ -170,10 +170,10 @@ impl Policy {
     }
 }
 
-/// Whether a pattern of the settings means a program. One for all programs in a folder means none elsewhere.
+/// Whether a pattern of the settings means a program. One with a folder means no program elsewhere.
 fn is_about(pattern: &str, name: &str) -> bool {
     let bare = |path: &str| path.trim_start_matches("./").to_owned();
-    match base_name(pattern).contains('*') && pattern.contains('/') {
+    match pattern.contains('/') {
         true => name.contains('/') && glob(&bare(pattern), &bare(name)),
         false => glob(base_name(pattern), base_name(name)),
     }
@@ -273,7 +273,8 @@ mod tests {
         for (pattern, name, expected) in [
             ("mytool", "/usr/bin/mytool", true),
             ("my*", "mytool", true),
-            ("./scripts/deploy", "deploy", true),
+            ("./scripts/deploy", "deploy", false),
+            ("./scripts/deploy", "scripts/deploy", true),
             ("./scripts/*", "./scripts/x", true),
             ("scripts/*", "./scripts/x", true),
             ("./scripts/*", "ls", false),

@@ -115,7 +115,9 @@ pub fn is_settled(name: &str, value: &str) -> bool {
         }
         "LANG" | "LANGUAGE" => is_locale(value),
         _ if name.starts_with("LC_") => is_locale(value),
-        "TZ" => is_name(&value.replace('/', "")) && !value.contains(".."),
+        "TZ" => {
+            is_name(&value.replace('/', "")) && !value.contains("..") && !value.starts_with('/')
+        }
         "TERM" => Names("dumb linux vt100 xterm xterm-256color screen tmux").has(value),
         _ => is_known && (value.is_empty() || is_switch(value)),
     }
@@ -238,7 +240,9 @@ fn is_switch(value: &str) -> bool {
          trace verbose quiet silent test testing development production staging local dev prod \
          release ci utf-8 UTF-8",
     );
-    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,:".contains(&byte))
+    // With more dots it would be an address.
+    let is_number = value.bytes().all(|byte| byte.is_ascii_digit() || b".,".contains(&byte))
+        && value.bytes().filter(|byte| *byte == b'.').count() <= 1
         && (value.is_empty() || value.bytes().any(|byte| byte.is_ascii_digit()));
     is_number || WORDS.has(value)
 }

@@ -123,3 +123,27 @@ fn options_of_the_compiler_are_recognised_among_others() {
         ],
     );
 }
+
+#[test]
+fn an_address_or_a_path_is_no_number_or_zone() {
+    let policy = allow("make setup,make test");
+    all_allowed(
+        &policy,
+        &["CI=1 make test", "PYTHONHASHSEED=0 make test", "TZ=Europe/Berlin make test"],
+    );
+    all_denied(
+        &policy,
+        &[
+            "MIRROR_HOST=127.0.0.1:8000 make setup",
+            "MIRROR_HOST=203.0.113.5 make setup",
+            "TZ=/usr/local/bin/pwned make test",
+        ],
+    );
+}
+
+#[test]
+fn git_runs_commands_in_the_folder_that_it_is_told() {
+    let policy = allow("git,node .");
+    all_allowed(&policy, &["git -C sub status", "git -C sub status && git log"]);
+    all_denied(&policy, &["git -C /opt/npm ls-remote --upload-pack='node . exec pwned' ."]);
+}

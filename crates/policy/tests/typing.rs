@@ -219,6 +219,9 @@ fn editors_edit_save_and_leave() {
         ("micro x", "<ctrl-e>"),
         ("joe x", "<ctrl-k>"),
         ("jed x", "\u{1b}x"),
+        ("vim docs", "mr"),
+        ("vim docs", "mv"),
+        ("vim x", ":set number<backspace>"),
         ("vi .git/rebase-merge/git-rebase-todo", "Oexec evil\u{1b}:wq\n"),
         ("nano /tmp/crontab.x1/crontab", "* * * * * evil\n"),
     ]);

@@ -126,6 +126,11 @@ impl Rules {
         rule.map_or(Standing::Least, |it| Standing::of(&it.may_run, &Standing::Least))
     }
 
+    /// The same for a shell that runs what was judged.
+    pub fn first_of_ours(&self) -> Standing {
+        if self.allowed.is_some() { Standing::Least } else { Standing::Free }
+    }
+
     /// Why nobody may execute the file with these arguments.
     pub fn refuses(
         &self,

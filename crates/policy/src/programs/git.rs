@@ -65,6 +65,10 @@ pub fn inspect(actions: &mut Actions<'_>, call: &Call<'_>) {
         }
         match text.split('=').next().unwrap_or_default() {
             "-c" => setting(actions, words.get(at + 1)),
+            "-C" => match words.get(at + 1) {
+                Some(folder) => actions.push(Action::Enter(folder.clone())),
+                None => actions.push(Action::EnterUnknown),
+            },
             "--config-env" | "--exec-path" if text.contains('=') || text == "--config-env" => {
                 return actions.opaque(word.span.clone(), "a setting that can run a program");
             }

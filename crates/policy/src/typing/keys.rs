@@ -69,10 +69,10 @@ pub fn edits(text: &str) -> bool {
         HARMLESS.has(line.trim()) || is_number || (name == "set" && words.all(is_option))
     };
     // `@` runs a register, `K` a program for the word, `gx` one for the file, `Q` and `q:` lead to commands. `gf` opens
-    // the file that is named, and in a folder `X` and `mx` run one.
+    // the file that is named, and in a folder `X`, `mx` and `mv` run one.
     let is_text = |text: &str| {
         !text.contains(['!', '@', 'K', 'Q', 'X', '`'])
-            && !["\"=", "gx", "gf", "gF", "]f", "[f", "mf", "mx", "mX"]
+            && !["\"=", "gx", "gf", "gF", "]f", "[f", "mf", "mr", "mv", "mx", "mX"]
                 .into_iter()
                 .any(|keys| text.contains(keys))
     };
@@ -95,7 +95,7 @@ pub fn edits(text: &str) -> bool {
 
 /// Whether an editor gets only keys that move, delete, save and leave.
 pub fn has_only_keys(typed: &TypedText<'_>, editor: Editor) -> bool {
-    const IN_COMMANDS: Names = Names("enter esc escape backspace ctrl-c");
+    const IN_COMMANDS: Names = Names("enter esc escape ctrl-c");
     // In a command, an arrow recalls an earlier one.
     let last = typed.whole.rsplit(['\n', '\r', '\u{1b}']).next().unwrap_or_default();
     let in_command = editor == Editor::Vi && last.contains([':', '/', '?']);
