@@ -63,6 +63,15 @@ pub enum Command {
         #[command(subcommand)]
         jobs: JobsCommand,
     },
+    /// List the places that commands run in, or end one
+    Places {
+        #[command(subcommand)]
+        places: Option<PlacesCommand>,
+
+        /// Print the places as JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Show or clear what commands in sandboxes wrote to caches
     Cache {
         #[command(subcommand)]
@@ -114,6 +123,15 @@ pub enum CacheCommand {
     Show,
     /// Remove everything that no sandbox uses at the moment
     Clear,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PlacesCommand {
+    /// End a place of all servers, with everything that runs there; the next command makes it again
+    Stop {
+        /// Name of the place
+        name: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -105,7 +105,8 @@ fn print_table(jobs: &[(Location, JobListing)]) -> io::Result<()> {
     Ok(())
 }
 
-fn time(time: Duration) -> String {
+/// A time in the two largest units that it has.
+pub fn time(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds}s"),
         seconds @ 60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),

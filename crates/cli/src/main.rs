@@ -24,6 +24,7 @@ mod jwks;
 mod log;
 mod manual;
 mod open_files;
+mod places;
 mod policy;
 mod process;
 #[cfg(test)]
@@ -107,6 +108,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         Command::Doctor(flags) => doctor::run(&flags),
         Command::Install(flags) => install::run(&flags),
         Command::Jobs { jobs } => jobs::run(jobs),
+        Command::Places { places, json } => places::run(places, json),
         Command::Health { url } => health::run(url.as_deref()),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { dir } => manual::pages(dir.as_deref()),

@@ -21,7 +21,7 @@ const MOST_LINES: usize = 500;
 const MOST_COLUMNS: usize = 120;
 
 /// How many names the engine may export.
-const MOST_EXPORTED: usize = 46;
+const MOST_EXPORTED: usize = 47;
 
 struct Source {
     /// From the folder of all crates.

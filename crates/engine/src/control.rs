@@ -29,7 +29,7 @@ use tokio::time::sleep;
 
 pub use access::{Access, PeerRefusal};
 pub use connection::{AccessDenied, Connection};
-pub use messages::{ControlReply, JobListing, OutputRange};
+pub use messages::{ControlReply, JobListing, OutputRange, PlaceListing};
 
 use crate::jobs::Job;
 
@@ -40,8 +40,29 @@ const FOLDER: OFlags =
 /// The name of the socket in its folder.
 const SOCKET: &str = "control";
 
-/// All jobs that can be managed, with the names of their owners.
-pub type Register = Arc<dyn Fn() -> Vec<(Arc<str>, Arc<Job>)> + Send + Sync>;
+/// What can be managed through a socket.
+pub trait Managed: Send + Sync {
+    /// All jobs, with the names of their owners.
+    fn jobs(&self) -> Vec<(Arc<str>, Arc<Job>)>;
+
+    /// All places that are open.
+    fn places(&self) -> Vec<PlaceListing> {
+        Vec::new()
+    }
+
+    /// Ends the places with this name, with everything in them. Returns how many there were.
+    fn stop_places(&self, _name: &str) -> usize {
+        0
+    }
+}
+
+impl<F: Fn() -> Vec<(Arc<str>, Arc<Job>)> + Send + Sync> Managed for F {
+    fn jobs(&self) -> Vec<(Arc<str>, Arc<Job>)> {
+        self()
+    }
+}
+
+pub type Register = Arc<dyn Managed>;
 
 /// The pause after failing to accept a connection because there are too many.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -57,5 +57,7 @@ pub use run::{Run, RunAction};
 pub use jobs::{Condition, Job, JobEnd, JobOutcome, JobState, Met, Position, Typing};
 
 // Jobs of other processes.
-pub use control::{AccessDenied, Connection, ControlReply, JobListing, OutputRange, PeerRefusal};
+pub use control::{
+    AccessDenied, Connection, ControlReply, JobListing, OutputRange, PeerRefusal, PlaceListing,
+};
 pub use detached::{JobFolder, JobsFolder, record};

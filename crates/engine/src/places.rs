@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcpz_agent::{FarLink, Found, Link, Lookup};
@@ -59,6 +59,11 @@ pub struct OpenPlace {
     pub environment: Environment,
     pub working_directory: PathBuf,
     pub bounds: Bounds,
+    /// What it is, in a few words.
+    pub kind: String,
+    /// Whose it is, once it is somebody's.
+    key: OnceLock<(Option<Arc<str>>, Option<String>)>,
+    pub made: Instant,
     last_used: Mutex<Instant>,
     /// True once nothing of it is left.
     ended: watch::Receiver<bool>,
@@ -147,7 +152,18 @@ impl OpenPlace {
         let bounds = Bounds::there(settings, &working_directory);
         let (ending_done, ended) = watch::channel(false);
         let (name, last_used) = (place.name.as_str().into(), Mutex::new(Instant::now()));
-        let open = Self { name, link, environment, working_directory, bounds, last_used, ended };
+        let open = Self {
+            name,
+            link,
+            environment,
+            working_directory,
+            bounds,
+            kind: place.description(),
+            key: OnceLock::new(),
+            made: Instant::now(),
+            last_used,
+            ended,
+        };
         let open = Arc::new(open);
         let (weak, link, idle) = (Arc::downgrade(&open), open.link.clone(), place.idle);
         tokio::spawn(async move {
@@ -159,6 +175,22 @@ impl OpenPlace {
             let _ = ending_done.send(true);
         });
         Ok(open)
+    }
+
+    /// Gives it to an owner or a session, if it is not for everybody.
+    pub fn give_to(&self, owner: &Arc<str>, key: &PlaceKey) {
+        let owner = key.owner.is_some().then(|| owner.clone());
+        let _ = self.key.set((owner, key.session.clone()));
+    }
+
+    /// The owner and the session whose place it is, if it is not for everybody.
+    pub fn whose(&self) -> (Option<Arc<str>>, Option<String>) {
+        self.key.get().cloned().unwrap_or_default()
+    }
+
+    /// How many commands run there. The caller and the slot hold it as well.
+    pub fn count_uses(self: &Arc<Self>) -> usize {
+        Arc::strong_count(self).saturating_sub(2)
     }
 
     pub fn link(&self) -> Link {

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::connect;
 use super::messages::{
-    ControlReply, ControlRequest, JobListing, MessageReader, OutputRange, message,
+    ControlReply, ControlRequest, JobListing, MessageReader, OutputRange, PlaceListing, message,
 };
 use crate::request::TerminalSize;
 use crate::run::RunAction;
@@ -73,6 +73,27 @@ impl Connection {
             Some(ControlReply::Refused(reason)) => {
                 Err(io::Error::new(io::ErrorKind::PermissionDenied, AccessDenied(reason)))
             }
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Lists all places there.
+    pub async fn places(&mut self) -> io::Result<Vec<PlaceListing>> {
+        self.send(&ControlRequest::Places, || ())?;
+        match self.replies.next().await {
+            Some(ControlReply::Places(places)) => Ok(places),
+            Some(ControlReply::Refused(reason)) => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, AccessDenied(reason)))
+            }
+            _ => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    /// Ends the places with this name there, and returns how many there were.
+    pub async fn stop_places(&mut self, name: &str) -> io::Result<usize> {
+        self.send(&ControlRequest::StopPlaces { name: name.to_owned() }, || ())?;
+        match self.replies.next().await {
+            Some(ControlReply::StoppedPlaces(stopped)) => Ok(stopped),
             _ => Err(io::ErrorKind::UnexpectedEof.into()),
         }
     }

@@ -36,6 +36,11 @@ pub enum ControlRequest {
         run: String,
         action: RunAction,
     },
+    Places,
+    /// End the places with this name.
+    StopPlaces {
+        name: String,
+    },
 }
 
 /// Which part of a job's output to send.
@@ -70,6 +75,25 @@ pub enum ControlReply {
         at: u64,
         bytes: Vec<u8>,
     },
+    Places(Vec<PlaceListing>),
+    /// How many places were ended.
+    StoppedPlaces(usize),
+}
+
+/// A place in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceListing {
+    pub name: String,
+    /// What it is, in a few words.
+    pub kind: String,
+    /// Who uses it, unless everybody may.
+    pub owner: Option<String>,
+    pub session: Option<String>,
+    /// How many commands run there.
+    pub commands: usize,
+    /// The ids of those among them that are jobs.
+    pub jobs: Vec<String>,
+    pub age: Duration,
 }
 
 /// A job in a list.

@@ -127,7 +127,7 @@ impl Service {
     async fn answer(&mut self, request: ControlRequest) -> io::Result<bool> {
         match request {
             ControlRequest::List => {
-                let jobs = (self.register)();
+                let jobs = self.register.jobs();
                 let listed = jobs.iter().map(|(owner, job)| JobListing::new(owner, job)).collect();
                 self.send(&ControlReply::Jobs(listed)).await?;
             }
@@ -153,12 +153,20 @@ impl Service {
                 Some(job) => self.perform(job, action),
                 None => self.send(&ControlReply::NoSuchJob).await?,
             },
+            ControlRequest::Places => {
+                let places = self.register.places();
+                self.send(&ControlReply::Places(places)).await?;
+            }
+            ControlRequest::StopPlaces { name } => {
+                let stopped = self.register.stop_places(&name);
+                self.send(&ControlReply::StoppedPlaces(stopped)).await?;
+            }
         }
         Ok(true)
     }
 
     fn find(&self, run: &str) -> Option<Arc<Job>> {
-        (self.register)().into_iter().map(|(_, job)| job).find(|job| &*job.run == run)
+        self.register.jobs().into_iter().map(|(_, job)| job).find(|job| &*job.run == run)
     }
 
     fn perform(&mut self, job: Arc<Job>, action: RunAction) {

@@ -147,7 +147,11 @@ impl Follower {
                             let _ = caller.send(seen);
                         }
                     }
-                    Some(ControlReply::Jobs(_)) => {}
+                    Some(
+                        ControlReply::Jobs(_)
+                        | ControlReply::Places(_)
+                        | ControlReply::StoppedPlaces(_),
+                    ) => {}
                     Some(ControlReply::NoSuchJob) | None => return Some(()),
                 },
                 message = messages.recv() => match message {

@@ -1,21 +1,21 @@
-//! The control socket of this process. It opens with the first job.
+//! The control socket of this process. It opens with the first job or place.
 
 use std::sync::{Arc, PoisonError, Weak};
 
 use mcpz_runtime::spawn_blocking;
 
 use super::{Engine, Shared};
-use crate::control::{Access, ControlSocket};
+use crate::control::{Access, ControlSocket, Managed, PlaceListing};
 use crate::detached::JobsFolder;
-use crate::jobs::{Job, Jobs};
+use crate::jobs::{Job, JobState, Jobs};
+use crate::places::OpenPlace;
 
 impl Engine {
     /// Lets other processes of the same user manage the jobs of all owners. Needs a jobs folder.
     pub(super) fn open_control(&self) {
         let Some(jobs_folder) = self.jobs_folder() else { return };
         self.shared.opening_control.call_once(|| {
-            let shared = Arc::downgrade(&self.shared);
-            let register = move || shared.upgrade().map_or_else(Vec::new, |all| all.all_jobs());
+            let register = ManagedEngine(Arc::downgrade(&self.shared));
             let opened = jobs_folder.add_server().and_then(|folder| {
                 let access = Access::new(self.shared.audit.clone());
                 ControlSocket::open(&folder, Arc::new(register), access)?;
@@ -43,7 +43,52 @@ impl Engine {
     }
 }
 
+/// An engine, for as long as it exists.
+struct ManagedEngine(Weak<Shared>);
+
+impl Managed for ManagedEngine {
+    fn jobs(&self) -> Vec<(Arc<str>, Arc<Job>)> {
+        self.0.upgrade().map_or_else(Vec::new, |shared| shared.all_jobs())
+    }
+
+    fn places(&self) -> Vec<PlaceListing> {
+        self.0.upgrade().map_or_else(Vec::new, |shared| shared.list_places())
+    }
+
+    fn stop_places(&self, name: &str) -> usize {
+        let places = self.0.upgrade().map_or_else(Vec::new, |shared| shared.places.all());
+        let meant = places.iter().filter(|place| *place.name == *name);
+        meant.inspect(|place| place.link.hang_up()).count()
+    }
+}
+
 impl Shared {
+    /// All places that are open, and the jobs in them.
+    fn list_places(&self) -> Vec<PlaceListing> {
+        let jobs = self.all_jobs();
+        let is_there = |owner: &str, job: &Job, listed: &PlaceListing| {
+            job.state() == JobState::Running
+                && job.place() == Some(&*listed.name)
+                && listed.owner.as_deref().is_none_or(|own| own == owner)
+        };
+        let list = |place: Arc<OpenPlace>| {
+            let (owner, session) = place.whose();
+            let mut listed = PlaceListing {
+                name: place.name.to_string(),
+                kind: place.kind.clone(),
+                owner: owner.map(|owner| owner.to_string()),
+                session,
+                commands: place.count_uses(),
+                jobs: Vec::new(),
+                age: place.made.elapsed(),
+            };
+            let there = jobs.iter().filter(|(owner, job)| is_there(owner, job, &listed));
+            listed.jobs = there.map(|(_, job)| job.id().to_owned()).collect();
+            listed
+        };
+        self.places.all().into_iter().map(list).collect()
+    }
+
     /// The jobs of all owners, except detached ones, whose recorders have their own sockets.
     fn all_jobs(&self) -> Vec<(Arc<str>, Arc<Job>)> {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,6 @@
 //! Where a command runs: on this machine, or in a place.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +22,7 @@ impl Engine {
     /// Where a request runs. Makes the place if it is not open.
     pub(super) async fn venue(&self, owner: &Owner, request: &RunRequest) -> Result<Venue, Error> {
         let Some((place, key)) = self.meant(owner, request)? else { return Ok(Venue::default()) };
-        let slot = self.shared.places.slot(key, place)?;
+        let slot = self.shared.places.slot(key.clone(), place)?;
         let mut open = slot.open.lock().await;
         if let Some(found) = open.as_ref().filter(|place| !place.link.is_closed()) {
             found.touch();
@@ -35,7 +36,9 @@ impl Engine {
             Some(ready) => ready,
             None => OpenPlace::make(place, self.settings()).await?,
         };
+        made.give_to(owner.identity.name(), &key);
         self.make_ready(place);
+        self.open_control();
         Ok(Venue { place: Some(open.insert(made).clone()) })
     }
 
@@ -74,6 +77,16 @@ impl Engine {
                 }
             });
         }
+    }
+
+    /// How many places are open, by their names.
+    pub fn count_places(&self) -> BTreeMap<String, usize> {
+        let names = self.settings().places.iter().flat_map(|places| &places.all);
+        let mut counts: BTreeMap<_, _> = names.map(|place| (place.name.clone(), 0)).collect();
+        for place in self.shared.places.all() {
+            *counts.entry(place.name.to_string()).or_default() += 1;
+        }
+        counts
     }
 
     /// Refuses what cannot be done in a place.

@@ -74,6 +74,13 @@ pub fn write_engine_metrics(text: &mut String, engine: &Engine) {
         load(&stats.bytes),
     );
     write_metric(text, "mcpz_spill_bytes", "gauge", "Bytes of output on disk", engine.spilled());
+    let places = engine.count_places();
+    if !places.is_empty() {
+        head(text, "mcpz_places", "gauge", "Open places");
+    }
+    for (name, count) in places {
+        let _ = writeln!(text, "mcpz_places{{place=\"{name}\"}} {count}");
+    }
     histogram(
         text,
         "mcpz_spawn_seconds",
