@@ -64,7 +64,8 @@ pub struct OpenPlace {
     /// Whose it is, once it is somebody's.
     key: OnceLock<(Option<Arc<str>>, Option<String>)>,
     pub made: Instant,
-    last_used: Mutex<Instant>,
+    /// When somebody last needed it. `None` once it is ended for lack of use.
+    last_used: Mutex<Option<Instant>>,
     /// True once nothing of it is left.
     ended: watch::Receiver<bool>,
 }
@@ -151,7 +152,7 @@ impl OpenPlace {
         let working_directory = place.directory.clone().or(own).unwrap_or(facts.directory);
         let bounds = Bounds::there(settings, &working_directory);
         let (ending_done, ended) = watch::channel(false);
-        let (name, last_used) = (place.name.as_str().into(), Mutex::new(Instant::now()));
+        let (name, last_used) = (place.name.as_str().into(), Mutex::new(Some(Instant::now())));
         let open = Self {
             name,
             link,
@@ -197,9 +198,23 @@ impl OpenPlace {
         Link::Far(self.link.clone())
     }
 
-    /// Notes that somebody needs it now.
-    pub fn touch(&self) {
-        *lock(&self.last_used) = Instant::now();
+    /// Notes that somebody needs it now. False if it takes no more commands.
+    pub fn touch(&self) -> bool {
+        let mut last_used = lock(&self.last_used);
+        let is_open = last_used.is_some() && !self.link.is_closed();
+        if is_open {
+            *last_used = Some(Instant::now());
+        }
+        is_open
+    }
+
+    /// How long it may still be unused. If that is no time, nobody can use it any more.
+    fn time_left(&self, idle: Duration) -> Duration {
+        let mut last_used = lock(&self.last_used);
+        let since = last_used.map_or(idle, |last| last.elapsed());
+        let left = idle.saturating_sub(since);
+        last_used.take_if(|_| left.is_zero());
+        left
     }
 
     /// Waits until nothing of it is left.
@@ -249,12 +264,12 @@ async fn unused(place: Weak<OpenPlace>, idle: Duration) {
         if Arc::strong_count(&open) > 2 {
             open.touch();
         }
-        let since = lock(&open.last_used).elapsed();
+        let left = open.time_left(idle);
         drop(open);
-        match idle.checked_sub(since) {
-            Some(left) if !left.is_zero() => tokio::time::sleep(left).await,
-            _ => return,
+        if left.is_zero() {
+            return;
         }
+        tokio::time::sleep(left).await;
     }
 }
 

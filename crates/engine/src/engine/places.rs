@@ -24,8 +24,7 @@ impl Engine {
         let Some((place, key)) = self.meant(owner, request)? else { return Ok(Venue::default()) };
         let slot = self.shared.places.slot(key.clone(), place)?;
         let mut open = slot.open.lock().await;
-        if let Some(found) = open.as_ref().filter(|place| !place.link.is_closed()) {
-            found.touch();
+        if let Some(found) = open.as_ref().filter(|place| place.touch()) {
             return Ok(Venue { place: Some(found.clone()) });
         }
         let _making = self.shared.making_sandbox.read().await;

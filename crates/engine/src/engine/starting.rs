@@ -13,9 +13,9 @@ use crate::error::Error;
 use crate::gate::Cleared;
 use crate::observer::RunObserver;
 use crate::owner::Owner;
-use crate::places::Venue;
+use crate::places::{OpenPlace, Venue};
 use crate::request::{Origin, RunRequest};
-use crate::run::{Accounting, Backing, Run};
+use crate::run::{Accounting, Backing, Restart, Run};
 use crate::sandbox::Occupied;
 use crate::turns::Turn;
 
@@ -91,8 +91,11 @@ impl Engine {
         let (closing, later) = (self.shared.closing.clone(), self.shared.later.clone());
         let backing = Backing { closing, later, ..Backing::default() };
         if let Some(place) = &venue.place {
-            let process = place.link().spawn(owner.identity.number(), spawn)?;
-            return Ok((process, Backing { venue: venue.clone(), ..backing }));
+            let (owner, place) = (owner.identity.number(), place.clone());
+            let process = send_to(&place, owner, SpawnFrame::new(spawn)?)?;
+            let restart = move |letter| send_to(&place, owner, letter);
+            let (venue, restart) = (venue.clone(), Some(Box::new(restart) as Restart));
+            return Ok((process, Backing { venue, restart, ..backing }));
         }
         if self.settings().sandbox.is_none() {
             let (engine, owner) = (self.clone(), owner.identity.number());
@@ -132,4 +135,12 @@ impl Engine {
             Err(unsent) => Err(unsent.error.into()),
         }
     }
+}
+
+/// Sends a command to a place.
+fn send_to(place: &OpenPlace, owner: u64, letter: SpawnFrame) -> Result<Process, Error> {
+    place.link().send(owner, letter).map_err(|unsent| match unsent.error {
+        LinkError::Gone => Error::PlaceLost(place.about_loss()),
+        other => other.into(),
+    })
 }
