@@ -85,7 +85,7 @@ fn commands(command: &clap::Command, page: &mut String) {
         .get_arguments()
         .filter(|flag| is_flag(flag) && !matches!(flag.get_id().as_str(), "help" | "version"))
         .collect();
-    if !command.has_subcommands() {
+    if !command.has_subcommands() || !flags.is_empty() && path != "mcpz" {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         let _ = writeln!(page, "\n### {path}\n\n{about}.");
     }
