@@ -126,4 +126,6 @@ pub use process_event::{ProcessEvent, Started};
 pub use recorder::{InheritedStdio, OwnKeeper, daemonize};
 pub use signal_names::{signal_name, signal_number};
 pub use spawn_frame::{SpawnFrame, Unsent};
+#[cfg(fuzzing)]
+pub use stream::play_place;
 pub use stream::{Broken, FarLink, PlaceFacts, RelayError, StreamError, serve_stream};

@@ -33,6 +33,8 @@ mod far_run;
 mod incoming;
 mod outgoing;
 mod pipes;
+#[cfg(any(test, fuzzing))]
+mod played;
 mod relay;
 mod relayed;
 mod runs;
@@ -41,4 +43,6 @@ pub use codec::PlaceFacts;
 pub use exchange::Broken;
 pub use far::{FarLink, StreamError};
 pub use far_run::FarProcess;
+#[cfg(fuzzing)]
+pub use played::play as play_place;
 pub use relay::{RelayError, serve_stream};
