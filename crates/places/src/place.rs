@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::child::Child;
 use crate::error::PlaceError;
-use crate::{process, slurm, ssh};
+use crate::{container, process, slurm, ssh};
 
 /// A place that commands can run in.
 #[derive(Debug, Clone)]
@@ -40,6 +40,7 @@ pub enum Kind {
     Process,
     Ssh(ssh::Ssh),
     Slurm(slurm::Slurm),
+    Container(container::Container),
 }
 
 /// Who shares a place.
@@ -85,6 +86,8 @@ impl<S: AsyncRead + AsyncWrite + Send> ByteStream for S {}
 /// What is left to do when a place has ended.
 pub enum Ending {
     Child(Child),
+    #[cfg(feature = "container")]
+    Container(container::Running),
 }
 
 impl Ending {
@@ -93,6 +96,8 @@ impl Ending {
     pub async fn end(self) -> String {
         match self {
             Self::Child(child) => child.end().await,
+            #[cfg(feature = "container")]
+            Self::Container(running) => running.end().await,
         }
     }
 }
@@ -116,6 +121,7 @@ impl Place {
             Kind::Process => Made::through(process::start(agent, opening)?)?,
             Kind::Ssh(ssh) => Made::through(ssh.start(agent, opening).await?)?,
             Kind::Slurm(slurm) => Made::through(slurm.start(agent, opening)?)?,
+            Kind::Container(container) => container.start(agent, opening).await?,
         };
         match FarLink::connect(Box::into_pin(stream), self.start_time, self.beat).await {
             Ok((link, facts)) => Ok(Opened { link, facts, ending }),
@@ -129,6 +135,7 @@ impl Place {
             Kind::Process => "process".to_owned(),
             Kind::Ssh(ssh) => format!("ssh {}", ssh.host()),
             Kind::Slurm(slurm) => slurm.description(),
+            Kind::Container(container) => container.description(),
         }
     }
 }
