@@ -71,8 +71,10 @@ pub fn serve_stdin() -> Result<(), AgentError> {
     let socket = detach_stdin().map_err(AgentError::Setup)?;
     close_on_exec_from(3);
     signals::block_all();
-    // A terminal's signals are meant for the server, and commands must not read our memory.
-    let _ = rustix::process::setsid();
+    // A terminal's signals are meant for the server, and commands must not read our memory. By libc: gVisor returns no
+    // session, which rustix relies on.
+    // SAFETY: has no arguments, and changes nothing that Rust knows of.
+    unsafe { libc::setsid() };
     let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     become_subreaper();
     signals::resume_when_parent_dies();

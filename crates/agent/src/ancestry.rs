@@ -51,8 +51,16 @@ impl From<&ProcessStat> for Identity {
 }
 
 impl Identity {
+    pub fn new(pid: i32, started: u64) -> Self {
+        Self { pid, started }
+    }
+
     pub fn own() -> Option<Self> {
         Self::of(std::process::id() as i32)
+    }
+
+    pub fn started(&self) -> u64 {
+        self.started
     }
 
     /// The living process with this id.

@@ -273,7 +273,7 @@ async fn unused(place: Weak<OpenPlace>, idle: Duration) {
     }
 }
 
-async fn look_after_end(link: FarLink, ending: Ending) {
+async fn look_after_end(link: FarLink, ending: Box<dyn Ending>) {
     link.close().await;
     let said = ending.end().await;
     if !said.is_empty() {

@@ -27,11 +27,14 @@ impl AgentFile {
     }
 
     fn new(content: Vec<u8>) -> Self {
-        let hash = digest(&SHA256, &content);
-        let sha256 = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hexadecimal(digest(&SHA256, &content).as_ref());
         let machine = machine(&content);
         Self { content, sha256, machine }
     }
+}
+
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The machine that a program is for.

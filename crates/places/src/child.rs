@@ -6,7 +6,6 @@ use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcpz_agent::{start_child, wait_for_child};
@@ -17,9 +16,7 @@ use tokio::net::UnixStream;
 use tokio::time::timeout;
 
 use crate::error::PlaceError;
-
-/// How much of what it says is kept.
-const MAX_SAID: usize = 2 << 10;
+use crate::said::Said;
 
 /// How long it may take to end by itself.
 const END_TIME: Duration = Duration::from_secs(2);
@@ -27,8 +24,8 @@ const END_TIME: Duration = Duration::from_secs(2);
 pub struct Child {
     pid: Pid,
     stream: Option<UnixStream>,
-    /// What it has said on stderr, at its end.
-    said: Arc<Mutex<Vec<u8>>>,
+    /// What it says on stderr.
+    said: Said,
     /// Completes when it has ended.
     ended: Blocking<()>,
 }
@@ -46,7 +43,7 @@ impl Child {
         // The command holds the other end, which must close when the child does.
         drop(command);
         let pid = Pid::from_child(&child);
-        let said = Arc::new(Mutex::new(Vec::new()));
+        let said = Said::default();
         let (stderr, kept) = (child.stderr.take(), said.clone());
         let ended = spawn_blocking(move || {
             if let Some(stderr) = stderr {
@@ -72,10 +69,7 @@ impl Child {
     pub async fn end(mut self) -> String {
         self.stream = None;
         self.end_process().await;
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&said);
-        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-        lines.join("; ")
+        self.said.text()
     }
 
     async fn end_process(&mut self) {
@@ -100,14 +94,10 @@ fn connect(socket: OwnedFd) -> io::Result<UnixStream> {
     UnixStream::from_std(socket)
 }
 
-/// Keeps the end of what is said.
-fn listen(mut stderr: impl Read, kept: &Mutex<Vec<u8>>) {
+/// Keeps what is said.
+fn listen(mut stderr: impl Read, said: &Said) {
     let mut bytes = [0; 512];
     while let Ok(read @ 1..) = stderr.read(&mut bytes) {
-        tracing::debug!("a place says: {}", String::from_utf8_lossy(&bytes[..read]).trim_end());
-        let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.extend_from_slice(&bytes[..read]);
-        let over = kept.len().saturating_sub(MAX_SAID);
-        kept.drain(..over);
+        said.add(&bytes[..read]);
     }
 }

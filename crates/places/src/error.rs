@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use mcpz_agent::StreamError;
 
+use crate::container::ContainerError;
+
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     #[error("it was not ready after {seconds} seconds; `start_time` sets how long to wait")]
@@ -27,6 +29,8 @@ pub enum PlaceError {
     Connection(#[from] io::Error),
     #[error("{0}")]
     Refused(String),
+    #[error(transparent)]
+    Container(#[from] ContainerError),
 }
 
 /// What a program said about it.

@@ -8,21 +8,28 @@
 //!     process.rs  an agent on this machine, behind a stream     for tests and measurements
 //!     ssh.rs      another host, by the user's own `ssh`
 //!     slurm.rs    a step of a batch job
+//!     container.rs  a container of Docker or podman             with the cargo feature `container`
 //!
-//!     child.rs    the child process that these three talk through
+//!     child.rs    the child process that the first three talk through
+//!     said.rs     what a place says on stderr
 //!     agent_file.rs  the program that becomes the agent
 
 mod agent_file;
 mod child;
+mod container;
 mod error;
+mod made;
 mod opening;
 mod place;
 mod process;
+mod said;
 mod slurm;
 mod ssh;
 
+pub use container::{Access, Base, Container, ContainerError, InvalidMount, Mount, Pull};
 pub use error::PlaceError;
+pub use made::Ending;
 pub use opening::Opening;
-pub use place::{Ending, Kind, Opened, Per, Place};
+pub use place::{Kind, Opened, Per, Place};
 pub use slurm::Slurm;
 pub use ssh::{InvalidHost, Ssh};

@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use mcpz_agent::{FarLink, PlaceFacts};
-use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::child::Child;
 use crate::error::PlaceError;
+use crate::made::{Ending, Made};
 use crate::opening::Opening;
-use crate::{process, slurm, ssh};
+use crate::{container, process, slurm, ssh};
 
 /// A place that commands can run in.
 #[derive(Debug, Clone)]
@@ -40,6 +39,7 @@ pub enum Kind {
     Process,
     Ssh(ssh::Ssh),
     Slurm(slurm::Slurm),
+    Container(container::Container),
 }
 
 impl Kind {
@@ -48,6 +48,7 @@ impl Kind {
         match self {
             Self::Process | Self::Slurm(_) => true,
             Self::Ssh(_) => false,
+            Self::Container(container) => container.directory.is_some(),
         }
     }
 }
@@ -68,38 +69,7 @@ pub enum Per {
 pub struct Opened {
     pub link: FarLink,
     pub facts: PlaceFacts,
-    pub ending: Ending,
-}
-
-/// A place that was made, with a stream to the agent that starts in it.
-pub struct Made {
-    pub stream: Box<dyn ByteStream>,
-    pub ending: Ending,
-}
-
-pub trait ByteStream: AsyncRead + AsyncWrite + Send {}
-
-impl<S: AsyncRead + AsyncWrite + Send> ByteStream for S {}
-
-/// What is left to do when a place has ended.
-pub enum Ending {
-    Child(Child),
-}
-
-impl Ending {
-    /// Ends what leads to the place, and removes what was made for it. Returns what it has said, if that may explain a
-    /// failure.
-    pub async fn end(self) -> String {
-        match self {
-            Self::Child(child) => child.end().await,
-        }
-    }
-}
-
-impl Made {
-    pub fn through(mut child: Child) -> Result<Self, PlaceError> {
-        Ok(Self { stream: Box::new(child.take_stream()?), ending: Ending::Child(child) })
-    }
+    pub ending: Box<dyn Ending>,
 }
 
 impl Place {
@@ -115,6 +85,7 @@ impl Place {
             Kind::Process => Made::through(process::start(agent, opening)?)?,
             Kind::Ssh(ssh) => Made::through(ssh.start(agent, opening).await?)?,
             Kind::Slurm(slurm) => Made::through(slurm.start(agent, opening)?)?,
+            Kind::Container(container) => container.start(agent, opening).await?,
         };
         match FarLink::connect(Box::into_pin(stream), self.start_time, self.beat).await {
             Ok((link, facts)) => Ok(Opened { link, facts, ending }),
@@ -128,6 +99,7 @@ impl Place {
             Kind::Process => "process".to_owned(),
             Kind::Ssh(ssh) => format!("ssh {}", ssh.host()),
             Kind::Slurm(slurm) => slurm.description(),
+            Kind::Container(container) => container.description(),
         }
     }
 }

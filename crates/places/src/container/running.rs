@@ -1,0 +1,147 @@
+//! An agent that runs in a container, and how both end.
+
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use bollard::errors::Error;
+use bollard::query_parameters::{RemoveContainerOptionsBuilder, WaitContainerOptionsBuilder};
+use futures_core::Stream;
+use tokio::time::{sleep, timeout};
+
+use super::ContainerError;
+use super::engine::Engine;
+use super::error::cannot_run;
+use crate::made::Ending;
+use crate::said::Said;
+
+/// How long it may take to end by itself, and then to be ended.
+const END_TIME: Duration = Duration::from_secs(3);
+
+/// How often to ask whether a process has ended.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+pub struct Running {
+    engine: Engine,
+    what: What,
+    said: Said,
+    /// The program that became the agent.
+    agent: PathBuf,
+}
+
+/// What ends when the stream closes, by its id.
+enum What {
+    Container(String),
+    /// A process in a container that stays.
+    Exec(String),
+}
+
+impl Running {
+    pub fn container(engine: Engine, id: String, said: Said, agent: PathBuf) -> Self {
+        Self { engine, what: What::Container(id), said, agent }
+    }
+
+    pub fn exec(engine: Engine, id: String, said: Said, agent: PathBuf) -> Self {
+        Self { engine, what: What::Exec(id), said, agent }
+    }
+
+    /// Waits until it has ended, which it does when the stream is closed. If it does not, a container that was made is
+    /// removed; in another one nothing may be killed. Returns what was said, with advice.
+    pub async fn end(self) -> String {
+        match &self.what {
+            What::Container(id) => {
+                let _ = timeout(END_TIME, removed(&self.engine, id)).await;
+                remove(&self.engine, id).await;
+            }
+            What::Exec(id) => {
+                let _ = timeout(END_TIME, exited(&self.engine, id)).await;
+            }
+        }
+        let said = self.said.text();
+        match lacks_libraries(&said) {
+            true => format!("{} {}", self.agent.display(), cannot_run(&said)),
+            false => said,
+        }
+    }
+}
+
+impl Ending for Running {
+    fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = String> + Send>> {
+        Box::pin((*self).end())
+    }
+}
+
+/// Completes when the engine has removed a container.
+async fn removed(engine: &Engine, id: &str) {
+    let options = WaitContainerOptionsBuilder::default().condition("removed").build();
+    let _ = each(engine.docker.wait_container(id, Some(options))).await;
+}
+
+async fn exited(engine: &Engine, id: &str) {
+    let runs = async || {
+        let found = engine.docker.inspect_exec(id).await;
+        found.is_ok_and(|found| found.running == Some(true))
+    };
+    while runs().await {
+        sleep(LOOK_AGAIN).await;
+    }
+}
+
+/// Removes a container with everything in it, if it is still there.
+pub async fn remove(engine: &Engine, id: &str) {
+    let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+    match timeout(END_TIME, engine.docker.remove_container(id, Some(options))).await {
+        Ok(Err(error)) if !is_missing(&error) => {
+            tracing::debug!("a container cannot be removed: {error}");
+        }
+        _ => {}
+    }
+}
+
+/// Waits for the end of what an engine reports, or its first error.
+pub async fn each<T>(stream: impl Stream<Item = Result<T, Error>>) -> Result<(), Error> {
+    let mut stream = pin!(stream);
+    while let Some(item) = poll_fn(|context| stream.as_mut().poll_next(context)).await {
+        item?;
+    }
+    Ok(())
+}
+
+/// Whether the engine does not know what it was asked about.
+pub fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::DockerResponseServerError { status_code: 404, .. })
+}
+
+/// What the engine says.
+pub fn message(error: Error) -> String {
+    match error {
+        Error::DockerResponseServerError { message, .. } => message.trim().to_owned(),
+        Error::DockerStreamError { error } => error.trim().to_owned(),
+        other => mcpz_runtime::with_causes(&other),
+    }
+}
+
+pub fn refused(action: &'static str, error: Error) -> ContainerError {
+    ContainerError::Refused { action, said: message(error) }
+}
+
+/// Whether this is what the kernel, a runtime or the dynamic linker says about a program that lacks its libraries.
+pub fn lacks_libraries(said: &str) -> bool {
+    let said = said.to_lowercase();
+    let signs = ["no such file or directory", "glibc_", "loading shared librar"];
+    signs.iter().any(|sign| said.contains(sign))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_dynamic_linker_is_told_from_other_failures() {
+        assert!(lacks_libraries("exec /.mcpz-agent: no such file or directory"));
+        assert!(lacks_libraries("version `GLIBC_2.38' not found (required by /.mcpz-agent)"));
+        assert!(lacks_libraries("Error loading shared library libgcc_s.so.1: No such file"));
+        assert!(!lacks_libraries("exec /.mcpz-agent: exec format error"));
+    }
+}

@@ -1,0 +1,37 @@
+//! A place that was made.
+
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::child::Child;
+use crate::error::PlaceError;
+
+/// A place that was made, with a stream to the agent that starts in it.
+pub struct Made {
+    pub stream: Box<dyn ByteStream>,
+    pub ending: Box<dyn Ending>,
+}
+
+pub trait ByteStream: AsyncRead + AsyncWrite + Send {}
+
+impl<S: AsyncRead + AsyncWrite + Send> ByteStream for S {}
+
+/// What is left to do when a place has ended.
+pub trait Ending: Send {
+    /// Ends what leads to the place, and removes what was made for it. Returns what it has said, if that may explain a
+    /// failure.
+    fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = String> + Send>>;
+}
+
+impl Made {
+    pub fn through(mut child: Child) -> Result<Self, PlaceError> {
+        Ok(Self { stream: Box::new(child.take_stream()?), ending: Box::new(child) })
+    }
+}
+
+impl Ending for Child {
+    fn end(self: Box<Self>) -> Pin<Box<dyn Future<Output = String> + Send>> {
+        Box::pin((*self).end())
+    }
+}
