@@ -34,7 +34,9 @@ use clap::{Arg, ArgMatches};
 use serde::Deserialize;
 
 pub use audit::Audit;
-pub use choice::{AuthKind, PlaceKind, PlacePer, SandboxMode, Threats, Unresolved};
+pub use choice::{
+    AuthKind, DirectoryMount, PlaceKind, PlacePer, PullPolicy, SandboxMode, Threats, Unresolved,
+};
 pub use file::{FileError, load as load_file, path as file_path};
 pub use flag::{Scope, whole_number};
 pub use http::Http;

@@ -143,6 +143,10 @@ impl OpenPlace {
             limits: &settings.limits,
             working_directory: &settings.working_directory,
         };
+        // What a killed server left behind goes before more is made. If that fails, making it says why.
+        if let Ok(removed @ 1..) = place.sweep(&opening).await {
+            tracing::info!("removed {removed} places that ended servers had left behind");
+        }
         let failed = |source| Error::Place { name: place.name.clone(), source };
         let Opened { link, facts, ending } = place.open(&opening).await.map_err(failed)?;
         let mut environment = (places.resolve)(&facts);

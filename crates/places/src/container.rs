@@ -15,7 +15,6 @@
 //!     running.rs  the end of both
 //!     sweep.rs    removes what servers that were killed left behind
 //!     archive.rs  the agent as the engine takes files
-//!     error.rs    what can go wrong, and what to do then
 
 #[cfg(feature = "container")]
 mod address;
@@ -29,7 +28,6 @@ mod body;
 mod create;
 #[cfg(feature = "container")]
 mod engine;
-mod error;
 #[cfg(feature = "container")]
 mod exec;
 #[cfg(feature = "container")]
@@ -40,8 +38,8 @@ mod sweep;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-pub use error::ContainerError;
-
+#[cfg(not(feature = "container"))]
+use crate::container_error::ContainerError;
 use crate::error::PlaceError;
 use crate::made::Made;
 use crate::opening::Opening;

@@ -4,15 +4,16 @@ use std::io;
 use std::path::PathBuf;
 
 use mcpz_agent::StreamError;
+use mcpz_runtime::with_causes;
 
-use crate::container::ContainerError;
+use crate::container_error::ContainerError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
     #[error("it was not ready after {seconds} seconds; `start_time` sets how long to wait")]
     Late { seconds: u64 },
-    #[error("cannot start {program}: {source}; {advice}")]
-    Program { program: &'static str, source: io::Error, advice: &'static str },
+    #[error("cannot start {program}: {why}; {advice}")]
+    Program { program: &'static str, why: io::Error, advice: &'static str },
     #[error("cannot read {}, which becomes the agent there", path.display())]
     Agent { path: PathBuf, source: io::Error },
     #[error(
@@ -23,8 +24,8 @@ pub enum PlaceError {
     Architecture { path: PathBuf, ours: String, theirs: String },
     #[error("the agent could not be copied there{}", with(.said))]
     Copy { said: String },
-    #[error("{source}{}", with(.said))]
-    Stream { said: String, source: StreamError },
+    #[error("{}{}", with_causes(why), with(.said))]
+    Stream { said: String, why: StreamError },
     #[error("the connection to it failed: {0}")]
     Connection(#[from] io::Error),
     #[error("{0}")]

@@ -17,6 +17,7 @@
 mod agent_file;
 mod child;
 mod container;
+mod container_error;
 mod error;
 mod made;
 mod opening;
@@ -26,7 +27,8 @@ mod said;
 mod slurm;
 mod ssh;
 
-pub use container::{Access, Base, Container, ContainerError, InvalidMount, Mount, Pull};
+pub use container::{Access, Base, Container, InvalidMount, Mount, Pull};
+pub use container_error::ContainerError;
 pub use error::PlaceError;
 pub use made::Ending;
 pub use opening::Opening;

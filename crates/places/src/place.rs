@@ -73,6 +73,14 @@ pub struct Opened {
 }
 
 impl Place {
+    /// Removes what servers left behind that were killed. Returns how much that was.
+    pub async fn sweep(&self, opening: &Opening<'_>) -> Result<usize, PlaceError> {
+        match &self.kind {
+            Kind::Container(container) => container.sweep(opening).await,
+            Kind::Process | Kind::Ssh(_) | Kind::Slurm(_) => Ok(0),
+        }
+    }
+
     /// Makes the place, and connects to an agent in it.
     pub async fn open(&self, opening: &Opening<'_>) -> Result<Opened, PlaceError> {
         let opened = tokio::time::timeout(self.start_time, self.make(opening)).await;
@@ -89,7 +97,7 @@ impl Place {
         };
         match FarLink::connect(Box::into_pin(stream), self.start_time, self.beat).await {
             Ok((link, facts)) => Ok(Opened { link, facts, ending }),
-            Err(source) => Err(PlaceError::Stream { said: ending.end().await, source }),
+            Err(why) => Err(PlaceError::Stream { said: ending.end().await, why }),
         }
     }
 

@@ -12,6 +12,6 @@ pub fn start(agent: &Path, opening: &Opening<'_>) -> Result<Child, PlaceError> {
     command.args(["agent", "--stream"]).current_dir(opening.working_directory);
     command.env_clear().envs(opening.variables.iter().map(|(name, value)| (name, value)));
     let failed =
-        |source| PlaceError::Program { program: "the agent", source, advice: "is it executable?" };
+        |why| PlaceError::Program { program: "the agent", why, advice: "is it executable?" };
     Child::start(command).map_err(failed)
 }

@@ -26,9 +26,9 @@ pub struct Slurm {
 impl Slurm {
     /// Asks for an allocation, and starts the agent in it.
     pub fn start(&self, agent: &Path, opening: &Opening<'_>) -> Result<Child, PlaceError> {
-        let failed = |source| PlaceError::Program {
+        let failed = |why| PlaceError::Program {
             program: "srun",
-            source,
+            why,
             advice: "install the client programs of Slurm",
         };
         Child::start(self.command(agent, opening)).map_err(failed)

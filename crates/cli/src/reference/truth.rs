@@ -15,7 +15,7 @@ use crate::setup::Setup;
 
 /// Without these, a machine or chance would decide what a server does.
 const FIXED: &str = "http.tokens.me = \"0123456789abcdef\"\naudit.folder = \"/nonexistent\"\n\
-                     places.NAME.kind = \"slurm\"\n";
+                     places.NAME.kind = \"container\"\nplaces.NAME.image = \"x\"\n";
 
 fn settings(text: &str) -> Settings {
     let folder = tempfile::tempdir().unwrap();

@@ -46,6 +46,7 @@ pub enum Threats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PlaceKind {
+    Container,
     Ssh,
     Slurm,
     /// For tests and measurements.
@@ -60,6 +61,24 @@ pub enum PlacePer {
     Server,
     Owner,
     Session,
+}
+
+/// When to get an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PullPolicy {
+    Never,
+    Missing,
+    Always,
+}
+
+/// How the working directory is mounted in a container.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DirectoryMount {
+    ReadWrite,
+    ReadOnly,
+    Off,
 }
 
 macro_rules! choices {
@@ -89,4 +108,14 @@ macro_rules! choices {
     };
 }
 
-choices!(AuthKind, Format, PlaceKind, PlacePer, SandboxMode, Threats, Unresolved);
+choices!(
+    AuthKind,
+    DirectoryMount,
+    Format,
+    PlaceKind,
+    PlacePer,
+    PullPolicy,
+    SandboxMode,
+    Threats,
+    Unresolved
+);

@@ -1,8 +1,9 @@
 //! `[places.NAME]`: where commands can run besides this machine.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use super::choice::{PlaceKind, PlacePer};
+use super::choice::{DirectoryMount, PlaceKind, PlacePer, PullPolicy};
 use super::seconds::Seconds;
 use super::section::table;
 
@@ -35,6 +36,45 @@ table! {
 
         /// Seconds between two signs of life. What runs in a place ends after three that are missing.
         beat: Seconds<1> = Seconds(5);
+
+        /// For `container`: the image to make one from.
+        image: Option<String> = None;
+
+        /// For `container`: one that runs already, by its name or id, instead of an image.
+        container: Option<String> = None;
+
+        /// For `container`: the address of the engine, if it is not where Docker's or podman's client looks.
+        engine: Option<String> = None;
+
+        /// For `container`: the user there, by name or number.
+        user: Option<String> = None, words: "that of the image";
+
+        /// For `container`: how the working directory is mounted, at the same path.
+        mount_directory: DirectoryMount = DirectoryMount::ReadWrite;
+
+        /// For `container`: more mounts, as `SOURCE:TARGET` or `SOURCE:TARGET:ro`.
+        mounts: Vec<String> = Vec::new();
+
+        /// For `container`: a network that the engine knows, such as `bridge`.
+        network: Option<String> = None, words: "none";
+
+        /// For `container`: whether only mounts and `/tmp` can be written to.
+        read_only: bool = false;
+
+        /// For `container`: the capabilities that its root has.
+        capabilities: Vec<String> = Vec::new();
+
+        /// For `container`: more security options of the engine.
+        security: Vec<String> = Vec::new();
+
+        /// For `container`: a runtime that the engine knows, such as `runsc` for gVisor.
+        runtime: Option<String> = None, words: "the engine's own";
+
+        /// For `container`: when to get the image from its registry.
+        pull: PullPolicy = PullPolicy::Missing;
+
+        /// For `container`: more labels.
+        labels: BTreeMap<String, String> = BTreeMap::new();
 
         /// For `ssh`: the host, as `[USER@]HOST[:PORT]` or as your `ssh` configuration calls it.
         host: Option<String> = None;

@@ -8,15 +8,19 @@ use std::time::Duration;
 
 use mcpz_agent::PlaceFacts;
 use mcpz_engine::PlaceSettings;
-use mcpz_places::{InvalidHost, Kind, Per, Place, Slurm, Ssh};
+use mcpz_places::{
+    Access, Base, Container, InvalidHost, InvalidMount, Kind, Per, Place, Pull, Slurm, Ssh,
+};
 
 use crate::command_environment::{CommandEnvironment, VariableFilter};
 use crate::environment;
-use crate::settings::{PlaceKind, PlacePer, PlaceTable, SandboxMode, Settings};
+use crate::settings::{
+    DirectoryMount, PlaceKind, PlacePer, PlaceTable, PullPolicy, SandboxMode, Settings,
+};
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlacesError {
-    #[error("[places.{name}] has no kind; set it to \"ssh\" or \"slurm\"")]
+    #[error("[places.{name}] has no kind; set it to \"container\", \"ssh\" or \"slurm\"")]
     NoKind { name: String },
     #[error("[places.{name}] has no {key}, which its kind needs")]
     Missing { name: String, key: &'static str },
@@ -27,11 +31,15 @@ pub enum PlacesError {
     #[error("the name of [places.{name:?}] must consist of letters, digits, `-` and `_`")]
     Name { name: String },
     #[error(
-        "there is no place `{name}`; add a table [places.{name}], or write ssh:HOST or slurm:PARTITION"
+        "there is no place `{name}`; add a table [places.{name}], or write container:IMAGE, ssh:HOST or slurm"
     )]
     Unknown { name: String },
     #[error(transparent)]
     Host(#[from] InvalidHost),
+    #[error(transparent)]
+    Mount(#[from] InvalidMount),
+    #[error("[places.{name}] has an image and a container; leave out one of them")]
+    TwoContainers { name: String },
     #[error(
         "commands cannot run both in a sandbox of this machine and in the place `{name}`; leave out --sandbox or \
          --place"
@@ -85,6 +93,11 @@ fn resolve(place: &str, tables: &mut BTreeMap<String, PlaceTable>) -> Result<Str
         place.split_once(':').map_or((place, None), |(kind, rest)| (kind, Some(rest)));
     let rest = rest.map(str::to_owned);
     let table = match kind {
+        "container" if rest.is_some() => PlaceTable {
+            kind: Some(Some(PlaceKind::Container)),
+            image: Some(rest),
+            ..PlaceTable::default()
+        },
         "ssh" if rest.is_some() => PlaceTable {
             kind: Some(Some(PlaceKind::Ssh)),
             host: Some(rest),
@@ -114,6 +127,7 @@ fn place(name: &str, table: &PlaceTable) -> Result<Place, PlacesError> {
     check_keys(name, kind, table)?;
     let kind = match kind {
         PlaceKind::Process => Kind::Process,
+        PlaceKind::Container => Kind::Container(container(name, table)?),
         PlaceKind::Ssh => {
             let host = table.host().ok_or_else(|| missing("host"))?;
             Kind::Ssh(Ssh::new(&host, table.options())?)
@@ -152,11 +166,56 @@ fn place(name: &str, table: &PlaceTable) -> Result<Place, PlacesError> {
     })
 }
 
+fn container(name: &str, table: &PlaceTable) -> Result<Container, PlacesError> {
+    let base = match (table.image(), table.container()) {
+        (Some(image), None) => Base::Image(image),
+        (None, Some(container)) => Base::Container(container),
+        (None, None) => return Err(PlacesError::Missing { name: name.to_owned(), key: "image" }),
+        (Some(_), Some(_)) => return Err(PlacesError::TwoContainers { name: name.to_owned() }),
+    };
+    Ok(Container {
+        base,
+        engine: table.engine(),
+        user: table.user(),
+        directory: match table.mount_directory() {
+            DirectoryMount::ReadWrite => Some(Access::ReadWrite),
+            DirectoryMount::ReadOnly => Some(Access::ReadOnly),
+            DirectoryMount::Off => None,
+        },
+        mounts: table.mounts().iter().map(|mount| mount.parse()).collect::<Result<_, _>>()?,
+        network: table.network(),
+        read_only: table.read_only(),
+        capabilities: table.capabilities(),
+        security: table.security(),
+        runtime: table.runtime(),
+        pull: match table.pull() {
+            PullPolicy::Never => Pull::Never,
+            PullPolicy::Missing => Pull::Missing,
+            PullPolicy::Always => Pull::Always,
+        },
+        labels: table.labels().into_iter().collect(),
+    })
+}
+
 /// Refuses keys of other kinds: what is set has to have an effect.
 fn check_keys(name: &str, kind: PlaceKind, table: &PlaceTable) -> Result<(), PlacesError> {
+    const CONTAINER: &[PlaceKind] = &[PlaceKind::Container];
     const SSH: &[PlaceKind] = &[PlaceKind::Ssh];
     const SLURM: &[PlaceKind] = &[PlaceKind::Slurm];
     let keys = [
+        ("image", table.image.is_some(), CONTAINER),
+        ("container", table.container.is_some(), CONTAINER),
+        ("engine", table.engine.is_some(), CONTAINER),
+        ("user", table.user.is_some(), CONTAINER),
+        ("mount_directory", table.mount_directory.is_some(), CONTAINER),
+        ("mounts", table.mounts.is_some(), CONTAINER),
+        ("network", table.network.is_some(), CONTAINER),
+        ("read_only", table.read_only.is_some(), CONTAINER),
+        ("capabilities", table.capabilities.is_some(), CONTAINER),
+        ("security", table.security.is_some(), CONTAINER),
+        ("runtime", table.runtime.is_some(), CONTAINER),
+        ("pull", table.pull.is_some(), CONTAINER),
+        ("labels", table.labels.is_some(), CONTAINER),
         ("host", table.host.is_some(), SSH),
         ("partition", table.partition.is_some(), SLURM),
         ("account", table.account.is_some(), SLURM),

@@ -14,8 +14,8 @@ use std::str::FromStr;
 use aws_lc_rs::digest::{SHA256, digest};
 use tokio::net::{TcpStream, UnixStream};
 
-use super::ContainerError;
 use crate::agent_file::hexadecimal;
+use crate::container_error::ContainerError;
 use crate::made::ByteStream;
 
 /// A connection to an engine.

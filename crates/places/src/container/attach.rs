@@ -16,9 +16,9 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::ContainerError;
 use super::address::Socket;
 use super::engine::Engine;
+use crate::container_error::ContainerError;
 use crate::said::Said;
 
 /// The longest message of an engine that refuses.

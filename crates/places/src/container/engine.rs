@@ -16,8 +16,8 @@ use hyper::{Request, Response, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
 use mcpz_runtime::spawn_blocking;
 
-use super::ContainerError;
 use super::address::{Address, Addresses};
+use crate::container_error::ContainerError;
 
 /// The longest time that an answer may take, in seconds. A place has its own time to start.
 const MAX_SECONDS: u64 = 600;

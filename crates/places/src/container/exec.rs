@@ -6,13 +6,14 @@ use bollard::models::ExecConfig;
 use bollard::query_parameters::{ContainerArchiveInfoOptionsBuilder, InspectContainerOptions};
 use serde_json::json;
 
+use super::Container;
 use super::attach::attach;
 use super::body::AgentPath;
 use super::create::{check_machine, copy_agent};
 use super::engine::Engine;
 use super::running::{Running, is_missing, refused};
-use super::{Container, ContainerError};
 use crate::agent_file::AgentFile;
+use crate::container_error::ContainerError;
 use crate::error::PlaceError;
 use crate::made::Made;
 use crate::said::Said;

@@ -10,9 +10,9 @@ use bollard::query_parameters::{RemoveContainerOptionsBuilder, WaitContainerOpti
 use futures_core::Stream;
 use tokio::time::{sleep, timeout};
 
-use super::ContainerError;
 use super::engine::Engine;
-use super::error::cannot_run;
+use crate::container_error::ContainerError;
+use crate::container_error::cannot_run;
 use crate::made::Ending;
 use crate::said::Said;
 

@@ -10,10 +10,10 @@ use bollard::models::{ContainerSummary, ContainerSummaryStateEnum as State};
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use mcpz_agent::{Maker, MakerState};
 
-use super::ContainerError;
 use super::body::SERVER_LABEL;
 use super::engine::Engine;
 use super::running::{refused, remove};
+use crate::container_error::ContainerError;
 
 /// After this time no server is still about to start a container.
 const OLD: Duration = Duration::from_secs(60 * 60);
