@@ -11,7 +11,7 @@ start() {
     ssh-keygen -q -t ed25519 -N '' -C '' -f "$dir/key"
     echo "[127.0.0.1]:$port $(cat "$dir/host.pub")" >"$dir/known_hosts"
     # By default, sshd drops connections when ten at a time have not logged in yet. SHLVL keeps bash from reading
-    # root's .bashrc, which may be slow or print something.
+    # root's .bashrc, which may be slow or print something. What is copied there goes with the place.
     cat >"$dir/sshd_config" <<END
 ListenAddress 127.0.0.1:$port
 HostKey $dir/host
@@ -23,7 +23,7 @@ PasswordAuthentication no
 PermitRootLogin prohibit-password
 MaxStartups 1000
 MaxSessions 100
-SetEnv SHLVL=1
+SetEnv SHLVL=1 XDG_CACHE_HOME=$dir/cache
 Subsystem sftp internal-sftp
 END
     cat >"$dir/config" <<END

@@ -14,6 +14,7 @@ pub mod http;
 pub mod install;
 pub mod locked;
 pub mod piped;
+pub mod place;
 pub mod reserved;
 pub mod sandbox;
 
