@@ -38,15 +38,17 @@ const SHOWN_JUNK: usize = 500;
 pub enum StreamError {
     #[error("it did not greet within {0:?}")]
     Late(Duration),
-    #[error("it ended without a greeting{}", after_colon(.printed))]
-    NoGreeting { printed: String, source: io::Error },
+    #[error("it ended without a greeting{}", but_printed(.printed))]
+    NoGreeting { printed: String },
+    #[error("it does not greet{}", but_printed(.printed))]
+    NotAnAgent { printed: String },
     #[error("its agent is of another version ({theirs:?} instead of {VERSIONS:?})")]
     Version { theirs: (u16, u16) },
     #[error(transparent)]
     Broken(#[from] Broken),
 }
 
-fn after_colon(text: &str) -> String {
+fn but_printed(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!(", but printed: {text}") }
 }
 
@@ -108,8 +110,10 @@ impl FarLink {
         Ok(FarProcess::new(self.far.clone(), happening, orders, frame))
     }
 
+    /// Whether it takes no more runs.
     pub fn is_closed(&self) -> bool {
-        self.far.lock().closed
+        let state = self.far.lock();
+        state.closed || state.leaving
     }
 
     /// Why the stream ended, if it has.
@@ -174,11 +178,21 @@ where
     let mut hello = MAGIC.to_vec();
     let message: Frame<'_, ToPlace> = Frame::Message(ToPlace::Hello { version: VERSIONS, beat });
     message.encode(&mut hello).map_err(Broken::from)?;
-    writer.write_all(&hello).await.map_err(Broken::Failed)?;
-    writer.flush().await.map_err(Broken::Failed)?;
+    // If it has ended already, what it printed tells why.
+    let _ = writer.write_all(&hello).await;
+    let _ = writer.flush().await;
     incoming.skip_junk().await.map_err(|(source, junk)| {
         let text = String::from_utf8_lossy(&junk[junk.len().saturating_sub(SHOWN_JUNK)..]);
-        StreamError::NoGreeting { printed: text.trim().to_owned(), source }
+        let lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let printed = lines.join("; ");
+        match source.kind() {
+            io::ErrorKind::InvalidData => StreamError::NotAnAgent { printed },
+            // It did not read our greeting either.
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                StreamError::NoGreeting { printed }
+            }
+            _ => Broken::Failed(source).into(),
+        }
     })?;
     loop {
         match incoming.next::<FromPlace>().map_err(Broken::from)? {
