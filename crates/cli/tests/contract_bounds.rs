@@ -102,10 +102,12 @@ fn commands_start_only_where_they_may() {
     ] {
         assert_eq!(pwd(name), format!("{}\n", at(real).display()));
     }
-    for name in ["outside", "", "allowed/..", "allowed/../outside", "allowed/out", "allowed/magic"] {
+    for name in ["outside", "", "allowed/..", "allowed/../outside", "allowed/out", "allowed/magic"]
+    {
         let said = pwd(name);
         let said = said.as_str().unwrap();
-        let end = "is not within the allowed directories; add it to allowed_directories to allow it";
+        let end =
+            "is not within the allowed directories; add it to allowed_directories to allow it";
         assert!(said.starts_with("Failed to execute: ") && said.ends_with(end), "{name}: {said}");
     }
 }
@@ -120,7 +122,9 @@ fn what_the_policy_denies_is_not_run_in_any_way_to_call() {
         let output = reply["output"].as_str().unwrap();
         assert!(output.starts_with("Command denied by security policy"), "{reply}");
     };
-    for command in [&touch, &format!("env {touch}"), &format!("true; {touch}"), &format!("$({touch})")] {
+    for command in
+        [&touch, &format!("env {touch}"), &format!("true; {touch}"), &format!("$({touch})")]
+    {
         denied(&server.run(command));
         denied(&server.call(json!({"command": command, "background": true})));
         denied(&server.call(json!({"command": command, "session": "work"})));

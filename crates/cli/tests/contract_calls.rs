@@ -73,7 +73,8 @@ fn input_that_nobody_reads_and_no_input_hold_up_nobody() {
     let mut server = prepared();
     let reply = server.call(json!({"command": "echo done", "stdin": "x".repeat(1 << 20)}));
     assert_eq!(reply["output"], "done\n");
-    let reply = server.call(json!({"command": "exec <&-; sleep 0.2; echo done", "stdin": "x".repeat(1 << 20)}));
+    let reply = server
+        .call(json!({"command": "exec <&-; sleep 0.2; echo done", "stdin": "x".repeat(1 << 20)}));
     assert_eq!(reply["output"], "done\n");
     let reply = server.run("read x; echo \"got $?\"; cat; cat");
     assert_eq!(reply["output"], "got 1\n");
@@ -109,7 +110,8 @@ fn news_come_while_the_command_runs_and_not_after_the_answer() {
 #[test]
 fn forty_calls_at_once_each_get_their_own_output() {
     let mut server = Server::start(&[]);
-    let command = |n: u64| format!("echo {n}; seq {n} 20000 | tail -n 1; echo err {n} >&2; exit {n}");
+    let command =
+        |n: u64| format!("echo {n}; seq {n} 20000 | tail -n 1; echo err {n} >&2; exit {n}");
     let calls: Vec<_> =
         (0..40).map(|n| (n, server.start_call(json!({"command": command(n)})))).collect();
     for (n, call) in calls {
@@ -156,7 +158,10 @@ fn the_four_errors_of_execute_are_told_in_their_words() {
         (json!({"command": kill}), "Error: execute: wait failed"),
     ] {
         let result = server.tool("execute", arguments);
-        assert_eq!((&result["isError"], &result["content"][0]["text"]), (&json!(true), &json!(expected)));
+        assert_eq!(
+            (&result["isError"], &result["content"][0]["text"]),
+            (&json!(true), &json!(expected))
+        );
     }
     let mut server = Server::start(&["--tools", "execute", "--deny", "rm"]);
     let result = server.tool("execute", json!({"command": "rm x"}));

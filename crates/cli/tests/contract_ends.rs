@@ -27,8 +27,7 @@ const WAYS: &[(&str, &str)] = &[
 /// Starts all of them, and waits until they stand.
 fn plant(server: &mut Server, mark: &str) -> Vec<i64> {
     let start = |command: &str| json!({"command": command, "environment": {"MARK": mark}});
-    let calls: Vec<_> =
-        WAYS.iter().map(|(_, command)| server.start_call(start(command))).collect();
+    let calls: Vec<_> = WAYS.iter().map(|(_, command)| server.start_call(start(command))).collect();
     for call in &calls {
         server.wait_for_output(*call, "ready");
     }
@@ -69,8 +68,7 @@ fn a_timeout_kills_keeps_what_was_printed_and_says_so() {
 fn a_timeout_leaves_nothing_however_it_hides() {
     let (mark, mut server) = (mark(), prepared());
     let calls = WAYS.iter().map(|(name, command)| {
-        let arguments =
-            json!({"command": command, "timeout": 3, "environment": {"MARK": mark}});
+        let arguments = json!({"command": command, "timeout": 3, "environment": {"MARK": mark}});
         (name, server.start_call(arguments))
     });
     for (name, call) in calls.collect::<Vec<_>>() {
@@ -162,7 +160,8 @@ fn a_command_that_kills_or_stops_its_keeper_does_not_get_away() {
     let (mark, mut server) = (mark(), prepared());
     let environment = json!({"MARK": mark});
     let gate = Gate::new();
-    let killer = format!("echo part; (setsid sleep 300 &); {}; kill -KILL $PPID; sleep 300", gate.wait());
+    let killer =
+        format!("echo part; (setsid sleep 300 &); {}; kill -KILL $PPID; sleep 300", gate.wait());
     let call = server.start_call(json!({"command": killer, "environment": environment}));
     server.wait_for_output(call, "part");
     drop(gate);

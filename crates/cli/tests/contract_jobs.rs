@@ -63,7 +63,8 @@ fn a_port_that_a_job_listens_on_is_waited_for() {
                    s.bind((\"127.0.0.1\", 0)); print(s.getsockname()[1], flush=True); \
                    sys.stdin.readline(); s.listen(); time.sleep(300)'";
     let id = job(&mut server, command);
-    let line = json!({"job_id": id, "wait_for": "text", "pattern": "^[0-9]+$", "cursor": "bytes:0"});
+    let line =
+        json!({"job_id": id, "wait_for": "text", "pattern": "^[0-9]+$", "cursor": "bytes:0"});
     let port: u16 =
         tool(&mut server, "read_job", line)["matched"].as_str().unwrap().parse().unwrap();
     let early = json!({"job_id": id, "wait_for": "port", "port": port, "timeout": 0.2});
@@ -97,7 +98,8 @@ fn what_a_command_leaves_running_is_told_and_is_a_job() {
     let folder = open_folder();
     let fifo = folder.path().join("fifo");
     let path = fifo.display();
-    let command = format!("mkfifo '{path}'; (read x <'{path}'; echo later; exec sleep 300) & echo $!");
+    let command =
+        format!("mkfifo '{path}'; (read x <'{path}'; echo later; exec sleep 300) & echo $!");
     let reply = server.call(json!({"command": command, "environment": {"MARK": mark}}));
     let pid: u32 = reply["output"].as_str().unwrap().trim().parse().unwrap();
     assert_eq!((&reply["return_code"], &reply["background_pids"]), (&json!(0), &json!([pid])));

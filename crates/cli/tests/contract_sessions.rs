@@ -15,7 +15,8 @@ fn say(server: &mut Server, command: &str) -> Value {
 #[test]
 fn directory_variables_and_functions_are_kept() {
     let mut server = prepared();
-    let begun = say(&mut server, "cd /usr; x='a  b'; export Y=z; greet() { echo \"hello $1 from $x\"; }");
+    let begun =
+        say(&mut server, "cd /usr; x='a  b'; export Y=z; greet() { echo \"hello $1 from $x\"; }");
     assert_eq!((&begun["cwd"], &begun["output"]), (&json!("/usr"), &json!("")), "{begun}");
     let told = say(&mut server, "greet Ada; pwd; sh -c 'echo $Y'");
     assert_eq!(told["output"], "hello Ada from a  b\n/usr\nz\n");

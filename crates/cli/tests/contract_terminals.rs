@@ -55,9 +55,13 @@ fn a_command_that_asks_is_handed_over_with_its_question() {
 #[test]
 fn a_password_is_asked_for_without_being_shown() {
     let mut server = prepared();
-    let command = "stty -echo; printf 'Password: '; read -r secret; stty echo; echo; echo ${#secret}";
+    let command =
+        "stty -echo; printf 'Password: '; read -r secret; stty echo; echo; echo ${#secret}";
     let asked = server.call(json!({"command": command, "tty": true, "timeout": 300}));
-    assert_eq!((&asked["prompt"], &asked["waiting_for_input"]), (&json!("Password:"), &json!(true)));
+    assert_eq!(
+        (&asked["prompt"], &asked["waiting_for_input"]),
+        (&json!("Password:"), &json!(true))
+    );
     let secret = json!({"job_id": asked["job_id"], "text": "hunter2\n", "wait_for": "exit"});
     assert_eq!(tool(&mut server, "write_job", secret)["screen"], "Password:\n7");
 }

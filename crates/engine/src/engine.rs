@@ -297,6 +297,7 @@ impl Engine {
             AgentState::ForLogin(link) | AgentState::Linked(link) => Some(link),
             AgentState::NotNeededYet | AgentState::Closed => None,
         };
+        self.shared.places.begin_closing();
         drop(self.shared.making_sandbox.write().await);
         let (sandboxes, places) = (self.sandboxes(), self.shared.places.all());
         let links = shared.iter().chain(sandboxes.iter().map(|sandbox| sandbox.link()));
@@ -312,6 +313,7 @@ impl Engine {
         for place in &places {
             place.close().await;
         }
+        self.shared.places.ended().await;
         self.close_control();
         self.shared.audit.retry_pending();
         self.shared.spill.close();

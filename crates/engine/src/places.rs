@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use mcpz_agent::{FarLink, Found, Link, Lookup};
 use mcpz_places::{Ending, Opened, Opening, Per, Place};
-use tokio::sync::watch;
+use tokio::sync::{SetOnce, watch};
 
 use crate::bounds::Bounds;
 use crate::environment::Environment;
@@ -45,6 +45,10 @@ pub struct Places {
     slots: Mutex<HashMap<PlaceKey, Arc<PlaceSlot>>>,
     /// Places that nobody has yet.
     ready: Mutex<Vec<Arc<OpenPlace>>>,
+    /// Has a receiver for each process that leads to a place.
+    children: watch::Sender<()>,
+    /// Set when no more places are made.
+    closing: SetOnce<()>,
 }
 
 #[derive(Default)]
@@ -77,6 +81,24 @@ pub struct Venue {
 }
 
 impl Places {
+    /// Makes a place, unless the engine closes meanwhile.
+    pub async fn make(&self, place: &Place, settings: &Settings) -> Result<Arc<OpenPlace>, Error> {
+        tokio::select! {
+            made = OpenPlace::make(place, settings, &self.children) => made,
+            _ = self.closing.wait() => Err(Error::Closed),
+        }
+    }
+
+    /// Gives up the places that are being made.
+    pub fn begin_closing(&self) {
+        let _ = self.closing.set(());
+    }
+
+    /// Waits until no process that leads to a place is left, nor of one that was given up.
+    pub async fn ended(&self) {
+        let _ = tokio::time::timeout(CLOSE_TIME, self.children.closed()).await;
+    }
+
     /// The slot of a key. Fails if there are too many places of this name.
     pub fn slot(&self, key: PlaceKey, place: &Place) -> Result<Arc<PlaceSlot>, Error> {
         let mut slots = lock(&self.slots);
@@ -134,7 +156,11 @@ impl PlaceSlot {
 
 impl OpenPlace {
     /// Makes a place, and looks after it until it has ended.
-    pub async fn make(place: &Place, settings: &Settings) -> Result<Arc<Self>, Error> {
+    async fn make(
+        place: &Place,
+        settings: &Settings,
+        children: &watch::Sender<()>,
+    ) -> Result<Arc<Self>, Error> {
         let places = settings.places.as_ref().ok_or(Error::Closed)?;
         let program = settings.agent.canonicalize().map_err(Error::Resources)?;
         let opening = Opening {
@@ -142,6 +168,7 @@ impl OpenPlace {
             variables: &places.variables,
             limits: &settings.limits,
             working_directory: &settings.working_directory,
+            children,
         };
         // What a killed server left behind goes before more is made. If that fails, making it says why.
         if let Ok(removed @ 1..) = place.sweep(&opening).await {

@@ -1,6 +1,7 @@
 //! A child process through which a place is reached: its standard input and output are the stream.
 //!
-//! It dies with us without being told to: its input ends, and so does the relay's at the other end of it.
+//! It dies with us without being told to: its input ends, and so does the relay's at the other end of it. If it is
+//! dropped, because its place took too long or nobody waits for it any more, it is ended nevertheless.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -11,11 +12,13 @@ use std::time::Duration;
 use mcpz_agent::{start_child, wait_for_child};
 use mcpz_runtime::{Blocking, spawn_blocking};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::net::UnixStream;
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::error::PlaceError;
+use crate::opening::Opening;
 use crate::said::Said;
 
 /// How long it may take to end by itself.
@@ -26,13 +29,19 @@ pub struct Child {
     stream: Option<UnixStream>,
     /// What it says on stderr.
     said: Said,
+    /// Until somebody ends it.
+    running: Option<Running>,
+}
+
+struct Running {
     /// Completes when it has ended.
     ended: Blocking<()>,
+    _alive: watch::Receiver<()>,
 }
 
 impl Child {
     /// Starts a command with a stream.
-    pub fn start(mut command: Command) -> io::Result<Self> {
+    pub fn start(mut command: Command, opening: &Opening<'_>) -> io::Result<Self> {
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
         let output = theirs.try_clone()?;
@@ -51,7 +60,10 @@ impl Child {
             }
             wait_for_child(child);
         });
-        Ok(Self { pid, stream: Some(connect(ours)?), said, ended })
+        let running = Some(Running { ended, _alive: opening.children.subscribe() });
+        let mut child = Self { pid, stream: None, said, running };
+        child.stream = Some(connect(ours)?);
+        Ok(child)
     }
 
     /// The stream, once.
@@ -68,17 +80,33 @@ impl Child {
     /// Ends it, if it does not by itself, and returns what it has said.
     pub async fn end(mut self) -> String {
         self.stream = None;
-        self.end_process().await;
+        if let Some(running) = self.running.take() {
+            // A task, as nobody may wait for us so long.
+            let _ = tokio::spawn(running.end(self.pid, END_TIME)).await;
+        }
         self.said.text()
     }
+}
 
-    async fn end_process(&mut self) {
+impl Drop for Child {
+    fn drop(&mut self) {
+        self.stream = None;
+        if let Some(running) = self.running.take() {
+            tokio::spawn(running.end(self.pid, Duration::ZERO));
+        }
+    }
+}
+
+impl Running {
+    /// Ends the process and those in its group, unless it ends by itself within this time.
+    async fn end(mut self, group: Pid, mut patience: Duration) {
         for signal in [Signal::TERM, Signal::KILL] {
-            if timeout(END_TIME, &mut self.ended).await.is_ok() {
+            if timeout(patience, &mut self.ended).await.is_ok() {
                 return;
             }
             // It is not reaped before `ended` completes, so the id is still its own.
-            let _ = kill_process(self.pid, signal);
+            let _ = kill_process_group(group, signal);
+            patience = END_TIME;
         }
         let _ = (&mut self.ended).await;
     }

@@ -12,8 +12,8 @@ use crate::container_error::ContainerError;
 pub enum PlaceError {
     #[error("it was not ready after {seconds} seconds; `start_time` sets how long to wait")]
     Late { seconds: u64 },
-    #[error("cannot start {program}: {why}; {advice}")]
-    Program { program: &'static str, why: io::Error, advice: &'static str },
+    #[error("cannot start {program}: {error}; {advice}")]
+    Program { program: String, error: io::Error, advice: &'static str },
     #[error("cannot read {}, which becomes the agent there", path.display())]
     Agent { path: PathBuf, source: io::Error },
     #[error(
@@ -24,9 +24,9 @@ pub enum PlaceError {
     Architecture { path: PathBuf, ours: String, theirs: String },
     #[error("the agent could not be copied there{}", with(.said))]
     Copy { said: String },
-    #[error("{}{}", with_causes(why), with(.said))]
-    Stream { said: String, why: StreamError },
-    #[error("the connection to it failed: {0}")]
+    #[error("{}{}", with_causes(.error), with(.said))]
+    Stream { said: String, error: StreamError },
+    #[error("the connection to it failed")]
     Connection(#[from] io::Error),
     #[error("{0}")]
     Refused(String),

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use mcpz_agent::Limits;
+use tokio::sync::watch;
 
 /// What is known when a place is made.
 #[derive(Debug, Clone, Copy)]
@@ -14,4 +15,6 @@ pub struct Opening<'a> {
     pub variables: &'a [(OsString, OsString)],
     pub limits: &'a Limits,
     pub working_directory: &'a Path,
+    /// Has a receiver for each process that leads to a place, until that has ended.
+    pub children: &'a watch::Sender<()>,
 }

@@ -97,7 +97,7 @@ impl Place {
         };
         match FarLink::connect(Box::into_pin(stream), self.start_time, self.beat).await {
             Ok((link, facts)) => Ok(Opened { link, facts, ending }),
-            Err(why) => Err(PlaceError::Stream { said: ending.end().await, why }),
+            Err(error) => Err(PlaceError::Stream { said: ending.end().await, error }),
         }
     }
 

@@ -11,7 +11,7 @@ pub fn start(agent: &Path, opening: &Opening<'_>) -> Result<Child, PlaceError> {
     let mut command = Command::new(agent);
     command.args(["agent", "--stream"]).current_dir(opening.working_directory);
     command.env_clear().envs(opening.variables.iter().map(|(name, value)| (name, value)));
-    let failed =
-        |why| PlaceError::Program { program: "the agent", why, advice: "is it executable?" };
-    Child::start(command).map_err(failed)
+    let program = agent.display().to_string();
+    let failed = |error| PlaceError::Program { program, error, advice: "it becomes the agent" };
+    Child::start(command, opening).map_err(failed)
 }

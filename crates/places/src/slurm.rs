@@ -26,12 +26,12 @@ pub struct Slurm {
 impl Slurm {
     /// Asks for an allocation, and starts the agent in it.
     pub fn start(&self, agent: &Path, opening: &Opening<'_>) -> Result<Child, PlaceError> {
-        let failed = |why| PlaceError::Program {
-            program: "srun",
-            why,
+        let failed = |error| PlaceError::Program {
+            program: "srun".to_owned(),
+            error,
             advice: "install the client programs of Slurm",
         };
-        Child::start(self.command(agent, opening)).map_err(failed)
+        Child::start(self.command(agent, opening), opening).map_err(failed)
     }
 
     fn command(&self, agent: &Path, opening: &Opening<'_>) -> Command {

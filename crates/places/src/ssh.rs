@@ -72,9 +72,13 @@ impl Ssh {
     /// Starts `ssh`, and has the agent copied there if it is not there yet.
     pub async fn start(&self, agent: &Path, opening: &Opening<'_>) -> Result<Child, PlaceError> {
         let agent_file = AgentFile::read(agent).await?;
-        let failed =
-            |why| PlaceError::Program { program: "ssh", why, advice: "install an OpenSSH client" };
-        let mut child = Child::start(self.command(&agent_file, opening)).map_err(failed)?;
+        let failed = |error| PlaceError::Program {
+            program: "ssh".to_owned(),
+            error,
+            advice: "install an OpenSSH client",
+        };
+        let mut child =
+            Child::start(self.command(&agent_file, opening), opening).map_err(failed)?;
         match prepare(&mut child, agent, &agent_file).await {
             Ok(()) => Ok(child),
             Err(PlaceError::Copy { .. }) => Err(PlaceError::Copy { said: child.end().await }),

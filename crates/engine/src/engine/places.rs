@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::owner::Owner;
-use crate::places::{OpenPlace, PlaceKey, Venue};
+use crate::places::{PlaceKey, Venue};
 use crate::request::RunRequest;
 use crate::resolved::Resolved;
 
@@ -33,7 +33,7 @@ impl Engine {
         }
         let made = match self.shared.places.take_ready(&place.name) {
             Some(ready) => ready,
-            None => OpenPlace::make(place, self.settings()).await?,
+            None => self.shared.places.make(place, self.settings()).await?,
         };
         made.give_to(owner.identity.name(), &key);
         self.make_ready(place);
@@ -70,7 +70,7 @@ impl Engine {
                 if engine.is_closed() {
                     return;
                 }
-                match OpenPlace::make(&place, engine.settings()).await {
+                match engine.shared.places.make(&place, engine.settings()).await {
                     Ok(made) => engine.shared.places.add_ready(made),
                     Err(error) => tracing::warn!("{}", error.chain()),
                 }
