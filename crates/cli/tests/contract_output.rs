@@ -112,7 +112,7 @@ fn what_is_no_text_does_not_lose_the_rest() {
 #[test]
 fn binary_output_is_kept_as_it_is() {
     let (mut server, folder) = (prepared(), open_folder());
-    let bytes: Vec<u8> = (0..300_000_u64).map(|at| (at * at >> 7) as u8).collect();
+    let bytes: Vec<u8> = (0..300_000_u64).map(|at| ((at * at) >> 7) as u8).collect();
     let file = folder.path().join("bytes");
     std::fs::write(&file, &bytes).unwrap();
     let reply = exec(&mut server, json!({"cmd": format!("cat '{}'", file.display())}));

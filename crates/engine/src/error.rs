@@ -42,8 +42,10 @@ pub enum Error {
     UnknownPlace { name: String, known: String },
     #[error("the place `{name}` cannot be used")]
     Place { name: String, source: PlaceError },
-    #[error("{0}")]
-    PlaceLost(String),
+    #[error(
+        "the place `{name}` was lost before it started the command; send the command again to make the place again"
+    )]
+    PlaceLost { name: String },
     #[error("the limit of places like `{name}` ({limit}) is reached; try again later")]
     TooManyPlaces { name: String, limit: usize },
     #[error("`{what}` is not possible in the place `{name}`, which ends with this server")]

@@ -257,8 +257,12 @@ impl OpenPlace {
 
     /// What to say about a run that was lost with the place.
     pub fn about_loss(&self) -> String {
-        let (name, why) = (&self.name, self.link.why_ended());
-        let why = why.as_deref().unwrap_or("the agent there was killed").to_owned();
+        let name = &self.name;
+        let Some(why) = self.link.why_ended() else {
+            return format!(
+                "what supervised the command in the place `{name}` was killed; the place itself is still there"
+            );
+        };
         let seconds = self.link.ends_within().as_secs();
         format!(
             "the place `{name}` was lost: {why}. What still ran there ends within {seconds} seconds; the next command \

@@ -140,7 +140,7 @@ impl Engine {
 /// Sends a command to a place.
 fn send_to(place: &OpenPlace, owner: u64, letter: SpawnFrame) -> Result<Process, Error> {
     place.link().send(owner, letter).map_err(|unsent| match unsent.error {
-        LinkError::Gone => Error::PlaceLost(place.about_loss()),
+        LinkError::Gone => Error::PlaceLost { name: place.name.to_string() },
         other => other.into(),
     })
 }

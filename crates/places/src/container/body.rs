@@ -140,6 +140,7 @@ mod tests {
             variables: &[],
             limits: &limits,
             working_directory: Path::new("/work"),
+            children: &tokio::sync::watch::Sender::default(),
         };
         let body = body(container, "image", &opening);
         let host = body.host_config.clone().unwrap();

@@ -107,7 +107,8 @@ impl Engine {
         limits: &Limits,
     ) -> Result<Opened, PlaceError> {
         let (program, variables) = (&agent(), &self.variables[..]);
-        let opening = Opening { program, variables, limits, working_directory };
+        let children = &tokio::sync::watch::Sender::default();
+        let opening = Opening { program, variables, limits, working_directory, children };
         let opened = place(container).open(&opening).await?;
         let path = ("PATH".into(), "/usr/bin:/bin".into());
         opened.link.prepare(vec![path], *limits);
@@ -120,6 +121,7 @@ impl Engine {
             variables: &self.variables,
             limits: &Limits::default(),
             working_directory: Path::new("/"),
+            children: &tokio::sync::watch::Sender::default(),
         };
         container.sweep(&opening).await.unwrap()
     }

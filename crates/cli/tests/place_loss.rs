@@ -1,0 +1,431 @@
+//! Places that are killed, fall silent, talk nonsense or never start: each call is answered with what happened, the
+//! next one works, and nothing is left.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use support::sandbox::warnings;
+use support::{
+    MCPZ, Server, children, is_living, kill, mark, name, open_folder, survivors, wait_until,
+};
+use tempfile::TempDir;
+
+/// A server whose commands run in the place `box`, and a folder for the programs of its places.
+struct Ground {
+    folder: TempDir,
+}
+
+impl Ground {
+    fn new() -> Self {
+        Self { folder: open_folder() }
+    }
+
+    /// A program that is started in place of an agent.
+    fn program(&self, text: &str) -> PathBuf {
+        let path = self.folder.path().join("program");
+        std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// A server with these keys for the place, and these tables.
+    fn server_with(&self, keys: &str, tables: &str) -> Server {
+        let config = self.folder.path().join("config.toml");
+        let place = format!(
+            "[shell_tool]\nplace = \"box\"\n[places.box]\nkind = \"process\"\nbeat = 1\n{keys}\n"
+        );
+        std::fs::write(&config, place + tables).unwrap();
+        Server::start(&["--tools", "all", "--config", config.to_str().unwrap()])
+    }
+
+    fn server(&self, keys: &str) -> Server {
+        self.server_with(keys, "")
+    }
+
+    /// A server whose place is made by a program.
+    fn server_of(&self, text: &str, keys: &str) -> Server {
+        self.server(&format!("agent = {:?}\n{keys}", self.program(text)))
+    }
+}
+
+/// The relays of a server.
+fn relays(server: &Server) -> Vec<u32> {
+    let is_alive = |pid: &u32| is_living(Path::new(&format!("/proc/{pid}")));
+    children(server.child.id()).into_iter().filter(is_alive).collect()
+}
+
+fn relay(server: &Server) -> u32 {
+    let [relay] = relays(server)[..] else { panic!("there is one relay: {:?}", relays(server)) };
+    relay
+}
+
+/// The agent that a relay has started.
+fn agent(relay: u32) -> u32 {
+    let agents = children(relay).into_iter().find(|pid| name(*pid) == "mcpz-agent");
+    agents.expect("the relay has an agent")
+}
+
+/// A call, a job and a session that have printed something, and would go on for ever.
+struct Going {
+    call: i64,
+    job: Value,
+    session: i64,
+    mark: String,
+}
+
+impl Going {
+    fn start(server: &mut Server) -> Self {
+        let mark = mark();
+        let command = format!("export MARK={mark}; echo part; setsid sleep 300 & sleep 300");
+        let call = server.start_call(json!({"command": command}));
+        let session = server.start_call(json!({"command": command, "session": "work"}));
+        let job = json!({"command": command, "background": true});
+        let job = server.call(job)["job_id"].clone();
+        let printed = json!({"job_id": job, "wait_for": "output", "cursor": "bytes:0"});
+        server.tool("read_job", printed);
+        server.wait_for_output(call, "part");
+        server.wait_for_output(session, "part");
+        Self { call, job, session, mark }
+    }
+
+    /// All of them are told of, nothing is left, and the next commands work.
+    fn are_lost(self, server: &mut Server, why: &str) {
+        for call in [self.call, self.session] {
+            let result = server.answer(call)["result"].clone();
+            let reply = &result["structuredContent"];
+            assert_eq!((&result["isError"], &reply["return_code"]), (&json!(true), &json!(-1)));
+            assert_eq!(reply["output"], "part\n", "{reply}");
+        }
+        let wait = json!({"job_id": self.job, "wait_for": "exit", "cursor": "bytes:0"});
+        let told = server.tool("read_job", wait)["structuredContent"].clone();
+        assert_eq!((&told["state"], &told["output"]), (&json!("lost"), &json!("part\n")), "{told}");
+        let said = warnings(&told);
+        assert!(said.contains("`box`") && said.contains(why), "{told}");
+        wait_until("nothing is left", || survivors(&self.mark).is_empty().then_some(()));
+        assert_eq!(server.run("echo next")["output"], "next\n");
+        let again = server.call(json!({"command": "echo again", "session": "work"}));
+        assert_eq!(again["output"], "again\n");
+    }
+}
+
+/// What a call says that could not be run.
+fn complaint(server: &mut Server) -> String {
+    let result = server.call_raw(json!({"command": "echo hi"}));
+    assert_eq!(result["isError"], true, "{result}");
+    let output = result["structuredContent"]["output"].as_str().unwrap().to_owned();
+    assert!(output.starts_with("Failed to execute: the place `box` cannot be used: "), "{output}");
+    output
+}
+
+#[test]
+fn a_relay_that_is_killed_is_replaced() {
+    let ground = Ground::new();
+    let mut server = ground.server("");
+    let going = Going::start(&mut server);
+    let first = relay(&server);
+    kill("KILL", first);
+    going.are_lost(&mut server, ": the connection ");
+    assert_ne!(relay(&server), first);
+}
+
+#[test]
+fn a_relay_that_is_stopped_is_given_up_and_ends() {
+    let ground = Ground::new();
+    let mut server = ground.server("");
+    let going = Going::start(&mut server);
+    let first = relay(&server);
+    kill("STOP", first);
+    going.are_lost(&mut server, "nothing was heard for ");
+    wait_until("the old one is gone", || (!relays(&server).contains(&first)).then_some(()));
+}
+
+#[test]
+fn an_agent_that_is_killed_in_a_place_is_replaced_there() {
+    let ground = Ground::new();
+    let mut server = ground.server("");
+    let going = Going::start(&mut server);
+    let first = relay(&server);
+    kill("KILL", agent(first));
+    going.are_lost(&mut server, "killed");
+    assert_eq!(relay(&server), first, "the place itself is still there");
+}
+
+#[test]
+fn a_server_that_is_stopped_for_long_makes_the_place_again() {
+    let ground = Ground::new();
+    let mut server = ground.server("");
+    let going = Going::start(&mut server);
+    let first = relay(&server);
+    server.signal("STOP");
+    // The relay does not hear of us any more, and ends what runs there.
+    wait_until("nothing is left", || survivors(&going.mark).is_empty().then_some(()));
+    server.signal("CONT");
+    going.are_lost(&mut server, "");
+    wait_until("the old one is gone", || (!relays(&server).contains(&first)).then_some(()));
+}
+
+#[test]
+fn a_command_that_kills_its_keeper_does_not_lose_the_place() {
+    let ground = Ground::new();
+    let mut server = ground.server("");
+    server.run("true");
+    let first = relay(&server);
+    let reply = server.call_raw(json!({"command": "sleep 300 & kill -KILL $PPID; sleep 300"}));
+    assert_eq!(reply["isError"], true, "{reply}");
+    let said = reply["structuredContent"].to_string();
+    assert!(!said.contains("was lost") && !said.contains("makes the place again"), "{said}");
+    assert_eq!(server.run("echo next")["output"], "next\n");
+    assert_eq!(relay(&server), first);
+}
+
+#[test]
+fn a_program_that_prints_something_else_and_ends_is_quoted() {
+    let ground = Ground::new();
+    // The second time it is an agent.
+    let text = format!(
+        "if [ -e '{0}' ]; then exec '{MCPZ}' \"$@\"; fi; touch '{0}'; echo welcome to nowhere; \
+         echo and more; echo no entry >&2; exit 3",
+        ground.folder.path().join("once").display()
+    );
+    // A place that is no default is not made before it is needed.
+    let table =
+        format!("[places.other]\nkind = \"process\"\nagent = {:?}\n", ground.program(&text));
+    let mut server = ground.server_with("", &table);
+    let mut run = || server.call(json!({"command": "echo hi", "place": "other"}))["output"].clone();
+    let expected = "Failed to execute: the place `other` cannot be used: it ended without a greeting, but printed: \
+                    welcome to nowhere; and more: no entry";
+    assert_eq!(run(), expected);
+    assert_eq!(run(), "hi\n");
+    assert_eq!(server.run("echo next")["output"], "next\n");
+}
+
+#[test]
+fn a_program_that_prints_for_ever_is_refused_and_ended() {
+    let ground = Ground::new();
+    let mark = mark();
+    let text = format!(
+        "exec env MARK={mark} sh -c 'trap \"\" TERM PIPE; while :; do echo junk 2>/dev/null; done'"
+    );
+    let mut server = ground.server_of(&text, "");
+    let said = complaint(&mut server);
+    assert!(said.contains("junk") && !said.contains("ended"), "{said}");
+    assert!(said.len() < 1000, "{said}");
+    wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+}
+
+#[test]
+fn a_program_that_greets_and_then_breaks_the_protocol_is_refused() {
+    for bytes in [
+        "\\377\\377\\377\\377\\377",
+        "\\001\\000\\000\\000\\011",
+        "\\003\\000\\000\\000\\000\\001\\002",
+    ] {
+        let ground = Ground::new();
+        let text = format!("printf '\\000mcpz stream\\n{bytes}'; exec sleep 300");
+        let mut server = ground.server_of(&text, "");
+        let said = complaint(&mut server);
+        assert!(said.contains("invalid") || said.contains("protocol"), "{said}");
+        wait_until("nothing is left", || relays(&server).is_empty().then_some(()));
+    }
+}
+
+#[test]
+fn a_program_that_never_answers_is_given_up_and_ended() {
+    let ground = Ground::new();
+    let mark = mark();
+    let text = format!("export MARK={mark}; trap '' TERM; sleep 300; sleep 300");
+    let mut server = ground.server_of(&text, "start_time = 2");
+    let said = complaint(&mut server);
+    assert!(said.contains("2 seconds") && said.contains("`start_time`"), "{said}");
+    wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    wait_until("nothing is left", || relays(&server).is_empty().then_some(()));
+}
+
+#[test]
+fn a_program_that_is_missing_is_named() {
+    let ground = Ground::new();
+    let mut server = ground.server("agent = \"/no/such/program\"");
+    let said = complaint(&mut server);
+    assert!(said.contains("/no/such/program") && said.contains("No such file"), "{said}");
+    assert_eq!(relays(&server), [0; 0]);
+}
+
+/// A place that is never ready.
+fn slow(ground: &Ground, mark: &str) -> String {
+    let text = format!("export MARK={mark}; trap '' TERM; sleep 300; sleep 300");
+    format!(
+        "[places.slow]\nkind = \"process\"\nstart_time = 300\nagent = {:?}\n",
+        ground.program(&text)
+    )
+}
+
+#[test]
+fn a_slow_place_does_not_hold_up_others() {
+    let (ground, mark) = (Ground::new(), mark());
+    let tables = slow(&ground, &mark);
+    let mut server = ground.server_with("", &tables);
+    let waiting = server.start_call(json!({"command": "echo hi", "place": "slow"}));
+    wait_until("it is being made", || (!survivors(&mark).is_empty()).then_some(()));
+    let reply = server.call(json!({"command": "echo quick", "place": "box"}));
+    assert_eq!(reply["output"], "quick\n");
+    assert_eq!(server.run("echo usual")["output"], "usual\n");
+    let in_session = json!({"command": "echo session", "session": "work"});
+    assert_eq!(server.call(in_session)["output"], "session\n");
+    assert_eq!(server.tool("list_jobs", json!({}))["isError"], false);
+    assert!(server.seen.iter().all(|message| message["id"] != waiting), "it is answered");
+}
+
+#[test]
+fn a_server_ends_while_a_place_is_being_made() {
+    for how in ["TERM", "closing"] {
+        let (ground, mark) = (Ground::new(), mark());
+        let tables = slow(&ground, &mark);
+        let mut server = ground.server_with("", &tables);
+        server.start_call(json!({"command": "echo hi", "place": "slow"}));
+        wait_until("it is being made", || (!survivors(&mark).is_empty()).then_some(()));
+        let began = Instant::now();
+        match how {
+            "closing" => server.close_stdin(),
+            signal => server.signal(signal),
+        }
+        assert!(server.wait().success(), "{how}");
+        assert!(began.elapsed() < Duration::from_secs(20), "{how}: {:?}", began.elapsed());
+        wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    }
+}
+
+#[test]
+fn a_cancelled_call_does_not_wait_for_its_place() {
+    let (ground, mark) = (Ground::new(), mark());
+    let tables = slow(&ground, &mark);
+    let mut server = ground.server_with("", &tables);
+    let waiting = server.start_call(json!({"command": "echo hi", "place": "slow"}));
+    wait_until("it is being made", || (!survivors(&mark).is_empty()).then_some(()));
+    server.notify("notifications/cancelled", json!({"requestId": waiting}));
+    wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
+    assert_eq!(server.run("echo usual")["output"], "usual\n");
+}
+
+#[test]
+fn a_place_that_does_not_exist_is_not_looked_for() {
+    let ground = Ground::new();
+    let other = "[places.other]\nkind = \"process\"\n";
+    let mut server = ground.server_with("", other);
+    let reply = server.call(json!({"command": "true", "place": "nowhere"}));
+    let expected = "Failed to execute: there is no place `nowhere`; the places are: box, other";
+    assert_eq!(reply["output"], expected);
+    for place in ["box", "other"] {
+        let job = json!({"command": "sleep 300", "place": place, "background": true});
+        let id = server.call(job)["job_id"].clone();
+        let listed = server.tool("list_jobs", json!({"place": place}))["structuredContent"].clone();
+        assert_eq!(listed["jobs"][0]["job_id"], id, "{listed}");
+        assert_eq!(listed["jobs"].as_array().unwrap().len(), 1, "{listed}");
+    }
+}
+
+#[test]
+fn an_unused_place_is_ended_and_made_again() {
+    let ground = Ground::new();
+    let mut server = ground.server("idle = 1");
+    for number in 0..2 {
+        assert_eq!(server.run(&format!("echo {number}"))["output"], format!("{number}\n"));
+        wait_until("nobody has used it", || relays(&server).is_empty().then_some(()));
+    }
+    // Whenever a call comes, it is answered.
+    for pause in [900, 950, 990, 1000, 1005, 1010, 1020, 1050] {
+        assert_eq!(server.run("echo hi")["output"], "hi\n", "after a pause");
+        std::thread::sleep(Duration::from_millis(pause));
+    }
+}
+
+#[test]
+fn a_place_that_is_used_is_not_ended() {
+    let ground = Ground::new();
+    let mut server = ground.server("idle = 1");
+    server.call(json!({"command": "cd /usr", "session": "work"}));
+    let first = relay(&server);
+    let slow = json!({"command": "sleep 2.5; echo slept"});
+    assert_eq!(server.call(slow)["output"], "slept\n");
+    assert_eq!(relay(&server), first);
+    let told = server.call(json!({"command": "pwd", "session": "work"}));
+    assert_eq!(told["output"], "/usr\n", "a session that waits uses it as well");
+}
+
+#[test]
+fn each_session_has_its_own_place_if_that_is_wanted_and_there_is_a_limit() {
+    let ground = Ground::new();
+    let mut server = ground.server("per = \"session\"\nmax = 3");
+    let parent = "cut -d' ' -f4 /proc/$(cut -d' ' -f4 /proc/$PPID/stat)/stat";
+    let mut ask = |session: Option<&str>| {
+        let mut arguments = json!({"command": parent});
+        if let Some(session) = session {
+            arguments["session"] = json!(session);
+        }
+        server.call(arguments)["output"].as_str().unwrap().to_owned()
+    };
+    let [none, one, other] = [None, Some("one"), Some("other")].map(&mut ask);
+    assert!(none != one && one != other && other != none, "{none} {one} {other}");
+    assert_eq!([None, Some("one"), Some("other")].map(&mut ask), [none, one, other]);
+    let refused = ask(Some("fourth"));
+    assert_eq!(
+        refused,
+        "Failed to execute: the limit of places like `box` (3) is reached; try again later"
+    );
+    assert_eq!(relays(&server).len(), 3);
+    server.call(json!({"command": "exit", "session": "one"}));
+    server.close_stdin();
+    server.wait();
+}
+
+#[test]
+fn one_place_more_than_there_may_be_is_refused_until_one_is_gone() {
+    let ground = Ground::new();
+    let mut server = ground.server("per = \"session\"\nmax = 1\nidle = 1");
+    // The place of commands without a session is made first, and goes when nobody has used it.
+    wait_until("there is room", || {
+        let reply = server.call(json!({"command": "echo one", "session": "one"}));
+        (reply["output"] == "one\n").then_some(())
+    });
+    let reply = server.call(json!({"command": "echo two", "session": "two"}));
+    let expected =
+        "Failed to execute: the limit of places like `box` (1) is reached; try again later";
+    assert_eq!(reply["output"], expected);
+    server.call(json!({"command": "exit", "session": "one"}));
+    wait_until("there is room", || {
+        let reply = server.call(json!({"command": "echo two", "session": "two"}));
+        (reply["output"] == "two\n").then_some(())
+    });
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused_at_the_start() {
+    for (table, complaint) in [
+        ("[places.x]\nhost = \"a\"", "[places.x] has no kind"),
+        ("[places.x]\nkind = \"ssh\"", "[places.x] has no host, which its kind needs"),
+        (
+            "[places.x]\nkind = \"process\"\nhost = \"a\"",
+            "host in [places.x] does not belong to its kind",
+        ),
+        ("[places.x]\nkind = \"ssh\"\nhost = \"-oX=y\"", "`-oX=y` is not a host"),
+        (
+            "[places.x]\nkind = \"process\"\nmax = 0",
+            "max in [places.x] is 0, but must be at least 1",
+        ),
+        ("[shell_tool]\nplace = \"nowhere\"", "there is no place `nowhere`"),
+    ] {
+        let folder = open_folder();
+        let file = folder.path().join("config.toml");
+        std::fs::write(&file, table).unwrap();
+        let mut command = Command::new(MCPZ);
+        command.args(["server", "shell", "--config"]).arg(file);
+        let said = support::sandbox::refused(&mut command);
+        assert!(said.contains(complaint), "{said}");
+    }
+}
