@@ -23,6 +23,8 @@ open_files = 80
 /// Runs what goes too far. The limit ends it, and all of it: it would not end by itself.
 fn too_far(server: &mut Server, command: &str, limit: &str, message: &str) {
     let mark = mark();
+    // The signals of some limits leave a core file.
+    let command = format!("ulimit -c 0; {command}");
     let reply = server.call(json!({"command": command, "environment": {"MARK": mark}}));
     assert_eq!((&reply["limit"], &reply["message"]), (&json!(limit), &json!(message)), "{reply}");
     wait_until("all of it has ended", || survivors(&mark).is_empty().then_some(()));
@@ -67,7 +69,7 @@ fn files_have_a_limit() {
 #[test]
 fn a_job_and_a_session_are_told_what_ended_them() {
     let (mut server, _folder) = configured("", LIMITS);
-    let busy = "while :; do :; done";
+    let busy = "ulimit -c 0; while :; do :; done";
     let begun = server.call(json!({"command": busy, "background": true}));
     let wanted = json!({"job_id": begun["job_id"], "wait_for": "exit"});
     let told = server.tool("read_job", wanted)["structuredContent"].clone();
