@@ -162,7 +162,8 @@ impl ExecLock {
             Some(Err(_)) => false,
             Some(Ok(target)) => {
                 prepared.keep_up_with(&target);
-                target.is_clear() && prepared.rules.refuses(&target, &words, &find).is_none()
+                let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, &find);
+                target.is_clear() && decided.is_ok()
             }
         };
         self.earlier = Some(prepared);

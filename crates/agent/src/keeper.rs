@@ -272,7 +272,8 @@ impl Keeper {
         };
         let Program::Argv(words) = &spawn.program else { return Ok(()) };
         // The shell of a session was chosen by the server.
-        if spawn.stdin == Stdin::Orders || rules.denied.is_empty() {
+        let holds = rules.allowed.is_some() || !rules.denied.is_empty();
+        if spawn.stdin == Stdin::Orders || !holds {
             return Ok(());
         }
         let (path, files) = self.launcher.files(spawn)?;

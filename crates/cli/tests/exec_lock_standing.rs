@@ -60,6 +60,7 @@ impl Place {
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
         path
@@ -257,4 +258,30 @@ fn what_a_rule_lets_a_shell_run_is_not_for_the_shell_of_the_command() {
     assert_eq!(server.run(&script)["output"], format!("{own}\n"));
     let reply = server.run(&format!("{tool}; {script}"));
     assert_eq!(reply["output"], format!("refused 13\n{own}\n"), "{reply}");
+}
+
+#[test]
+fn a_program_that_is_run_without_a_shell_is_the_one_that_was_judged() {
+    let place = Place::new();
+    let tool = place.file("x/ls", "#!/bin/sh\necho another\n");
+    let config = "[policy]\nallow = [\"ls\", \"PATH=*\"]\n";
+    let mut server = audit::start(&place.0, config);
+    let path = tool.parent().unwrap().display().to_string();
+    let arguments = json!({"cmd": "ls", "args": ["-d", "/"], "env": {"PATH": path}});
+    let other = server.tool("shell_exec", arguments).to_string();
+    assert!(!other.contains("another"), "{other}");
+    let own = server.tool("shell_exec", json!({"cmd": "ls", "args": ["-d", "/"]}));
+    assert_eq!(own["structuredContent"]["exit_code"], 0, "{own}");
+}
+
+#[test]
+fn an_interpreter_is_not_another_file_wherever_a_command_goes() {
+    let place = Place::new();
+    place.file("bin/interp", "#!/bin/sh\necho own\n");
+    place.file("other/bin/interp", "#!/bin/sh\necho another\n");
+    let script = place.file("run", "#!bin/interp\n").display().to_string();
+    let mut server = place.server(&[&script]);
+    let folder = place.0.path().join("other");
+    let reply = server.call(json!({"command": script, "working_directory": folder}));
+    assert!(!reply["output"].as_str().unwrap().contains("another"), "{reply}");
 }

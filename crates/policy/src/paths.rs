@@ -115,7 +115,7 @@ impl WorkingDirectories {
         if parts.any(|part| part == "..") || (climbs && self.have_changed()) {
             return None;
         }
-        let stays = text.starts_with('/') || !self.have_changed();
+        let stays = text.starts_with('/') || self.are_where_rules_begin();
         Some(ProgramPaths {
             paths: self.resolve(word)?,
             written: stays.then(|| text.into_owned()),

@@ -5,6 +5,7 @@
 #[allow(dead_code, reason = "each test file uses some of it")]
 mod support;
 
+use mcpz_policy::{Policy, Rule, Scene, Verdict};
 use support::{all_allowed, all_denied, allow};
 
 #[test]
@@ -146,4 +147,13 @@ fn git_runs_commands_in_the_folder_that_it_is_told() {
     let policy = allow("git,node .");
     all_allowed(&policy, &["git -C sub status", "git -C sub status && git log"]);
     all_denied(&policy, &["git -C /opt/npm ls-remote --upload-pack='node . exec pwned' ."]);
+}
+
+#[test]
+fn an_expression_for_a_relative_path_means_the_folder_where_rules_begin() {
+    let policy =
+        Policy { allow: vec![Rule::new("/^\\.\\/bin\\/[a-z]+$/").unwrap()], ..Policy::default() };
+    let at = |directory: &'static str| Scene { rules_begin: "/srv/proj", ..Scene::at(directory) };
+    assert_eq!(policy.judge("./bin/tool", "sh", &at("/srv/proj")).verdict, Verdict::Allow);
+    assert_ne!(policy.judge("./bin/tool", "sh", &at("/usr/local")).verdict, Verdict::Allow);
 }

@@ -158,8 +158,8 @@ impl Rules {
         if *standing == Standing::Free {
             return Ok(Standing::Free);
         }
-        // Names mean something else where other files are.
-        if !target.same_view {
+        // Names mean something else where other files are, and relative ones wherever the process goes.
+        if !target.same_view || target.has_relative_interpreter() {
             return Err(RefusedBecause::NotAllowed);
         }
         let is_named = |it: &&AllowedProgram| {

@@ -185,11 +185,16 @@ impl Target {
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
         let target = Self::of(std::process::id() as i32, path, file, true, 0)?;
         // The kernel will look up a relative interpreter from the directory, and we have looked it up from our own.
-        let is_relative = |it: &Interpreter| it.target.path.is_relative();
-        match target.interpreter.as_ref().is_some_and(is_relative) {
+        match target.has_relative_interpreter() {
             true => Err(io::Error::from_raw_os_error(libc::ELOOP)),
             false => Ok(target),
         }
+    }
+
+    /// Whether the kernel would look up an interpreter from the directory of the process.
+    pub fn has_relative_interpreter(&self) -> bool {
+        let its = self.interpreter.as_ref().map(|it| &it.target);
+        its.is_some_and(|it| it.path.is_relative() || it.has_relative_interpreter())
     }
 
     /// Whether it is known what the kernel would run: the content of a file that cannot be read may name another.
