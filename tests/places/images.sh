@@ -5,7 +5,7 @@
 #     localhost/mcpz-busybox:1   busybox and its links in /bin, and nothing else
 import_images() { # SOCKET
     local root=$dir/tmp/root
-    mkdir -p "$root"/{proc,sys,dev,tmp,run,etc,usr,home/dev,root,work}
+    mkdir -p "$root"/{proc,sys,dev,tmp,run,etc,usr,var,home/dev,root,work}
     chmod 1777 "$root/tmp"
     chmod 700 "$root/root"
     chown 1000:1000 "$root/home/dev"
