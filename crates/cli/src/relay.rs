@@ -13,7 +13,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     let facts = PlaceFacts { variables: environment::variables(), directory };
     let runtime = process::runtime(&Later::default())?;
     Ok(runtime.block_on(async {
-        // Whoever ends the place may tell us first.
+        // What ends the place may tell us first.
         let told = process::shutdown().map_err(mcpz_agent::RelayError::Setup)?;
         mcpz_agent::serve_stream(facts, told).await
     })?)

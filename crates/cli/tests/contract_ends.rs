@@ -7,7 +7,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::json;
-use support::place::prepared;
+use support::place::{place, prepared};
 use support::{Gate, Server, mark, survivors, wait_until};
 
 /// Ways to hide from whoever ends a command. Each says `ready` when its processes are there.
@@ -37,6 +37,10 @@ fn plant(server: &mut Server, mark: &str) -> Vec<i64> {
 
 /// The processes between a command and us, as far as they are on this machine.
 fn lineage(server: &mut Server) -> Vec<String> {
+    // Numbers in a container mean other processes here.
+    if place().is_some_and(|place| place.kind == "container") {
+        return Vec::new();
+    }
     let command = "p=$PPID; for i in 1 2 3; do echo $p; p=$(cut -d' ' -f4 /proc/$p/stat); done";
     let told = server.run(command)["output"].as_str().unwrap().to_owned();
     let ours = [std::process::id(), server.child.id(), 1, 0].map(|pid| pid.to_string());
