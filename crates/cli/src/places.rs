@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlacesError {
-    #[error("there is no folder for servers; set HOME or XDG_STATE_HOME")]
+    #[error("cannot find the folder of servers; set HOME or XDG_STATE_HOME")]
     NoFolder,
     #[error("no place `{0}` is open; `mcpz places` shows all that are")]
     NotOpen(String),

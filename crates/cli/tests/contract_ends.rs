@@ -10,7 +10,7 @@ use serde_json::json;
 use support::place::{place, prepared};
 use support::{Gate, Server, mark, survivors, wait_until};
 
-/// Ways to hide from whoever ends a command. Each says `ready` when its processes are there.
+/// Ways for a command to hide processes. Each says `ready` when they are there.
 const WAYS: &[(&str, &str)] = &[
     ("a plain child", "sh -c 'echo ready; sleep 300; true'; true"),
     ("in the background", "sleep 300 & echo ready; wait"),

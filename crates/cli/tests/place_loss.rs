@@ -194,7 +194,7 @@ fn a_program_that_prints_something_else_and_ends_is_quoted() {
          echo and more; echo no entry >&2; exit 3",
         ground.folder.path().join("once").display()
     );
-    // A place that is no default is not made before it is needed.
+    // Only the default place is made before a command needs it.
     let table =
         format!("[places.other]\nkind = \"process\"\nagent = {:?}\n", ground.program(&text));
     let mut server = ground.server_with("", &table);
@@ -328,6 +328,20 @@ fn a_place_that_does_not_exist_is_not_looked_for() {
         assert_eq!(listed["jobs"][0]["job_id"], id, "{listed}");
         assert_eq!(listed["jobs"].as_array().unwrap().len(), 1, "{listed}");
     }
+}
+
+#[test]
+fn a_session_runs_where_it_began_or_not_at_all() {
+    let ground = Ground::new();
+    let other = "[places.other]\nkind = \"process\"\n";
+    let mut server = ground.server_with("", other);
+    let at = |place: &str| json!({"command": "echo hi", "place": place, "session": "s"});
+    assert_eq!(server.call(at("box"))["output"], "hi\n");
+    let refused = server.call(at("other"));
+    let expected =
+        "the session `s` runs in the place `box`; leave out `place`, or choose another session";
+    assert!(refused["output"].as_str().unwrap().ends_with(expected), "{refused}");
+    assert_eq!(server.call(at("box"))["output"], "hi\n");
 }
 
 #[test]

@@ -46,6 +46,10 @@ pub enum Error {
         "the place `{name}` was lost before it started the command; send the command again to make the place again"
     )]
     PlaceLost { name: String },
+    #[error(
+        "the session `{name}` runs {where_it_is}; leave out `place`, or choose another session"
+    )]
+    SessionElsewhere { name: String, where_it_is: String },
     #[error("the limit of places like `{name}` ({limit}) is reached; try again later")]
     TooManyPlaces { name: String, limit: usize },
     #[error("`{what}` is not possible in the place `{name}`, which ends with this server")]

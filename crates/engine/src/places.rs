@@ -124,7 +124,8 @@ impl Places {
         let mut ready = lock(&self.ready);
         ready.retain(|place| !place.link.is_closed());
         let at = ready.iter().position(|place| *place.name == *name)?;
-        Some(ready.swap_remove(at))
+        // It may be about to end for lack of use.
+        Some(ready.swap_remove(at)).filter(|place| place.touch())
     }
 
     /// How many of them there are.

@@ -51,7 +51,7 @@ async fn converse(bytes: &[u8]) -> Vec<Happened> {
             match event {
                 ProcessEvent::Started(started) => {
                     events.push(Happened::Started);
-                    // Nobody reads its output, until there is no more.
+                    // Its output stays unread until the place has hung up.
                     link.ended().await;
                     drop(started);
                 }

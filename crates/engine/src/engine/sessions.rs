@@ -26,6 +26,14 @@ impl Engine {
         let asked = Instant::now();
         let venue = self.venue(owner, &request).await?;
         let (session, queued) = self.session(owner, origin, name, (&venue, &request)).await?;
+        // What is judged and recorded must be where it runs.
+        let wanted = venue.place.as_ref().map(|place| &*place.name);
+        if session.job.place() != wanted {
+            let place = session.job.place();
+            let where_it_is =
+                place.map_or("on this machine".to_owned(), |it| format!("in the place `{it}`"));
+            return Err(Error::SessionElsewhere { name: name.to_owned(), where_it_is });
+        }
         let _in_use = session.job.begin_use();
         let Command::Script { text, .. } = &request.command else { return Err(Error::Closed) };
         let (text, shown) = (text.clone(), self.masked_command(&request.command));
