@@ -14,13 +14,14 @@ mod denied;
 mod elf;
 mod filter;
 mod listener;
+mod notes;
 mod processes;
 mod rules;
 mod shebang;
 mod target;
 
 use std::collections::HashSet;
-use std::ffi::{CString, OsString};
+use std::ffi::{CString, OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -34,7 +35,7 @@ pub use filter::Asks;
 use listener::{Listener, Named, Question};
 use processes::{Caller, Next, Processes};
 use rules::{Rules, Standing};
-use target::{Target, View, base_name};
+use target::{Changed, Target, View, base_name, user_namespace_of};
 
 /// How many different refusals are kept.
 const MAX_REFUSED: usize = 20;
@@ -52,8 +53,8 @@ pub struct ExecLock {
     token: u64,
     view: View,
     run: Option<LockedRun>,
-    /// The rules of an earlier run: looking up denied programs takes long.
-    earlier: Option<Prepared>,
+    /// The rules of the next run, or of an earlier one: looking up denied programs takes long.
+    prepared: Option<Prepared>,
     asks: Asks,
     /// Configurations of git that processes may change in harmless ways.
     configs: Vec<SharedConfig>,
@@ -70,7 +71,7 @@ struct Prepared {
 
 impl Prepared {
     fn new(rules: ExecRules, path: &[u8]) -> Self {
-        let (at, seconds) = (Instant::now(), now());
+        let (at, seconds) = (Instant::now(), Changed::now().seconds);
         let denied = rules.denied.clone();
         Self { denied, rules: Rules::new(rules, path), path: path.to_owned(), at, seconds }
     }
@@ -78,16 +79,11 @@ impl Prepared {
     /// Looks up denied programs once more for a file that is younger: one may have been installed since, and this may
     /// be a copy.
     fn keep_up_with(&mut self, target: &Target) {
-        if target.changed >= self.seconds {
-            (self.at, self.seconds) = (Instant::now(), now());
+        if target.changed.seconds >= self.seconds {
+            (self.at, self.seconds) = (Instant::now(), Changed::now().seconds);
             self.rules.look_up();
         }
     }
-}
-
-/// Seconds since 1970, as file systems count them.
-fn now() -> i64 {
-    rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse).tv_sec
 }
 
 /// The first process of a run.
@@ -96,9 +92,7 @@ pub struct FirstProcess<'a> {
     pub words: &'a [OsString],
     /// Whether it is a shell for what was judged, so that no rule about shells is about it.
     pub is_ours: bool,
-    /// Its variables, and `PATH` among them.
     pub environment: &'a [CString],
-    pub path: &'a [u8],
 }
 
 /// A run whose processes may not execute everything.
@@ -120,7 +114,7 @@ impl ExecLock {
         let token = u64::from_ne_bytes(token);
         let view = View::of("self").ok_or(io::ErrorKind::NotFound)?;
         let listener = Listener(filter::install(token, asks)?);
-        Ok(Self { listener, token, view, run: None, earlier: None, asks, configs })
+        Ok(Self { listener, token, view, run: None, prepared: None, asks, configs })
     }
 
     /// Whether the kernel asks before programs are executed.
@@ -133,16 +127,28 @@ impl ExecLock {
         self.token
     }
 
-    /// Whether the rules let the keeper execute the first program of a run, about which the kernel does not ask.
+    /// Gets ready for a run with these rules and this `PATH`, before anything of it is there.
+    pub fn prepare(&mut self, rules: ExecRules, path: &[u8]) {
+        let is_same = |it: &Prepared| {
+            it.denied == rules.denied && it.path == path && it.at.elapsed() < LOOKUP_AGE
+        };
+        self.prepared = Some(match self.prepared.take().filter(is_same) {
+            Some(mut prepared) => {
+                prepared.rules.replace_allowed(rules);
+                prepared
+            }
+            None => Prepared::new(rules, path),
+        });
+    }
+
+    /// Whether the rules let the keeper execute the first program of the run, about which the kernel does not ask.
     /// `files` are the paths to try, from this directory.
     pub fn permits_first(
         &mut self,
-        rules: &ExecRules,
-        path: &[u8],
         words: &[OsString],
         (directory, files): (Option<BorrowedFd<'_>>, &[CString]),
     ) -> bool {
-        let mut prepared = self.prepare(rules.clone(), path);
+        let Some(prepared) = &mut self.prepared else { return false };
         let words: Vec<_> = words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let find = |path: &[u8]| Target::find_own(directory, path);
         // As the kernel does it: what cannot be executed is passed over.
@@ -157,7 +163,7 @@ impl ExecLock {
             }
             found => Some(found),
         });
-        let permits = match found {
+        match found {
             None => true,
             Some(Err(_)) => false,
             Some(Ok(target)) => {
@@ -165,28 +171,12 @@ impl ExecLock {
                 let decided = prepared.rules.decide(&Standing::Least, None, &target, &words, &find);
                 target.is_clear() && decided.is_ok()
             }
-        };
-        self.earlier = Some(prepared);
-        permits
-    }
-
-    /// The rules of a run, ready to decide.
-    fn prepare(&mut self, rules: ExecRules, path: &[u8]) -> Prepared {
-        let is_same = |it: &Prepared| {
-            it.denied == rules.denied && it.path == path && it.at.elapsed() < LOOKUP_AGE
-        };
-        match self.earlier.take().filter(is_same) {
-            Some(mut prepared) => {
-                prepared.rules.replace_allowed(rules);
-                prepared
-            }
-            None => Prepared::new(rules, path),
         }
     }
 
-    /// Starts to hold a run to its rules.
-    pub fn begin(&mut self, rules: ExecRules, first: &FirstProcess<'_>) {
-        let prepared = self.prepare(rules, first.path);
+    /// Starts to hold the run that it got ready for.
+    pub fn begin(&mut self, first: &FirstProcess<'_>) {
+        let Some(prepared) = self.prepared.take() else { return };
         let name = first.words.first().and_then(|name| name.to_str()).unwrap_or_default();
         let words: Vec<_> = first.words.iter().map(|word| word.as_bytes().to_vec()).collect();
         let mut processes = Processes::default();
@@ -214,7 +204,9 @@ impl ExecLock {
 
     /// Nothing of the run is left.
     pub fn end(&mut self) {
-        self.earlier = self.run.take().map(|run| run.prepared);
+        if let Some(run) = self.run.take() {
+            self.prepared = Some(run.prepared);
+        }
     }
 
     /// Answers the process that waits longest. Only one: what the server has allowed before the next one asks may still
@@ -235,12 +227,11 @@ impl ExecLock {
             };
         }
         let Some(run) = &mut self.run else { return self.listener.permit(question) };
-        match question.may_mount() {
-            Some(true) => return self.listener.permit(question),
-            Some(false) => return self.listener.refuse(question, libc::EPERM),
-            None => {}
-        }
-        match run.judge(question, self.view) {
+        let answer = match question.is_mount() {
+            true => run.judge_mount(question),
+            false => run.judge(question, self.view),
+        };
+        match answer {
             Ok(()) => self.listener.permit(question),
             Err(errno) => self.listener.refuse(question, errno),
         }
@@ -254,6 +245,21 @@ impl AsFd for ExecLock {
 }
 
 impl LockedRun {
+    /// Decides on a call that mounts something: `Ok`, or the error that it fails with.
+    fn judge_mount(&mut self, question: &Question) -> Result<(), i32> {
+        let Some(caller) = self.processes.caller(question.thread) else {
+            return Err(libc::EPERM);
+        };
+        // In a user namespace of its own, a process mounts things for itself and those it starts, and they see it.
+        let is_seen_here = || user_namespace_of("self") == user_namespace_of(caller.process);
+        let is_bound = self.prepared.rules.holds(&caller.standing);
+        if question.mounts_program_names() || (is_bound && is_seen_here()) {
+            self.refuse(&caller, String::from("mount"), &[], RefusedBecause::Mount);
+            return Err(libc::EPERM);
+        }
+        Ok(())
+    }
+
     /// Decides on one call: `Ok`, or the error that it fails with.
     fn judge(&mut self, question: &Question, view: View) -> Result<(), i32> {
         let Some(caller) = self.processes.caller(question.thread) else {
@@ -299,6 +305,7 @@ impl LockedRun {
         });
         match decided {
             Ok(standing) => {
+                self.prepared.rules.note_exec(&standing, &target);
                 let env_program = match &standing {
                     Standing::Free => None,
                     _ => target.env_program().map(str::to_owned),
@@ -355,8 +362,12 @@ impl LockedRun {
         arguments: &[Vec<u8>],
         why: RefusedBecause,
     ) {
+        let line = fs::read(format!("/proc/{}/cmdline", caller.process)).unwrap_or_default();
+        let line: Vec<_> = line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
         let (by, parent) = match tree::read_stat(caller.process) {
-            Some((stat, name)) => (name, tree::read_stat(stat.parent).map(|(_, name)| name)),
+            Some((stat, name)) => {
+                (whole_name(name, &line), tree::read_stat(stat.parent).map(|(_, name)| name))
+            }
             None => (String::from("?"), None),
         };
         let name = base_name(program.as_ref()).to_owned();
@@ -372,8 +383,6 @@ impl LockedRun {
         if let Some(known) = self.refused.iter_mut().find(same) {
             known.times = known.times.saturating_add(1);
         } else if self.refused.len() < MAX_REFUSED {
-            let line = fs::read(format!("/proc/{}/cmdline", caller.process)).unwrap_or_default();
-            let line: Vec<_> = line.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect();
             self.refused.push(RefusedExec {
                 program,
                 arguments: shown(arguments.get(1..).unwrap_or_default()),
@@ -384,6 +393,16 @@ impl LockedRun {
                 times: 1,
             });
         }
+    }
+}
+
+/// The name of a process, of which the kernel keeps the beginning.
+fn whole_name(name: String, command_line: &[Vec<u8>]) -> String {
+    const KEPT: usize = 15;
+    let mut names = command_line.iter().map(|word| base_name(OsStr::from_bytes(word).as_ref()));
+    match name.len() < KEPT {
+        true => name,
+        false => names.find(|it| it.starts_with(&name)).map_or(name, str::to_owned),
     }
 }
 

@@ -89,4 +89,10 @@ pub enum RefusedBecause {
     Variable(String),
     /// It could not be found out what would be executed.
     Unclear,
+    /// The process has another root or other mounts, where names mean other files.
+    Elsewhere,
+    /// It, or what runs it, has changed since the command began.
+    Changed,
+    /// It wanted to change what is mounted, and so what programs are.
+    Mount,
 }

@@ -139,9 +139,10 @@ impl Keeper {
     /// Supervises one run, from its start until nothing of it is left.
     fn supervise(&mut self, mut spawn: Spawn) -> Result<(), Hangup> {
         let began = Instant::now();
+        let is_locked = spawn.exec_rules.is_some();
         let ready = open_directory(&mut spawn)
             .and_then(|()| self.install_lock(&spawn))
-            .and_then(|()| self.check_first(&spawn));
+            .and_then(|()| self.prepare_lock(&mut spawn));
         if let Err(failure) = ready {
             return self.send(&[KeeperEvent::Failed(failure)], &[]);
         }
@@ -156,12 +157,12 @@ impl Keeper {
             Ok(launched) => launched,
             Err(failure) => return self.send(&[KeeperEvent::Failed(failure)], &[]),
         };
-        if let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) {
+        if let Some(lock) = self.exec_lock.as_mut().filter(|_| is_locked) {
             let Launched { pid, environment, .. } = &launched;
-            let (words, path) = (spawn.program.words(), launched.path());
+            let words = spawn.program.words();
             let is_ours =
                 matches!(spawn.program, Program::Script { .. }) || spawn.stdin == Stdin::Orders;
-            lock.begin(rules, &FirstProcess { pid: *pid, words, is_ours, environment, path });
+            lock.begin(&FirstProcess { pid: *pid, words, is_ours, environment });
         }
         // Closes the run's directory, which the keeper must not keep open.
         drop(spawn);
@@ -265,18 +266,20 @@ impl Keeper {
         }
     }
 
-    /// Checks the program of a run without a shell, about which the kernel does not ask.
-    fn check_first(&mut self, spawn: &Spawn) -> Result<(), Failure> {
-        let (Some(lock), Some(rules)) = (&mut self.exec_lock, &spawn.exec_rules) else {
+    /// Gets the lock ready for a run, and checks the program of one without a shell, about which the kernel does not
+    /// ask.
+    fn prepare_lock(&mut self, spawn: &mut Spawn) -> Result<(), Failure> {
+        let (Some(lock), Some(rules)) = (&mut self.exec_lock, spawn.exec_rules.take()) else {
             return Ok(());
         };
+        let holds = rules.allowed.is_some() || !rules.denied.is_empty();
+        let (path, files) = self.launcher.files(spawn)?;
+        lock.prepare(rules, &path);
         let Program::Argv(words) = &spawn.program else { return Ok(()) };
         // The shell of a session was chosen by the server.
-        let holds = rules.allowed.is_some() || !rules.denied.is_empty();
         if spawn.stdin == Stdin::Orders || !holds {
             return Ok(());
         }
-        let (path, files) = self.launcher.files(spawn)?;
         let opened = match &spawn.directory {
             Directory::Path(path) => {
                 let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -291,7 +294,7 @@ impl Keeper {
             Directory::Handle(handle) => Some(handle.as_fd()),
             _ => opened.as_ref().map(AsFd::as_fd),
         };
-        match lock.permits_first(rules, &path, words, (directory, &files)) {
+        match lock.permits_first(words, (directory, &files)) {
             true => Ok(()),
             false => Err(Failure { stage: Stage::Denied, errno: libc::EACCES }),
         }

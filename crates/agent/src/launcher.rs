@@ -75,13 +75,6 @@ pub struct Launched {
     pub environment: Vec<CString>,
 }
 
-impl Launched {
-    /// The `PATH` it runs with.
-    pub fn path(&self) -> &[u8] {
-        path_of(&self.environment)
-    }
-}
-
 impl Launcher {
     pub fn new(limits: &Limits, restrictions: Option<Restrictions>) -> io::Result<Self> {
         let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use mcpz_agent::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause, RefusedExec};
-use mcpz_policy::{Lock, LockedWord};
+use mcpz_policy::{Lock, LockedWord, is_shell};
 
 /// How many refusals are reported for one command.
 const MAX_REPORTED: usize = 5;
@@ -56,26 +56,9 @@ fn describe(refused: &RefusedExec) -> String {
     for argument in arguments {
         what = format!("{what} {argument}");
     }
-    // A name means a program in one of the folders of `PATH`.
-    let name = match program.rsplit_once('/') {
-        Some((folder, name)) if folder.ends_with("bin") => name,
-        _ => program,
-    };
     let times = match times {
         1 => String::new(),
         times => format!(" ({times} times)"),
-    };
-    let fix = match why {
-        RefusedBecause::Denied(rule) => format!("the rule `{rule}` denies it for every program"),
-        RefusedBecause::NotAllowed => format!(
-            "the command does not name it; to allow it, tell what `{by}` may run: \
-             [[policy.runs]] program = \"{by}\", may_run = [\"{name}\"]"
-        ),
-        RefusedBecause::Variable(variable) => format!(
-            "a rule allows it only with certain arguments, and the variable `{variable}` could change what it does; a \
-             rule `{variable}=*` would allow that"
-        ),
-        RefusedBecause::Unclear => "it could not be found out what it would execute".to_owned(),
     };
     let line = command_line.join(" ");
     let from = match line.is_empty() || line == *by {
@@ -86,5 +69,44 @@ fn describe(refused: &RefusedExec) -> String {
         true => String::new(),
         false => format!(", started by `{parent}`,"),
     };
+    let fix = match why {
+        RefusedBecause::Denied(rule) => format!("the rule `{rule}` denies it for every program"),
+        RefusedBecause::NotAllowed => match advice(program, by) {
+            Some(advice) => format!("the command does not name it; {advice}"),
+            None => "the command does not name it".to_owned(),
+        },
+        RefusedBecause::Variable(variable) => format!(
+            "a rule allows it only with certain arguments, and the variable `{variable}` could change what it does; a \
+             rule `{variable}=*` would allow that"
+        ),
+        RefusedBecause::Unclear => "it could not be found out what it would execute".to_owned(),
+        RefusedBecause::Elsewhere => format!(
+            "`{by}` has another root folder or other mounts, where a name may mean another program"
+        ),
+        RefusedBecause::Changed => {
+            "it, or what runs it, has changed since the command began; execute it in a call of its own".to_owned()
+        }
+        RefusedBecause::Mount => {
+            return format!(
+                "policy: {from}{parent} was not allowed to change what is mounted{times}: that could put another file \
+                 in place of an allowed program"
+            );
+        }
+    };
     format!("policy: {from}{parent} was not allowed to execute `{what}`{times}: {fix}")
+}
+
+/// How to let a program run another one, if a setting can.
+fn advice(program: &str, by: &str) -> Option<String> {
+    const SYSTEM: [&str; 6] =
+        ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"];
+    let (folder, name) = program.rsplit_once('/')?;
+    // A shell may run what the program may that started it, and a relative path may be any file.
+    if is_shell(by) || !program.starts_with('/') {
+        return None;
+    }
+    let may_run = if SYSTEM.contains(&folder) { name } else { program };
+    Some(format!(
+        "to allow it, tell what `{by}` may run: [[policy.runs]] program = \"{by}\", may_run = [\"{may_run}\"]"
+    ))
 }

@@ -47,6 +47,7 @@ pub use identity::is_same_program;
 pub use lock::{Lock, LockedArguments, LockedProgram, LockedWord, MayRun};
 pub use pattern::glob;
 pub use policy::{Policy, Runs, Scene, Threats, Unresolved};
+pub use programs::is_shell;
 pub use rule::{ExactCall, Rule, RuleError};
 pub use script::{Shell, Span};
 pub use threats::Threat;
@@ -211,6 +212,7 @@ impl Policy {
     /// Programs on the allow list that can run any other, which makes the list nearly useless.
     pub fn open_doors(&self) -> Vec<&str> {
         let programs = self.allow.iter().filter_map(Rule::program);
-        programs.filter(|name| programs::runs_anything(name)).collect()
+        let is_open = |name: &&str| programs::runs_anything(name) || lock::runs_anything(name);
+        programs.filter(is_open).collect()
     }
 }

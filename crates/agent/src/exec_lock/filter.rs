@@ -7,8 +7,9 @@
 //! Calls of another architecture, such as the 32-bit calls of x86, are refused: their arguments are laid out
 //! differently, and no program that is built for this machine makes them.
 //!
-//! The kernel asks before `mount` and `fsopen` as well: with a file system of the type `binfmt_misc`, a process in a
-//! user namespace of its own could have the kernel run another program in place of the one that it asked about.
+//! The kernel asks before calls that change what is mounted as well. Root could put another file over an allowed
+//! program. And with a file system of the type `binfmt_misc`, a process in a user namespace of its own could have the
+//! kernel run another program in place of the one that it asked about.
 //!
 //! Where commands may change shared configurations of git, it asks before files are renamed (`git_configs.rs`). This
 //! may be all that it asks about.
@@ -38,13 +39,9 @@ const NATIVE: u32 = 0xc000_00f3;
 /// The first number of the x32 calls, which duplicate all others under other numbers.
 const X32: u32 = 1 << 30;
 
-/// The numbers of `execve` and `execveat` in the 32-bit calls, of x86 and of Arm.
-const EXECVE_32: u32 = 11;
-const EXECVEAT_32: [u32; 2] = [358, 387];
-
-/// The numbers of `mount`, `fsopen` and `prctl` in both.
-const MOUNT_32: u32 = 21;
-const FSOPEN_32: u32 = 430;
+/// The numbers of the same calls in 32 bits: `execve`, `execveat` of x86 and of Arm, `mount`, `umount`, `umount2`,
+/// `pivot_root` of both, `move_mount` and `fsopen`.
+const REFUSED_32: [u32; 10] = [11, 358, 387, 21, 22, 52, 217, 218, 429, 430];
 const PRCTL_32: u32 = 172;
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -142,43 +139,61 @@ fn ask_about_renames() -> Vec<sock_filter> {
     filter
 }
 
-/// The filter for programs, from the top: jumps count the instructions to skip.
-fn ask_about_execs(token: u64) -> [sock_filter; 25] {
-    let execve = number(libc::SYS_execve);
-    let execveat = number(libc::SYS_execveat);
-    let prctl = number(libc::SYS_prctl);
-    let mount = number(libc::SYS_mount);
-    let fsopen = number(libc::SYS_fsopen);
-    [
-        step(LOAD, ARCHITECTURE),
-        jump(IF_EQUAL, NATIVE, 7, 0),
-        // Another architecture.
+/// Calls that change what is mounted where.
+const MOUNTS: [c_long; 5] = [
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_fsopen,
+    libc::SYS_move_mount,
+];
+
+/// The filter for programs.
+fn ask_about_execs(token: u64) -> Vec<sock_filter> {
+    let foreign = calls_of_another_architecture();
+    let mut filter = vec![step(LOAD, ARCHITECTURE), jump(IF_EQUAL, NATIVE, foreign.len() as u8, 0)];
+    filter.extend(foreign);
+    filter.extend([
         step(LOAD, NUMBER),
-        jump(IF_EQUAL, EXECVE_32, 20, 0),
-        jump(IF_EQUAL, EXECVEAT_32[0], 19, 0),
-        jump(IF_EQUAL, EXECVEAT_32[1], 18, 0),
-        jump(IF_EQUAL, MOUNT_32, 17, 0),
-        jump(IF_EQUAL, FSOPEN_32, 16, 0),
-        jump(IF_EQUAL, PRCTL_32, 11, 13),
-        // This architecture.
-        step(LOAD, NUMBER),
-        jump(IF_EQUAL, execve, 5, 0),
-        jump(IF_EQUAL, execveat, 11, 0),
-        jump(IF_EQUAL, prctl, 7, 0),
-        jump(IF_EQUAL, mount, 9, 0),
-        jump(IF_EQUAL, fsopen, 8, 0),
-        jump(IF_AT_LEAST, X32, 8, 6),
-        // execve: both halves of the token.
+        jump(IF_AT_LEAST, X32, 0, 1),
+        step(RETURN, REFUSE),
+        // Both halves of the token.
+        jump(IF_EQUAL, number(libc::SYS_execve), 0, 6),
         step(LOAD, FOURTH_ARGUMENT + LOW),
-        jump(IF_EQUAL, token as u32, 0, 5),
+        jump(IF_EQUAL, token as u32, 0, 3),
         step(LOAD, FOURTH_ARGUMENT + HIGH),
-        jump(IF_EQUAL, (token >> 32) as u32, 2, 3),
-        // prctl: the option, of which the kernel takes the lower half.
-        step(LOAD, FIRST_ARGUMENT + LOW),
-        jump(IF_EQUAL, libc::PR_SET_MM as u32, 2, 0),
+        jump(IF_EQUAL, (token >> 32) as u32, 0, 1),
         step(RETURN, libc::SECCOMP_RET_ALLOW),
         step(RETURN, libc::SECCOMP_RET_USER_NOTIF),
+    ]);
+    let asked = MOUNTS.iter().chain([&libc::SYS_execveat]);
+    filter.extend(asked.flat_map(|call| on(number(*call), libc::SECCOMP_RET_USER_NOTIF)));
+    filter.extend(refuse_set_mm(number(libc::SYS_prctl)));
+    filter.push(step(RETURN, libc::SECCOMP_RET_ALLOW));
+    filter
+}
+
+fn calls_of_another_architecture() -> Vec<sock_filter> {
+    let mut filter = vec![step(LOAD, NUMBER)];
+    filter.extend(REFUSED_32.iter().flat_map(|call| on(*call, REFUSE)));
+    filter.extend(refuse_set_mm(PRCTL_32));
+    filter.push(step(RETURN, libc::SECCOMP_RET_ALLOW));
+    filter
+}
+
+/// What to do about one call.
+fn on(call: u32, action: u32) -> [sock_filter; 2] {
+    [jump(IF_EQUAL, call, 0, 1), step(RETURN, action)]
+}
+
+/// Refuses one option of `prctl`, of which the kernel takes the lower half.
+fn refuse_set_mm(prctl: u32) -> [sock_filter; 5] {
+    [
+        jump(IF_EQUAL, prctl, 0, 4),
+        step(LOAD, FIRST_ARGUMENT + LOW),
+        jump(IF_EQUAL, libc::PR_SET_MM as u32, 0, 1),
         step(RETURN, REFUSE),
+        step(RETURN, libc::SECCOMP_RET_ALLOW),
     ]
 }
 

@@ -23,14 +23,13 @@ pub const MAX_ARGUMENT: usize = 128 << 10;
 /// The descriptor on which the kernel asks.
 pub struct Listener(pub OwnedFd);
 
-/// A process that waits in `execve` or `execveat`, in `mount` or `fsopen`, or in a call that renames a file.
+/// A process that waits in `execve` or `execveat`, or in a call that mounts something or renames a file.
 pub struct Question {
     id: u64,
     /// The thread that made the call.
     pub thread: i32,
     call: Call,
-    /// Where the type of the file system is that it wants to mount.
-    file_system: Option<u64>,
+    mount: Option<MountCall>,
     rename: Option<RenameCall>,
     memory: Memory,
 }
@@ -49,6 +48,25 @@ struct Call {
     argv: u64,
     envp: u64,
     flags: c_int,
+}
+
+/// A call that changes what is mounted, and where the type of a new file system is in its memory.
+#[derive(Clone, Copy)]
+struct MountCall {
+    file_system: Option<u64>,
+}
+
+impl MountCall {
+    fn of(call: i64, arguments: &[u64; 6]) -> Option<Self> {
+        let file_system = match call {
+            // A folder, for example, has none.
+            libc::SYS_mount => Some(arguments[2]).filter(|address| *address != 0),
+            libc::SYS_fsopen => Some(arguments[0]),
+            libc::SYS_umount2 | libc::SYS_pivot_root | libc::SYS_move_mount => None,
+            _ => return None,
+        };
+        Some(Self { file_system })
+    }
 }
 
 /// The arguments of a call that renames a file.
@@ -126,16 +144,12 @@ impl Listener {
                 flags: 0,
             },
         };
-        let file_system = match i64::from(asked.data.nr) {
-            libc::SYS_mount => Some(arguments[2]),
-            libc::SYS_fsopen => Some(arguments[0]),
-            _ => None,
-        };
         let thread = asked.pid as i32;
         let file = File::open(format!("/proc/{thread}/mem")).ok();
         let memory = Memory { file, page: RefCell::default() };
+        let mount = MountCall::of(asked.data.nr.into(), &arguments);
         let rename = RenameCall::of(asked.data.nr.into(), &arguments);
-        let question = Question { id: asked.id, thread, call, file_system, rename, memory };
+        let question = Question { id: asked.id, thread, call, mount, rename, memory };
         // The id of a process that was killed meanwhile may already be another's.
         self.is_waiting(&question).then_some(question)
     }
@@ -177,13 +191,18 @@ impl Listener {
 }
 
 impl Question {
-    /// For a call that mounts something: whether it may. A file system that names programs may not be mounted.
-    pub fn may_mount(&self) -> Option<bool> {
+    /// Whether the call changes what is mounted.
+    pub fn is_mount(&self) -> bool {
+        self.mount.is_some()
+    }
+
+    /// Whether it mounts a file system that names programs, or may do so.
+    pub fn mounts_program_names(&self) -> bool {
         const NAMES_PROGRAMS: &[u8] = b"binfmt_misc";
-        // A mount that has none, such as of a folder.
-        let address = self.file_system?;
-        let kind = || self.text(address, MAX_PATH);
-        Some(address == 0 || kind().is_ok_and(|kind| kind != NAMES_PROGRAMS))
+        let file_system = self.mount.and_then(|call| call.file_system);
+        file_system.is_some_and(|address| {
+            self.text(address, MAX_PATH).map_or(true, |kind| kind == NAMES_PROGRAMS)
+        })
     }
 
     /// Whether the call renames a file.

@@ -24,6 +24,7 @@ use mcpz_policy::{Rule, glob, is_harmless};
 
 use super::denied::{Denied, Find};
 use super::listener::MAX_ARGUMENT;
+use super::notes::Notes;
 use super::target::{FileId, Target, base_name};
 use crate::exec_rules::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause};
 
@@ -76,6 +77,8 @@ pub struct Rules {
     folders: Vec<PathBuf>,
     /// Rules for variables.
     variables: Vec<Rule>,
+    /// What the named programs were. `None` once a process may have made programs: then they are what it made.
+    notes: Option<Notes>,
 }
 
 /// Variables that shells set by themselves.
@@ -87,7 +90,7 @@ impl Rules {
         let folders = folders(&rules.path);
         let denied_in = folders_of(path).chain(folders.iter().cloned()).collect();
         let denied = Denied::new(std::mem::take(&mut rules.denied), denied_in);
-        let mut new = Self { allowed: None, denied, folders, variables: Vec::new() };
+        let mut new = Self { allowed: None, denied, folders, variables: Vec::new(), notes: None };
         new.replace_allowed(rules);
         new
     }
@@ -102,13 +105,19 @@ impl Rules {
         self.folders = folders(&rules.path);
         self.variables = rules.variables.iter().filter_map(|text| Rule::new(text).ok()).collect();
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
+        self.notes = self.allowed.is_some().then(Notes::begin);
+        for program in self.allowed.iter().flatten() {
+            take_note(&mut self.notes, program, &self.folders);
+        }
     }
 
     /// Allows more programs than before.
     pub fn extend(&mut self, rules: ExecRules) {
         match (&mut self.allowed, rules.allowed) {
             (Some(own), Some(more)) => {
+                self.notes.iter_mut().for_each(Notes::begin_another);
                 for program in more.into_iter().map(with_real_folders) {
+                    take_note(&mut self.notes, &program, &self.folders);
                     if !own.contains(&program) {
                         own.push(program);
                     }
@@ -129,6 +138,11 @@ impl Rules {
     /// The same for a shell that runs what was judged.
     pub fn first_of_ours(&self) -> Standing {
         if self.allowed.is_some() { Standing::Least } else { Standing::Free }
+    }
+
+    /// Whether a process of this standing may execute only what is allowed.
+    pub fn holds(&self, standing: &Standing) -> bool {
+        self.allowed.is_some() && *standing != Standing::Free
     }
 
     /// Why nobody may execute the file with these arguments.
@@ -158,20 +172,40 @@ impl Rules {
         if *standing == Standing::Free {
             return Ok(Standing::Free);
         }
-        // Names mean something else where other files are, and relative ones wherever the process goes.
-        if !target.same_view || target.has_relative_interpreter() {
-            return Err(RefusedBecause::NotAllowed);
+        if !target.same_view {
+            return Err(RefusedBecause::Elsewhere);
         }
-        let is_named = |it: &&AllowedProgram| {
-            self.is_named_by(it, target) && takes(&it.arguments, target, arguments)
+        if target.has_relative_interpreter() {
+            return Err(RefusedBecause::Unclear);
+        }
+        let named_as = |it: &AllowedProgram| {
+            let file = self.file_named_by(it, target)?;
+            takes(&it.arguments, target, arguments).then_some((it.may_run.clone(), file))
         };
-        if let Some(rule) = allowed.iter().find(is_named) {
-            return Ok(Standing::of(&rule.may_run, standing));
+        if let Some((may_run, file)) = allowed.iter().find_map(named_as) {
+            self.check_noted(&file, target)?;
+            return Ok(Standing::of(&may_run, standing));
         }
         // The interpreter of a script is part of the script.
         if env_program.is_some_and(|program| self.names(program, target)) {
+            self.check_noted(&target.path, target)?;
             return Ok(standing.clone());
         }
+        let becomes = self.as_needed(allowed, standing, target, arguments)?;
+        match self.notes.as_ref().is_none_or(|notes| notes.precede(target)) {
+            true => Ok(becomes),
+            false => Err(RefusedBecause::Changed),
+        }
+    }
+
+    /// The same for a program that no command names.
+    fn as_needed(
+        &self,
+        allowed: &[AllowedProgram],
+        standing: &Standing,
+        target: &Target,
+        arguments: &[Vec<u8>],
+    ) -> Result<Standing, RefusedBecause> {
         let Standing::Bound(needed) = standing else {
             return self.plain_command(standing, target, arguments);
         };
@@ -187,16 +221,34 @@ impl Rules {
         becomes.map_or_else(|| self.plain_command(standing, target, arguments), Ok)
     }
 
+    /// A process is about to become this by executing the file. If it can make programs then, the command may go on to
+    /// execute them.
+    pub fn note_exec(&mut self, becomes: &Standing, target: &Target) {
+        if *becomes == Standing::Free || is_linker(target.name()) {
+            self.notes = None;
+        }
+    }
+
+    /// Refuses a named program that has changed since the command began.
+    fn check_noted(&self, file: &Path, target: &Target) -> Result<(), RefusedBecause> {
+        match self.notes.as_ref().is_none_or(|notes| notes.fit(file, target)) {
+            true => Ok(()),
+            false => Err(RefusedBecause::Changed),
+        }
+    }
+
     /// Whether rules allow the program only with certain arguments.
     pub fn limits_arguments_of(&self, target: &Target) -> bool {
-        let mut rules = self.allowed.iter().flatten().filter(|it| self.is_named_by(it, target));
+        let names_it = |it: &&AllowedProgram| self.file_named_by(it, target).is_some();
+        let mut rules = self.allowed.iter().flatten().filter(names_it);
         rules.all(|it| it.arguments.is_some())
     }
 
-    /// Whether the command names the file by this rule.
-    fn is_named_by(&self, rule: &AllowedProgram, target: &Target) -> bool {
-        let is_it = || self.names(&rule.name, target) || rule.files.iter().any(|it| is(it, target));
-        rule.named && is_it()
+    /// The file as the command names it by this rule, if it does.
+    fn file_named_by(&self, rule: &AllowedProgram, target: &Target) -> Option<PathBuf> {
+        let by_name = || self.names(&rule.name, target).then(|| target.path.clone());
+        let by_file = || rule.files.iter().find(|it| is(it, target)).cloned();
+        Some(rule).filter(|rule| rule.named).and_then(|_| by_name().or_else(by_file))
     }
 
     /// Whether an allowed program has parts in this folder, which are programs themselves.
@@ -281,6 +333,23 @@ fn folders_of(path: &[u8]) -> impl Iterator<Item = PathBuf> {
 
 fn folders(path: &[u8]) -> Vec<PathBuf> {
     folders_of(path).chain(SYSTEM.map(PathBuf::from)).collect()
+}
+
+/// Notes what a program is that a command names.
+fn take_note(notes: &mut Option<Notes>, program: &AllowedProgram, folders: &[PathBuf]) {
+    let Some(notes) = notes.as_mut().filter(|_| program.named) else { return };
+    match program.name.contains('/') {
+        true if program.name.starts_with('/') => notes.add((&program.name).into(), folders),
+        true => {}
+        false => folders.iter().for_each(|it| notes.add(it.join(&program.name), folders)),
+    }
+    program.files.iter().for_each(|file| notes.add(file.clone(), folders));
+}
+
+/// Whether a program puts others together.
+fn is_linker(name: &str) -> bool {
+    let name = name.rsplit_once('-').map_or(name, |(_, name)| name);
+    ["ld", "lld", "mold"].contains(&name) || name.starts_with("ld.")
 }
 
 /// A program whose files are in the folders to which links lead now.

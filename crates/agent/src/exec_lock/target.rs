@@ -3,7 +3,7 @@
 //! The path is looked up from the process's own root and directory. `/proc/self` and what leads to it mean another
 //! process to us, so such links are followed only where the path begins with them.
 
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::fs::{File, metadata};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -37,6 +37,13 @@ pub struct FileId {
     pub inode: u64,
 }
 
+/// When the name, content or rights of a file were last changed, since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Changed {
+    pub seconds: i64,
+    pub nanoseconds: i64,
+}
+
 /// A file that is about to be executed.
 #[derive(Debug)]
 pub struct Target {
@@ -46,8 +53,7 @@ pub struct Target {
     pub real_path: PathBuf,
     /// Where the links lead that the path is, one after the other.
     pub links: Vec<PathBuf>,
-    /// When its name, content or rights were last changed, in seconds since 1970.
-    pub changed: i64,
+    pub changed: Changed,
     pub file: OwnedFd,
     pub id: FileId,
     pub size: u64,
@@ -89,6 +95,20 @@ impl From<&std::fs::Metadata> for FileId {
     }
 }
 
+impl Changed {
+    pub fn now() -> Self {
+        // The clock that file systems read.
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+        Self { seconds: now.tv_sec, nanoseconds: now.tv_nsec }
+    }
+}
+
+impl From<&std::fs::Metadata> for Changed {
+    fn from(found: &std::fs::Metadata) -> Self {
+        Self { seconds: found.ctime(), nanoseconds: found.ctime_nsec() }
+    }
+}
+
 impl Target {
     /// Finds the file that the kernel will execute for this process. Fails as the call itself would, or with ELOOP or
     /// EXDEV if that cannot be told.
@@ -108,7 +128,7 @@ impl Target {
                     true => open_seen(process, *directory, path)?,
                     false => open_elsewhere(process, *directory, path)?,
                 };
-                (PathBuf::from(std::ffi::OsStr::from_bytes(path)), file)
+                (PathBuf::from(OsStr::from_bytes(path)), file)
             }
         };
         Self::of(process, path, file, same_view, 0)
@@ -130,7 +150,7 @@ impl Target {
         if found.nlink() == 0 {
             let path = real_path.as_os_str().as_bytes();
             let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
-            real_path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+            real_path = PathBuf::from(OsStr::from_bytes(path));
         }
         let links = match same_view && path != real_path {
             true => links(process, &path),
@@ -140,7 +160,7 @@ impl Target {
             path,
             real_path,
             links,
-            changed: found.ctime(),
+            changed: Changed::from(&found),
             id: FileId::from(&found),
             size: found.len(),
             interpreter: None,
@@ -161,7 +181,7 @@ impl Target {
                 true => open_seen(process, None, path)?,
                 false => open_elsewhere(process, None, path)?,
             };
-            let named = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+            let named = PathBuf::from(OsStr::from_bytes(path));
             Self::of(process, named, opened, same_view, depth + 1)
         };
         if let Some((path, argument)) = shebang(&head[..length]) {
@@ -182,7 +202,7 @@ impl Target {
     /// Finds a file that we are about to execute ourselves, relative to a directory or our own.
     pub fn find_own(directory: Option<BorrowedFd<'_>>, path: &[u8]) -> io::Result<Self> {
         let file = open_clear(directory.filter(|_| !path.starts_with(b"/")), path, 0)?;
-        let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
+        let path = PathBuf::from(OsStr::from_bytes(path));
         let target = Self::of(std::process::id() as i32, path, file, true, 0)?;
         // The kernel will look up a relative interpreter from the directory, and we have looked it up from our own.
         match target.has_relative_interpreter() {
@@ -195,6 +215,12 @@ impl Target {
     pub fn has_relative_interpreter(&self) -> bool {
         let its = self.interpreter.as_ref().map(|it| &it.target);
         its.is_some_and(|it| it.path.is_relative() || it.has_relative_interpreter())
+    }
+
+    /// The other files that the kernel runs with it.
+    pub fn parts(&self) -> impl Iterator<Item = &Self> {
+        let interpreter = self.interpreter.as_ref().map(|it| &*it.target);
+        interpreter.into_iter().chain(self.loader.as_deref())
     }
 
     /// Whether it is known what the kernel would run: the content of a file that cannot be read may name another.
@@ -276,6 +302,11 @@ pub fn executable_of(process: i32) -> Option<FileId> {
     metadata(format!("/proc/{process}/exe")).ok().map(|found| FileId::from(&found))
 }
 
+/// The user namespace of a process, `self` or a number.
+pub fn user_namespace_of(process: impl std::fmt::Display) -> Option<FileId> {
+    metadata(format!("/proc/{process}/ns/user")).ok().map(|found| FileId::from(&found))
+}
+
 impl View {
     /// The view of a process, `self` or a number.
     pub fn of(process: &str) -> Option<Self> {
@@ -328,7 +359,30 @@ fn open_seen(process: i32, directory: Option<c_int>, path: &[u8]) -> io::Result<
         true => None,
         false => Some(start(process, directory)?),
     };
-    open_clear(from.as_ref().map(AsFd::as_fd), path, 0)
+    open_clear(from.as_ref().map(AsFd::as_fd), path, 0).map_err(|error| {
+        let folder = from.as_ref().map(|from| format!("/proc/self/fd/{}", from.as_raw_fd()));
+        let path = PathBuf::from(folder.unwrap_or_default()).join(OsStr::from_bytes(path));
+        match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) if leads_to_own_folder(&path, 0) => {
+                io::Error::from_raw_os_error(libc::ELOOP)
+            }
+            _ => error,
+        }
+    })
+}
+
+/// Whether a path that leads nowhere leads through `/proc/self`, which is another folder to its process.
+fn leads_to_own_folder(path: &Path, links: usize) -> bool {
+    const MOST: usize = 40;
+    let own = std::fs::read_link("/proc/self").map(|own| Path::new("/proc").join(own));
+    let (Ok(own), Some(folder)) = (own, path.parent()) else { return links > 0 };
+    let Some(name) = path.file_name().filter(|_| links < MOST) else { return true };
+    match std::fs::canonicalize(folder) {
+        Ok(folder) if folder.starts_with(&own) => true,
+        Ok(folder) => std::fs::read_link(folder.join(name))
+            .is_ok_and(|link| leads_to_own_folder(&folder.join(link), links + 1)),
+        Err(_) => leads_to_own_folder(folder, links + 1),
+    }
 }
 
 /// The same for a process with another root or other mounts.

@@ -1,0 +1,147 @@
+//! A command cannot put another file in place of a program that it may execute.
+
+#![allow(clippy::allow_attributes, clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use support::sandbox::warnings;
+use support::{Server, audit};
+use tempfile::TempDir;
+
+/// A project with a script and the interpreter that it names, and files that could take their places.
+struct Project {
+    state: TempDir,
+    folder: TempDir,
+}
+
+/// Says who it is, whatever it is called and told.
+const OTHER: &str = "#!/bin/sh\necho other\n";
+
+fn script(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+impl Project {
+    fn new() -> Self {
+        let [state, folder] = [(); 2].map(|()| support::plain_folder());
+        let at = |path: &str| folder.path().join(path);
+        symlink("/bin/sh", at("interpreter")).unwrap();
+        script(&at("tool"), &format!("#!{}\necho own\n", at("interpreter").display()));
+        script(&at("other"), OTHER);
+        script(&at("new/tool"), OTHER);
+        script(&at("new/interpreter"), OTHER);
+        for name in ["tool", "interpreter"] {
+            let archive = at(&format!("{name}.tar"));
+            let mut tar = Command::new("tar");
+            tar.arg("-cf").arg(archive).arg("-C").arg(at("new")).arg(name);
+            assert!(tar.status().unwrap().success());
+        }
+        Self { state, folder }
+    }
+
+    fn server(&self, allow: &[&str]) -> Server {
+        let folder = self.folder.path();
+        let settings =
+            format!("[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = {allow:?}\n");
+        audit::start(&self.state, &settings)
+    }
+}
+
+fn output(reply: &Value) -> &str {
+    reply["output"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn what_runs_a_script_is_what_it_was_when_the_command_began() {
+    for replace in [
+        "cp -f other interpreter",
+        "ln -sf other interpreter",
+        "cat other > interpreter",
+        "tee interpreter < other > /dev/null",
+        "rm interpreter; ln -s new/interpreter interpreter",
+        "tar -xf interpreter.tar",
+    ] {
+        let project = Project::new();
+        // What is written through the link must not change the shell of this machine.
+        let own = project.folder.path().join("interpreter");
+        std::fs::remove_file(&own).unwrap();
+        std::fs::copy("/bin/sh", &own).unwrap();
+        let mut server = project.server(&["./tool", "cp", "ln", "cat", "tee", "rm", "tar"]);
+        let reply = server.call(json!({"command": format!("./tool; {replace}; ./tool")}));
+        assert!(output(&reply).starts_with("own\n"), "{replace}: {reply}");
+        assert!(!output(&reply).contains("other"), "{replace}: {reply}");
+        let told = warnings(&reply);
+        assert!(told.contains("has changed since the command began"), "{replace}: {reply}");
+        // What an earlier call has left is the project's own.
+        let reply = server.call(json!({"command": "./tool"}));
+        assert_eq!((output(&reply), warnings(&reply).as_str()), ("other\n", ""), "{reply}");
+    }
+}
+
+#[test]
+fn a_program_that_the_command_unpacks_is_not_executed_before_the_next_call() {
+    let project = Project::new();
+    let mut server = project.server(&["./tool", "./new/tool", "tar", "chmod", "mv"]);
+    for command in ["tar -xf tool.tar; ./tool", "mv new old; mv old/tool .; ./tool"] {
+        let reply = server.call(json!({"command": command}));
+        assert!(!output(&reply).contains("other\n"), "{command}: {reply}");
+    }
+    let reply = server.call(json!({"command": "./tool"}));
+    assert_eq!(output(&reply), "other\n", "{reply}");
+}
+
+#[test]
+fn whoever_only_changes_rights_or_builds_a_program_may_execute_it() {
+    let project = Project::new();
+    let mut server = project.server(&["./tool", "./made", "chmod", "make", "gcc"]);
+    let folder = project.folder.path();
+    std::fs::set_permissions(folder.join("tool"), PermissionsExt::from_mode(0o644)).unwrap();
+    let reply = server.call(json!({"command": "chmod +x tool && ./tool"}));
+    assert_eq!((output(&reply), warnings(&reply).as_str()), ("own\n", ""), "{reply}");
+
+    std::fs::write(folder.join("Makefile"), "made: other\n\tcp other made\n").unwrap();
+    let reply = server.call(json!({"command": "make -s && ./made"}));
+    assert_eq!((output(&reply), warnings(&reply).as_str()), ("other\n", ""), "{reply}");
+
+    std::fs::write(
+        folder.join("made.c"),
+        "#include <stdio.h>\nint main(void) { puts(\"built\"); }",
+    )
+    .unwrap();
+    let reply = server.call(json!({"command": "gcc -o made made.c && ./made"}));
+    assert_eq!((output(&reply), warnings(&reply).as_str()), ("built\n", ""), "{reply}");
+}
+
+#[test]
+fn nothing_is_mounted_over_a_program() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let project = Project::new();
+    let folder = project.folder.path();
+    script(&folder.join("inside"), MOUNTS_INSIDE);
+    let mut server = project.server(&["./tool", "./inside", "mount", "umount"]);
+    let reply = server.call(json!({"command": "mount --bind other tool; ./tool"}));
+    assert!(output(&reply).contains("own"), "{reply}");
+    assert!(warnings(&reply).contains("`mount` (mount --bind other tool)"), "{reply}");
+    assert!(warnings(&reply).contains("change what is mounted"), "{reply}");
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!mounts.contains(folder.to_str().unwrap()), "{mounts}");
+    // In a namespace of its own, a program sees what it mounts, and nobody else does.
+    let reply = server.call(json!({"command": "./inside new"}));
+    assert_eq!((output(&reply), warnings(&reply).as_str()), ("mounted 0\n", ""), "{reply}");
+}
+
+const MOUNTS_INSIDE: &str = r#"#!/usr/bin/python3
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+assert libc.unshare(0x10000000 | 0x20000) == 0
+print("mounted", libc.mount(b"none", sys.argv[1].encode(), b"tmpfs", 0, None))
+"#;
