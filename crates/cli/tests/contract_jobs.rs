@@ -192,7 +192,7 @@ fn a_job_that_outlives_its_server_is_refused_in_a_place() {
     let mut server = prepared();
     let reply = server.call(json!({"command": "sleep 300", "detach": true}));
     let expected = format!(
-        "Failed to execute: `detach` is not possible in the place `{}`, which ends with this server",
+        "Failed to execute: `detach` is not possible in the place `{}`, which ends with this server; `background` is",
         place.name
     );
     assert_eq!(reply["output"], expected);

@@ -390,7 +390,7 @@ fn each_session_has_its_own_place_if_that_is_wanted_and_there_is_a_limit() {
     let refused = ask(Some("fourth"));
     assert_eq!(
         refused,
-        "Failed to execute: the limit of places like `box` (3) is reached; try again later"
+        "Failed to execute: there are already 3 places like `box`, as many as `max` allows; try again when one has ended"
     );
     assert_eq!(relays(&server).len(), 3);
     server.call(json!({"command": "exit", "session": "one"}));
@@ -408,8 +408,7 @@ fn one_place_more_than_there_may_be_is_refused_until_one_is_gone() {
         (reply["output"] == "one\n").then_some(())
     });
     let reply = server.call(json!({"command": "echo two", "session": "two"}));
-    let expected =
-        "Failed to execute: the limit of places like `box` (1) is reached; try again later";
+    let expected = "Failed to execute: there are already 1 places like `box`, as many as `max` allows; try again when one has ended";
     assert_eq!(reply["output"], expected);
     server.call(json!({"command": "exit", "session": "one"}));
     wait_until("there is room", || {

@@ -86,7 +86,7 @@ struct Shared {
     /// All sandboxes, so that closing can end them.
     sandboxes: Mutex<Vec<Weak<Sandbox>>>,
     /// Locked for reading while a sandbox or a place is made. Closing waits for it, so that nothing stays behind.
-    making_sandbox: tokio::sync::RwLock<()>,
+    making: tokio::sync::RwLock<()>,
     places: Places,
 }
 
@@ -123,7 +123,7 @@ impl Engine {
             owners: Mutex::default(),
             agent: Mutex::new(AgentState::NotNeededYet),
             sandboxes: Mutex::default(),
-            making_sandbox: tokio::sync::RwLock::default(),
+            making: tokio::sync::RwLock::default(),
             places: Places::default(),
         };
         Self { shared: Arc::new(shared) }
@@ -196,8 +196,8 @@ impl Engine {
         self.shared.spill.used()
     }
 
-    /// Does what can be done before the first command: asks the login shell or starts the shared agent, and removes
-    /// what a killed server left behind.
+    /// Does what can be done before the first command: asks the login shell or starts the shared agent, makes places
+    /// ready, and removes what a killed server left behind.
     pub fn warm_up(&self) {
         self.shared.sweeping.call_once(|| {
             let spill = self.shared.spill.clone();
@@ -205,6 +205,7 @@ impl Engine {
             let audit = self.shared.audit.clone();
             tokio::spawn(async move { audit.record_lost_runs().await });
             self.publish();
+            self.prepare_places();
             tokio::spawn(async {
                 tokio::time::sleep(CODE_RELEASE_DELAY).await;
                 release_code_pages();
@@ -226,10 +227,10 @@ impl Engine {
         self.settings().sandbox.is_none() && !in_place
     }
 
-    /// The same, and makes the owner's sandbox or place.
+    /// The same, and makes the owner's sandbox or the place of all owners. Places of one owner wait for a command.
     pub fn warm_up_for(&self, owner: &Arc<Owner>) {
         self.warm_up();
-        if self.runs_here() {
+        if self.runs_here() || self.has_own_place() {
             return;
         }
         let (engine, owner) = (self.clone(), owner.clone());
@@ -298,7 +299,7 @@ impl Engine {
             AgentState::NotNeededYet | AgentState::Closed => None,
         };
         self.shared.places.begin_closing();
-        drop(self.shared.making_sandbox.write().await);
+        drop(self.shared.making.write().await);
         let (sandboxes, places) = (self.sandboxes(), self.shared.places.all());
         let links = shared.iter().chain(sandboxes.iter().map(|sandbox| sandbox.link()));
         // All at once: each takes as long as its commands take to end.

@@ -50,9 +50,13 @@ pub enum Error {
         "the session `{name}` runs {where_it_is}; leave out `place`, or choose another session"
     )]
     SessionElsewhere { name: String, where_it_is: String },
-    #[error("the limit of places like `{name}` ({limit}) is reached; try again later")]
+    #[error(
+        "there are already {limit} places like `{name}`, as many as `max` allows; try again when one has ended"
+    )]
     TooManyPlaces { name: String, limit: usize },
-    #[error("`{what}` is not possible in the place `{name}`, which ends with this server")]
+    #[error(
+        "`{what}` is not possible in the place `{name}`, which ends with this server; `background` is"
+    )]
     NotInPlace { what: &'static str, name: String },
     #[error("cannot set up the sandbox")]
     SandboxLayout(#[source] ViewError),

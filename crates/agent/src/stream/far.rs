@@ -5,11 +5,11 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use super::codec::{Frame, FromPlace, MAGIC, PlaceFacts, ToPlace, VERSIONS};
@@ -56,6 +56,7 @@ fn but_printed(text: &str) -> String {
 #[derive(Clone)]
 pub struct FarLink {
     far: Arc<Far>,
+    beat: Duration,
 }
 
 impl FarLink {
@@ -73,12 +74,7 @@ impl FarLink {
         let mut incoming = Incoming::new(reader);
         let greeted = timeout(patience, greet(&mut incoming, &mut writer, beat)).await;
         let facts = greeted.map_err(|_| StreamError::Late(patience)).flatten()?;
-        let far = Arc::new(Far {
-            outgoing: Arc::default(),
-            state: Mutex::default(),
-            ended: watch::Sender::default(),
-            beat,
-        });
+        let far = Arc::<Far>::default();
         let served = far.clone();
         tokio::spawn(async move {
             let beat = (beat, ToPlace::Beat);
@@ -86,7 +82,7 @@ impl FarLink {
             let ended = exchange(&mut incoming, &served.outgoing, &mut writer, beat, handle).await;
             served.end(ended);
         });
-        Ok((Self { far }, facts))
+        Ok((Self { far, beat }, facts))
     }
 
     /// Sets what commands start with. Must precede the first of them.
@@ -112,46 +108,35 @@ impl FarLink {
 
     /// Whether it takes no more runs.
     pub fn is_closed(&self) -> bool {
-        let state = self.far.lock();
-        state.closed || state.leaving
+        !self.far.takes_runs()
     }
 
     /// Why the stream ended, if it has.
     pub fn why_ended(&self) -> Option<Arc<str>> {
-        self.far.ended.borrow().clone()
+        self.far.why_ended().borrow().clone()
     }
 
     /// Within which time everything in a place ends whose server it cannot hear any more.
     pub fn ends_within(&self) -> Duration {
-        self.far.beat * PATIENCE + ENDING_TIME
+        self.beat * PATIENCE + ENDING_TIME
     }
 
     /// Completes when the stream has ended.
     pub async fn ended(&self) {
-        let _ = self.far.ended.subscribe().wait_for(Option::is_some).await;
+        let _ = self.far.why_ended().wait_for(Option::is_some).await;
     }
 
     /// Asks about the files of the place. `None` if it cannot be asked.
     pub async fn look(&self, lookup: Lookup) -> Option<Found> {
         let (caller, found) = oneshot::channel();
-        let id = {
-            let mut state = self.far.lock();
-            if state.closed {
-                return None;
-            }
-            state.last += 1;
-            let id = state.last;
-            state.lookups.insert(id, caller);
-            id
-        };
+        let id = self.far.add_lookup(caller)?;
         self.far.outgoing.message(ToPlace::Look { id, lookup }).ok()?;
         found.await.ok()
     }
 
     /// Ends everything in the place, without waiting.
     pub fn hang_up(&self) {
-        let mut state = self.far.lock();
-        if !std::mem::replace(&mut state.leaving, true) {
+        if self.far.leave() {
             let _ = self.far.outgoing.message(ToPlace::Bye);
         }
     }

@@ -62,7 +62,7 @@ impl FarProcess {
 
     /// Whether the place is gone, which ends the run.
     pub fn is_orphaned(&self) -> bool {
-        self.far.lock().closed
+        self.far.is_closed()
     }
 
     pub fn kill(&mut self, grace: Duration) {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -25,35 +24,72 @@ pub enum Order {
 }
 
 /// The server's end of a stream.
+#[derive(Default)]
 pub struct Far {
     pub outgoing: Arc<Outgoing>,
-    pub state: Mutex<State>,
+    state: Mutex<State>,
     /// Why the stream has ended, once it has.
-    pub ended: watch::Sender<Option<Arc<str>>>,
-    pub beat: Duration,
+    ended: watch::Sender<Option<Arc<str>>>,
 }
 
 #[derive(Default)]
-pub struct State {
-    pub runs: HashMap<u64, mpsc::UnboundedSender<Order>>,
-    pub lookups: HashMap<u64, oneshot::Sender<Found>>,
+struct State {
+    runs: HashMap<u64, mpsc::UnboundedSender<Order>>,
+    lookups: HashMap<u64, oneshot::Sender<Found>>,
     /// The number of the last run or lookup.
-    pub last: u64,
-    pub closed: bool,
+    last: u64,
+    closed: bool,
     /// Whether we want the stream to end.
-    pub leaving: bool,
+    leaving: bool,
+}
+
+impl State {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
 }
 
 impl Far {
+    /// Adds a run that gets these orders. `None` if no more are taken.
     pub fn add_run(&self, orders: mpsc::UnboundedSender<Order>) -> Option<u64> {
         let mut state = self.lock();
         if state.closed || state.leaving {
             return None;
         }
-        state.last += 1;
-        let run = state.last;
+        let run = state.next();
         state.runs.insert(run, orders);
         Some(run)
+    }
+
+    /// Adds a lookup whose answer goes here. `None` if there will be none.
+    pub fn add_lookup(&self, caller: oneshot::Sender<Found>) -> Option<u64> {
+        let mut state = self.lock();
+        if state.closed {
+            return None;
+        }
+        let id = state.next();
+        state.lookups.insert(id, caller);
+        Some(id)
+    }
+
+    /// From now on the stream is to end. Returns whether that is new.
+    pub fn leave(&self) -> bool {
+        !std::mem::replace(&mut self.lock().leaving, true)
+    }
+
+    pub fn takes_runs(&self) -> bool {
+        let state = self.lock();
+        !state.closed && !state.leaving
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Why the stream has ended, once it has.
+    pub fn why_ended(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.ended.subscribe()
     }
 
     pub fn forget(&self, run: u64) {
@@ -121,7 +157,7 @@ impl Far {
         });
     }
 
-    pub fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         // No code panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

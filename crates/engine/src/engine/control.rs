@@ -8,7 +8,7 @@ use super::{Engine, Shared};
 use crate::control::{Access, ControlSocket, Managed, PlaceListing};
 use crate::detached::JobsFolder;
 use crate::jobs::{Job, JobState, Jobs};
-use crate::places::OpenPlace;
+use crate::open_place::OpenPlace;
 
 impl Engine {
     /// Lets other processes of the same user manage the jobs of all owners. Needs a jobs folder.

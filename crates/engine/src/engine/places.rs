@@ -27,15 +27,15 @@ impl Engine {
         if let Some(found) = open.as_ref().filter(|place| place.touch()) {
             return Ok(Venue { place: Some(found.clone()) });
         }
-        let _making = self.shared.making_sandbox.read().await;
+        let _making = self.shared.making.read().await;
         if self.is_closed() {
             return Err(Error::Closed);
         }
-        let made = match self.shared.places.take_ready(&place.name) {
+        let made = match self.shared.places.ready.take(&place.name) {
             Some(ready) => ready,
             None => self.shared.places.make(place, self.settings()).await?,
         };
-        made.give_to(owner.identity.name(), &key);
+        key.give(&made, owner.identity.name());
         self.make_ready(place);
         self.open_control();
         Ok(Venue { place: Some(open.insert(made).clone()) })
@@ -59,23 +59,40 @@ impl Engine {
         Ok(Some((place, key)))
     }
 
+    /// Whether commands run in a place that is not for everybody, unless they say otherwise.
+    pub(super) fn has_own_place(&self) -> bool {
+        let place = self.settings().places.as_ref().and_then(|places| places.find(None).ok()?);
+        place.is_some_and(|place| place.per != Per::Server)
+    }
+
     /// Makes places that nobody needs yet, as many as the settings say.
-    pub(super) fn make_ready(&self, place: &Place) {
+    pub(super) fn prepare_places(&self) {
+        let all = self.settings().places.iter().flat_map(|places| &places.all);
+        all.for_each(|place| self.make_ready(place));
+    }
+
+    fn make_ready(&self, place: &Place) {
+        let ready = &self.shared.places.ready;
         let wanted = if place.per == Per::Server { 0 } else { place.ready };
-        let missing = wanted.saturating_sub(self.shared.places.count_ready(&place.name));
-        for _ in 0..missing {
+        let wanted = wanted.min(self.shared.places.room(place));
+        ready.trim(&place.name, wanted);
+        for _ in 0..ready.claim(&place.name, wanted) {
             let (engine, place) = (self.clone(), place.clone());
-            tokio::spawn(async move {
-                let _making = engine.shared.making_sandbox.read().await;
-                if engine.is_closed() {
-                    return;
-                }
-                match engine.shared.places.make(&place, engine.settings()).await {
-                    Ok(made) => engine.shared.places.add_ready(made),
-                    Err(error) => tracing::warn!("{}", error.chain()),
-                }
-            });
+            tokio::spawn(async move { engine.make_one_ready(&place).await });
         }
+    }
+
+    async fn make_one_ready(&self, place: &Place) {
+        let places = &self.shared.places;
+        let _making = self.shared.making.read().await;
+        let made = match self.is_closed() {
+            true => Err(Error::Closed),
+            false => places.make(place, self.settings()).await,
+        };
+        let made = made.inspect_err(|error| tracing::warn!("{}", error.chain())).ok();
+        places.ready.add(&place.name, made);
+        // Owners may have made others meanwhile, so that this is one too many.
+        places.ready.trim(&place.name, places.room(place));
     }
 
     /// How many places are open, by their names.

@@ -21,7 +21,7 @@ impl Engine {
             broken = Some(Broken::HelperEnded);
         }
         let Some(settings) = &self.settings().sandbox else { return Err(Error::Closed) };
-        let _making = self.shared.making_sandbox.read().await;
+        let _making = self.shared.making.read().await;
         if self.is_closed() {
             return Err(Error::Closed);
         }

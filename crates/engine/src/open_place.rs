@@ -1,0 +1,201 @@
+//! A place that takes commands, and what ends it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use mcpz_agent::{FarLink, Found, Link, Lookup};
+use mcpz_places::{Ending, Opened, Opening, Place};
+use tokio::sync::watch;
+
+use crate::bounds::Bounds;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::settings::Settings;
+
+/// How long a place may take to end when the engine closes.
+const CLOSE_TIME: Duration = Duration::from_secs(20);
+
+/// A place that takes commands.
+pub struct OpenPlace {
+    pub name: Arc<str>,
+    pub link: FarLink,
+    pub environment: Environment,
+    pub working_directory: PathBuf,
+    pub bounds: Bounds,
+    /// What it is, in a few words.
+    pub kind: String,
+    /// Whose it is, once it is somebody's.
+    whose: OnceLock<(Option<Arc<str>>, Option<String>)>,
+    pub made: Instant,
+    /// When somebody last needed it. `None` once it is ended for lack of use.
+    last_used: Mutex<Option<Instant>>,
+    /// True once nothing of it is left.
+    ended: watch::Receiver<bool>,
+}
+
+impl OpenPlace {
+    /// Makes a place, and looks after it until it has ended.
+    pub async fn make(
+        place: &Place,
+        settings: &Settings,
+        children: &watch::Sender<()>,
+    ) -> Result<Arc<Self>, Error> {
+        let places = settings.places.as_ref().ok_or(Error::Closed)?;
+        let program = settings.agent.canonicalize().map_err(Error::Resources)?;
+        let opening = Opening {
+            program: &program,
+            variables: &places.variables,
+            limits: &settings.limits,
+            working_directory: &settings.working_directory,
+            children,
+        };
+        // What a killed server left behind goes before more is made. If that fails, making it says why.
+        if let Ok(removed @ 1..) = place.sweep(&opening).await {
+            tracing::info!("removed {removed} places that ended servers had left behind");
+        }
+        let failed = |source| Error::Place { name: place.name.clone(), source };
+        let Opened { link, facts, ending } = place.open(&opening).await.map_err(failed)?;
+        let mut environment = (places.resolve)(&facts);
+        environment.shell = find_shell(&link, &environment).await;
+        link.prepare(environment.variables.all().to_vec(), settings.limits);
+        let own = place.kind.shares_files().then(|| settings.working_directory.clone());
+        let working_directory = place.directory.clone().or(own).unwrap_or(facts.directory);
+        let bounds = Bounds::there(settings, &working_directory);
+        let (ending_done, ended) = watch::channel(false);
+        let (name, last_used) = (place.name.as_str().into(), Mutex::new(Some(Instant::now())));
+        let open = Self {
+            name,
+            link,
+            environment,
+            working_directory,
+            bounds,
+            kind: place.description(),
+            whose: OnceLock::new(),
+            made: Instant::now(),
+            last_used,
+            ended,
+        };
+        let open = Arc::new(open);
+        let (weak, link, idle) = (Arc::downgrade(&open), open.link.clone(), place.idle);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = link.ended() => {}
+                () = unused(weak, idle) => {}
+            }
+            look_after_end(link, ending).await;
+            let _ = ending_done.send(true);
+        });
+        Ok(open)
+    }
+
+    /// Gives it to an owner and a session, or to everybody.
+    pub fn give_to(&self, owner: Option<Arc<str>>, session: Option<String>) {
+        let _ = self.whose.set((owner, session));
+    }
+
+    /// The owner and the session whose place it is, if it is not for everybody.
+    pub fn whose(&self) -> (Option<Arc<str>>, Option<String>) {
+        self.whose.get().cloned().unwrap_or_default()
+    }
+
+    /// How many commands run there. The caller and the slot hold it as well.
+    pub fn count_uses(self: &Arc<Self>) -> usize {
+        Arc::strong_count(self).saturating_sub(2)
+    }
+
+    pub fn link(&self) -> Link {
+        Link::Far(self.link.clone())
+    }
+
+    /// Notes that somebody needs it now. False if it takes no more commands.
+    pub fn touch(&self) -> bool {
+        let mut last_used = self.last_used();
+        let is_open = last_used.is_some() && !self.link.is_closed();
+        if is_open {
+            *last_used = Some(Instant::now());
+        }
+        is_open
+    }
+
+    /// How long it may still be unused. If that is no time, nobody can use it any more.
+    fn time_left(&self, idle: Duration) -> Duration {
+        let mut last_used = self.last_used();
+        let since = last_used.map_or(idle, |last| last.elapsed());
+        let left = idle.saturating_sub(since);
+        last_used.take_if(|_| left.is_zero());
+        left
+    }
+
+    fn last_used(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.last_used.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until nothing of it is left.
+    pub async fn close(&self) {
+        self.link.hang_up();
+        let mut ended = self.ended.clone();
+        let _ = tokio::time::timeout(CLOSE_TIME, ended.wait_for(|ended| *ended)).await;
+    }
+
+    /// What to say about a run that was lost with the place.
+    pub fn about_loss(&self) -> String {
+        let name = &self.name;
+        let Some(why) = self.link.why_ended() else {
+            return format!(
+                "what supervised the command in the place `{name}` was killed; the place itself is still there"
+            );
+        };
+        let seconds = self.link.ends_within().as_secs();
+        format!(
+            "the place `{name}` was lost: {why}. What still ran there ends within {seconds} seconds; the next command \
+             makes the place again"
+        )
+    }
+}
+
+impl fmt::Debug for OpenPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenPlace").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The full path of the shell there.
+async fn find_shell(link: &FarLink, environment: &Environment) -> PathBuf {
+    let shell = &environment.shell;
+    if shell.as_os_str().as_encoded_bytes().contains(&b'/') {
+        return shell.clone();
+    }
+    let path = environment.variables.get("PATH").unwrap_or_default().to_owned();
+    let lookup = Lookup::Program { name: shell.clone().into(), path };
+    match link.look(lookup).await {
+        Some(Found::Program(Some(found))) => found,
+        _ => Path::new("/bin").join(shell),
+    }
+}
+
+/// Completes when nobody has used a place for so long, or it is gone.
+async fn unused(place: Weak<OpenPlace>, idle: Duration) {
+    loop {
+        let Some(open) = place.upgrade() else { return };
+        // Everybody who uses it holds it. The first one is the slot's, the second ours. One that is nobody's waits.
+        if Arc::strong_count(&open) > 2 || open.whose.get().is_none() {
+            open.touch();
+        }
+        let left = open.time_left(idle);
+        drop(open);
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left).await;
+    }
+}
+
+async fn look_after_end(link: FarLink, ending: Box<dyn Ending>) {
+    link.close().await;
+    let said = ending.end().await;
+    if !said.is_empty() {
+        tracing::debug!("a place ended, and said: {said}");
+    }
+}
