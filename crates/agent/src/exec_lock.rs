@@ -10,6 +10,7 @@
 //! What this cannot see: what a process does by itself, such as the code in an interpreter; and a process with several
 //! threads, or one that shares its memory, that changes the path after it was read, since the kernel reads it again.
 
+mod clock;
 mod denied;
 mod elf;
 mod filter;

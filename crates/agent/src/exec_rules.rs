@@ -34,6 +34,15 @@ pub struct AllowedProgram {
     pub may_run: MayRun,
 }
 
+impl AllowedProgram {
+    /// The programs that it may execute, if it may not execute any.
+    pub fn needs(&self) -> impl Iterator<Item = &str> {
+        let programs: &[String] =
+            if let MayRun::Only(programs) = &self.may_run { programs } else { &[] };
+        programs.iter().map(String::as_str)
+    }
+}
+
 /// Arguments of a program, without its name.
 pub type Arguments = Vec<Argument>;
 

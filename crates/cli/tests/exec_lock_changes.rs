@@ -120,6 +120,57 @@ fn whoever_only_changes_rights_or_builds_a_program_may_execute_it() {
 }
 
 #[test]
+fn only_what_a_linker_has_made_counts_as_made() {
+    let project = Project::new();
+    let folder = project.folder.path();
+    script(&folder.join("ld.sh"), "#!/bin/sh\n");
+    let mut server = project.server(&["./tool", "./ld.sh", "tar", "gcc"]);
+    let reply =
+        server.call(json!({"command": "./ld.sh; gcc -Wl,--version; tar -xf tool.tar; ./tool"}));
+    assert!(!output(&reply).contains("other\n"), "{reply}");
+    assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+}
+
+#[test]
+fn in_a_session_each_call_is_held_even_after_one_that_could_make_programs() {
+    let project = Project::new();
+    std::fs::write(project.folder.path().join("Makefile"), "all:\n\ttrue\n").unwrap();
+    let mut server = project.server(&["./tool", "make", "tar"]);
+    server.call(json!({"command": "make", "session": "work"}));
+    let reply = server.call(json!({"command": "tar -xf tool.tar; ./tool", "session": "work"}));
+    assert!(!output(&reply).contains("other\n"), "{reply}");
+    assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+    let reply = server.call(json!({"command": "./tool", "session": "work"}));
+    assert_eq!((output(&reply), warnings(&reply).as_str()), ("other\n", ""), "{reply}");
+}
+
+#[test]
+fn no_link_on_the_way_to_what_a_program_needs_is_changed() {
+    let project = Project::new();
+    let at = |path: &str| project.folder.path().join(path);
+    script(&at("v1/helper"), "#!/bin/sh\necho own\n");
+    symlink("v1", at("current")).unwrap();
+    symlink("current", at("latest")).unwrap();
+    let helper = at("latest/helper");
+    script(&at("release"), &format!("#!/bin/sh\n{}\n", helper.display()));
+    for may_run in [helper.display().to_string(), at("latest/help*").display().to_string()] {
+        let folder = project.folder.path();
+        let settings = format!(
+            "[shell_tool]\nworking_dir = {folder:?}\n[policy]\nallow = [\"./release\", \"ln\"]\n[[policy.runs]]\n\
+             program = \"release\"\nmay_run = [{may_run:?}]\n"
+        );
+        let mut server = audit::start(&project.state, &settings);
+        let reply = server.call(json!({"command": "./release"}));
+        assert_eq!((output(&reply), warnings(&reply).as_str()), ("own\n", ""), "{reply}");
+        script(&at("v2/helper"), OTHER);
+        let reply = server.call(json!({"command": "ln -sfn v2 current; ./release"}));
+        assert!(!output(&reply).contains("other\n"), "{may_run}: {reply}");
+        assert!(warnings(&reply).contains("has changed since the command began"), "{reply}");
+        server.call(json!({"command": "ln -sfn v1 current"}));
+    }
+}
+
+#[test]
 fn nothing_is_mounted_over_a_program() {
     if !rustix::process::geteuid().is_root() {
         return;

@@ -1,44 +1,73 @@
 //! What programs were when a command began, so that they are not executed after the command has changed them.
 //!
 //! A policy allows a program for what it is, or an interpreter because a script names it. A command that may only copy
-//! files could put others in their place. So the files of the programs that it names are noted before it begins. Of the
-//! others that these need, it is enough that nothing on the way to them has changed since.
+//! files could put others in their place. So the files of the programs that it names are noted before it begins. Those
+//! that they need are too many for that. They must be older than the command, in folders that are still the same.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::target::{Changed, FileId, Target};
+use super::clock::ClockWatch;
+use super::target::{Changed, FileId, LOADERS, Target};
 
-/// The longest script whose text is noted.
-const LONGEST_SCRIPT: u64 = 64 << 10;
+/// The largest program whose content is noted, and one that cannot be executed yet.
+const LARGEST: u64 = 1 << 20;
+const LARGEST_NEW: u64 = 16 << 20;
 
 /// How many scripts may run one another.
 const MOST_SCRIPTS: usize = 3;
 
+/// How many links the kernel follows.
+const MOST_LINKS: usize = 40;
+
 pub struct Notes {
     files: HashMap<PathBuf, Note>,
+    /// The parts of the ways to folders.
+    ways: HashMap<PathBuf, WayNote>,
     began: Changed,
+    clock: ClockWatch,
+    /// The usual loaders, which the kernel runs with most programs.
+    loaders: Vec<(&'static str, FileId, Changed)>,
+    /// Whether a linker has run, which makes programs.
+    pub has_linked: bool,
 }
 
 /// What a file was.
 struct Note {
     id: FileId,
     changed: Changed,
-    /// The text of a script. It is still the same if only its rights have changed.
-    text: Option<Vec<u8>>,
+    /// What is in it, if that is little. It is still the same if only its rights have changed.
+    content: Option<Vec<u8>>,
+}
+
+/// What a folder or a link was.
+#[derive(PartialEq, Eq)]
+struct WayNote {
+    id: FileId,
+    /// A folder changes with what is in it, and is still the same.
+    link_changed: Option<Changed>,
 }
 
 impl Notes {
     pub fn begin() -> Self {
-        Self { files: HashMap::new(), began: Changed::now() }
+        let (began, clock) = (Changed::now(), ClockWatch::new());
+        let (files, ways) = (HashMap::new(), HashMap::new());
+        Self { files, ways, began, clock, loaders: loaders().collect(), has_linked: false }
     }
 
     /// Another command begins. What earlier ones named is known.
     pub fn begin_another(&mut self) {
-        self.began = Changed::now();
+        let files = std::mem::take(&mut self.files);
+        *self = Self { files, ..Self::begin() };
+    }
+
+    /// Notes the way to a folder that has programs which others need.
+    pub fn add_folder(&mut self, folder: &Path) {
+        let way = way_to(folder).into_iter().flatten();
+        self.ways.extend(way.map(|(path, found)| (path, WayNote::of(&found))));
     }
 
     /// Notes the file of a program, if there is one, and what runs it. Names mean files in these folders.
@@ -58,38 +87,118 @@ impl Notes {
 
     fn note(&mut self, path: PathBuf, target: &Target) {
         target.parts().for_each(|part| self.note(part.path.clone(), part));
-        let is_short = target.interpreter.is_some() && target.size <= LONGEST_SCRIPT;
-        let text = if is_short { text_of(target) } else { None };
-        self.files.insert(path, Note { id: target.id, changed: target.changed, text });
+        let content = match (path.parent(), target.is_executable) {
+            // Nobody changes the rights of what is there to be found by its name.
+            (Some(folder), _) if self.ways.contains_key(folder) => None,
+            (_, true) if target.size <= LARGEST => content_of(target),
+            (_, false) if target.size <= LARGEST_NEW => content_of(target),
+            _ => None,
+        };
+        self.files.insert(path, Note { id: target.id, changed: target.changed, content });
     }
 
     /// Whether the file at this path is what it was, and so is what runs it.
     pub fn fit(&self, path: &Path, target: &Target) -> bool {
         let is_same = |note: &Note| {
             let is_untouched = note.id == target.id && note.changed == target.changed;
-            is_untouched || (note.text.is_some() && note.text == text_of(target))
+            let is_alike = |content: &Vec<u8>| {
+                content.len() as u64 == target.size && content_of(target).as_ref() == Some(content)
+            };
+            is_untouched || note.content.as_ref().is_some_and(is_alike)
         };
-        self.files.get(path).is_some_and(is_same)
+        self.has_same_loaders()
+            && self.files.get(path).is_some_and(is_same)
             && target.parts().all(|part| self.fit(&part.path, part))
     }
 
-    /// Whether a file that was not noted, what runs it, and the way to them are older than the command.
-    pub fn precede(&self, target: &Target) -> bool {
-        let is_older = |path: &Path| {
-            fs::symlink_metadata(path).is_ok_and(|found| Changed::from(&found) < self.began)
+    /// Whether a program is what a linker has made, and what runs it is what it was.
+    pub fn fit_made(&self, target: &Target) -> bool {
+        let is_binary = target.interpreter.is_none();
+        let is_loaded = || self.has_same_loaders();
+        self.has_linked
+            && is_binary
+            && is_loaded()
+            && target.parts().all(|part| self.fit(&part.path, part))
+    }
+
+    /// Whether a file that no command names is what it was. If it was not noted, it must be older than the command, and
+    /// so must what runs it, and the way to them.
+    pub fn fit_needed(&self, target: &Target) -> bool {
+        match self.files.contains_key(&target.path) {
+            true => self.fit(&target.path, target),
+            false => self.precede(target),
+        }
+    }
+
+    fn precede(&self, target: &Target) -> bool {
+        let is_as_before = |(path, found): &(PathBuf, Metadata)| match self.ways.get(path) {
+            Some(note) => *note == WayNote::of(found),
+            None => self.is_older(Changed::from(found)),
         };
-        let is_way_older = |path: &Path| {
-            let mut way = path.ancestors().filter(|part| part.parent().is_some());
-            way.all(is_older)
-        };
-        let mut links = target.links.iter();
-        is_way_older(&target.path)
-            && is_way_older(&target.real_path)
-            && links.all(|link| is_way_older(link))
+        self.clock.is_even()
+            && self.has_same_loaders()
+            && way_to(&target.path).is_some_and(|way| way.iter().all(is_as_before))
             && target.parts().all(|part| self.precede(part))
+    }
+
+    fn has_same_loaders(&self) -> bool {
+        loaders().eq(self.loaders.iter().copied())
+    }
+
+    fn is_older(&self, changed: Changed) -> bool {
+        // Some file systems know only even seconds.
+        const COARSE: i64 = 2;
+        match changed.nanoseconds {
+            0 => changed.seconds + COARSE <= self.began.seconds,
+            _ => changed < self.began,
+        }
     }
 }
 
-fn text_of(script: &Target) -> Option<Vec<u8>> {
-    fs::read(format!("/proc/self/fd/{}", script.file.as_raw_fd())).ok()
+impl WayNote {
+    fn of(found: &Metadata) -> Self {
+        Self { id: found.into(), link_changed: found.is_symlink().then(|| Changed::from(found)) }
+    }
+}
+
+/// All folders and links on the way that an absolute path leads, and what is at its end.
+fn way_to(path: &Path) -> Option<Vec<(PathBuf, Metadata)>> {
+    let parts = |path: &Path| -> Vec<PathBuf> {
+        path.components().rev().map(|part| part.as_os_str().into()).collect()
+    };
+    let (mut rest, mut at, mut links) = (parts(path), PathBuf::new(), 0);
+    let mut way = Vec::new();
+    while let Some(part) = rest.pop() {
+        match part.as_os_str().as_bytes() {
+            b"/" => at = part,
+            b".." => drop(at.pop()),
+            _ => {
+                let next = at.join(part);
+                let found = fs::symlink_metadata(&next).ok()?;
+                if found.is_symlink() {
+                    links += 1;
+                    rest.extend(parts(&fs::read_link(&next).ok()?));
+                } else {
+                    at.clone_from(&next);
+                }
+                way.push((next, found));
+            }
+        }
+        if links > MOST_LINKS {
+            return None;
+        }
+    }
+    path.is_absolute().then_some(way)
+}
+
+/// The usual loaders as they are now.
+fn loaders() -> impl Iterator<Item = (&'static str, FileId, Changed)> {
+    LOADERS.into_iter().filter_map(|path| {
+        let found = fs::metadata(path).ok()?;
+        Some((path, FileId::from(&found), Changed::from(&found)))
+    })
+}
+
+fn content_of(target: &Target) -> Option<Vec<u8>> {
+    fs::read(format!("/proc/self/fd/{}", target.file.as_raw_fd())).ok()
 }

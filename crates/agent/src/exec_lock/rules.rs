@@ -14,6 +14,7 @@
 //! so that nothing lies between what is compared and what is executed that a command could change: no link, no `..`. A
 //! relative path means the file that the policy took it for, in a folder that is still where it was at first.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -77,7 +78,7 @@ pub struct Rules {
     folders: Vec<PathBuf>,
     /// Rules for variables.
     variables: Vec<Rule>,
-    /// What the named programs were. `None` once a process may have made programs: then they are what it made.
+    /// What the named programs were. `None` once a process may execute anything, and so may have made any.
     notes: Option<Notes>,
 }
 
@@ -105,19 +106,22 @@ impl Rules {
         self.folders = folders(&rules.path);
         self.variables = rules.variables.iter().filter_map(|text| Rule::new(text).ok()).collect();
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
-        self.notes = self.allowed.is_some().then(Notes::begin);
-        for program in self.allowed.iter().flatten() {
-            take_note(&mut self.notes, program, &self.folders);
-        }
+        self.notes = self.allowed.as_ref().map(|programs| {
+            let mut notes = Notes::begin();
+            take_notes(&mut notes, programs, &self.folders);
+            notes
+        });
     }
 
     /// Allows more programs than before.
     pub fn extend(&mut self, rules: ExecRules) {
         match (&mut self.allowed, rules.allowed) {
             (Some(own), Some(more)) => {
-                self.notes.iter_mut().for_each(Notes::begin_another);
-                for program in more.into_iter().map(with_real_folders) {
-                    take_note(&mut self.notes, &program, &self.folders);
+                let more: Vec<_> = more.into_iter().map(with_real_folders).collect();
+                let notes = self.notes.get_or_insert_with(Notes::begin);
+                notes.begin_another();
+                take_notes(notes, &more, &self.folders);
+                for program in more {
                     if !own.contains(&program) {
                         own.push(program);
                     }
@@ -188,14 +192,10 @@ impl Rules {
         }
         // The interpreter of a script is part of the script.
         if env_program.is_some_and(|program| self.names(program, target)) {
-            self.check_noted(&target.path, target)?;
-            return Ok(standing.clone());
+            return self.check_needed(target).map(|()| standing.clone());
         }
         let becomes = self.as_needed(allowed, standing, target, arguments)?;
-        match self.notes.as_ref().is_none_or(|notes| notes.precede(target)) {
-            true => Ok(becomes),
-            false => Err(RefusedBecause::Changed),
-        }
+        self.check_needed(target).map(|()| becomes)
     }
 
     /// The same for a program that no command names.
@@ -221,17 +221,29 @@ impl Rules {
         becomes.map_or_else(|| self.plain_command(standing, target, arguments), Ok)
     }
 
-    /// A process is about to become this by executing the file. If it can make programs then, the command may go on to
-    /// execute them.
+    /// A process is about to become this by executing the file.
     pub fn note_exec(&mut self, becomes: &Standing, target: &Target) {
-        if *becomes == Standing::Free || is_linker(target.name()) {
+        if *becomes == Standing::Free {
             self.notes = None;
+        } else if is_linker(target) && self.is_in_path(target) {
+            self.notes.iter_mut().for_each(|notes| notes.has_linked = true);
         }
     }
 
-    /// Refuses a named program that has changed since the command began.
+    /// Refuses a program that no command names, if it has changed since the command began.
+    fn check_needed(&self, target: &Target) -> Result<(), RefusedBecause> {
+        match self.notes.as_ref().is_none_or(|notes| notes.fit_needed(target)) {
+            true => Ok(()),
+            false => Err(RefusedBecause::Changed),
+        }
+    }
+
+    /// Refuses a named program that has changed since the command began. A path may lead to what the command has made.
     fn check_noted(&self, file: &Path, target: &Target) -> Result<(), RefusedBecause> {
-        match self.notes.as_ref().is_none_or(|notes| notes.fit(file, target)) {
+        let fits = |notes: &Notes| {
+            notes.fit(file, target) || (!self.is_in_path(target) && notes.fit_made(target))
+        };
+        match self.notes.as_ref().is_none_or(fits) {
             true => Ok(()),
             false => Err(RefusedBecause::Changed),
         }
@@ -335,21 +347,36 @@ fn folders(path: &[u8]) -> Vec<PathBuf> {
     folders_of(path).chain(SYSTEM.map(PathBuf::from)).collect()
 }
 
-/// Notes what a program is that a command names.
-fn take_note(notes: &mut Option<Notes>, program: &AllowedProgram, folders: &[PathBuf]) {
-    let Some(notes) = notes.as_mut().filter(|_| program.named) else { return };
-    match program.name.contains('/') {
-        true if program.name.starts_with('/') => notes.add((&program.name).into(), folders),
-        true => {}
-        false => folders.iter().for_each(|it| notes.add(it.join(&program.name), folders)),
+/// Notes what the programs are that a command names, and where those are that they need.
+fn take_notes(notes: &mut Notes, programs: &[AllowedProgram], folders: &[PathBuf]) {
+    folders.iter().for_each(|folder| notes.add_folder(folder));
+    let needed: HashSet<&str> = programs.iter().flat_map(AllowedProgram::needs).collect();
+    for pattern in needed.into_iter().filter(|pattern| pattern.starts_with('/')) {
+        match pattern.split_once('*') {
+            None => notes.add(pattern.into(), folders),
+            Some((fixed, _)) => {
+                fixed.rsplit_once('/').into_iter().for_each(|it| notes.add_folder(it.0.as_ref()));
+            }
+        }
     }
-    program.files.iter().for_each(|file| notes.add(file.clone(), folders));
+    for program in programs.iter().filter(|program| program.named) {
+        let name = &program.name;
+        match name.contains('/') {
+            true if name.starts_with('/') => notes.add(name.into(), folders),
+            true => {}
+            false => folders.iter().for_each(|it| notes.add(it.join(name), folders)),
+        }
+        program.files.iter().for_each(|file| notes.add(file.clone(), folders));
+    }
 }
 
-/// Whether a program puts others together.
-fn is_linker(name: &str) -> bool {
-    let name = name.rsplit_once('-').map_or(name, |(_, name)| name);
-    ["ld", "lld", "mold"].contains(&name) || name.starts_with("ld.")
+/// Whether a program makes others, or changes them.
+fn is_linker(target: &Target) -> bool {
+    const LINKERS: [&str; 9] =
+        ["ld", "ld.bfd", "ld.gold", "ld.lld", "lld", "mold", "strip", "objcopy", "patchelf"];
+    // The target system may come before the name.
+    let name = target.name().rsplit('-').next().unwrap_or_default();
+    target.interpreter.is_none() && LINKERS.contains(&name)
 }
 
 /// A program whose files are in the folders to which links lead now.

@@ -19,12 +19,12 @@ use super::listener::Named;
 use super::shebang::{HEAD, shebang};
 
 /// The usual loaders.
-const LOADERS: [&[u8]; 5] = [
-    b"/lib64/ld-linux-x86-64.so.2",
-    b"/lib/ld-linux-aarch64.so.1",
-    b"/lib/ld-linux-riscv64-lp64d.so.1",
-    b"/lib/ld-linux.so.2",
-    b"/lib/ld-musl-x86_64.so.1",
+pub const LOADERS: [&str; 5] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-linux-riscv64-lp64d.so.1",
+    "/lib/ld-linux.so.2",
+    "/lib/ld-musl-x86_64.so.1",
 ];
 
 /// How many interpreters may be scripts themselves.
@@ -65,6 +65,8 @@ pub struct Target {
     pub is_readable: bool,
     /// Whether it belongs to root.
     is_roots: bool,
+    /// Whether anybody may execute it.
+    pub is_executable: bool,
     /// Whether the process sees the same files as we do under the same names.
     pub same_view: bool,
 }
@@ -167,6 +169,7 @@ impl Target {
             loader: None,
             is_readable: true,
             is_roots: found.uid() == 0,
+            is_executable: found.mode() & 0o111 != 0,
             same_view,
             file: file.into(),
         };
@@ -190,7 +193,7 @@ impl Target {
             }
             target.interpreter = Some(Interpreter::new(other(path)?, path, argument));
         } else if let Some(path) = elf::loader(&file, &head[..length])
-            && !(same_view && LOADERS.contains(&&*path))
+            && !(same_view && LOADERS.iter().any(|usual| usual.as_bytes() == &*path))
             // The kernel does not ask for the loader of a loader.
             && depth <= MAX_SCRIPTS
         {

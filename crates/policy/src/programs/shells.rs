@@ -169,8 +169,8 @@ pub fn run_written(actions: &mut Actions<'_>, call: &Call<'_>) {
     }
 }
 
-const UNKNOWN: &str = "the script wrote this file itself; write it with cat and a quoted \
-     here-document, and with nothing else";
+const UNKNOWN: &str = "the script wrote this file itself; run it in a call of its own, or write it with cat and a \
+     quoted here-document, and with nothing else";
 
 fn run_input(actions: &mut Actions<'_>, call: &Call<'_>, by: Runner) {
     match &call.input {
