@@ -43,10 +43,11 @@ enum Crowd {
     Running,
     Jobs,
     Shells,
+    Places,
 }
 
 impl Crowd {
-    const ALL: [Self; 4] = [Self::Sessions, Self::Running, Self::Jobs, Self::Shells];
+    const ALL: [Self; 5] = [Self::Sessions, Self::Running, Self::Jobs, Self::Shells, Self::Places];
 
     fn name(self) -> &'static str {
         match self {
@@ -54,6 +55,15 @@ impl Crowd {
             Self::Running => "running commands",
             Self::Jobs => "jobs",
             Self::Shells => "shells",
+            Self::Places => "places",
+        }
+    }
+
+    /// A call of somebody else.
+    fn call(self, command: &str) -> Value {
+        match self {
+            Self::Places => json!({"command": command, "place": "box"}),
+            _ => json!({"command": command}),
         }
     }
 
@@ -61,7 +71,7 @@ impl Crowd {
         match self {
             Self::Sessions => bench.effort.sessions,
             Self::Running => bench.effort.running,
-            Self::Jobs | Self::Shells => bench.effort.jobs,
+            Self::Jobs | Self::Shells | Self::Places => bench.effort.jobs,
         }
     }
 }
@@ -142,7 +152,8 @@ fn beside(bench: &Bench, crowd: Crowd, size: usize) -> Measured {
         "[limits]\nruns = {many}\nruns_per_client = {many}\njobs = {many}\nsessions = {many}\n\
          processes_per_client = 0\nmemory_per_client = 0\n\
          [http]\nconnections = {connections}\nsessions_per_client = {many}\n\
-         [http.tokens]\ncrowd-1 = {:?}\ncrowd-2 = {:?}\n",
+         [http.tokens]\ncrowd-1 = {:?}\ncrowd-2 = {:?}\n\
+         [places.box]\nkind = \"process\"\nper = \"session\"\nmax = {many}\n",
         CROWD[0], CROWD[1]
     );
     fs::write(&config, text).expect("there is room for files");
@@ -159,7 +170,7 @@ fn beside(bench: &Bench, crowd: Crowd, size: usize) -> Measured {
     let idle = idle(bench, pid);
     let mut guest = Guest::new(server.address(), TOKEN);
     let calls: [&mut dyn FnMut(&mut HttpClient); 4] = [
-        &mut |server| drop(server.tool("execute_command", &json!({"command": NOTHING}))),
+        &mut |server| drop(server.tool("execute_command", &crowd.call(NOTHING))),
         &mut |_| guest.open_session(),
         &mut |server| drop(server.tool("read_job", &json!({"job_id": job}))),
         &mut |server| drop(server.tool("list_jobs", &json!({}))),
@@ -193,6 +204,9 @@ fn gather(server: &HttpClient, crowd: Crowd, size: usize) -> Vec<Guest> {
         let call = match crowd {
             Crowd::Jobs => json!({"command": "exec sleep 3600", "background": true}),
             Crowd::Shells => json!({"command": "true", "session": format!("shell-{number}")}),
+            Crowd::Places => {
+                json!({"command": "true", "session": format!("shell-{number}"), "place": "box"})
+            }
             Crowd::Sessions | Crowd::Running => {
                 first.open_session();
                 continue;

@@ -15,6 +15,7 @@ mod denied;
 mod elf;
 mod filter;
 mod listener;
+mod makers;
 mod notes;
 mod processes;
 mod rules;
@@ -290,6 +291,9 @@ impl LockedRun {
             }
         };
         self.prepared.keep_up_with(&target);
+        if self.prepared.rules.holds(&caller.standing) {
+            self.prepared.rules.note_what_was_made();
+        }
         let rules = &self.prepared.rules;
         let env_program = caller.env_program.as_deref();
         let find = |path: &[u8]| {
@@ -306,7 +310,7 @@ impl LockedRun {
         });
         match decided {
             Ok(standing) => {
-                self.prepared.rules.note_exec(&standing, &target);
+                self.prepared.rules.note_exec(caller.process, &standing, &target);
                 let env_program = match &standing {
                     Standing::Free => None,
                     _ => target.env_program().map(str::to_owned),

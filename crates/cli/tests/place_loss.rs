@@ -11,6 +11,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use support::http::{HttpServer, TOKEN};
 use support::sandbox::warnings;
 use support::{
     MCPZ, Server, children, is_living, kill, mark, name, open_folder, survivors, wait_until,
@@ -246,6 +247,23 @@ fn a_program_that_never_answers_is_given_up_and_ended() {
     assert!(said.contains("2 seconds") && said.contains("`start_time`"), "{said}");
     wait_until("nothing is left", || survivors(&mark).is_empty().then_some(()));
     wait_until("nothing is left", || relays(&server).is_empty().then_some(()));
+}
+
+#[test]
+fn a_program_that_took_the_place_of_mcpz_is_not_started() {
+    let ground = Ground::new();
+    let [own, other, started] =
+        ["mcpz", "mcpz (deleted)", "started"].map(|it| ground.folder.path().join(it));
+    std::fs::copy(MCPZ, &own).unwrap();
+    let config =
+        "[shell_tool]\nplace = \"box\"\n[places.box]\nkind = \"process\"\nper = \"owner\"\n";
+    let server =
+        HttpServer::start_command(Command::new(&own).env("MCP_HTTP_TOKEN", TOKEN), &[], config);
+    std::fs::remove_file(&own).unwrap();
+    std::fs::copy(ground.program(&format!("touch {}", started.display())), &other).unwrap();
+    let reply = server.tool_by(TOKEN, "execute_command", json!({"command": "true"}));
+    assert!(reply.to_string().contains("restart the server"), "{reply}");
+    assert!(!started.exists());
 }
 
 #[test]

@@ -58,6 +58,10 @@ pub enum Error {
         "`{what}` is not possible in the place `{name}`, which ends with this server; `background` is"
     )]
     NotInPlace { what: &'static str, name: String },
+    #[error(
+        "the program of mcpz was replaced or removed while this server runs; restart the server"
+    )]
+    Replaced,
     #[error("cannot set up the sandbox")]
     SandboxLayout(#[source] ViewError),
     #[error("cannot set up the network of the sandbox")]

@@ -43,7 +43,7 @@ impl OpenPlace {
         children: &watch::Sender<()>,
     ) -> Result<Arc<Self>, Error> {
         let places = settings.places.as_ref().ok_or(Error::Closed)?;
-        let program = settings.agent.canonicalize().map_err(Error::Resources)?;
+        let program = settings.agent_path()?;
         let opening = Opening {
             program: &program,
             variables: &places.variables,

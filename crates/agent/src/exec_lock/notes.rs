@@ -4,7 +4,7 @@
 //! files could put others in their place. So the files of the programs that it names are noted before it begins. Those
 //! that they need are too many for that. They must be older than the command, in folders that are still the same.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use super::clock::ClockWatch;
 use super::target::{Changed, FileId, LOADERS, Target};
+use crate::exec_rules::AllowedProgram;
 
 /// The largest program whose content is noted, and one that cannot be executed yet.
 const LARGEST: u64 = 1 << 20;
@@ -31,8 +32,6 @@ pub struct Notes {
     clock: ClockWatch,
     /// The usual loaders, which the kernel runs with most programs.
     loaders: Vec<(&'static str, FileId, Changed)>,
-    /// Whether a linker has run, which makes programs.
-    pub has_linked: bool,
 }
 
 /// What a file was.
@@ -55,7 +54,7 @@ impl Notes {
     pub fn begin() -> Self {
         let (began, clock) = (Changed::now(), ClockWatch::new());
         let (files, ways) = (HashMap::new(), HashMap::new());
-        Self { files, ways, began, clock, loaders: loaders().collect(), has_linked: false }
+        Self { files, ways, began, clock, loaders: loaders().collect() }
     }
 
     /// Another command begins. What earlier ones named is known.
@@ -64,23 +63,60 @@ impl Notes {
         *self = Self { files, ..Self::begin() };
     }
 
+    /// Notes what these programs are that a command names, and where those are that they need. Names mean files in
+    /// these folders.
+    pub fn take(&mut self, programs: &[AllowedProgram], folders: &[PathBuf]) {
+        folders.iter().for_each(|folder| self.add_folder(folder));
+        let needed: HashSet<&str> = programs.iter().flat_map(AllowedProgram::needs).collect();
+        for pattern in needed.into_iter().filter(|pattern| pattern.starts_with('/')) {
+            match pattern.split_once('*') {
+                None => self.add(pattern.into(), folders, 0),
+                Some((fixed, _)) => {
+                    fixed
+                        .rsplit_once('/')
+                        .into_iter()
+                        .for_each(|it| self.add_folder(it.0.as_ref()));
+                }
+            }
+        }
+        for program in programs.iter().filter(|program| program.named) {
+            match program.name.contains('/') {
+                true => {}
+                false => folders.iter().for_each(|it| self.add(it.join(&program.name), folders, 0)),
+            }
+            paths(program).for_each(|path| self.add(path, folders, 0));
+        }
+    }
+
+    /// Notes once more what the binaries are that a command names by a path, outside of these folders.
+    pub fn take_binaries(&mut self, programs: &[AllowedProgram], folders: &[PathBuf]) {
+        let named = programs.iter().filter(|program| program.named);
+        let is_elsewhere =
+            |path: &PathBuf| !path.parent().is_some_and(|it| folders.contains(&it.into()));
+        for path in named.flat_map(paths).filter(is_elsewhere) {
+            let target = Target::find_own(None, path.as_os_str().as_bytes());
+            // What runs it is what it was.
+            if let Ok(target) = target.as_ref()
+                && target.parts().next().is_none()
+            {
+                self.note(path, target);
+            }
+        }
+    }
+
     /// Notes the way to a folder that has programs which others need.
-    pub fn add_folder(&mut self, folder: &Path) {
+    fn add_folder(&mut self, folder: &Path) {
         let way = way_to(folder).into_iter().flatten();
         self.ways.extend(way.map(|(path, found)| (path, WayNote::of(&found))));
     }
 
-    /// Notes the file of a program, if there is one, and what runs it. Names mean files in these folders.
-    pub fn add(&mut self, path: PathBuf, folders: &[PathBuf]) {
-        self.add_below(path, folders, 0);
-    }
-
-    /// The same for what `env` looks up for a script, which may be a script itself.
-    fn add_below(&mut self, path: PathBuf, folders: &[PathBuf], depth: usize) {
+    /// Notes the file of a program, if there is one, and what runs it. `env` looks that up for a script, and it may be a
+    /// script itself.
+    fn add(&mut self, path: PathBuf, folders: &[PathBuf], depth: usize) {
         let Ok(target) = Target::find_own(None, path.as_os_str().as_bytes()) else { return };
         if let Some(program) = target.env_program().filter(|_| depth < MOST_SCRIPTS) {
             let files = folders.iter().map(|folder| folder.join(program));
-            files.for_each(|file| self.add_below(file, folders, depth + 1));
+            files.for_each(|file| self.add(file, folders, depth + 1));
         }
         self.note(path, &target);
     }
@@ -108,16 +144,6 @@ impl Notes {
         };
         self.has_same_loaders()
             && self.files.get(path).is_some_and(is_same)
-            && target.parts().all(|part| self.fit(&part.path, part))
-    }
-
-    /// Whether a program is what a linker has made, and what runs it is what it was.
-    pub fn fit_made(&self, target: &Target) -> bool {
-        let is_binary = target.interpreter.is_none();
-        let is_loaded = || self.has_same_loaders();
-        self.has_linked
-            && is_binary
-            && is_loaded()
             && target.parts().all(|part| self.fit(&part.path, part))
     }
 
@@ -159,6 +185,12 @@ impl WayNote {
     fn of(found: &Metadata) -> Self {
         Self { id: found.into(), link_changed: found.is_symlink().then(|| Changed::from(found)) }
     }
+}
+
+/// The absolute paths by which a command names a program.
+fn paths(program: &AllowedProgram) -> impl Iterator<Item = PathBuf> {
+    let name = Some(&program.name).filter(|name| name.starts_with('/')).map(PathBuf::from);
+    name.into_iter().chain(program.files.iter().cloned())
 }
 
 /// All folders and links on the way that an absolute path leads, and what is at its end.

@@ -14,7 +14,6 @@
 //! so that nothing lies between what is compared and what is executed that a command could change: no link, no `..`. A
 //! relative path means the file that the policy took it for, in a folder that is still where it was at first.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -25,6 +24,7 @@ use mcpz_policy::{Rule, glob, is_harmless};
 
 use super::denied::{Denied, Find};
 use super::listener::MAX_ARGUMENT;
+use super::makers::{self, Makers, Makes};
 use super::notes::Notes;
 use super::target::{FileId, Target, base_name};
 use crate::exec_rules::{AllowedProgram, Argument, ExecRules, MayRun, RefusedBecause};
@@ -78,8 +78,9 @@ pub struct Rules {
     folders: Vec<PathBuf>,
     /// Rules for variables.
     variables: Vec<Rule>,
-    /// What the named programs were. `None` once a process may execute anything, and so may have made any.
+    /// What programs were when the command began, under an allow list.
     notes: Option<Notes>,
+    makers: Makers,
 }
 
 /// Variables that shells set by themselves.
@@ -91,7 +92,8 @@ impl Rules {
         let folders = folders(&rules.path);
         let denied_in = folders_of(path).chain(folders.iter().cloned()).collect();
         let denied = Denied::new(std::mem::take(&mut rules.denied), denied_in);
-        let mut new = Self { allowed: None, denied, folders, variables: Vec::new(), notes: None };
+        let (variables, makers) = (Vec::new(), Makers::default());
+        let mut new = Self { allowed: None, denied, folders, variables, notes: None, makers };
         new.replace_allowed(rules);
         new
     }
@@ -106,11 +108,8 @@ impl Rules {
         self.folders = folders(&rules.path);
         self.variables = rules.variables.iter().filter_map(|text| Rule::new(text).ok()).collect();
         self.allowed = rules.allowed.map(|all| all.into_iter().map(with_real_folders).collect());
-        self.notes = self.allowed.as_ref().map(|programs| {
-            let mut notes = Notes::begin();
-            take_notes(&mut notes, programs, &self.folders);
-            notes
-        });
+        self.makers = Makers::default();
+        self.take_notes();
     }
 
     /// Allows more programs than before.
@@ -118,9 +117,10 @@ impl Rules {
         match (&mut self.allowed, rules.allowed) {
             (Some(own), Some(more)) => {
                 let more: Vec<_> = more.into_iter().map(with_real_folders).collect();
-                let notes = self.notes.get_or_insert_with(Notes::begin);
-                notes.begin_another();
-                take_notes(notes, &more, &self.folders);
+                if let Some(notes) = &mut self.notes {
+                    notes.begin_another();
+                    notes.take(&more, &self.folders);
+                }
                 for program in more {
                     if !own.contains(&program) {
                         own.push(program);
@@ -221,29 +221,49 @@ impl Rules {
         becomes.map_or_else(|| self.plain_command(standing, target, arguments), Ok)
     }
 
-    /// A process is about to become this by executing the file.
-    pub fn note_exec(&mut self, becomes: &Standing, target: &Target) {
+    fn take_notes(&mut self) {
+        self.notes = self.allowed.as_ref().map(|programs| {
+            let mut notes = Notes::begin();
+            notes.take(programs, &self.folders);
+            notes
+        });
+    }
+
+    /// A process is about to become this by executing the file. It may make programs.
+    pub fn note_exec(&mut self, process: i32, becomes: &Standing, target: &Target) {
         if *becomes == Standing::Free {
-            self.notes = None;
-        } else if is_linker(target) && self.is_in_path(target) {
-            self.notes.iter_mut().for_each(|notes| notes.has_linked = true);
+            self.makers.add(process, Makes::Anything);
+        } else if self.is_in_path(target) && makers::is_linker(target) {
+            self.makers.add(process, Makes::Binaries);
+        }
+    }
+
+    /// Notes what programs are now, if one that could make them has ended. What is executed next could change them.
+    pub fn note_what_was_made(&mut self) {
+        match self.makers.take_ended() {
+            Some(Makes::Anything) => self.take_notes(),
+            Some(Makes::Binaries) => {
+                if let (Some(notes), Some(programs)) = (&mut self.notes, &self.allowed) {
+                    notes.take_binaries(programs, &self.folders);
+                }
+            }
+            None => {}
         }
     }
 
     /// Refuses a program that no command names, if it has changed since the command began.
     fn check_needed(&self, target: &Target) -> Result<(), RefusedBecause> {
-        match self.notes.as_ref().is_none_or(|notes| notes.fit_needed(target)) {
-            true => Ok(()),
-            false => Err(RefusedBecause::Changed),
-        }
+        self.check_notes(|notes| notes.fit_needed(target))
     }
 
-    /// Refuses a named program that has changed since the command began. A path may lead to what the command has made.
+    /// The same for one that the command names.
     fn check_noted(&self, file: &Path, target: &Target) -> Result<(), RefusedBecause> {
-        let fits = |notes: &Notes| {
-            notes.fit(file, target) || (!self.is_in_path(target) && notes.fit_made(target))
-        };
-        match self.notes.as_ref().is_none_or(fits) {
+        self.check_notes(|notes| notes.fit(file, target))
+    }
+
+    fn check_notes(&self, fit: impl FnOnce(&Notes) -> bool) -> Result<(), RefusedBecause> {
+        let notes = self.notes.as_ref().filter(|_| !self.makers.make_anything());
+        match notes.is_none_or(fit) {
             true => Ok(()),
             false => Err(RefusedBecause::Changed),
         }
@@ -345,38 +365,6 @@ fn folders_of(path: &[u8]) -> impl Iterator<Item = PathBuf> {
 
 fn folders(path: &[u8]) -> Vec<PathBuf> {
     folders_of(path).chain(SYSTEM.map(PathBuf::from)).collect()
-}
-
-/// Notes what the programs are that a command names, and where those are that they need.
-fn take_notes(notes: &mut Notes, programs: &[AllowedProgram], folders: &[PathBuf]) {
-    folders.iter().for_each(|folder| notes.add_folder(folder));
-    let needed: HashSet<&str> = programs.iter().flat_map(AllowedProgram::needs).collect();
-    for pattern in needed.into_iter().filter(|pattern| pattern.starts_with('/')) {
-        match pattern.split_once('*') {
-            None => notes.add(pattern.into(), folders),
-            Some((fixed, _)) => {
-                fixed.rsplit_once('/').into_iter().for_each(|it| notes.add_folder(it.0.as_ref()));
-            }
-        }
-    }
-    for program in programs.iter().filter(|program| program.named) {
-        let name = &program.name;
-        match name.contains('/') {
-            true if name.starts_with('/') => notes.add(name.into(), folders),
-            true => {}
-            false => folders.iter().for_each(|it| notes.add(it.join(name), folders)),
-        }
-        program.files.iter().for_each(|file| notes.add(file.clone(), folders));
-    }
-}
-
-/// Whether a program makes others, or changes them.
-fn is_linker(target: &Target) -> bool {
-    const LINKERS: [&str; 9] =
-        ["ld", "ld.bfd", "ld.gold", "ld.lld", "lld", "mold", "strip", "objcopy", "patchelf"];
-    // The target system may come before the name.
-    let name = target.name().rsplit('-').next().unwrap_or_default();
-    target.interpreter.is_none() && LINKERS.contains(&name)
 }
 
 /// A program whose files are in the folders to which links lead now.

@@ -1,6 +1,5 @@
 //! The sandboxes of owners.
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, Weak};
 
 use super::Engine;
@@ -26,7 +25,7 @@ impl Engine {
             return Err(Error::Closed);
         }
         // `/proc/self/exe` would be another program inside.
-        let program: PathBuf = self.settings().agent.canonicalize().map_err(Error::Resources)?;
+        let program = self.settings().agent_path()?;
         let (variables, limits) = (&self.environment().variables, self.settings().limits);
         let inner = InnerAgent { program: &program, variables, limits };
         let jobs = owner.jobs.list();
